@@ -14,15 +14,6 @@ extern void __asan_init(void) __attribute__((weak));
 extern void __tsan_init(void) __attribute__((weak));
 _Bool clinux_is_sanitized(void) { return __asan_init != 0 || __tsan_init != 0; }
 
-extern void __asan_poison_memory_region(const volatile void *start, size_t size) __attribute__((weak));
-extern void __asan_unpoison_memory_region(const volatile void *start, size_t size) __attribute__((weak));
-void clinux_forbid_memory(void *start, size_t size) {
-    if (__asan_poison_memory_region) __asan_poison_memory_region(start, size);
-}
-void clinux_allow_memory(void *start, size_t size) {
-    if (__asan_unpoison_memory_region) __asan_unpoison_memory_region(start, size);
-}
-
 _Thread_local uintptr_t clinux_stack_end = 0, clinux_stack_reserve = 0;
 
 // pthread_getattr_np(3); hidden without _GNU_SOURCE.

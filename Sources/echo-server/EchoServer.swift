@@ -48,8 +48,8 @@ final class EchoServer {
         workers = LoopLocal { [openCount, former] in Worker(idleTimeout: options.idleTimeout, openCount, former) }
         worker = Worker(idleTimeout: options.idleTimeout, openCount, former)
         // By the turn: measuring each handler would take a twentieth of the server's time.
-        EventLoop.current.measuresTurns = true
-        for remote in group.map(Array.init) ?? [] { remote.submit { EventLoop.current.measuresTurns = true } }
+        EventLoop.current.measured = .turns
+        for remote in group.map(Array.init) ?? [] { remote.submit { EventLoop.current.measured = .turns } }
     }
 
     /// The addresses of the listeners, those of passed sockets first.

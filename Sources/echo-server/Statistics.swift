@@ -91,7 +91,7 @@ struct Report: Sendable {
     /// The report as one line.
     func line(_ title: String) -> String {
         let turns = loops.reduce(0) { $0 + $1.metrics.turns }
-        let longest = loops.map(\.metrics.longestTurn).max() ?? .zero
+        let longest = loops.compactMap(\.metrics.longestTurn).max() ?? .zero
         return """
             \(title): \(statistics.open) open, \(statistics.connections) connections (peak \(peak), \
             \(statistics.failures) failed), \(statistics.bytes) bytes, \(turns) turns, \

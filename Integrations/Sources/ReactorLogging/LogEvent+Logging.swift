@@ -30,7 +30,7 @@ extension Promises.LogEvent {
     public func log(to logger: Logger, level: Logger.Level? = nil) {
         logger.log(
             level: level ?? kind.level, "\(self)", metadata: metadata, source: "swift-reactor",
-            file: site.map { "\($0)" } ?? "swift-reactor", function: "", line: 0)
+            file: callSite.map { "\($0)" } ?? "swift-reactor", function: "", line: 0)
     }
 
     /// What is known of the event:
@@ -40,7 +40,7 @@ extension Promises.LogEvent {
     /// - `error`: the error, and `error.type` its type.
     public var metadata: Logger.Metadata {
         var metadata: Logger.Metadata = ["event": "\(kind.rawValue)"]
-        if let site { metadata["origin"] = "\(site)" }
+        if let callSite { metadata["origin"] = "\(callSite)" }
         if let name = provenance?.name { metadata["promise"] = "\(name)" }
         if let error {
             metadata["error"] = "\(error)"
@@ -67,15 +67,6 @@ extension Promises.LogEvent {
         default: nil
         }
     }
-
-    private var site: CallSite? {
-        switch self {
-        case .hangStalled(_, let site), .hangDeadlock(_, let site), .undrivenLoop(let site): site
-        case .staleWatch(_, let site), .suppressed(_, _, let site): site
-        case .slowHandler(let handler, _): handler.callSite
-        default: provenance.flatMap { $0.trace?.steps.last?.callSite ?? $0.callSite }
-        }
-    }
 }
 
 extension Promises.LogEvent.Kind {
@@ -85,7 +76,7 @@ extension Promises.LogEvent.Kind {
     public var level: Logger.Level {
         switch self {
         case .loopFailed: .critical
-        case .abandoned, .unhandledRejection, .undeliveredHandlers, .hangDeadlock, .undrivenLoop, .awaitStalled: .error
+        case .abandoned, .unhandledRejection, .undeliveredHandlers, .loopLeftHandlers, .hangDeadlock, .undrivenLoop, .awaitStalled: .error
         case .cauterized: .notice
         case .hangStalled, .acceptPaused, .watchPaused, .staleWatch, .slowHandler, .taskOnEndedLoop, .suppressed:
             .warning

@@ -30,7 +30,7 @@ extension Logger {
     /// listener.serve(onError: logger.connectionErrors()) { connection in … }
     /// ```
     public func connectionErrors(
-        level: Level = .info, limit: LogLimit = .standard
+        level: Level = .info, limit: LogLimit = LogLimit(burst: 10, period: .seconds(1))
     ) -> @Sendable (any Error, Connection) -> Void {
         let gate = Gate(limit)
         return { error, connection in

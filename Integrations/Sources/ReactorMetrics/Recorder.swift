@@ -57,12 +57,10 @@ final class Recorder {
         for (call, count) in metrics.systemCalls {
             counter("system_calls_total", labels.merging(["call": call.description]) { old, _ in old }, count)
         }
-        if metrics.measured.contains(.slowHandlers) { counter("slow_handlers_total", labels, metrics.slowHandlers) }
-        if metrics.measured.contains(.waits) { gauge("waiting_seconds_total", labels, metrics.timeWaiting.seconds) }
-        if metrics.measured.contains(.turns) { gauge("longest_turn_seconds", labels, metrics.longestTurn.seconds) }
-        if metrics.measured.contains(.handlers) {
-            gauge("longest_handler_seconds", labels, metrics.longestHandler.seconds)
-        }
+        if let count = metrics.slowHandlers { counter("slow_handlers_total", labels, count) }
+        if let time = metrics.timeWaiting { gauge("waiting_seconds_total", labels, time.seconds) }
+        if let time = metrics.longestTurn { gauge("longest_turn_seconds", labels, time.seconds) }
+        if let handler = metrics.longestHandler { gauge("longest_handler_seconds", labels, handler.duration.seconds) }
         gauge("ready_jobs", labels, Double(metrics.readyJobs))
         gauge("waiting_handlers", labels, Double(metrics.waitingHandlers))
         gauge("timers", labels, Double(metrics.timers))

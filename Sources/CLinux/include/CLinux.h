@@ -161,11 +161,6 @@ static inline void clinux_set_current_loop(void *loop) { clinux_current_loop = l
 // lead nowhere otherwise.
 _Bool clinux_is_sanitized(void);
 
-// Forbids access to memory, and allows it again, for the address sanitizer: in a program without it they do nothing. The
-// memory is aligned to 8 bytes.
-void clinux_forbid_memory(void *start, size_t size);
-void clinux_allow_memory(void *start, size_t size);
-
 // Where the calling thread's stack ends, and how much of it is to remain; zero before they are asked for.
 extern _Thread_local uintptr_t clinux_stack_end, clinux_stack_reserve;
 void clinux_find_stack(void);

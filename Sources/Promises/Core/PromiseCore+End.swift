@@ -45,9 +45,7 @@ extension PromiseCore {
     /// producer calls this while it still holds the core.
     func producerDidEnd(_ error: @autoclosure () -> PromiseError = .noProducer) {
         guard isOpen else { return }
-        let error = error()
-        if error.staysPending { return abandon() }
-        reject(error, at: nil)
+        reject(error(), at: nil)
     }
 
     /// Drops the waiters without running them, each on its own loop; this core and its waiters stay pending forever.

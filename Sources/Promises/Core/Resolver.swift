@@ -18,6 +18,10 @@ public struct Resolver<T> {
     @inlinable
     init(_ core: PromiseCore) { token = ResolverToken(core) }
 
+    /// Whether a settlement would still count: the promise has neither settled nor been cancelled. Any thread; another one may
+    /// settle it in the next moment.
+    public var isPending: Bool { token.core.ref.borrow { $0.state.load().isClaimable } }
+
     /// Settles with a value.
     /// - Parameter value: the value of the promise.
     @inlinable
@@ -28,7 +32,29 @@ public struct Resolver<T> {
 
     /// Settles with an error.
     /// - Parameter error: the error of the promise.
-    public func reject(_ error: any Error) { token.reject(error) }
+    public func reject(_ error: any Error) { _ = token.reject(error) }
+
+    // Where the result is not used, the forms without one apply: in closures of one expression and in `?:`, a `Bool` would be
+    // the closure's result, or be unused.
+
+    /// Settles with a value, and returns whether that counted: `if !resolver.fulfill(lease) { lease.end() }`.
+    /// - Parameter value: the value of the promise.
+    /// - Returns: false if the promise had settled before, or was cancelled: nobody receives `value`, and what it stands for is
+    ///   still the caller's.
+    @inlinable
+    @_disfavoredOverload
+    public func fulfill(_ value: T) -> Bool {
+        let core = token.core
+        guard core.claim() else { return false }
+        core.fulfill(value)
+        return true
+    }
+
+    /// Settles with an error, and returns whether that counted.
+    /// - Parameter error: the error of the promise.
+    /// - Returns: false if the promise had settled before, or was cancelled.
+    @_disfavoredOverload
+    public func reject(_ error: any Error) -> Bool { token.reject(error) }
 
     /// Calls `body` if the promise is cancelled before it settles, by `cancel()` on it or on a promise that waits for
     /// it: the moment to stop the work that would have settled it. `body` runs at most once, as a job of this thread's
@@ -98,6 +124,12 @@ extension Resolver where T == Void {
     @inlinable
     public func fulfill() { fulfill(()) }
 
+    /// Settles with Void, and returns whether that counted.
+    /// - Returns: false if the promise had settled before, or was cancelled.
+    @inlinable
+    @_disfavoredOverload
+    public func fulfill() -> Bool { fulfill(()) }
+
     /// For callbacks of the form `(error?)`.
     /// - Parameter error: the error; `nil` fulfills the promise.
     @inlinable
@@ -130,15 +162,16 @@ final class ResolverToken: Sendable {
 
     @usableFromInline init(_ core: PromiseCore) { self.core = core }
 
-    func reject(_ error: any Error) {
-        if core.claim() { core.reject(error) }
+    func reject(_ error: any Error) -> Bool {
+        guard core.claim() else { return false }
+        core.reject(error)
+        return true
     }
 
     deinit {
         // Usually it has settled; checking that retains nothing.
         guard core.ref.borrow({ $0.claim() }) else { return }
         Reports.abandoned(core.provenance(callSite: core.callSite))
-        let error = PromiseError.noProducer
-        if error.staysPending { core.abandon() } else { core.reject(error) }
+        core.reject(PromiseError.noProducer)
     }
 }

@@ -45,7 +45,7 @@ extension PromiseCore {
     /// Records that this core is the first of its chain.
     @inlinable @inline(__always)
     func traced<Kind>(
-        root operation: StaticString = Trace.Step.making, _ type: Kind.Type, _ file: StaticString, _ line: UInt
+        root operation: StaticString = "made", _ type: Kind.Type, _ file: StaticString, _ line: UInt
     ) -> PromiseCore {
         if Tracing.isWanted { Tracing.record(self, after: nil, operation, file, line) { type } }
         return self

@@ -195,6 +195,8 @@ class PromiseCore: Job, @unchecked Sendable {
 
     override func discardIfWaiting() -> Bool { withdrawAsLoopEnds() }
 
+    override var awaitedCallSite: CallSite? { callSiteOfAwaited }
+
     deinit {
         let isAnnotated = annotations.load(ordering: .relaxed) != 0
         // A plain value leaves nothing to do, not even a call.

@@ -14,7 +14,6 @@ public let conf = Configuration()
 /// The type of `conf`.
 public final class Configuration: Sendable {
     private let policy = Atomic<UInt8>(CatchPolicy.allErrorsExceptCancellation.rawValue)
-    private let abandonment = Atomic<UInt8>(AbandonPolicy.reject.rawValue)
     private let handler = Mutex(Handler { LoopEvent.print($0.description) })
 
     // A struct, because a mutex of a bare closure wraps the closure once more with each read, and each call then goes
@@ -33,6 +32,7 @@ public final class Configuration: Sendable {
         atexit { conf.limited.reportAllSuppressed() }
         let handler = LoopEvent.Receiver { report in
             switch report {
+            case .leftHandlers(let count, let callSite): conf.log(.loopLeftHandlers(count, at: callSite))
             case .undelivered(let count): conf.log(.undeliveredHandlers(count))
             case .slowHandler(let handler, let subject):
                 conf.log(
@@ -52,12 +52,6 @@ public final class Configuration: Sendable {
     public var catchPolicy: CatchPolicy {
         get { CatchPolicy(rawValue: policy.load(ordering: .relaxed))! }
         set { policy.store(newValue.rawValue, ordering: .relaxed) }
-    }
-
-    /// What happens to a promise whose last resolver is released without settling it.
-    public var abandoned: AbandonPolicy {
-        get { AbandonPolicy(rawValue: abandonment.load(ordering: .relaxed))! }
-        set { abandonment.store(newValue.rawValue, ordering: .relaxed) }
     }
 
     /// Whether operators record their call sites, for reports, debug descriptions and `EventLoop.pendingPromises`; see
@@ -107,16 +101,4 @@ public final class Configuration: Sendable {
     func log(_ event: LogEvent) {
         if limited.admit(event.key) { logHandler(event) }
     }
-}
-
-/// The values of `Configuration.abandoned`.
-public enum AbandonPolicy: UInt8, Sendable {
-    /// The promise is logged, and rejected with `PromiseError.abandoned`. A guarantee can only be logged. This is the
-    /// default.
-    case reject
-    /// The promise is logged, and stays pending forever, as in PromiseKit. Its waiters are released, including a
-    /// `timeout`. A promise that depended on a loop that has ended is still rejected with `PromiseError.loopEnded`.
-    case log
-    /// The program traps, and names the line that made the promise.
-    case trap
 }

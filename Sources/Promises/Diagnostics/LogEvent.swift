@@ -15,6 +15,11 @@ public enum LogEvent: Sendable {
     /// A loop ended, with its thread or its scope, while handlers waited to run on it; they never will. The value is
     /// their number.
     case undeliveredHandlers(Int)
+    /// `EventLoop.run()` of the main thread returned while handlers wait for promises that only another thread or a callback
+    /// can settle, since nothing keeps the loop alive for these: take a `hold()`, or `hang` on the promise.
+    ///
+    /// The values are the number of handlers, and the line that made one of the promises. Reported once.
+    case loopLeftHandlers(Int, at: CallSite?)
     /// `hang` waits for a promise, and for a second nothing on this thread's loop could have settled it: no job, no
     /// timer, no descriptor, no signal. Only another thread can settle it.
     ///
@@ -62,10 +67,14 @@ public enum LogEvent: Sendable {
     /// Kind and line are `nil` for events of lines that are too many to be counted separately.
     case suppressed(Int, Kind?, at: CallSite?)
 
+    /// The line of code that the event is about, if it is known: the last operator of a promise's trace, or the line that
+    /// made it; for other events, the call.
+    public var callSite: CallSite? { key.callSite }
+
     /// The kinds of events, without their values.
     public enum Kind: String, Hashable, Sendable, CaseIterable {
         /// The kind of the event of the same name.
-        case abandoned, unhandledRejection, cauterized, undeliveredHandlers, hangStalled, hangDeadlock
+        case abandoned, unhandledRejection, cauterized, undeliveredHandlers, loopLeftHandlers, hangStalled, hangDeadlock
         /// The kind of the event of the same name.
         case acceptPaused, watchPaused, staleWatch, slowHandler, taskOnEndedLoop, undrivenLoop, awaitStalled
         /// The kind of the event of the same name.
@@ -79,6 +88,7 @@ public enum LogEvent: Sendable {
         case .unhandledRejection: .unhandledRejection
         case .cauterized: .cauterized
         case .undeliveredHandlers: .undeliveredHandlers
+        case .loopLeftHandlers: .loopLeftHandlers
         case .hangStalled: .hangStalled
         case .hangDeadlock: .hangDeadlock
         case .acceptPaused: .acceptPaused
@@ -106,6 +116,7 @@ extension LogEvent: CustomStringConvertible {
             "cauterized: \(error)\(promise.ofRejection)"
         case .undeliveredHandlers(let count):
             LoopEvent.undelivered(count).description
+        case .loopLeftHandlers(let count, let callSite): LoopEvent.leftHandlers(count, callSite).description
         case .hangStalled(let promise, let callSite):
             "hang at \(callSite) waits for \(promise), and nothing on this loop can settle it; only another thread still can"
         case .hangDeadlock(let promise, let callSite):

@@ -17,7 +17,7 @@ public struct LogLimit: Hashable, Sendable {
     }
 
     /// Ten events per second.
-    public static var standard: LogLimit { LogLimit(burst: 10, period: .seconds(1)) }
+    package static var standard: LogLimit { LogLimit(burst: 10, period: .seconds(1)) }
 
     init(_ limit: ReportLimit) {
         self.init(burst: limit.burst, period: .nanoseconds(limit.period))
@@ -51,7 +51,7 @@ extension LogEvent {
             LogKey(kind, at: promise.bestCallSite, error)
         case .hangStalled(_, let callSite), .hangDeadlock(_, let callSite), .undrivenLoop(let callSite):
             LogKey(kind, at: callSite)
-        case .staleWatch(_, let callSite): LogKey(kind, at: callSite)
+        case .staleWatch(_, let callSite), .loopLeftHandlers(_, let callSite): LogKey(kind, at: callSite)
         case .acceptPaused(let error), .watchPaused(let error), .loopFailed(_, let error): LogKey(kind, at: nil, error)
         case .slowHandler(let handler, _): LogKey(kind, at: handler.callSite)
         case .undeliveredHandlers, .taskOnEndedLoop: LogKey(kind)

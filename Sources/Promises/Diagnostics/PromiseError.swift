@@ -36,12 +36,6 @@ public enum PromiseError: Error, Sendable {
     /// The error of a promise that nothing can settle any more.
     static var noProducer: PromiseError { EventLoop.isEndingOnThisThread ? .loopEnded : .abandoned }
 
-    /// Whether `conf.abandoned` keeps a promise pending that would be rejected with this error. The end of a loop does
-    /// not count as abandonment.
-    var staysPending: Bool {
-        if case .abandoned = self { conf.abandoned == .log } else { false }
-    }
-
     /// The error of a promise that depended on several, all of which were rejected.
     @usableFromInline
     static func allRejected(_ errors: [any Error]) -> PromiseError {

@@ -10,17 +10,11 @@ public struct Provenance: Hashable, Sendable {
     /// was rejected first was made.
     public let callSite: CallSite?
     /// The chain that leads to the promise, if it was made while `conf.trace` was on.
-    public let trace: Trace?
+    package let trace: Trace?
     /// The line of the `cauterize` that has logged the rejection; `nil` in other reports.
     public internal(set) var cauterizedAt: CallSite?
 
-    /// Makes the facts of an event, to test a `conf.logHandler`.
-    /// - Parameters:
-    ///   - name: the name of the promise.
-    ///   - type: its type.
-    ///   - callSite: where it was made.
-    ///   - trace: the chain that leads to it.
-    public init(name: String? = nil, type: String? = nil, callSite: CallSite? = nil, trace: Trace? = nil) {
+    package init(name: String? = nil, type: String? = nil, callSite: CallSite? = nil, trace: Trace? = nil) {
         self.name = name
         self.type = type
         self.callSite = callSite

@@ -3,11 +3,7 @@ import Reactor
 /// The reports that the library makes of a promise.
 @usableFromInline
 enum Reports {
-    static func abandoned(_ provenance: Provenance) {
-        let event = LogEvent.abandoned(provenance)
-        if conf.abandoned == .trap { fatalError(event.description) }
-        conf.log(event)
-    }
+    static func abandoned(_ provenance: Provenance) { conf.log(.abandoned(provenance)) }
 
     static func unhandled(_ error: any Error, _ callSite: CallSite?, _ record: TraceRecord?) {
         unhandled(error, TraceRegistry.provenance(record, callSite: callSite))

@@ -4,28 +4,28 @@ import Reactor
 ///
 /// Recorded while `conf.trace` is on. Of a chain longer than 64 steps, it keeps the first step and at least the newest
 /// 32.
-public struct Trace: Hashable, Sendable {
+package struct Trace: Hashable, Sendable {
     /// One promise of the chain.
-    public struct Step: Hashable, Sendable {
+    package struct Step: Hashable, Sendable {
         /// The name of the operator that made the promise, such as `map`; `made` for an initializer or `pending()`.
-        public let operation: String
+        package let operation: String
         /// The location of the call.
-        public let callSite: CallSite
+        package let callSite: CallSite
         /// The name of the promise, if it has one; see `Promise.named`.
-        public let name: String?
+        package let name: String?
         /// The trace of the promise that the handler has returned, if that is still pending.
-        public let awaited: Trace?
+        package let awaited: Trace?
     }
 
     /// The recorded steps.
-    public let steps: [Step]
+    package let steps: [Step]
     /// How many steps are missing after the first.
-    public let omitted: Int
+    package let omitted: Int
 }
 
 extension Trace: CustomStringConvertible {
     /// `made at App/Login.swift:12 → then at App/Login.swift:14 → map at App/Login.swift:17`
-    public var description: String { text(namesLast: true) }
+    package var description: String { text(namesLast: true) }
 
     /// The description. `namesLast` tells whether to include the name of the last promise, which a report may show
     /// elsewhere.
@@ -39,7 +39,7 @@ extension Trace: CustomStringConvertible {
 
 extension Trace.Step: CustomStringConvertible {
     /// `then at App/Login.swift:14`, with the name in quotes and the awaited promise in brackets.
-    public var description: String { text(isNamed: true) }
+    package var description: String { text(isNamed: true) }
 
     fileprivate func text(isNamed: Bool) -> String {
         let name = isNamed ? name.map { " \"\($0)\"" } : nil

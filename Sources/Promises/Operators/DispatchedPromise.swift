@@ -8,6 +8,37 @@ import Reactor
 // @unchecked: as PromiseCore. The properties are constant, and `progress` has a lock. A closure in there is called by the
 // party that has taken it out, or, `plan`, by the one thread that settles the source.
 final class DispatchedPromise: PromiseCore, @unchecked Sendable {
+    enum Outcome {
+        /// Fulfills the promise that it receives.
+        case fulfilled((PromiseCore) -> Void)
+        case error(any Error, from: CallSite?)
+        /// The future outcome of this promise, which the closure has returned.
+        case following(PromiseCore)
+
+        static func value<Value>(_ value: Value) -> Outcome { .fulfilled { $0.fulfill(value) } }
+
+        /// The outcome of the source.
+        static func same<Value>(_ source: Source<Value>) -> Outcome {
+            if source.isFulfilled { return .value(source.value) }
+            return .error(source.error, from: source.callSite)
+        }
+    }
+
+    /// What is to be done about the outcome of the source. Called on the thread that settles it.
+    typealias Plan = (AnySource) -> Step
+
+    enum Step {
+        /// The closure is not interested.
+        case pass(Outcome)
+        case dispatch(Work)
+    }
+
+    struct Work {
+        let run: () throws -> Outcome
+        /// The outcome if the dispatcher does not run it; by default an error.
+        var otherwise: (() -> Outcome)?
+    }
+
     private typealias Place = (core: PromiseCore, waiter: PromiseCore)
 
     private struct Progress {
@@ -27,7 +58,7 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
     private let madeAt: CallSite
     /// The loop of the thread that attached the handler. If a job of a pool did that, the loop for which that job runs.
     private let home: EventLoop.Remote
-    private let jobs: DispatchCount
+    private let jobs: Jobs
     private let isGuarantee: Bool
     /// Whether a cancellation makes the closure run.
     private let cleansUp: Bool
@@ -35,7 +66,7 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
     /// How a promise of this type passes on what another one settles with.
     private let passOn: (AnySource) -> Outcome
 
-    init<Value>(
+    fileprivate init<Value>(
         of type: Value.Type, on dispatcher: (any Dispatcher)?, isGuarantee: Bool, cleansUp: Bool, _ callSite: CallSite,
         _ plan: @escaping Plan
     ) {
@@ -51,7 +82,7 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
         }
     }
 
-    func start(after source: PromiseCore) { wait(for: source, at: .waiting) { $0.sourceDidSettle($1) } }
+    fileprivate func start(after source: PromiseCore) { wait(for: source, at: .waiting) { $0.sourceDidSettle($1) } }
 
     override var callSite: CallSite? { madeAt }
 
@@ -179,11 +210,10 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
             settleUnlessCancelled { reject(error) }
         } else {
             Reports.abandoned(provenance(callSite: madeAt))
-            let error = PromiseError.noProducer
             if let otherwise {
                 conclude(otherwise())
             } else {
-                settleUnlessCancelled { error.staysPending ? abandon() : reject(error) }
+                settleUnlessCancelled { reject(PromiseError.noProducer) }
             }
         }
         if jobs == .ofPool { jobs.end(home) }
@@ -261,6 +291,38 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
     }
 }
 
+private enum DispatchStage {
+    case waiting, queued, running, following, ended
+
+    /// Whether a dispatcher has the closure, or what the closure has returned is awaited.
+    var isElsewhere: Bool { self == .queued || self == .running || self == .following }
+}
+
+/// How the loop of the thread that attached the handler counts its job.
+private enum Jobs {
+    case none
+    /// The loop stays alive until the job has returned.
+    case ofPool
+    /// Until the promise has settled, a `hang` on the loop knows that it may be woken.
+    case ofOthers
+
+    func begin(_ loop: EventLoop.Remote) {
+        switch self {
+        case .none: break
+        case .ofPool: loop.beginExternalWork()
+        case .ofOthers: loop.beginDispatchedJob()
+        }
+    }
+
+    func end(_ loop: EventLoop.Remote) {
+        switch self {
+        case .none: break
+        case .ofPool: loop.endExternalWork()
+        case .ofOthers: loop.endDispatchedJob()
+        }
+    }
+}
+
 /// What takes a dispatched promise to its next stage, held by a job or a waiter, so that their release is noticed.
 private final class Ticket: Sendable {
     let promise: DispatchedPromise
@@ -283,5 +345,26 @@ private struct Arrival: Operation {
     func run(_ source: AnySource, _ core: PromiseCore) {
         body(source)
         core.finish(())
+    }
+}
+
+extension Thenable {
+    /// Makes a promise of type `type` of this one, by a closure that `plan` gives to `dispatcher`; `nil` runs it inline.
+    /// - Parameters:
+    ///   - operation: the name of the operator.
+    ///   - cleansUp: whether the closure also runs if the promise is cancelled, with the cancellation as the outcome.
+    func dispatched<Made: Thenable>(
+        _ operation: StaticString, on dispatcher: (any Dispatcher)?, as type: Made.Type, isGuarantee: Bool = false,
+        cleansUp: Bool = false, _ file: StaticString, _ line: UInt,
+        _ plan: @escaping (Source<T>) -> DispatchedPromise.Step
+    ) -> PromiseCore {
+        let source = asPromise().core
+        let promise = DispatchedPromise(
+            of: Made.T.self, on: dispatcher, isGuarantee: isGuarantee, cleansUp: cleansUp, CallSite(file, line)
+        ) { plan($0.of(T.self)) }
+        // First: the promise that the closure returns is recorded with this one.
+        _ = promise.traced(operation, after: source, type, file, line)
+        promise.start(after: source)
+        return promise
     }
 }

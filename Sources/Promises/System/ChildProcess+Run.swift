@@ -48,7 +48,7 @@ extension ChildProcess {
         file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<ChildOutput> {
         let request = SpawnRequest(
-            name, isLookedUp: true, arguments: arguments, environment: environment,
+            name, arguments: arguments, environment: environment,
             workingDirectory: workingDirectory, hasOwnGroup: ownGroup)
         let child: ChildProcess
         do throws(SystemError) { child = try start(request, [input.isEmpty ? .null : .pipe, .pipe, .pipe]) } catch {

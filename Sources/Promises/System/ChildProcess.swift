@@ -44,16 +44,16 @@ public final class ChildProcess {
         (standardInput, standardOutput, standardError) = (pipes[0], pipes[1], pipes[2])
     }
 
-    /// Starts the program at `path`. To look a name up along `PATH`, see `spawn(named:)`.
+    /// Starts a program.
     ///
     /// The child has the default action for each signal and blocks none. It has no descriptors except the three
     /// standard streams. (With a C library before 2.34, it has none of the library's descriptors, and none that is
     /// close-on-exec.)
     /// - Parameters:
-    ///   - path: the file of the program.
-    ///   - arguments: the arguments without the program's own name, which is `path`.
+    ///   - name: a name to look up along this process's `PATH`, or a path, which contains a slash.
+    ///   - arguments: the arguments without the program's own name, which is `name`.
     ///   - environment: all variables of the child; `nil` for those of this process.
-    ///   - workingDirectory: the directory where the child starts, and to which a relative `path` refers; `nil` for
+    ///   - workingDirectory: the directory where the child starts, and to which a relative path refers; `nil` for
     ///     this process's.
     ///   - standardInput: the child's standard input.
     ///   - standardOutput: the child's standard output.
@@ -63,44 +63,19 @@ public final class ChildProcess {
     /// - Returns: the child, which runs.
     /// - Throws: a `SystemError` of `posix_spawn`, of `pipe2`, or of the loop's own descriptors, such as `EMFILE`.
     ///   Those of `posix_spawn` are:
-    ///   - `ENOENT`, `EACCES`, and the others of execve(2);
+    ///   - `ENOENT`, `EACCES`, and the others of execve(2); `ENOENT` also for a name that is in no folder of `PATH`;
     ///   - `EINVAL` for a text with a zero byte, or the name of a variable with a `=`;
     ///   - `EBADF` for an invalid descriptor;
     ///   - `ENOSYS` for a working directory with a C library before 2.29.
     @available(*, noasync, message: "an async function has no loop of its own")
     public static func spawn(
-        _ path: String, arguments: [String] = [], environment: [String: String]? = nil,
+        _ name: String, arguments: [String] = [], environment: [String: String]? = nil,
         workingDirectory: String? = nil, standardInput: Stream = .inherit, standardOutput: Stream = .inherit,
         standardError: Stream = .inherit, ownGroup: Bool = false
     ) throws(SystemError) -> ChildProcess {
         let request = SpawnRequest(
-            path, arguments: arguments, environment: environment, workingDirectory: workingDirectory,
+            name, arguments: arguments, environment: environment, workingDirectory: workingDirectory,
             hasOwnGroup: ownGroup)
-        return try start(request, [standardInput, standardOutput, standardError])
-    }
-
-    /// Starts the program `name`, which is looked up along this process's `PATH` unless it contains a slash; see
-    /// `spawn(_:)`.
-    /// - Parameters:
-    ///   - name: a name to look up along `PATH`, or a path, which contains a slash.
-    ///   - arguments: the arguments without the program's own name.
-    ///   - environment: all variables of the child; `nil` for those of this process.
-    ///   - workingDirectory: the directory where the child starts; `nil` for this process's.
-    ///   - standardInput: the child's standard input.
-    ///   - standardOutput: the child's standard output.
-    ///   - standardError: the child's standard error.
-    ///   - ownGroup: whether the child leads its own process group; see `spawn(_:)`.
-    /// - Returns: the child, which runs.
-    /// - Throws: the errors of `spawn(_:)`; `ENOENT` also for a name that is in no folder of `PATH`.
-    @available(*, noasync, message: "an async function has no loop of its own")
-    public static func spawn(
-        named name: String, arguments: [String] = [], environment: [String: String]? = nil,
-        workingDirectory: String? = nil, standardInput: Stream = .inherit, standardOutput: Stream = .inherit,
-        standardError: Stream = .inherit, ownGroup: Bool = false
-    ) throws(SystemError) -> ChildProcess {
-        let request = SpawnRequest(
-            name, isLookedUp: true, arguments: arguments, environment: environment,
-            workingDirectory: workingDirectory, hasOwnGroup: ownGroup)
         return try start(request, [standardInput, standardOutput, standardError])
     }
 

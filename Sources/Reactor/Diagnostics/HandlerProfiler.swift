@@ -12,39 +12,22 @@ struct HandlerProfiler {
     var started = unknown
     static var unknown: Int64 { .min }
     var threshold = Int64.max
-    private(set) var longest: Int64 = 0
-    private(set) var longestIdentity: HandlerInfo?
+    private var mostNanoseconds: Int64 = -1
+    private(set) var longest: SlowHandler?
     private(set) var slow = 0
-    private var second = Int64.min
-    private var reports = 0
-    private var suppressedCount = 0
-
-    /// The limit of reports: a handler that is as slow as ten others would be lost among a hundred reports, and each
-    /// report takes time itself.
-    private static var reportsPerSecond: Int { 10 }
 
     /// Records the end of the handler. Returns the report to send, if any.
-    mutating func note(_ identity: HandlerInfo, endedAt now: Int64) -> SlowHandler? {
+    mutating func note(_ info: HandlerInfo, endedAt now: Int64) -> SlowHandler? {
         let time = now - started
         started = now
-        if time > longest {
-            longest = time
-            longestIdentity = identity
+        guard time >= threshold || time > mostNanoseconds else { return nil }
+        let handler = SlowHandler(duration: .nanoseconds(time), kind: info.kind, callSite: info.callSite)
+        if time > mostNanoseconds {
+            mostNanoseconds = time
+            longest = handler
         }
         guard time >= threshold else { return nil }
         slow += 1
-        if second == .min || now - second >= 1_000_000_000 {
-            second = now
-            reports = 0
-        }
-        guard reports < Self.reportsPerSecond else {
-            suppressedCount += 1
-            return nil
-        }
-        reports += 1
-        defer { suppressedCount = 0 }
-        return SlowHandler(
-            duration: .nanoseconds(time), kind: identity.kind, callSite: identity.callSite,
-            suppressedCount: suppressedCount)
+        return handler
     }
 }

@@ -1,45 +1,32 @@
 /// The reasons that keep a loop alive; see `EventLoop.keepAliveReasons`. Unreferenced watches and timers are included, and
-/// marked.
-public struct KeepAliveReasons: Hashable, Sendable {
-    /// Jobs that are ready, including those that other threads have submitted.
-    public let readyJobs: Int
-    /// Events that the kernel has reported, but that the current turn has not delivered yet.
-    public let undeliveredEvents: Int
-    /// Timers that keep the loop alive.
-    public let timers: Int
-    /// Timers that do not keep the loop alive.
-    public let unreferencedTimers: Int
+/// marked. As values, the counts are in `EventLoop.metrics`.
+public struct KeepAliveReasons: Sendable, CustomStringConvertible {
+    package let readyJobs: Int
+    package let undeliveredEvents: Int
+    package let timers: Int
+    package let unreferencedTimers: Int
     /// The time until the earliest of all timers fires; negative if it is overdue, `nil` if there is no timer.
-    public let nearestTimer: Duration?
-    /// Watched descriptors, in the order of their numbers.
-    public let descriptors: [Descriptor]
-    /// Signal watches, the oldest first.
-    public let signals: [Signal]
-    /// The source lines that have called `hold()`.
-    public let holds: [CallSite]
+    package let nearestTimer: Duration?
+    /// In the order of their numbers.
+    package let descriptors: [Descriptor]
+    /// The oldest first.
+    package let signals: [Signal]
+    package let holds: [CallSite]
     /// Jobs of pools and async tasks that the loop waits for.
-    public let externalWork: Int
+    package let externalWork: Int
 
-    /// A watched descriptor.
-    public struct Descriptor: Hashable, Sendable {
-        /// The number of the descriptor.
-        public let number: CInt
-        /// The directions in which it is watched.
-        public let interest: Interest
-        /// Whether it keeps the loop alive.
-        public let isReferenced: Bool
-        /// The object that watches it: `watch at App/Server.swift:12`, or a connection or listener.
-        public let user: String
+    package struct Descriptor {
+        package let number: CInt
+        package let interest: Interest
+        package let isReferenced: Bool
+        /// `watch at App/Server.swift:12`, or a connection or listener.
+        package let user: String
     }
 
-    /// A signal watch.
-    public struct Signal: Hashable, Sendable {
-        /// The number of the signal.
-        public let number: CInt
-        /// Whether it keeps the loop alive.
-        public let isReferenced: Bool
-        /// The source line that called `onSignal`.
-        public let callSite: CallSite
+    package struct Signal {
+        package let number: CInt
+        package let isReferenced: Bool
+        package let callSite: CallSite
     }
 
     /// Whether there are no reasons, so that `run()` would return.
@@ -47,9 +34,7 @@ public struct KeepAliveReasons: Hashable, Sendable {
         readyJobs + undeliveredEvents + timers + holds.count + externalWork == 0
             && !descriptors.contains { $0.isReferenced } && !signals.contains { $0.isReferenced }
     }
-}
 
-extension KeepAliveReasons: CustomStringConvertible {
     /// One line for each reason; `nothing` if there is none.
     public var description: String {
         var lines: [String] = []
@@ -61,15 +46,15 @@ extension KeepAliveReasons: CustomStringConvertible {
         add(undeliveredEvents, "event", " not delivered yet")
         add(timers, "timer", nearest)
         add(unreferencedTimers, "timer", (timers == 0 ? nearest : "") + " (unreferenced)")
-        lines += descriptors.map(\.description) + signals.map(\.description) + holds.map { "hold at \($0)" }
+        lines += descriptors.map(\.line) + signals.map(\.line) + holds.map { "hold at \($0)" }
         add(externalWork, "piece", " of work on other threads")
         return lines.isEmpty ? "nothing" : lines.joined(separator: "\n")
     }
 }
 
-extension KeepAliveReasons.Descriptor: CustomStringConvertible {
+extension KeepAliveReasons.Descriptor {
     /// `descriptor 7 for reading: Connection(127.0.0.1:54321)`
-    public var description: String {
+    fileprivate var line: String {
         let directions: [(Interest, String)] = [
             (.reading, "reading"), (.writing, "writing"), (.peerGone, "the peer's end"),
         ]
@@ -79,7 +64,7 @@ extension KeepAliveReasons.Descriptor: CustomStringConvertible {
     }
 }
 
-extension KeepAliveReasons.Signal: CustomStringConvertible {
+extension KeepAliveReasons.Signal {
     /// `signal 15: watch at App/Server.swift:12`
-    public var description: String { "signal \(number): watch at \(callSite)\(isReferenced ? "" : " (unreferenced)")" }
+    fileprivate var line: String { "signal \(number): watch at \(callSite)\(isReferenced ? "" : " (unreferenced)")" }
 }

@@ -5,6 +5,9 @@ import Synchronization
 package enum LoopEvent: Sendable {
     /// A loop ended while this number of jobs and handlers still waited to run on it. They never will.
     case undelivered(Int)
+    /// The main thread's `run()` returned while this number of handlers wait for other threads, one of them for a promise of
+    /// this line.
+    case leftHandlers(Int, CallSite?)
     /// A handler has blocked a loop for a long time. `subject` is the layer above's information about the handler.
     case slowHandler(SlowHandler, subject: (any AnyObject & Sendable)?)
 
@@ -42,6 +45,7 @@ package enum LoopEvent: Sendable {
     private var key: Key {
         switch self {
         case .undelivered: Key(name: "undelivered handlers")
+        case .leftHandlers: Key(name: "handlers that a run left waiting")
         case .slowHandler(let handler, _): Key(name: "slow handlers", callSite: handler.callSite)
         case .taskOnEndedLoop: Key(name: "tasks of ended loops")
         case .unrunWork(let callSite): Key(name: "loops that are not driven", callSite: callSite)
@@ -69,6 +73,9 @@ extension LoopEvent: CustomStringConvertible {
     package var description: String {
         switch self {
         case .undelivered(let count): "an event loop ended with \(count) undelivered handler\(count == 1 ? "" : "s")"
+        case .leftHandlers(let count, let callSite):
+            "run() returned while \(count) handler\(count == 1 ? " waits" : "s wait") for what only other threads or callbacks "
+                + "can settle\(callSite.map { ", such as the promise made at \($0)" } ?? ""); take a hold() until it has settled, or hang on it"
         case .slowHandler(let handler, _): handler.description
         case .taskOnEndedLoop: "a task ran on a thread of its own, since its event loop has ended"
         case .unrunWork(let callSite):

@@ -5,10 +5,12 @@
 /// and so this object; `@exclusivity(unchecked)` as in `EventLoop`.
 final class LoopMeter {
     private let clock: LoopClock
-    /// Whether the time of each handler is measured: for `measuresHandlers`, or for a threshold.
+    /// Whether the time of each handler is measured: for `measured`, or for a threshold.
     @exclusivity(unchecked) private(set) var isTiming = false
-    /// See `EventLoop.measuresTurns`.
-    @exclusivity(unchecked) var measuresTurns = false
+    /// Whether waits and turns are measured.
+    @exclusivity(unchecked) private(set) var measuresTurns = false
+    @exclusivity(unchecked) private var nanosecondsWaiting: Int64 = 0
+    @exclusivity(unchecked) private var nanosecondsOfLongestTurn: Int64 = 0
     @exclusivity(unchecked) var counters = LoopMetrics()
     /// The reading of the clock at the end of the last measured turn, in nanoseconds, if the next turn follows at once;
     /// `unknown` otherwise. The next turn's wait begins then.
@@ -24,8 +26,13 @@ final class LoopMeter {
 
     init(_ clock: LoopClock) { self.clock = clock }
 
-    /// See `EventLoop.measuresHandlers`.
-    @exclusivity(unchecked) var measuresHandlers = false { didSet { update() } }
+    /// See `EventLoop.measured`.
+    @exclusivity(unchecked) var measured = EventLoop.Measured.nothing {
+        didSet {
+            measuresTurns = measured != .nothing
+            update()
+        }
+    }
 
     /// See `EventLoop.slowHandlerThreshold`.
     var threshold: Duration? {
@@ -37,7 +44,7 @@ final class LoopMeter {
     }
 
     private func update() {
-        let isOn = measuresHandlers || handlers.threshold != .max
+        let isOn = measured == .handlers || handlers.threshold != .max
         // The handler that switches the measurement on is not measured.
         if isOn && !isTiming { handlers.started = HandlerProfiler.unknown }
         isTiming = isOn
@@ -46,14 +53,12 @@ final class LoopMeter {
     /// The counters, and what is measured.
     var metrics: LoopMetrics {
         var snapshot = counters
-        snapshot.longestHandler = .nanoseconds(handlers.longest)
-        snapshot.longestHandlerKind = handlers.longestIdentity?.kind
-        snapshot.longestHandlerCallSite = handlers.longestIdentity?.callSite
-        snapshot.slowHandlers = handlers.slow
-        if measuresTurns || measuresHandlers { snapshot.measured.insert(.waits) }
-        if measuresTurns { snapshot.measured.insert(.turns) }
-        if isTiming { snapshot.measured.insert(.handlers) }
-        if threshold != nil { snapshot.measured.insert(.slowHandlers) }
+        if measuresTurns {
+            snapshot.timeWaiting = .nanoseconds(nanosecondsWaiting)
+            snapshot.longestTurn = .nanoseconds(nanosecondsOfLongestTurn)
+        }
+        if isTiming { snapshot.longestHandler = handlers.longest }
+        if threshold != nil { snapshot.slowHandlers = handlers.slow }
         return snapshot
     }
 
@@ -68,7 +73,7 @@ final class LoopMeter {
     @inline(__always)
     func noteWait(since began: Int64) -> Int64 {
         let ended = clock.now.nanoseconds
-        counters.nanosecondsWaiting += ended - began
+        nanosecondsWaiting += ended - began
         return ended
     }
 
@@ -77,7 +82,7 @@ final class LoopMeter {
     @discardableResult
     func noteTurn(since began: Int64) -> Int64 {
         let ended = clock.now.nanoseconds
-        counters.nanosecondsOfLongestTurn = max(counters.nanosecondsOfLongestTurn, ended - began)
+        nanosecondsOfLongestTurn = max(nanosecondsOfLongestTurn, ended - began)
         return ended
     }
 

@@ -1,22 +1,17 @@
-/// The kind of code that a loop has called. The layer above may add kinds for its own jobs, as an extension.
-public struct HandlerKind: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
-    /// The name of the kind in reports: `timer`.
-    public let rawValue: String
-
-    /// Creates a kind.
-    /// - Parameter rawValue: the name of the kind.
-    public init(rawValue: String) { self.rawValue = rawValue }
-
+/// The kind of code that a loop has called.
+public enum HandlerKind: String, Sendable, CustomStringConvertible {
     /// A closure that was enqueued, submitted or dispatched.
-    public static var job: HandlerKind { HandlerKind(rawValue: "job") }
+    case job
     /// The callback of a timer.
-    public static var timer: HandlerKind { HandlerKind(rawValue: "timer") }
+    case timer
     /// The callback of a watched descriptor. For a connection or listener, this is the library's own code.
-    public static var watch: HandlerKind { HandlerKind(rawValue: "watch") }
+    case watch
     /// The callback of a signal.
-    public static var signal: HandlerKind { HandlerKind(rawValue: "signal") }
+    case signal
     /// A closure that was passed to `beforeWaiting` or `afterWaiting`.
-    public static var hook: HandlerKind { HandlerKind(rawValue: "hook") }
+    case hook
+    /// The closure of a promise's operator, which the layer above has queued.
+    case promiseHandler = "promise handler"
 
     /// `timer`
     public var description: String { rawValue }

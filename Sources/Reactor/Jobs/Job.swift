@@ -73,6 +73,9 @@ open class _Job {
     /// Whether the event that the job represents has not happened yet. Any thread, while the job cannot end.
     open var isStillWaiting: Bool { true }
 
+    /// The line that made the promise that this waiter waits for, if it is known. On the loop's thread, while it waits.
+    open var awaitedCallSite: CallSite? { nil }
+
     /// Called on a waiter that the loop knows as one of its `OutsideWaiters` when the loop ends, on the loop's thread. The
     /// waiter withdraws, and is discarded.
     /// - Returns: false if its promise has settled already; the waiter is then among the loop's jobs, or will be in a moment.

@@ -8,19 +8,9 @@ import CLinux
 @usableFromInline
 struct SpareJobs: ~Copyable {
     @usableFromInline var newest: Unmanaged<Job>?
-    /// How many more may be kept.
-    @usableFromInline var room = SpareJobs.keepsJobs ? SpareJobs.capacity : 0
-
-    /// Not under a sanitizer, which must see each job end: a later use of the job is then an access to freed memory, which
-    /// the sanitizer reports. It could not tell a job from the one that it was before. With `-D REUSE_CHECKS` jobs are
-    /// kept all the same, and the address sanitizer reports an access to a kept one.
-    private static var keepsJobs: Bool {
-        #if REUSE_CHECKS
-            true
-        #else
-            !clinux_is_sanitized()
-        #endif
-    }
+    /// How many more may be kept. Zero under a sanitizer, which must see each job end: a later use of the job is then an
+    /// access to freed memory, which the sanitizer reports. It could not tell a job from the one that it was before.
+    @usableFromInline var room = clinux_is_sanitized() ? 0 : SpareJobs.capacity
 
     /// Enough for the steps that are under way at a time in most turns. It bounds the memory that a loop keeps: of
     /// promises, 112 bytes each with the allocator's overhead, 14 KiB, and some 48 bytes for the types that code captures
@@ -40,15 +30,11 @@ struct SpareJobs: ~Copyable {
     /// - Returns: a job with its only reference, which is in no list.
     @inlinable @inline(__always)
     mutating func take() -> Unmanaged<Job>? {
-        #if REUSE_CHECKS
-            return takeOldest()
-        #else
-            guard let job = newest else { return nil }
-            newest = job._withUnsafeGuaranteedRef { $0.next }
-            job._withUnsafeGuaranteedRef { $0.next = nil }
-            room &+= 1
-            return job
-        #endif
+        guard let job = newest else { return nil }
+        newest = job._withUnsafeGuaranteedRef { $0.next }
+        job._withUnsafeGuaranteedRef { $0.next = nil }
+        room &+= 1
+        return job
     }
 
     /// The loop has ended: releases all, and keeps none from now on.
@@ -58,44 +44,7 @@ struct SpareJobs: ~Copyable {
         newest = nil
         while let job = rest {
             rest = job._withUnsafeGuaranteedRef { $0.next }
-            #if REUSE_CHECKS
-                Self.allowAccess(to: job)
-            #endif
             job.release()
         }
     }
 }
-
-#if REUSE_CHECKS
-    // In a build with `-D REUSE_CHECKS` a job that is kept is not used before 64 others have been kept after it.
-
-    extension SpareJobs {
-        @usableFromInline
-        mutating func takeOldest() -> Unmanaged<Job>? {
-            guard Self.capacity - room > 64, var last = newest else { return nil }
-            var beforeLast = last
-            while let next = last._withUnsafeGuaranteedRef({ $0.next }) { (beforeLast, last) = (last, next) }
-            beforeLast._withUnsafeGuaranteedRef { $0.next = nil }
-            room += 1
-            Self.allowAccess(to: last)
-            return last
-        }
-
-        /// Has the address sanitizer report an access to a kept job, apart from `next`, until it is taken.
-        static func forbidAccess(to job: Unmanaged<Job>) {
-            let (start, size) = fields(of: job)
-            clinux_forbid_memory(start, size)
-        }
-
-        fileprivate static func allowAccess(to job: Unmanaged<Job>) {
-            let (start, size) = fields(of: job)
-            clinux_allow_memory(start, size)
-        }
-
-        /// The memory of a job behind the object's header and `next`.
-        private static func fields(of job: Unmanaged<Job>) -> (start: UnsafeMutableRawPointer, size: Int) {
-            let own = 16 + 8
-            return (job.toOpaque() + own, malloc_usable_size(job.toOpaque()) - own)
-        }
-    }
-#endif

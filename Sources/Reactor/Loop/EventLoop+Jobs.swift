@@ -88,9 +88,4 @@ extension EventLoop {
 
     /// As `takeSpare`, from that list.
     package func takeSpareNode() -> Unmanaged<Job>? { jobs.spareNodes.take() }
-
-    #if REUSE_CHECKS
-        /// The layer above has changed the kept job for the last time before it takes it.
-        package static func forbidAccess(toSpare job: Unmanaged<Job>) { SpareJobs.forbidAccess(to: job) }
-    #endif
 }

@@ -17,9 +17,8 @@ extension EventLoop {
     /// The duration from which a handler is reported as slow, or `nil`, the default, to measure nothing, which costs
     /// nothing.
     ///
-    /// Reports go to the log handler of the layer above, or to standard error. At most ten per second are sent; the
-    /// next report then contains the number that were suppressed. All slow handlers are counted in
-    /// `metrics.slowHandlers`.
+    /// Reports go to the log handler of the layer above, or to standard error, ten of a line per second at most. All slow
+    /// handlers are counted in `metrics.slowHandlers`.
     ///
     /// While the threshold is set, every handler costs a clock reading, about 25 ns, and jobs and timers record the
     /// line of the call that enqueues, submits or schedules them.
@@ -32,21 +31,24 @@ extension EventLoop {
         }
     }
 
-    /// Whether to measure every handler, for `LoopMetrics.longestHandler`, and every wait, for
-    /// `LoopMetrics.timeWaiting`. Costs one clock reading per handler, about 25 ns, and two per wait; off by default.
-    public var measuresHandlers: Bool {
-        get { meter.measuresHandlers }
+    /// What the loop measures of its own time; `.nothing` by default.
+    public var measured: Measured {
+        get { meter.measured }
         set {
-            meter.measuresHandlers = newValue
+            meter.measured = newValue
             shared.keepsOrigins.store(meter.isTiming, ordering: .relaxed)
         }
     }
 
-    /// Whether to measure every wait, for `LoopMetrics.timeWaiting`, and every turn, for `LoopMetrics.longestTurn`.
-    /// Costs three clock readings per turn, about 75 ns, however much happens in it; off by default.
-    public var measuresTurns: Bool {
-        get { meter.measuresTurns }
-        set { meter.measuresTurns = newValue }
+    /// What a loop measures of its own time.
+    public enum Measured: Sendable {
+        /// Nothing, at no cost.
+        case nothing
+        /// Every wait, for `LoopMetrics.timeWaiting`, and every turn, for `LoopMetrics.longestTurn`: three clock readings
+        /// per turn, about 75 ns, however much happens in it.
+        case turns
+        /// The turns, and every handler, for `LoopMetrics.longestHandler`: one clock reading more per handler, about 25 ns.
+        case handlers
     }
 
     /// See `LoopMeter.nodesVisited`.
@@ -76,7 +78,4 @@ extension EventLoop {
             holds: keepAlive.holds.values.sorted { ($0.file, $0.line) < ($1.file, $1.line) },
             externalWork: shared.work.externalWork.count)
     }
-
-    /// See `keepAliveReasons`.
-    public typealias Reasons = KeepAliveReasons
 }

@@ -29,8 +29,7 @@ extension EventLoop {
     @inline(__always)
     func poll(mayBlock: Bool, _ limit: Int64, isMeasured: Bool) throws(SystemError) -> Int64 {
         // A job of this turn may have changed whether turns are measured.
-        let isFastPath =
-            meter.measuresTurns == isMeasured && !meter.measuresHandlers && hooks.isEmpty && !clock.isVirtual
+        let isFastPath = meter.measuresTurns == isMeasured && hooks.isEmpty && !clock.isVirtual
         if !isFastPath { return try pollSlowPath(mayBlock: mayBlock, limit) }
         let began = isMeasured && mayBlock ? meter.beginningOfWait : 0
         let hasWaited = try pollKernel(mayBlock: mayBlock, limit)
@@ -39,7 +38,7 @@ extension EventLoop {
 
     @inline(never)
     private func pollSlowPath(mayBlock: Bool, _ limit: Int64) throws(SystemError) -> Int64 {
-        let isMeasured = mayBlock && (meter.measuresTurns || meter.measuresHandlers)
+        let isMeasured = mayBlock && meter.measuresTurns
         let began = isMeasured ? meter.beginningOfWait : 0
         let hasWaited: Bool
         if case .virtual(let virtual) = clock {

@@ -18,7 +18,8 @@ extension EventLoop {
     ///
     /// These keep the loop running: ready jobs, timers, watches, signal watches and holds, unless they are
     /// unreferenced; and jobs of a `ThreadPool` whose results this loop waits for. The loop does not know of any other
-    /// result that another thread is to deliver: take a `hold()`. `run()` may be called in a handler; such a nested run
+    /// result that another thread is to deliver, such as a callback that settles a promise: take a `hold()`, or `hang` on the
+    /// promise. `run()` may be called in a handler; such a nested run
     /// ends under the same conditions as the outer one.
     ///
     /// - Throws: `SystemError` if a descriptor of the loop cannot be opened, or if this process is a fork of the one
@@ -30,6 +31,7 @@ extension EventLoop {
         while !mustReturn && (isAlive || runLateMainActorJobs()) {
             try turnAgain(isAlive ? .wait : .poll)
         }
+        if outsideWaiters.count > 0 && !mustReturn { reportLeftHandlers() }
         stopRequested = false
     }
 

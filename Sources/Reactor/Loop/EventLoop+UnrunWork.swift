@@ -1,4 +1,5 @@
 import CLinux
+import Synchronization
 
 // The observation of a thread that may never drive its loop; see `UnrunWork`.
 
@@ -34,6 +35,18 @@ extension EventLoop {
         guard let unrunWork, !isBeingDriven else { return false }
         unrunWork.note(job, callSite)
         return true
+    }
+
+    /// `run()` returns, although handlers wait for promises that nothing on this loop can settle. For the main thread's loop,
+    /// once: every other loop has an end, which reports what it leaves.
+    @inline(never)
+    func reportLeftHandlers() {
+        guard !isBeingDriven, ThreadLoop.isMain(self),
+            !ThreadLoop.hasReportedLeftHandlers.exchange(true, ordering: .relaxed)
+        else { return }
+        let waiters = (1...outsideWaiters.count).map { outsideWaiters[$0] }
+        let callSites = waiters.lazy.compactMap { $0._withUnsafeGuaranteedRef { $0.awaitedCallSite } }
+        LoopEvent.send(.leftHandlers(waiters.count, callSites.first))
     }
 
     /// The number of handlers and jobs that would be undelivered if the loop ended now.

@@ -108,6 +108,10 @@ enum ThreadLoop {
 
     static var remoteOfMain: LoopRemote { mainLoop.loop.remote }
 
+    static func isMain(_ loop: EventLoop) -> Bool { loop === mainLoop.loop }
+
+    static let hasReportedLeftHandlers = Atomic(false)
+
     // MARK: Threads that may never drive their loop
 
     /// Makes the operators of this thread note their work, if its current loop may never be driven and is not being

@@ -8,14 +8,9 @@ public struct NameLookupError: Error, Hashable, Sendable, CustomStringConvertibl
     /// The error code of getaddrinfo, for example `EAI_NONAME`.
     public let code: CInt
     /// The `errno` if `code` is `EAI_SYSTEM`, otherwise 0.
-    public let systemCode: CInt
+    package let systemCode: CInt
 
-    /// Creates an error, for a lookup function of your own.
-    /// - Parameters:
-    ///   - host: the name that was looked up.
-    ///   - code: the error code of getaddrinfo(3), for example `EAI_NONAME`.
-    ///   - systemCode: the `errno` if `code` is `EAI_SYSTEM`.
-    public init(host: String, code: CInt, systemCode: CInt = 0) {
+    package init(host: String, code: CInt, systemCode: CInt = 0) {
         self.host = host
         self.code = code
         self.systemCode = systemCode

@@ -32,10 +32,8 @@ public struct SocketAddress: Hashable, Sendable {
 
     /// An error in the text of an address.
     public struct ParseError: Error, Hashable, Sendable, CustomStringConvertible {
-        /// The text that was parsed.
-        public let text: String
-        /// What is wrong with the text.
-        public let reason: String
+        package let text: String
+        package let reason: String
         /// `'1.2.3.4' is not an address: the port is missing; write HOST:PORT`
         public var description: String { "'\(text)' is not an address: \(reason)" }
     }
@@ -85,13 +83,13 @@ public struct SocketAddress: Hashable, Sendable {
     /// Creates the Unix address of a file.
     /// - Parameter unixPath: the path, at most 107 bytes of UTF-8.
     /// - Throws: `ParseError` for a path that is empty, too long, or has a zero byte.
-    public init(unixPath: String) throws(ParseError) { try self.init(unix: unixPath, isAbstract: false) }
+    package init(unixPath: String) throws(ParseError) { try self.init(unix: unixPath, isAbstract: false) }
 
     /// Creates a Unix address in the kernel's abstract space. Such a name belongs to the network namespace, has no file
     /// and no permissions, and disappears when its socket is closed.
     /// - Parameter name: the name, at most 107 bytes of UTF-8.
     /// - Throws: `ParseError` for a name that is empty, too long, or has a zero byte.
-    public init(abstract name: String) throws(ParseError) { try self.init(unix: name, isAbstract: true) }
+    package init(abstract name: String) throws(ParseError) { try self.init(unix: name, isAbstract: true) }
 
     private init(unix name: String, isAbstract: Bool) throws(ParseError) {
         let bytes = Array(name.utf8)
@@ -111,7 +109,7 @@ public struct SocketAddress: Hashable, Sendable {
     // MARK: Asking
 
     /// Whether this is an IPv6 address.
-    public var isIPv6: Bool {
+    package var isIPv6: Bool {
         if case .v6 = host { true } else { false }
     }
 
@@ -126,7 +124,7 @@ public struct SocketAddress: Hashable, Sendable {
     }
 
     /// The abstract name of a Unix address; `nil` for a path and for every other address.
-    public var abstractName: String? {
+    package var abstractName: String? {
         if case .unix(let name) = host, name.isAbstract { name.name } else { nil }
     }
 

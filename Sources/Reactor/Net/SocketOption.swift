@@ -13,7 +13,7 @@ import Glibc
 /// blocking, and `abort` sends a reset.
 public struct SocketOption<Value: Sendable>: Sendable {
     /// The kernel's name, for example `TCP_NODELAY`.
-    public let name: String
+    package let name: String
     let level: CInt
     let number: CInt
     /// Returns `nil` for a value that the option cannot have.

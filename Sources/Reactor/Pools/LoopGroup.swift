@@ -22,18 +22,19 @@ public final class LoopGroup: Sendable {
     // Where the next choice begins to search.
     private let cursor = Atomic<UInt>(0)
 
-    /// The default number of loops: the number of cores that the process may use.
-    public static var defaultLoops: Int { Int(clinux_usable_cores()) }
+    /// The number of cores that the process may use.
+    package static var defaultLoops: Int { Int(clinux_usable_cores()) }
 
     /// Starts the loops, each as `EventLoop.spawn` does. When this returns, all of them run.
     /// - Parameters:
-    ///   - loops: the number of loops, at least 1. More loops than cores only share the cores.
+    ///   - loops: the number of loops, at least 1; by default the number of cores that the process may use. More loops
+    ///     only share the cores.
     ///   - name: the name of the threads, to which a number is added: "loop-1". Linux shows 15 bytes; the name is cut
     ///     so that the number remains. An empty name is replaced by "loop".
     /// - Throws: `SystemError`: `EINVAL` of `pthread_create` for a number below one; otherwise an error of
     ///   `EventLoop.spawn`, and the loops that were started before have ended again.
-    public convenience init(loops: Int = LoopGroup.defaultLoops, name: String = "loop") throws(SystemError) {
-        try self.init(loops: loops, name: name, syscalls: { Syscalls() })
+    public convenience init(loops: Int? = nil, name: String = "loop") throws(SystemError) {
+        try self.init(loops: loops ?? Self.defaultLoops, name: name, syscalls: { Syscalls() })
     }
 
     /// As the public initializer, with system calls and a way of starting threads that a test has replaced.
@@ -132,7 +133,7 @@ public final class LoopGroup: Sendable {
     }
 
     /// The number of leases of each loop, in the order of the collection.
-    public var loads: [Int] { members.map { $0.load.load(ordering: .relaxed) } }
+    package var loads: [Int] { members.map { $0.load.load(ordering: .relaxed) } }
 
     /// Returns `nil` if all loops have ended.
     package func pick(_ balancing: Balancing) -> Member? {

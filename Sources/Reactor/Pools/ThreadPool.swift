@@ -24,29 +24,27 @@ public final class ThreadPool: Dispatcher {
 
     /// The pool for programs that do not need one of their own: of the default size, named "shared". It never ends.
     public static let shared = ThreadPool(
-        ThreadPoolWorkers("shared", defaultThreads, defaultQueueLimit), isShared: true)
+        ThreadPoolWorkers("shared", defaultThreads, 65_536), isShared: true)
 
-    /// The default number of threads: the number of cores that the process may use, since more threads would only share
+    /// The number of cores that the process may use, since more threads would only share
     /// the cores. At least two, so that one blocking job does not stop all others; at most eight, since the default
     /// pool is meant for occasional work next to a single loop, which hands out the jobs and collects the results.
-    public static let defaultThreads = min(max(Int(clinux_usable_cores()), 2), 8)
-
-    /// The default number of waiting jobs: 65,536, some 10 MB of closures. A pool that is so far behind would not catch
-    /// up with more.
-    public static var defaultQueueLimit: Int { 65_536 }
+    package static let defaultThreads = min(max(Int(clinux_usable_cores()), 2), 8)
 
     /// Creates a pool, which starts no thread yet.
     /// - Parameters:
     ///   - name: the name of the threads, to which a number is added: "pool-1". Linux shows 15 bytes; the name is cut
     ///     so that the number remains.
-    ///   - threads: the largest number of threads, at least 1.
-    ///   - queueLimit: the largest number of jobs that wait for a free thread, at least 1.
+    ///   - threads: the largest number of threads, at least 1; by default the number of cores that the process may use,
+    ///     but 2 at least and 8 at most.
+    ///   - queueLimit: the largest number of jobs that wait for a free thread, at least 1. The default is some 10 MB of
+    ///     closures: a pool that is so far behind would not catch up with more.
     /// - Throws: `DispatchError.badInput` if a number is below 1.
     public convenience init(
-        name: String = "pool", threads: Int = ThreadPool.defaultThreads,
-        queueLimit: Int = ThreadPool.defaultQueueLimit
+        name: String = "pool", threads: Int? = nil, queueLimit: Int = 65_536
     ) throws(DispatchError) {
-        try self.init(name: name, threads: threads, queueLimit: queueLimit, create: LibraryThread.create)
+        try self.init(
+            name: name, threads: threads ?? Self.defaultThreads, queueLimit: queueLimit, create: LibraryThread.create)
     }
 
     /// As the public initializer, with a way of starting threads that a test has replaced.
@@ -93,9 +91,9 @@ public final class ThreadPool: Dispatcher {
         /// Jobs that have run, since the pool was created.
         public let completed: Int
         /// The largest number of threads.
-        public let threadLimit: Int
+        package let threadLimit: Int
         /// The largest number of waiting jobs; a further job is refused.
-        public let queueLimit: Int
+        package let queueLimit: Int
     }
 
     /// The pool's current figures. Any thread may read them.

@@ -9,7 +9,7 @@ extension LoopMetrics {
     /// reactor_turns_total{loop="main"} 42
     /// ```
     ///
-    /// Metrics that were not measured are omitted; see `measured`.
+    /// Metrics that were not measured are omitted; see `EventLoop.measured`.
     /// - Parameters:
     ///   - prefix: the prefix of all names. Characters that are not allowed in a name are replaced by underscores.
     ///   - labels: labels that distinguish this loop from others. Their names are treated like the prefix; their values
@@ -45,7 +45,7 @@ extension LoopMetrics {
         text.add("events_total", .counter, "Events that epoll has reported.", events)
         text.add("timers_fired_total", .counter, "Timers that have fired.", timersFired)
         text.add("wakeups_total", .counter, "How often another thread had to wake the loop.", wakeups)
-        if measured.contains(.slowHandlers) {
+        if let slowHandlers {
             text.add("slow_handlers_total", .counter, "Handlers that took longer than the threshold.", slowHandlers)
         }
         text.addFamily("system_calls_total", .counter, "System calls of the loop's thread.")
@@ -63,16 +63,16 @@ extension LoopMetrics {
     }
 
     private func addTimes(to text: inout PrometheusText) {
-        if measured.contains(.waits) {
+        if let timeWaiting {
             text.add("waiting_seconds_total", .counter, "Time that the loop has waited.", timeWaiting)
         }
-        if measured.contains(.turns) {
+        if let longestTurn {
             let help = "The longest time between two polls of the descriptors."
             text.add("longest_turn_seconds", .gauge, help, longestTurn)
         }
-        if measured.contains(.handlers) {
+        if let longestHandler {
             let help = "The longest time that one handler held the loop."
-            text.add("longest_handler_seconds", .gauge, help, longestHandler)
+            text.add("longest_handler_seconds", .gauge, help, longestHandler.duration)
         }
     }
 }

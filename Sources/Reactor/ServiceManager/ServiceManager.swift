@@ -4,14 +4,11 @@ import Glibc
 /// The protocols of systemd and compatible service managers: notifications, passed descriptors, and the watchdog.
 /// Without a service manager, all of this does nothing. See sd_notify(3), sd_listen_fds(3), sd_watchdog_enabled(3).
 public enum ServiceManager {
-    /// A notification for the service manager. A text of your own is sent unchanged: `"EXTEND_TIMEOUT_USEC=5000000"`.
-    public struct State: Hashable, Sendable, ExpressibleByStringLiteral {
+    /// A notification for the service manager. A text of your own is sent unchanged: `"MAINPID=\(process)"`.
+    public struct State: Hashable, Sendable, ExpressibleByStringInterpolation {
         /// The text that is sent: `READY=1`.
-        public let text: String
+        package let text: String
 
-        /// Creates a notification with a text of your own.
-        /// - Parameter text: the text as it is sent, `NAME=value`.
-        public init(_ text: String) { self.text = text }
         /// Creates a notification with a text of your own.
         /// - Parameter text: the text as it is sent, `NAME=value`.
         public init(stringLiteral text: String) { self.text = text }
@@ -26,12 +23,8 @@ public enum ServiceManager {
         /// - Parameter text: the line, for human readers. Line breaks are replaced by spaces.
         /// - Returns: the notification.
         public static func status(_ text: String) -> State {
-            State("STATUS=" + String(text.map { $0.isNewline ? " " : $0 }))
+            "STATUS=\(String(text.map { $0.isNewline ? " " : $0 }))"
         }
-        /// Names another process as the main process of the service.
-        /// - Parameter id: the process.
-        /// - Returns: the notification.
-        public static func mainProcess(_ id: pid_t) -> State { State("MAINPID=\(id)") }
     }
 
     /// Notifies the service manager, with one datagram to the socket that NOTIFY_SOCKET names. Any thread may call it;

@@ -14,7 +14,7 @@ public struct CallSite: Hashable, Sendable, CustomStringConvertible {
 
     /// Whether the call site is known. It is not known for a property, such as `firstValue`, which has an empty `file`
     /// and line 0.
-    public var isKnown: Bool { line != 0 }
+    package var isKnown: Bool { line != 0 }
 
     /// The file as `Module/File.swift`.
     public var file: String { name.text }

@@ -12,8 +12,6 @@ package struct SpawnRequest {
     }
 
     package var program: String
-    /// Whether a name without a slash is searched for along `PATH`.
-    package var isLookedUp: Bool
     /// The arguments, without the program itself.
     package var arguments: [String]
     /// The environment; `nil` means this process's own.
@@ -23,12 +21,11 @@ package struct SpawnRequest {
     package var hasOwnGroup: Bool
 
     package init(
-        _ program: String, isLookedUp: Bool = false, arguments: [String] = [], environment: [String: String]? = nil,
+        _ program: String, arguments: [String] = [], environment: [String: String]? = nil,
         workingDirectory: String? = nil, streams: [StandardStream] = [.inherit, .inherit, .inherit],
         hasOwnGroup: Bool = false
     ) {
         self.program = program
-        self.isLookedUp = isLookedUp
         self.arguments = arguments
         self.environment = environment
         self.workingDirectory = workingDirectory
@@ -87,7 +84,7 @@ package struct SpawnArguments {
         posix_spawnattr_setflags(&attributes, Int16(flags))
         var process = pid_t()
         let result = withCStrings([request.program] + request.arguments) { arguments in
-            let start = request.isLookedUp ? posix_spawnp : posix_spawn
+            let start = posix_spawnp
             guard let environment = request.environment else {
                 return start(&process, request.program, &actions, &attributes, arguments, clinux_environment())
             }

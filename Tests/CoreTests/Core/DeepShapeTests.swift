@@ -21,19 +21,6 @@ import Testing
         #expect(tally.peak == shape.tokens)
         #expect(reports.value.count <= 2)
     }
-
-    @Test func stayPendingAndAreReleased() async {
-        // In a process of its own: the whole process shares the policy.
-        await #expect(processExitsWith: .success) {
-            conf.abandoned = .log
-            for shape in Shape.allCases {
-                let tally = Tally()
-                onASmallStack { _ = logged { Ending.abandoned.run(shape, tally) } }
-                precondition(
-                    tally.peak == shape.tokens && tally.alive == 0, "\(shape): \(tally.alive) closures are left")
-            }
-        }
-    }
 }
 
 extension DeepShapeTests {

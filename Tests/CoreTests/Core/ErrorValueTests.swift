@@ -29,7 +29,6 @@ private struct Maybe: CancellableError {
 
     @Test func policies() async throws {
         #expect(conf.catchPolicy == .allErrorsExceptCancellation)
-        #expect(conf.abandoned == .reject)
     }
 
     @Test func descriptionsAreSentences() {

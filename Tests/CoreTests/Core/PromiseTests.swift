@@ -107,6 +107,29 @@ import Testing
         expect(fulfilledFirst, gives: 1)
     }
 
+    @Test func aSettlementTellsWhetherItCounted() {
+        let (promise, resolver) = Promise<Int>.pending()
+        #expect(resolver.isPending)
+        #expect(resolver.fulfill(1))
+        #expect(!resolver.isPending)
+        #expect(!resolver.fulfill(2))
+        #expect(!resolver.reject(Flaw(3)))
+        expect(promise, gives: 1)
+        let (failing, failer) = Promise<Void>.pending()
+        #expect(failer.reject(Flaw(4)))
+        #expect(!failer.fulfill())
+        expect(failing, failsWith: Flaw(4))
+    }
+
+    @Test func whatComesTooLateForACancelledPromiseIsTheCallersStill() {
+        let (promise, resolver) = Promise<Int>.pending()
+        let end = promise.map { $0 + 1 }
+        end.cancel()
+        #expect(!resolver.isPending)
+        #expect(!resolver.fulfill(1))
+        expect(end, failsWith: PromiseError.cancelled)
+    }
+
     @Test func resultsOfAnyErrorType() {
         expect(promise { $0.resolve(Result<Int, Flaw>.success(1)) }, gives: 1)
         expect(promise { $0.resolve(Result<Int, Flaw>.failure(Flaw(2))) }, failsWith: Flaw(2))

@@ -27,9 +27,34 @@ extension Snippets {
     }
 }
 
-// docs/guides/cancellation.md: Who listens
+// docs/guides/cancellation.md: Work of your own
 extension Snippets {
     static func cancellation3() throws {
+        final class Permits {
+            private var free = 2
+            private var waiting: [Resolver<Void>] = []
+
+            func take() -> Promise<Void> {
+                if free > 0 {
+                    free -= 1
+                    return .value
+                }
+                return Promise { waiting.append($0) }
+            }
+
+            func giveBack() {
+                while !waiting.isEmpty {
+                    if waiting.removeFirst().fulfill() { return }     // false: cancelled, so the next one gets it
+                }
+                free += 1
+            }
+        }
+    }
+}
+
+// docs/guides/cancellation.md: Who listens
+extension Snippets {
+    static func cancellation4() throws {
         let shared = request("/config")
         let one = shared.map { $0.name }
         one.cancel()                                  // no other listener: the request is cancelled
@@ -41,7 +66,7 @@ extension Snippets {
 
 // docs/guides/cancellation.md: Several
 extension Snippets {
-    static func cancellation4() throws {
+    static func cancellation5() throws {
         let page = fetch(url).timeout(.seconds(2))    // late: the request is given up
         let quickest = race(fetch(url), fetch(mirror)) // the slower request is given up
         _ = page
@@ -51,7 +76,7 @@ extension Snippets {
 
 // docs/guides/cancellation.md: Several
 extension Snippets {
-    static func cancellation5() throws {
+    static func cancellation6() throws {
         let slow = fetch(url)
         slow.pipe { _ in }                            // continues, whichever promise wins
         let either = race(slow.asVoid(), after(.seconds(1)).asPromise())   // at most a second later
@@ -62,7 +87,7 @@ extension Snippets {
 
 // docs/guides/cancellation.md: Several
 extension Snippets {
-    static func cancellation6() throws {
+    static func cancellation7() throws {
         let pages = [fetch(url), fetch(mirror)]
         let all = when(fulfilled: pages).tapError { _ in for page in pages { page.cancel() } }
         _ = pages
@@ -72,14 +97,14 @@ extension Snippets {
 
 // docs/guides/cancellation.md: hang
 extension Snippets {
-    static func cancellation7() throws {
+    static func cancellation8() throws {
         try hang(fetch(url).timeout(.seconds(2)))
     }
 }
 
 // docs/guides/cancellation.md: Tasks
 extension Snippets {
-    static func cancellation8() throws {
+    static func cancellation9() throws {
         let answer = Promise { try await ask() }
         let inTime = answer.timeout(.seconds(1))      // late: the task is cancelled
         _ = answer

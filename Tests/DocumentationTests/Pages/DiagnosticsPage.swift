@@ -60,7 +60,7 @@ extension Snippets {
         conf.logHandler = { event in
             switch event {
             case .unhandledRejection(let error, let promise):
-                logger.error("\(error)", metadata: ["promise": "\(promise)", "trace": "\(promise.trace?.description ?? "-")"])
+                logger.error("\(error)", metadata: ["promise": "\(promise)"])
             case .abandoned(let promise):
                 logger.error("abandoned: \(promise)")
             default:

@@ -180,7 +180,7 @@ extension Snippets {
 extension Snippets {
     static func networkingExamples5() throws {
         let child = try ChildProcess.spawn(
-            named: "sh", arguments: ["-c", "while read line; do echo \"<$line>\"; done; exit 3"],
+            "sh", arguments: ["-c", "while read line; do echo \"<$line>\"; done; exit 3"],
             standardInput: .pipe, standardOutput: .pipe)
         let (input, output) = (child.standardInput!, child.standardOutput!)
         var lines: [String] = []

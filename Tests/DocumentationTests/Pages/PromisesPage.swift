@@ -114,9 +114,22 @@ extension Snippets {
     }
 }
 
-// docs/guides/promises.md: Guarantees
+// docs/guides/promises.md: Making one
 extension Snippets {
     static func promises7() throws {
+        func bridged() -> Promise<Int> {
+            let hold = EventLoop.current.hold()
+            let pool = ThreadPool.shared
+            return Promise<Int> { resolver in try pool.dispatch { resolver.fulfill(6) } }.ensure { hold.cancel() }
+        }
+        bridged().done { assert($0 == 6) }.cauterize()
+        try EventLoop.current.run()                   // without the hold it would return at once, and say so
+    }
+}
+
+// docs/guides/promises.md: Guarantees
+extension Snippets {
+    static func promises8() throws {
         let one = Guarantee.value(1)
         let (guarantee, resolve) = Guarantee<Int>.pending()
         let made = Guarantee<Int> { seal in seal(3) }
@@ -142,7 +155,7 @@ extension Snippets {
 
 // docs/guides/promises.md: Chains
 extension Snippets {
-    static func promises8() throws {
+    static func promises9() throws {
         func price(of fruit: String) -> Promise<Int> {
             after(.milliseconds(10)).map {
                 guard fruit != "durian" else { throw PromiseError.badInput("no \(fruit) here") }
@@ -190,7 +203,7 @@ extension Snippets {
 
 // docs/guides/promises.md: Chains
 extension Snippets {
-    static func promises9() throws {
+    static func promises10() throws {
         func countDown(from number: Int) -> Promise<String> {
             number == 0 ? .value("lift-off") : after(.seconds(1)).then { countDown(from: number - 1) }
         }

@@ -172,28 +172,6 @@ import Testing
         #expect(tally.alive == 0 && lines.count == 1)
     }
 
-    @Test func aSourceThatWillNeverSettle() async {
-        // In a process of its own: the whole process shares the policy.
-        await #expect(processExitsWith: .success) {
-            conf.abandoned = .log
-            conf.logHandler = { _ in }
-            try inLoop { loop in
-                var begun = 0
-                let all = when(fulfilled: 0..<10, concurrently: 2) { number -> Promise<Int> in
-                    begun += 1
-                    return number == 1 ? Promise { _ in } : .value(number)
-                }
-                try loop.run()
-                precondition(begun == 10 && all.isPending)
-                all.cancel()
-                let stuck = when(resolved: 0..<10, concurrently: 1) { _ in Promise<Int> { _ in } }
-                try loop.run()
-                precondition(stuck.isPending)
-                stuck.cancel()
-            }
-        }
-    }
-
     @Test func whatIsGivenTooLateGoesOnForAHandlerThatReturnedItBefore() throws {
         try inLoop { loop throws in
             let shared = after(.seconds(1)).map { 5 }.asPromise()

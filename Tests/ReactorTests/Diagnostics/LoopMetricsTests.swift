@@ -53,29 +53,30 @@ import Testing
         try EventLoop.withLoop(clock: clock) { loop in
             loop.enqueue { clock.advance(by: .seconds(9)) }
             try loop.run()
-            #expect(loop.metrics.longestHandler == .zero)
+            #expect(loop.metrics.longestHandler == nil)
 
-            loop.measuresHandlers = true
+            loop.measured = .handlers
             for milliseconds in [1, 5, 3] { loop.enqueue { clock.advance(by: .milliseconds(milliseconds)) } }
             try loop.run()
-            #expect(loop.metrics.longestHandler == .milliseconds(5))
+            #expect(loop.metrics.longestHandler?.duration == .milliseconds(5))
 
-            loop.measuresHandlers = false
+            loop.measured = .nothing
             loop.enqueue { clock.advance(by: .seconds(9)) }
             try loop.run()
-            #expect(loop.metrics.longestHandler == .milliseconds(5))
+            loop.measured = .handlers
+            #expect(loop.metrics.longestHandler?.duration == .milliseconds(5))
         }
     }
 
     @Test func timePassedBetweenTurnsIsNoHandlersTime() throws {
         try EventLoop.withLoop(clock: clock) { loop in
-            loop.measuresHandlers = true
+            loop.measured = .handlers
             loop.enqueue {}
             clock.advance(by: .seconds(1))
             try loop.run()
             loop.schedule(after: .seconds(1)) { loop.enqueue {} }
             try loop.run()
-            #expect(loop.metrics.longestHandler == .zero)
+            #expect(loop.metrics.longestHandler?.duration == .zero)
         }
     }
 

@@ -14,7 +14,7 @@ import Testing
 
     @Test func everyFamilyHasItsHelpAndItsTypeOnceBeforeItsSamples() throws {
         let text = try metrics { loop in
-            loop.measuresTurns = true
+            loop.measured = .turns
             loop.slowHandlerThreshold = .seconds(1)
             loop.enqueue {}
             loop.schedule(after: .seconds(1)) {}
@@ -51,15 +51,13 @@ import Testing
     @Test func secondsAreTheUnitAndExact() throws {
         let clock = VirtualClock()
         try EventLoop.withLoop(clock: clock) { loop in
-            loop.measuresHandlers = true
+            loop.measured = .handlers
             loop.schedule(after: .nanoseconds(3_000_000_070)) { clock.advance(by: .milliseconds(250)) }
             try loop.run()
             let text = loop.metrics.prometheusText()
             #expect(text.contains("\nreactor_waiting_seconds_total 3.00000007\n"))
             #expect(text.contains("\nreactor_longest_handler_seconds 0.25\n"))
         }
-        let unheld = metrics { loop in loop.measuresHandlers = true }
-        #expect(unheld.prometheusText().contains("\nreactor_longest_handler_seconds 0.0\n"))
     }
 
     private static let timed = ["waiting_seconds_total", "longest_turn_seconds", "longest_handler_seconds"]
@@ -67,24 +65,19 @@ import Testing
     /// A time that is zero because it is not measured would mean a loop that never waits, and an alarm that never ends.
     @Test(
         arguments: [
-            (false, false, false, [], []),
-            (true, false, false, ["waiting_seconds_total", "longest_turn_seconds"], [.waits, .turns]),
-            (false, true, false, ["waiting_seconds_total", "longest_handler_seconds"], [.waits, .handlers]),
-            (false, false, true, ["longest_handler_seconds", "slow_handlers_total"], [.handlers, .slowHandlers]),
-            (true, true, true, timed + ["slow_handlers_total"], [.waits, .turns, .handlers, .slowHandlers]),
-        ] as [(Bool, Bool, Bool, [String], LoopMetrics.Measurements)])
-    func whatIsNotMeasuredIsLeftOut(
-        turns: Bool, handlers: Bool, slowOnes: Bool, there: [String], measured: LoopMetrics.Measurements
-    ) throws {
+            (.nothing, false, []),
+            (.turns, false, ["waiting_seconds_total", "longest_turn_seconds"]),
+            (.handlers, false, timed),
+            (.nothing, true, ["longest_handler_seconds", "slow_handlers_total"]),
+            (.handlers, true, timed + ["slow_handlers_total"]),
+        ] as [(EventLoop.Measured, Bool, [String])])
+    func whatIsNotMeasuredIsLeftOut(measured: EventLoop.Measured, slowOnes: Bool, there: [String]) throws {
         try EventLoop.withLoop(clock: VirtualClock()) { loop in
-            loop.measuresTurns = turns
-            loop.measuresHandlers = handlers
+            loop.measured = measured
             loop.slowHandlerThreshold = slowOnes ? .seconds(1) : nil
             loop.schedule(after: .seconds(1)) {}
             try loop.run()
-            let metrics = loop.metrics
-            #expect(metrics.measured == measured)
-            let text = metrics.prometheusText()
+            let text = loop.metrics.prometheusText()
             for name in Self.timed + ["slow_handlers_total"] {
                 let mentions = text.contains(" reactor_\(name) ")
                 #expect(mentions == there.contains(name), "\(name)")
@@ -94,13 +87,13 @@ import Testing
 
     @Test func whatIsNoLongerMeasuredGoesFromThePage() throws {
         try EventLoop.withLoop(clock: VirtualClock()) { loop in
-            loop.measuresTurns = true
+            loop.measured = .turns
             loop.schedule(after: .seconds(1)) {}
             try loop.run()
             #expect(loop.metrics.prometheusText().contains("\nreactor_waiting_seconds_total 1.0\n"))
-            loop.measuresTurns = false
+            loop.measured = .nothing
             #expect(!loop.metrics.prometheusText().contains("reactor_waiting_seconds_total"))
-            #expect(loop.metrics.timeWaiting == .seconds(1))
+            #expect(loop.metrics.timeWaiting == nil)
         }
     }
 
@@ -125,7 +118,7 @@ import Testing
         var loops: [(name: String, metrics: LoopMetrics)] = []
         for name in ["a", "b"] {
             EventLoop.withLoop { loop in
-                loop.measuresTurns = name == "b"
+                loop.measured = name == "b" ? .turns : .nothing
                 loops.append((name, loop.metrics))
             }
         }

@@ -90,8 +90,6 @@ private func threadOfCaller() -> pthread_t { pthread_self() }
 
     @Test func aCancelledHandlerThatHoldsTheResolverEndsTheWait() async {
         await #expect(processExitsWith: .success) {
-            // So that the promise does not settle.
-            conf.abandoned = .log
             conf.logHandler = { _ in }
             try inLoop { _ throws in
                 var last: Resolver<Int>?

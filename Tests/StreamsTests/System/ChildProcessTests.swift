@@ -29,7 +29,7 @@ import Testing
 
     @Test func theExitIsToldToWhoeverAsksWhenever() throws {
         try withNetwork { _ in
-            let child = try ChildProcess.spawn(named: "sh", arguments: ["-c", "exit 5"])
+            let child = try ChildProcess.spawn("sh", arguments: ["-c", "exit 5"])
             let first = child.exit
             let second = child.exit
             expect(first, gives: .exited(5))
