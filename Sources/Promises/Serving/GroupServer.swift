@@ -56,15 +56,15 @@ final class GroupServer: ConnectionServer, @unchecked Sendable {
         static let oneActive = 2
         static let oneLingering = 1 << 32
 
-        static func active(_ word: Int) -> Int { word % oneLingering / oneActive }
-        static func lingering(_ word: Int) -> Int { word / oneLingering }
+        static func activeCount(in word: Int) -> Int { word % oneLingering / oneActive }
+        static func lingeringCount(in word: Int) -> Int { word / oneLingering }
     }
 
-    var activeCount: Int { WordOfCounts.active(word.load(ordering: .acquiring)) }
-    var lingeringCount: Int { WordOfCounts.lingering(word.load(ordering: .acquiring)) }
+    var activeCount: Int { WordOfCounts.activeCount(in: word.load(ordering: .acquiring)) }
+    var lingeringCount: Int { WordOfCounts.lingeringCount(in: word.load(ordering: .acquiring)) }
     var openCount: Int {
         let word = word.load(ordering: .acquiring)
-        return WordOfCounts.active(word) + WordOfCounts.lingering(word)
+        return WordOfCounts.activeCount(in: word) + WordOfCounts.lingeringCount(in: word)
     }
 
     // MARK: On the listener's thread
@@ -146,13 +146,16 @@ final class GroupServer: ConnectionServer, @unchecked Sendable {
     func connectionDidEnd(wasLingering: Bool) {
         let change = wasLingering ? WordOfCounts.oneLingering : WordOfCounts.oneActive
         let left = word.subtract(change, ordering: .acquiringAndReleasing).newValue
-        guard !wasLingering && WordOfCounts.active(left) == limit - 1 || left == WordOfCounts.closed else { return }
+        let hasRoomAgain = !wasLingering && WordOfCounts.activeCount(in: left) == limit - 1
+        guard hasRoomAgain || left == WordOfCounts.closed else { return }
         home.submit { self.listener?.connectionDidEnd() }
     }
 
     func connectionDidBeginLingering() {
         let left = word.add(WordOfCounts.oneLingering - WordOfCounts.oneActive, ordering: .acquiringAndReleasing)
             .newValue
-        if WordOfCounts.active(left) == limit - 1 { home.submit { self.listener?.connectionDidBeginLingering() } }
+        if WordOfCounts.activeCount(in: left) == limit - 1 {
+            home.submit { self.listener?.connectionDidBeginLingering() }
+        }
     }
 }
