@@ -27,7 +27,7 @@ import Reactor
         }
 
         /// Reads the files again at each SIGHUP, for connections that begin after it.
-        func reloadAtHangup() throws(SystemError) -> EventLoop.SignalWatch? {
+        func reloadAtHangup() throws(SystemError) -> EventLoop.Watch? {
             try server?.reload(atSignal: SIGHUP) { error in
                 guard let error else { return }
                 let message = "http-server: \(error)\n"
@@ -46,6 +46,6 @@ import Reactor
 
         func begin(_ connection: Connection) -> Promise<Connection> { .value(connection) }
 
-        func reloadAtHangup() throws(SystemError) -> EventLoop.SignalWatch? { nil }
+        func reloadAtHangup() throws(SystemError) -> EventLoop.Watch? { nil }
     }
 #endif

@@ -74,7 +74,7 @@ public final class TLSServer: Sendable {
     public func reload(
         atSignal signal: CInt, _ report: @escaping (TLSError?) -> Void, file: StaticString = #fileID,
         line: UInt = #line
-    ) throws(SystemError) -> EventLoop.SignalWatch {
+    ) throws(SystemError) -> EventLoop.Watch {
         let handler = {
             do throws(TLSError) {
                 try self.reload()

@@ -39,11 +39,6 @@ public struct LoopSequence<Element>: AsyncSequence {
         init(_ source: LoopSource<Element>) { self.source = source }
 
         /// Waits for the next element.
-        /// - Returns: the element; `nil` at the end and from then on.
-        /// - Throws: the errors of `next(isolation:)`.
-        public mutating func next() async throws -> Element? { try await next(isolation: nil) }
-
-        /// Waits for the next element.
         /// - Parameter actor: the actor of the calling function.
         /// - Returns: the element; `nil` at the end and from then on.
         /// - Throws:

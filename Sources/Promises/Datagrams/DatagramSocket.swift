@@ -19,8 +19,7 @@ public final class DatagramSocket: IOProducer {
     public let localAddress: SocketAddress?
     /// The peer, if the socket is connected: it then receives only from that address.
     public let peerAddress: SocketAddress?
-    /// The maximum length, in bytes, of a datagram that is received without truncation.
-    public let packetSize: Int
+    package let packetSize: Int
     /// Whether the socket is closed.
     public private(set) var isClosed = false
 

@@ -10,7 +10,7 @@ final class StopSignals: IOProducer {
     private let timeout: Duration
     private let onSignal: ((CInt) -> Void)?
     private let loop = EventLoop.ofCurrentThread
-    private var watches: [EventLoop.SignalWatch] = []
+    private var watches: [EventLoop.Watch] = []
     /// How many signals have arrived.
     private var signalCount = 0
     private var hasEnded = false

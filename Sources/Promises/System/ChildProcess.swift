@@ -123,7 +123,7 @@ public final class ChildProcess {
     public var exit: Guarantee<ChildExitStatus> { Guarantee(end.wait(kills: false)) }
 
     /// How the child has ended; `nil` while it runs. Makes no system call.
-    public var exitStatus: ChildExitStatus? { end.child.status }
+    package var exitStatus: ChildExitStatus? { end.child.status }
 
     /// Waits for the end of the child, and kills it with SIGKILL when the wait is cancelled, for example by a
     /// `timeout`. If the child leads its own group, the whole group is killed.

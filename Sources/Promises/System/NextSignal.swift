@@ -25,7 +25,7 @@ public func nextSignal(
 
 /// The watch for one signal, retained by its handler.
 private final class SignalWait: IOProducer {
-    private var watch: EventLoop.SignalWatch?
+    private var watch: EventLoop.Watch?
     private var promise: PromiseCore?
 
     init(_ signal: CInt, _ file: StaticString, _ line: UInt) throws(SystemError) {

@@ -25,7 +25,7 @@ public func signals(
 
 /// Collects signals that have arrived and were not requested yet. Accessed only on the loop's thread.
 private final class SignalFeed: LoopSource<CInt> {
-    private var watches: [EventLoop.SignalWatch] = []
+    private var watches: [EventLoop.Watch] = []
     private var arrived: [CInt] = []
     private var waiter: Resolver<Void>?
 

@@ -27,7 +27,7 @@ final class LoopMeter {
     init(_ clock: LoopClock) { self.clock = clock }
 
     /// See `EventLoop.measured`.
-    @exclusivity(unchecked) var measured = EventLoop.Measured.nothing {
+    @exclusivity(unchecked) var measured = LoopMetrics.Measured.nothing {
         didSet {
             measuresTurns = measured != .nothing
             update()

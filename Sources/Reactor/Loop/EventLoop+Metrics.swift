@@ -32,23 +32,12 @@ extension EventLoop {
     }
 
     /// What the loop measures of its own time; `.nothing` by default.
-    public var measured: Measured {
+    public var measured: LoopMetrics.Measured {
         get { meter.measured }
         set {
             meter.measured = newValue
             shared.keepsOrigins.store(meter.isTiming, ordering: .relaxed)
         }
-    }
-
-    /// What a loop measures of its own time.
-    public enum Measured: Sendable {
-        /// Nothing, at no cost.
-        case nothing
-        /// Every wait, for `LoopMetrics.timeWaiting`, and every turn, for `LoopMetrics.longestTurn`: three clock readings
-        /// per turn, about 75 ns, however much happens in it.
-        case turns
-        /// The turns, and every handler, for `LoopMetrics.longestHandler`: one clock reading more per handler, about 25 ns.
-        case handlers
     }
 
     /// See `LoopMeter.nodesVisited`.

@@ -119,7 +119,7 @@ public struct SocketAddress: Hashable, Sendable {
     }
 
     /// The path of a Unix address; `nil` for an abstract name and for every other address.
-    public var unixPath: String? {
+    package var unixPath: String? {
         if case .unix(let name) = host, !name.isAbstract { name.name } else { nil }
     }
 

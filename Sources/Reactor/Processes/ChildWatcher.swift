@@ -44,7 +44,7 @@ package final class Child: ReadinessHandler {
     package let hasOwnGroup: Bool
     private let loop: EventLoop
     private var pidfd: CInt = -1
-    fileprivate var signalWatch: EventLoop.SignalWatch?
+    fileprivate var signalWatch: EventLoop.Watch?
 
     init(_ process: pid_t, _ program: String, hasOwnGroup: Bool, _ loop: EventLoop) {
         self.process = process
@@ -183,7 +183,7 @@ private final class ChildWatch {
     private let loop: EventLoop
     private let keeper = ChildRetainer()
     private var placeholder: CInt = -1
-    private var signalWatch: EventLoop.SignalWatch?
+    private var signalWatch: EventLoop.Watch?
 
     init(_ loop: EventLoop) throws(SystemError) {
         self.loop = loop

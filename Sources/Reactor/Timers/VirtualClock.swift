@@ -30,5 +30,5 @@ public final class VirtualClock {
     /// which means "never": a time-out that begins at the last moment is due at once, and a timer for `distantFuture`
     /// does not fire.
     /// - Parameter moment: the new time. One that is not later than now has no effect.
-    public func advance(to moment: LoopInstant) { now = max(now, min(moment, .last)) }
+    package func advance(to moment: LoopInstant) { now = max(now, min(moment, .last)) }
 }

@@ -168,6 +168,6 @@ private struct Alone<Value>: @unchecked Sendable {
     init(_ value: Value) { self.value = value }
 }
 
-extension EventLoop.Hook {
+extension EventLoop.Watch {
     fileprivate func unlessCancelled() {}
 }

@@ -63,7 +63,7 @@ import Testing
         try EventLoop.withLoop { loop in
             let far = loop.schedule(after: .seconds(1000)) {}
             var fired = false
-            var hook: EventLoop.Hook?
+            var hook: EventLoop.Watch?
             hook = loop.beforeWaiting {
                 loop.schedule(after: .milliseconds(1)) { fired = true }
                 hook?.cancel()
@@ -104,8 +104,8 @@ import Testing
     @Test func aHookMayCancelItselfAndOthers() throws {
         try EventLoop.withLoop(clock: VirtualClock()) { loop in
             var log: [String] = []
-            var second: EventLoop.Hook?
-            var first: EventLoop.Hook?
+            var second: EventLoop.Watch?
+            var first: EventLoop.Watch?
             let tally = Tally()
             first = loop.beforeWaiting(
                 tally.bound {
@@ -182,7 +182,7 @@ import Testing
 
     @Test(arguments: [true, false]) func afterAStopAnExplicitTurnWaitsInSpiteOfAHook(isVirtual: Bool) throws {
         try EventLoop.withLoop(clock: isVirtual ? VirtualClock() : nil) { loop in
-            var hook: EventLoop.Hook?
+            var hook: EventLoop.Watch?
             var calls = 0
             hook = loop.beforeWaiting {
                 calls += 1

@@ -70,8 +70,8 @@ import Testing
             (.handlers, false, timed),
             (.nothing, true, ["longest_handler_seconds", "slow_handlers_total"]),
             (.handlers, true, timed + ["slow_handlers_total"]),
-        ] as [(EventLoop.Measured, Bool, [String])])
-    func whatIsNotMeasuredIsLeftOut(measured: EventLoop.Measured, slowOnes: Bool, there: [String]) throws {
+        ] as [(LoopMetrics.Measured, Bool, [String])])
+    func whatIsNotMeasuredIsLeftOut(measured: LoopMetrics.Measured, slowOnes: Bool, there: [String]) throws {
         try EventLoop.withLoop(clock: VirtualClock()) { loop in
             loop.measured = measured
             loop.slowHandlerThreshold = slowOnes ? .seconds(1) : nil

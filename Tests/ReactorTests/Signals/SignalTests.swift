@@ -219,7 +219,7 @@ extension ProcessWide {
         @Test func aHandlerMayCancelTheOthersOfItsSignal() throws {
             try withLoop { loop in
                 var log: [String] = []
-                var watches: [EventLoop.SignalWatch] = []
+                var watches: [EventLoop.Watch] = []
                 for name in ["first", "second", "third"] {
                     watches.append(
                         try loop.onSignal(SIGUSR1) {
@@ -277,7 +277,7 @@ extension ProcessWide {
         @Test func cancelReleasesAWatchWhoseSignalHasArrived() throws {
             try withLoop { loop in
                 let tally = Tally()
-                var second: EventLoop.SignalWatch?
+                var second: EventLoop.Watch?
                 var aliveAfterCancel: Int?
                 let first = try loop.onSignal(SIGUSR1) {
                     second?.cancel()
@@ -295,7 +295,7 @@ extension ProcessWide {
             try withLoop { loop in
                 let tally = Tally()
                 var calls = 0
-                var watch: EventLoop.SignalWatch?
+                var watch: EventLoop.Watch?
                 watch = try loop.onSignal(
                     SIGUSR1,
                     tally.bound {

@@ -92,7 +92,7 @@ import Testing
     @Test func aHangGoesOnAfterAStopInSpiteOfAHook() throws {
         try inLoop { loop throws in
             var calls = 0
-            var hook: EventLoop.Hook?
+            var hook: EventLoop.Watch?
             hook = loop.beforeWaiting {
                 calls += 1
                 if calls == 1000 { hook?.cancel() }

@@ -14,9 +14,9 @@ extension EventLoop {
     @discardableResult
     public func beforeWaiting(
         _ body: @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line
-    ) -> Hook {
+    ) -> Watch {
         assertOwner()
-        return Hook(self, hasReleasedAll ? 0 : hooks.add(body, CallSite(file, line), .beforeWaiting))
+        return Watch(.hook(self, id: hasReleasedAll ? 0 : hooks.add(body, CallSite(file, line), .beforeWaiting)))
     }
 
     /// Calls `body` whenever this loop has waited, before it handles timers, events and jobs. See `beforeWaiting(_:)`.
@@ -25,34 +25,8 @@ extension EventLoop {
     @discardableResult
     public func afterWaiting(
         _ body: @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line
-    ) -> Hook {
+    ) -> Watch {
         assertOwner()
-        return Hook(self, hasReleasedAll ? 0 : hooks.add(body, CallSite(file, line), .afterWaiting))
-    }
-
-    /// A handle to a hook; see `LoopHandle`.
-    public struct Hook: LoopHandle {
-        private let loop: EventLoop
-        private let id: Int
-
-        fileprivate init(_ loop: EventLoop, _ id: Int) {
-            self.loop = loop
-            self.id = id
-        }
-
-        /// Ends the hook and releases its closure.
-        /// - Returns: whether the hook was active.
-        @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
-        @discardableResult
-        public func cancel() -> Bool {
-            loop.requireOwner()
-            return loop.hooks.remove(id)
-        }
-
-        /// Whether the hook has not been cancelled.
-        public var isActive: Bool {
-            loop.requireOwner()
-            return loop.hooks.contains(id)
-        }
+        return Watch(.hook(self, id: hasReleasedAll ? 0 : hooks.add(body, CallSite(file, line), .afterWaiting)))
     }
 }

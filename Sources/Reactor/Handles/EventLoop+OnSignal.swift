@@ -1,0 +1,28 @@
+import Glibc
+
+extension EventLoop {
+    /// Calls `handler` on this loop after the process has received `signal`.
+    ///
+    /// Signals in quick succession may be reported once, as the kernel itself merges them. Several watches, also on
+    /// several loops, may watch one signal. The first watch replaces the process's action, by sigaction(2) with
+    /// SA_RESTART; the end of the last watch restores the previous action. The watch keeps the loop alive unless it is
+    /// unreferenced.
+    ///
+    /// - Parameters:
+    ///   - signal: the number of the signal.
+    ///   - handler: called on the loop's thread, as a job.
+    /// - Returns: the watch, which `cancel()` ends.
+    /// - Throws: `SystemError` of `sigaction`: `EINVAL` for an invalid number, and for SIGKILL and SIGSTOP, which
+    ///   cannot be caught; `ENOSPC` if 64 other loops of the process watch signals or wait for children without pidfds.
+    ///   Also errors of the calls that open the loop's own descriptors.
+    public func onSignal(
+        _ signal: CInt, _ handler: @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line
+    ) throws(SystemError) -> Watch {
+        guard (1...64).contains(signal) else { throw SystemError(.sigaction, EINVAL, detail: "signal \(signal)") }
+        if signals.slot == nil {
+            try openPoller()
+            try signals.open(&poller, kernel)
+        }
+        return Watch(.signal(self, id: try signals.add(signal, handler, CallSite(file, line))))
+    }
+}

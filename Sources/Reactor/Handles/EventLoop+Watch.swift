@@ -1,0 +1,41 @@
+import Glibc
+
+extension EventLoop {
+    /// Calls `handler` on this loop whenever `fd` is ready for `interest`, until the watch is cancelled. The handler
+    /// gets the part of the interest that is ready.
+    ///
+    /// Readiness is level-triggered: it is reported again in each turn until the handler reads, writes, or cancels. An
+    /// error or hang-up on the descriptor counts as ready; the handler's own system call then reports which. The watch
+    /// keeps the loop alive unless it is unreferenced. A descriptor can have one watch for reading and one for writing
+    /// at a time.
+    ///
+    /// The descriptor still belongs to the caller. Cancel the watch *before* closing it. If the descriptor is closed
+    /// first, and a copy of it lives on (dup(2), a child process), the kernel reports the copy under the closed number.
+    /// The loop ends such a watch after at most 1,024 events, or when the number is watched again, and reports the
+    /// first one as `LogEvent.staleWatch`.
+    ///
+    /// - Parameters:
+    ///   - fd: the descriptor.
+    ///   - interest: the directions to watch.
+    ///   - handler: called on the loop's thread with the directions that are ready.
+    /// - Returns: the watch, which `cancel()` ends.
+    /// - Throws: `SystemError` of `epoll_ctl`, see epoll_ctl(2), and of the calls that open the loop's own descriptors:
+    ///   - `EPERM` for a descriptor that cannot be polled, such as a regular file.
+    ///   - `EBADF` for a closed descriptor.
+    ///   - `EEXIST` if there is such a watch already.
+    ///   - `ENOMEM`, and `ENOSPC` at `fs.epoll.max_user_watches`.
+    public func watch(
+        _ fd: CInt, for interest: Interest, _ handler: @escaping (Interest) -> Void, file: StaticString = #fileID,
+        line: UInt = #line
+    ) throws(SystemError) -> Watch {
+        guard fd >= 0 else { throw SystemError(.epollControl, EBADF, detail: "descriptor \(fd)") }
+        guard !interest.isEmpty, interest.isSubset(of: [.reading, .writing]) else {
+            throw SystemError(.epollControl, EINVAL, detail: "interest \(interest.rawValue) for descriptor \(fd)")
+        }
+        // The number may have been closed and opened again since the existing watch was made.
+        if let present = poller.handler(of: fd) as? WatchGroup, isStale(fd) { present.end(on: self) }
+        let group = poller.handler(of: fd) as? WatchGroup ?? WatchGroup(fd, self)
+        try group.add(interest, handler, CallSite(file, line))
+        return Watch(.descriptor(group, generation: group.generation))
+    }
+}

@@ -1,0 +1,113 @@
+import Glibc
+
+/// The watches of one descriptor, which epoll registers only once.
+final class WatchGroup: ReadinessHandler {
+    private let fd: CInt
+    // The loop's poller retains the group while it watches. `Watch` values retain the group, but do not keep the loop
+    // alive.
+    private weak var loop: EventLoop?
+    private struct Entry {
+        let interest: Interest
+        let handler: (Interest) -> Void
+        let generation: Int
+        let callSite: CallSite
+    }
+    private var interests: [Entry] = []
+    private(set) var generation = 0
+    private var events = 0
+
+    /// The number of events after which the group checks whether the descriptor is still open.
+    private static var inspection: Int { 1024 }
+
+    init(_ fd: CInt, _ loop: EventLoop) {
+        self.fd = fd
+        self.loop = loop
+    }
+
+    func requireOwner(_ call: StaticString = #function) { loop?.requireOwner(call) }
+
+    private var all: Interest { interests.reduce(into: []) { $0.formUnion($1.interest) } }
+
+    func add(
+        _ interest: Interest, _ handler: @escaping (Interest) -> Void, _ callSite: CallSite
+    ) throws(SystemError) {
+        guard all.isDisjoint(with: interest) else {
+            throw SystemError(.epollControl, EEXIST, detail: "descriptor \(fd) is watched already")
+        }
+        try loop?.register(all.union(interest), of: fd, handler: self)
+        generation += 1
+        interests.append(Entry(interest: interest, handler: handler, generation: generation, callSite: callSite))
+    }
+
+    func contains(_ generation: Int) -> Bool { interests.contains { $0.generation == generation } }
+
+    /// - Returns: whether there was such a watch.
+    func remove(_ generation: Int) -> Bool {
+        guard let index = interests.firstIndex(where: { $0.generation == generation }), let loop else { return false }
+        // If the descriptor was closed before the watch was cancelled, its number may belong to another handler.
+        let isOurs = loop.isHandler(self, of: fd)
+        // Released when this function ends, after all state has been updated.
+        let removed = interests.remove(at: index)
+        if interests.isEmpty {
+            if isOurs { loop.forget(fd) }
+        } else if isOurs {
+            // Narrowing an interest makes no system call, so it cannot fail.
+            try? loop.setInterest(all, of: fd, handler: self)
+        }
+        withExtendedLifetime(removed) {}
+        return true
+    }
+
+    /// Called when the descriptor was closed before its watches were cancelled: reports that and ends the watches.
+    func end(on loop: EventLoop) {
+        loop.reportStaleWatch(of: fd, interests.first?.callSite)
+        loop.forget(fd)
+        releaseHandlers()
+    }
+
+    /// As `end`, after the handlers have been called. The number may be registered for another handler by then.
+    private func endAfterRefusal(on loop: EventLoop) {
+        loop.reportStaleWatch(of: fd, interests.first?.callSite)
+        if loop.isHandler(self, of: fd) { loop.forget(fd) }
+        releaseHandlers()
+    }
+
+    private func releaseHandlers() {
+        // Released when this function ends, after all state has been updated.
+        let removed = interests
+        interests = []
+        withExtendedLifetime(removed) {}
+    }
+
+    func setReferenced(_ isReferenced: Bool) {
+        guard !interests.isEmpty, let loop, loop.isHandler(self, of: fd) else { return }
+        loop.setReferenced(isReferenced, of: fd)
+    }
+
+    func callSite(of ready: Interest) -> CallSite? {
+        interests.first { !$0.interest.isDisjoint(with: ready) }?.callSite
+    }
+
+    /// `watch at App/Server.swift:12`
+    var label: String { "watch at " + interests.map(\.callSite.description).joined(separator: " and at ") }
+
+    /// Releases the handlers, although a `Watch` may still retain the group.
+    func loopWillEnd() { releaseHandlers() }
+
+    func descriptorIsReady(_ ready: Interest) {
+        events &+= 1
+        if events % Self.inspection == 0, let loop, loop.isStale(fd) { return end(on: loop) }
+        // The interest is set again before the handlers are called: a handler may turn the loop and wait for the next
+        // event.
+        var isRefused = false
+        do throws(SystemError) { try loop?.setInterest(all, of: fd, handler: self) } catch { isRefused = true }
+        // The descriptor is closed. The handlers may learn that from their own system calls, and open the number again.
+        defer { if isRefused, !interests.isEmpty, let loop { endAfterRefusal(on: loop) } }
+        // Iterates over a copy, and checks each entry again: a handler may cancel the other watch or its own.
+        for entry in interests {
+            let mine = ready.intersection(entry.interest)
+            guard !mine.isEmpty, contains(entry.generation) else { continue }
+            entry.handler(mine)
+        }
+    }
+}
