@@ -24,7 +24,7 @@ import Reactor
 ///   - source: the local address; `nil` lets the kernel choose.
 ///   - options: socket options, set before the socket connects.
 /// - Returns: a promise of the connection.
-@available(*, noasync, message: "an async function has no loop of its own")
+@available(*, noasync, message: "on a loop write try await firstly { … }.value, else use a synchronous function")
 public func connect(
     to address: SocketAddress, timeout: Duration? = nil, from source: SocketAddress? = nil,
     options: [SocketSetting] = [], file: StaticString = #fileID, line: UInt = #line
@@ -46,7 +46,7 @@ public func connect(
 /// - Returns: a promise of the first connection. Rejected with `ConnectError`, which has each address and its error, if
 ///   all attempts fail, with `SystemError` (`EINVAL`) if the list is empty, and with `PromiseError.timedOut` if
 ///   `timeout` expires.
-@available(*, noasync, message: "an async function has no loop of its own")
+@available(*, noasync, message: "on a loop write try await firstly { … }.value, else use a synchronous function")
 public func connect(
     to addresses: [SocketAddress], timeout: Duration? = nil, from source: SocketAddress? = nil,
     options: [SocketSetting] = [], file: StaticString = #fileID, line: UInt = #line
@@ -84,7 +84,7 @@ public func connect(
 ///   - options: socket options, set before the socket connects.
 ///   - lookup: finds the addresses of a name.
 /// - Returns: a promise of the connection.
-@available(*, noasync, message: "an async function has no loop of its own")
+@available(*, noasync, message: "on a loop write try await firstly { … }.value, else use a synchronous function")
 public func connect(
     to address: String, timeout: Duration? = nil, from source: SocketAddress? = nil, options: [SocketSetting] = [],
     lookup: any NameLookup = SystemNameLookup.shared, file: StaticString = #fileID, line: UInt = #line

@@ -63,7 +63,7 @@ public final class DatagramSocket: IOProducer {
     ///   - the error of the kernel, such as `EADDRINUSE`;
     ///   - `EAFNOSUPPORT` for a Unix address;
     ///   - `EINVAL` for a `packetSize` out of range.
-    @available(*, noasync, message: "an async function has no loop of its own")
+    @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
     public static func bind(
         _ address: SocketAddress, packetSize: Int = 2048, options: [SocketSetting] = []
     ) throws(SystemError) -> DatagramSocket {
@@ -77,7 +77,7 @@ public final class DatagramSocket: IOProducer {
     ///   - options: socket options, set before the socket is bound.
     /// - Returns: the socket, which receives from now on.
     /// - Throws: `SocketAddress.ParseError`, and the errors of the form with an address.
-    @available(*, noasync, message: "an async function has no loop of its own")
+    @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
     public static func bind(
         _ address: String, packetSize: Int = 2048, options: [SocketSetting] = []
     ) throws -> DatagramSocket {
@@ -92,7 +92,7 @@ public final class DatagramSocket: IOProducer {
     ///   - options: socket options, set before the socket is bound.
     /// - Returns: the socket.
     /// - Throws: the errors of `bind`, and those of connect(2), such as `ENETUNREACH`.
-    @available(*, noasync, message: "an async function has no loop of its own")
+    @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
     public static func connect(
         to peer: SocketAddress, from source: SocketAddress? = nil, packetSize: Int = 2048,
         options: [SocketSetting] = []
@@ -108,7 +108,7 @@ public final class DatagramSocket: IOProducer {
     ///   - options: socket options, set before the socket is bound.
     /// - Returns: the socket.
     /// - Throws: `SocketAddress.ParseError`, and the errors of the form with an address.
-    @available(*, noasync, message: "an async function has no loop of its own")
+    @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
     public static func connect(
         to peer: String, from source: SocketAddress? = nil, packetSize: Int = 2048, options: [SocketSetting] = []
     ) throws -> DatagramSocket {

@@ -6,7 +6,7 @@ extension EventLoop {
     ///
     /// Each promise of a chain is listed separately, and so is a waiting `catch`. This searches the records of the
     /// whole process; other threads that need the records wait meanwhile.
-    @available(*, noasync, message: "an async function has no loop of its own")
+    @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
     public static var pendingPromises: [Provenance] { TraceRegistry.pending(ofLoop: ofCurrentThread.serial) }
 
     /// `pendingPromises` as text, one promise per line.
@@ -16,7 +16,7 @@ extension EventLoop {
     ///   Promise<Int> "login" made at App/Login.swift:12
     ///   Promise<Int> made at App/Login.swift:12 "login" → map at App/Login.swift:14
     /// ```
-    @available(*, noasync, message: "an async function has no loop of its own")
+    @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
     public static var pendingPromisesReport: String {
         let promises = pendingPromises
         let head =

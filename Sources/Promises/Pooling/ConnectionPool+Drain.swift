@@ -18,7 +18,7 @@ extension ConnectionPool {
     /// - Returns: a guarantee that is fulfilled when the last connection is closed, and that a further call returns
     ///   again.
     @discardableResult
-    @available(*, noasync, message: "an async function has no loop of its own")
+    @available(*, noasync, message: "on a loop write try await firstly { … }.value, else use a synchronous function")
     public func drain(deadline: Duration) -> Guarantee<PoolDrainResult> {
         loop.assertOwner()
         if let draining { return draining.guarantee }

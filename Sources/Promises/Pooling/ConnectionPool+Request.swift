@@ -41,7 +41,7 @@ extension ConnectionPool {
     ///   - isIdempotent: whether the request may be made twice.
     ///   - body: makes the request, in a job of this thread's loop.
     /// - Returns: a promise that settles as the one that `body` returns.
-    @available(*, noasync, message: "an async function has no loop of its own")
+    @available(*, noasync, message: "on a loop write try await firstly { … }.value, else use a synchronous function")
     public func withConnection<Work: Thenable>(
         to address: SocketAddress, isIdempotent: Bool = false,
         _ body: @escaping (Connection) throws -> Work, file: StaticString = #fileID, line: UInt = #line
@@ -54,7 +54,7 @@ extension ConnectionPool {
     ///   - isIdempotent: whether the request may be made twice.
     ///   - body: makes the request, in a job of this thread's loop.
     /// - Returns: as the form with one address.
-    @available(*, noasync, message: "an async function has no loop of its own")
+    @available(*, noasync, message: "on a loop write try await firstly { … }.value, else use a synchronous function")
     public func withConnection<Work: Thenable>(
         to addresses: [SocketAddress], isIdempotent: Bool = false,
         _ body: @escaping (Connection) throws -> Work, file: StaticString = #fileID, line: UInt = #line
@@ -67,7 +67,7 @@ extension ConnectionPool {
     ///   - isIdempotent: whether the request may be made twice.
     ///   - body: makes the request, in a job of this thread's loop.
     /// - Returns: as the form with one address.
-    @available(*, noasync, message: "an async function has no loop of its own")
+    @available(*, noasync, message: "on a loop write try await firstly { … }.value, else use a synchronous function")
     public func withConnection<Work: Thenable>(
         to address: String, isIdempotent: Bool = false,
         _ body: @escaping (Connection) throws -> Work, file: StaticString = #fileID, line: UInt = #line

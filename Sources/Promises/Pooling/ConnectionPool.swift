@@ -83,7 +83,7 @@ public final class ConnectionPool: ParkingOwner {
     ///     If it throws or its promise is rejected, the connection is closed, and a request is rejected with that error, as
     ///     after a connect that failed. Filters and socket options that it sets stay; `idleTimeout`, `frameTimeouts`,
     ///     `writeQueueLimit` and `writeWatermarks` get their defaults again. The pool retains it.
-    @available(*, noasync, message: "an async function has no loop of its own")
+    @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
     public init(
         connectionsPerAddress: Int = 8, maxConnections: Int = .max, maxWaiting: Int = .max,
         waitTimeout: Duration? = .seconds(30), connectTimeout: Duration? = .seconds(10),

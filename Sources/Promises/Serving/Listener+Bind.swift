@@ -30,7 +30,7 @@ extension Listener {
     ///   - `EADDRNOTAVAIL` for an address that this machine does not have;
     ///   - `EINVAL` for a `mode` of an address that is not a path;
     ///   - further errors of bind(2) and listen(2).
-    @available(*, noasync, message: "an async function has no loop of its own")
+    @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
     public static func bind(
         _ address: SocketAddress, backlog: Int = 4096, mode: UInt32? = nil, options: [SocketSetting] = []
     ) throws(SystemError) -> Listener {
@@ -47,7 +47,7 @@ extension Listener {
     ///   - options: options of each listening socket.
     /// - Returns: one listener for all addresses.
     /// - Throws: as the form with one address, and `EINVAL` for an empty list. `mode` is allowed for Unix paths only.
-    @available(*, noasync, message: "an async function has no loop of its own")
+    @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
     public static func bind(
         _ addresses: [SocketAddress], backlog: Int = 4096, mode: UInt32? = nil, options: [SocketSetting] = []
     ) throws(SystemError) -> Listener {
@@ -76,7 +76,7 @@ extension Listener {
     /// - Returns: the listener, on this thread's loop.
     /// - Throws: also `SocketAddress.ParseError`, for host names too: the addresses on which a server listens should
     ///   not depend on a name server.
-    @available(*, noasync, message: "an async function has no loop of its own")
+    @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
     public static func bind(
         _ address: String, backlog: Int = 4096, mode: UInt32? = nil, options: [SocketSetting] = []
     ) throws -> Listener {
@@ -91,7 +91,7 @@ extension Listener {
     ///   - options: options of each listening socket.
     /// - Returns: one listener for all addresses.
     /// - Throws: the errors of both.
-    @available(*, noasync, message: "an async function has no loop of its own")
+    @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
     public static func bind(
         _ addresses: [String], backlog: Int = 4096, mode: UInt32? = nil, options: [SocketSetting] = []
     ) throws -> Listener {
@@ -103,7 +103,7 @@ extension Listener {
     /// - Parameter descriptor: the socket, which the listener then owns.
     /// - Throws: `SystemError`: `EINVAL` for a socket that does not listen, `ENOTSOCK`, `EBADF`. The caller then still
     ///   owns the descriptor.
-    @available(*, noasync, message: "an async function has no loop of its own")
+    @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
     public convenience init(adopting descriptor: CInt) throws(SystemError) {
         let loop = EventLoop.ofCurrentThread
         self.init([try ListeningSocket(adopting: descriptor, loop.kernel)], on: loop)

@@ -31,7 +31,7 @@ extension Listener {
     /// - Returns: a guarantee that is fulfilled when the last connection has ended, with what became of the
     ///   connections.
     @discardableResult
-    @available(*, noasync, message: "an async function has no loop of its own")
+    @available(*, noasync, message: "on a loop write try await firstly { … }.value, else use a synchronous function")
     public func drain(deadline: Duration) -> Guarantee<DrainResult> {
         if let drain { return drain.guarantee }
         close(drain: !leavesBacklog)

@@ -10,14 +10,14 @@ extension Listener {
     ///   - unsettingEnvironment: as for `ServiceManager.descriptors`.
     /// - Returns: `nil` if there is no such socket, as in a process that no service manager has started.
     /// - Throws: as `ServiceManager.descriptors` and `init(adopting:)`; nothing is taken over then.
-    @available(*, noasync, message: "an async function has no loop of its own")
+    @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
     public static func inherited(
         named name: String? = nil, unsettingEnvironment: Bool = false
     ) throws(SystemError) -> Listener? {
         try inherited(named: name, ServiceManager.descriptors(unsettingEnvironment: unsettingEnvironment))
     }
 
-    @available(*, noasync, message: "an async function has no loop of its own")
+    @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
     package static func inherited(
         named name: String?, _ descriptors: [ServiceManager.Descriptor]
     ) throws(SystemError) -> Listener? {

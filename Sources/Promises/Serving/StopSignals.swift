@@ -167,7 +167,7 @@ extension Listener {
     ///     listeners continue.
     ///
     ///   Cancelling it ends the watches only.
-    @available(*, noasync, message: "an async function has no loop of its own")
+    @available(*, noasync, message: "on a loop write try await firstly { … }.value, else use a synchronous function")
     public static func drain(
         _ listeners: [Listener], atFirstOf signals: [CInt], deadline: Duration, onSignal: ((CInt) -> Void)? = nil,
         file: StaticString = #fileID, line: UInt = #line

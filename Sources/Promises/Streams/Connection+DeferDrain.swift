@@ -25,7 +25,7 @@ extension Connection {
     /// - Parameter answer: the answer that is pending.
     /// - Returns: `answer`.
     @discardableResult
-    @available(*, noasync, message: "an async function has no loop of its own")
+    @available(*, noasync, message: "on a loop write try await firstly { … }.value, else use a synchronous function")
     public func deferDrain<Answer: Thenable>(until answer: Answer) -> Answer {
         loop.assertOwner()
         answer.asPromise().core.watch(AnswerEnds(answer: AnswerUnderWay(self)))

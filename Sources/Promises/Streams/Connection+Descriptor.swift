@@ -7,7 +7,7 @@ extension Connection {
     /// Makes two connections that are each other's peers, both on this thread's loop: a socketpair(2).
     /// - Returns: both ends.
     /// - Throws: `SystemError` of socketpair(2): `EMFILE` or `ENFILE` without a free descriptor, `ENOMEM`.
-    @available(*, noasync, message: "an async function has no loop of its own")
+    @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
     public static func pair() throws(SystemError) -> (Connection, Connection) {
         let loop = EventLoop.ofCurrentThread
         let ends = try loop.kernel.socketPair()
@@ -24,7 +24,7 @@ extension Connection {
     /// or has been shut down, the reader ends; a writer without a reader fails with `EPIPE`, and no signal is raised.
     /// - Returns: both ends.
     /// - Throws: `SystemError` of pipe(2): `EMFILE` or `ENFILE` without a free descriptor, `ENOMEM`.
-    @available(*, noasync, message: "an async function has no loop of its own")
+    @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
     public static func pipe() throws(SystemError) -> (reader: Connection, writer: Connection) {
         let loop = EventLoop.ofCurrentThread
         let ends = try loop.kernel.pipe()
@@ -44,7 +44,7 @@ extension Connection {
     ///   - `EINVAL` of `fstat` for a descriptor that is not a stream, with the reason: a regular file, a directory, a
     ///     datagram socket, a listening socket, a device that epoll cannot watch;
     ///   - `EBADF` for a number that is not a descriptor.
-    @available(*, noasync, message: "an async function has no loop of its own")
+    @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
     public convenience init(adopting fd: CInt) throws(SystemError) {
         let loop = EventLoop.ofCurrentThread
         let kind = try DescriptorKind.prepare(fd, on: loop)

@@ -41,7 +41,7 @@ extension ChildProcess {
     ///   - workingDirectory: the folder in which the program starts; this process's by default.
     ///   - arguments: the arguments, without the name of the program.
     /// - Returns: a promise of the output and the exit status.
-    @available(*, noasync, message: "an async function has no loop of its own")
+    @available(*, noasync, message: "on a loop write try await firstly { … }.value, else use a synchronous function")
     public static func run(
         _ name: String, _ arguments: [String] = [], input: [UInt8] = [], environment: [String: String]? = nil,
         workingDirectory: String? = nil, limit: Int = 16 << 20, timeout: Duration? = nil, ownGroup: Bool = false,

@@ -67,7 +67,7 @@ public final class ChildProcess {
     ///   - `EINVAL` for a text with a zero byte, or the name of a variable with a `=`;
     ///   - `EBADF` for an invalid descriptor;
     ///   - `ENOSYS` for a working directory with a C library before 2.29.
-    @available(*, noasync, message: "an async function has no loop of its own")
+    @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
     public static func spawn(
         _ name: String, arguments: [String] = [], environment: [String: String]? = nil,
         workingDirectory: String? = nil, standardInput: Stream = .inherit, standardOutput: Stream = .inherit,

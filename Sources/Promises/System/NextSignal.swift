@@ -15,7 +15,7 @@ import Reactor
 /// - Parameter signal: the number of the signal.
 /// - Returns: a guarantee without a value.
 /// - Throws: `SystemError` of `sigaction`, as `onSignal`.
-@available(*, noasync, message: "an async function has no loop of its own")
+@available(*, noasync, message: "on a loop write try await firstly { … }.value, else use a synchronous function")
 public func nextSignal(
     _ signal: CInt, file: StaticString = #fileID, line: UInt = #line
 ) throws(SystemError) -> Guarantee<Void> {

@@ -17,7 +17,7 @@ import Reactor
 /// - Parameter body: called once, inside this call.
 /// - Returns: the result of `body`.
 /// - Throws: the error of `body`.
-@available(*, noasync, message: "an async function has no loop of its own")
+@available(*, noasync, message: "call it in a synchronous function on the loop's thread")
 @discardableResult
 public func withVirtualTime<Value>(_ body: () throws -> Value) rethrows -> Value {
     try EventLoop.withLoop(clock: VirtualClock()) { _ in try body() }
@@ -28,7 +28,7 @@ public func withVirtualTime<Value>(_ body: () throws -> Value) rethrows -> Value
 /// - Parameter body: called once, inside this call, with the clock.
 /// - Returns: the result of `body`.
 /// - Throws: the error of `body`.
-@available(*, noasync, message: "an async function has no loop of its own")
+@available(*, noasync, message: "call it in a synchronous function on the loop's thread")
 @discardableResult
 public func withVirtualTime<Value>(_ body: (VirtualClock) throws -> Value) rethrows -> Value {
     let clock = VirtualClock()
