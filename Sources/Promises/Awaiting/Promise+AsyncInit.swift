@@ -7,8 +7,8 @@ extension Promise where T: Sendable {
     /// let answer = Promise { try await ask() }
     /// ```
     ///
-    /// This leads from promises to `await`. Cancelling the promise cancels the task, and its later result is ignored.
-    /// This thread's loop counts the task as external work until the task has ended.
+    /// This leads from promises to `await`. Cancelling the promise cancels the task; the promise is rejected when the task has
+    /// ended, whatever its result. This thread's loop counts the task as external work until the task has ended.
     /// - Parameter body: runs in a task of its own, on threads of the library.
     public init(
         _ file: StaticString = #fileID, _ line: UInt = #line, async body: @escaping @Sendable () async throws -> T
@@ -27,8 +27,8 @@ extension Guarantee where T: Sendable {
     /// let size = Guarantee { await cache.count }
     /// ```
     ///
-    /// Cancelling the guarantee cancels the task, and releases the guarantee's handlers without calling them; see
-    /// `cancel()`.
+    /// Cancelling the guarantee cancels the task, and releases the guarantee's handlers without calling them when the task
+    /// has ended; see `cancel()`.
     /// - Parameter body: runs in a task of its own, on threads of the library.
     public init(
         _ file: StaticString = #fileID, _ line: UInt = #line, async body: @escaping @Sendable () async -> T
@@ -65,6 +65,14 @@ private final class TaskCore: PromiseCore, @unchecked Sendable {
     private let madeAt: CallSite
     // A retain cycle until the task ends and releases what it captured.
     private var task: Task<Void, Never>?
+    private let stage = LockedValue(Stage.running)
+
+    private enum Stage {
+        case running
+        /// The task is to end; the promise is rejected then.
+        case cancelled((any Error)?)
+        case ended
+    }
 
     init<Value>(_ type: Value.Type, _ file: StaticString, _ line: UInt) {
         madeAt = CallSite(file, line)
@@ -78,17 +86,33 @@ private final class TaskCore: PromiseCore, @unchecked Sendable {
         let home = EventLoop.ofCurrentThread.loopToNotify
         home.beginExternalWork()
         // Detached: a task of this context may belong to an actor whose thread is blocked in `hang`.
-        task = Task.detached(executorPreference: AsyncBodyExecutor.shared) {
+        task = Task.detached(executorPreference: AsyncBodyExecutor.shared) { [self] in
             if home.isVirtual { await VirtualTasks.run(for: home, work) } else { await work() }
+            taskDidEnd()
             home.endExternalWork()
         }
     }
 
+    private func taskDidEnd() {
+        let last = stage.withLock { stage in
+            defer { stage = .ended }
+            return stage
+        }
+        if case .cancelled(let error) = last { reject(by: .itself(error), at: madeAt) }
+    }
+
     override var callSite: CallSite? { madeAt }
 
-    override func cancelProducer() -> Bool {
-        guard claim() else { return false }
+    override var mayWaitForCleanUps: Bool { true }
+
+    override func cancelExternally(with error: (any Error)?) -> Stopping {
+        guard claim() else { return .refused }
+        let isRunning = stage.withLock { stage in
+            if case .ended = stage { return false }
+            stage = .cancelled(error)
+            return true
+        }
         task?.cancel()
-        return true
+        return isRunning ? .willEnd(nil) : .stopped(nil)
     }
 }

@@ -73,6 +73,18 @@ public struct Resolver<T> {
     @available(*, noasync, message: "no loop runs the handler in an async function; call it on the loop's thread")
     public func onCancel(_ body: @escaping () -> Void) { token.core.watch(OnCancel(body: body)) }
 
+    /// As `onCancel`, but the promise is rejected only when the guarantee of `body` has been fulfilled: what is behind a
+    /// cancelled promise waits for the end of its work.
+    ///
+    /// ```swift
+    /// resolver.onCancelThen { query.stop() }      // fulfilled when the query has really ended
+    /// ```
+    /// - Parameter body: stops the work. The guarantee is not cancelled with the promise.
+    @available(*, noasync, message: "no loop runs the handler in an async function; call it on the loop's thread")
+    public func onCancelThen(_ body: @escaping () -> Guarantee<Void>) {
+        token.core.watch(CleanUpOnCancel(body: body), isCleanUp: true)
+    }
+
     /// Settles with a result, of any error type.
     ///
     /// The overloads of `resolve` fit callbacks of the usual shapes: `Promise<Page> { fetch($0.resolve) }`. (Swift 6 mode

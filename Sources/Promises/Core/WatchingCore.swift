@@ -18,8 +18,11 @@ final class WatchingCore: PromiseCore, @unchecked Sendable {
     }
 
     @exclusivity(unchecked) final var shortcut = Shortcut.none
+    /// Whether a cancellation of the promise waits for it.
+    let isCleanUp: Bool
 
-    init<Op: Operation>(watching operation: Op) {
+    init<Op: Operation>(watching operation: Op, isCleanUp: Bool) {
+        self.isCleanUp = isCleanUp
         super.init(state: .pending, loop: .ofThisThread, role: [.leavesUnhandled, .keepsNoWorkAlive]) {
             PromiseCore.perform(Op.self, $0, $1)
         }
@@ -30,12 +33,18 @@ final class WatchingCore: PromiseCore, @unchecked Sendable {
     static func at(_ node: CoreRef) -> Uncounted<WatchingCore>? {
         node.borrow { type(of: $0) == WatchingCore.self } ? node.as(WatchingCore.self) : nil
     }
+
+    /// Whether the node is a clean-up of the core in whose list it is.
+    static func isCleanUp(_ node: CoreRef) -> Bool { at(node)?.borrow { $0.isCleanUp } ?? false }
 }
 
 extension PromiseCore {
     /// Runs `operation` on this thread's loop once this core has settled, without being a reason to keep the producer
     /// working until then.
-    func watch<Op: Operation>(_ operation: Op) { attach(WatchingCore(watching: operation)) }
+    /// - Parameter isCleanUp: whether a cancellation of this core runs it first, and rejects this core when it has ended.
+    func watch<Op: Operation>(_ operation: Op, isCleanUp: Bool = false) {
+        attach(WatchingCore(watching: operation, isCleanUp: isCleanUp))
+    }
 }
 
 extension LockedWaiters {

@@ -28,6 +28,21 @@ extension Promise {
     /// - Parameter error: the error of the rejection. If it does not mean "cancelled", it is an ordinary error, which
     ///   `catch` sees.
     public func cancel(with error: any Error) { core.cancel(with: error) }
+
+    /// Cancels the promise, and waits for the end of what that ends.
+    ///
+    /// ```swift
+    /// func stop() -> Guarantee<Void> {
+    ///     when(resolved: workers.map { $0.cancelAndWait() }).asVoid()
+    /// }
+    /// ```
+    /// - Returns: a guarantee that is fulfilled when the promise has settled, in whatever way: after its clean-ups and the
+    ///   guarantees of `onCancelThen`. At once if it has settled before.
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
+    @discardableResult
+    public func cancelAndWait(file: StaticString = #fileID, line: UInt = #line) -> Guarantee<Void> {
+        Guarantee<Void>(core.cancelAndWait().traced("cancelAndWait", after: core, Guarantee<Void>.self, file, line))
+    }
 }
 
 extension Guarantee {
@@ -36,6 +51,13 @@ extension Guarantee {
     /// A guarantee has no error to report. Its handlers are released without being called; seen as a promise, it is
     /// rejected with `PromiseError.cancelled`.
     public func cancel() { core.cancel() }
+
+    /// Cancels the guarantee, and waits for the end of what that ends; see the form of `Promise`.
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
+    @discardableResult
+    public func cancelAndWait(file: StaticString = #fileID, line: UInt = #line) -> Guarantee<Void> {
+        Guarantee<Void>(core.cancelAndWait().traced("cancelAndWait", after: core, Guarantee<Void>.self, file, line))
+    }
 }
 
 extension Catchable {
@@ -52,4 +74,22 @@ extension Promise {
         guard case .failure(let error) = outcome else { return false }
         return error.isCancelled
     }
+}
+
+extension PromiseCore {
+    /// Cancels this core, and returns one that is fulfilled once this one has settled.
+    fileprivate func cancelAndWait() -> PromiseCore {
+        // First: if the core goes on for others, only those that wait for it now receive the cancellation.
+        let end = derive(Settled())
+        cancel()
+        return end
+    }
+}
+
+/// Is fulfilled when its source has settled.
+private struct Settled: Operation {
+    typealias Input = Never
+    typealias Output = Void
+
+    func run(_ source: AnySource, _ core: PromiseCore) { core.finish(()) }
 }

@@ -1,0 +1,175 @@
+import Promises
+import Reactor
+import TestSupport
+import Testing
+
+@testable import PromisesTestSupport
+
+/// The end of a cancellation: of clean-ups, and of what `onCancelThen` stops.
+@Suite struct CancelAndWaitTests {
+    @Test func cleanUpsAreWaitedFor() {
+        inLoop { loop in
+            var lines: [String] = []
+            let work = endless().ensureThen {
+                after(.seconds(5)).map { lines.append("clean-up") }
+            }.map { $0 }
+            hang(work.cancelAndWait().map { lines.append("end") })
+            #expect(lines == ["clean-up", "end"])
+            #expect(loop.now >= LoopInstant(nanoseconds: 0).advanced(by: .seconds(5)))
+            #expect(work.isCancelled)
+        }
+    }
+
+    @Test func aSettledPromiseHasEnded() {
+        inLoop { _ in
+            hang(Promise.value(1).cancelAndWait())
+            hang(Promise<Int>(error: Flaw(1)).cancelAndWait())
+            hang(Guarantee.value(1).cancelAndWait())
+        }
+    }
+
+    @Test func aGuaranteeEndsWithoutAValue() {
+        inLoop { _ in
+            let timer = after(.seconds(1))
+            hang(timer.cancelAndWait())
+            #expect(timer.asPromise().isCancelled)
+        }
+    }
+
+    /// The promise goes on for others, and with it what a handler has returned; who has cancelled waits no longer.
+    @Test func aPromiseThatGoesOnForOthers() throws {
+        try inLoop { loop throws in
+            let (shared, resolver) = Promise<Int>.pending()
+            let other = shared.map { $0 }
+            let own = Promise.value(()).then { shared }
+            try loop.run(until: { loop.metrics.waitingHandlers > 1 })
+            hang(own.cancelAndWait())
+            resolver.fulfill(1)
+            expect(other, gives: 1)
+        }
+    }
+
+    // MARK: onCancelThen
+
+    private final class Job {
+        var lines: [String] = []
+        var stops = 0
+
+        func start(for time: Duration = .seconds(2)) -> Promise<Int> {
+            let (promise, resolver) = Promise<Int>.pending()
+            resolver.onCancelThen { [self] in
+                stops += 1
+                return after(time).map { [self] in
+                    lines.append("stopped")
+                    withExtendedLifetime(resolver) {}
+                }
+            }
+            return promise
+        }
+    }
+
+    @Test func theWorkEndsBeforeWhatIsBehindIt() {
+        inLoop { _ in
+            let job = Job()
+            let work = job.start().ensure { job.lines.append("ensure") }.tap { _ in job.lines.append("tap") }
+            let end = work.cancelAndWait().map { job.lines.append("end") }
+            #expect(work.isPending)
+            // A second cancellation changes nothing.
+            work.cancel()
+            hang(end)
+            #expect(job.lines == ["stopped", "ensure", "tap", "end"])
+            #expect(job.stops == 1)
+        }
+    }
+
+    @Test func severalEndTogether() {
+        inLoop { loop in
+            var lines: [String] = []
+            let (promise, resolver) = Promise<Int>.pending()
+            for seconds in [3, 1, 2] {
+                resolver.onCancelThen { after(.seconds(seconds)).map { lines.append("\(seconds)") } }
+            }
+            resolver.onCancel { lines.append("plain") }
+            hang(promise.cancelAndWait().map { lines.append("end") })
+            // A plain body is called when the promise is rejected.
+            #expect(lines.prefix(3) == ["1", "2", "3"] && Set(lines.suffix(2)) == ["plain", "end"])
+            resolver.fulfill(1)
+            #expect(promise.isCancelled)
+        }
+    }
+
+    @Test(arguments: 0..<4) func withoutACancellationItIsNotCalled(form: Int) throws {
+        let tally = Tally()
+        try inLoop { loop throws in
+            let token = tally.token()
+            var calls = 0
+            var (promise, resolver): (Promise<Int>?, Resolver<Int>?) = Promise<Int>.pending()
+            resolver!.onCancelThen {
+                token.use()
+                calls += 1
+                return .value
+            }
+            let end = promise!.map { $0 }
+            switch form {
+            case 0: resolver!.fulfill(1)
+            case 1: resolver!.reject(Flaw(1))
+            case 2: resolver!.reject(PromiseError.cancelled)
+            default: resolver = nil
+            }
+            promise = nil
+            _ = logged { end.ignoringErrors() }
+            try loop.run()
+            #expect(calls == 0)
+        }
+        #expect(tally.alive == 0)
+    }
+
+    /// From a combinator, through a chain, and by another thread.
+    @Test(arguments: 0..<5) func cancellationsFromElsewhere(form: Int) throws {
+        try EventLoop.withLoop { loop throws in
+            let job = Job()
+            let work = job.start(for: .milliseconds(1))
+            let hold = loop.hold()
+            let end: Promise<Void>
+            switch form {
+            case 0: end = when(fulfilled: [work, endless()]).asVoid()
+            case 1: end = race(work, endless()).asVoid()
+            case 2: end = Promise.value(()).then { work }.asVoid()
+            case 3: end = work.map { $0 }.ensureThen { after(.milliseconds(1)) }.asVoid()
+            default: end = work.asVoid()
+            }
+            try loop.turn(.poll)
+            if form == 4 { TestThread.run { work.cancel() } } else { end.cancel() }
+            #expect(throws: PromiseError.cancelled) { try hang(end) }
+            #expect(job.lines == ["stopped"])
+            hold.cancel()
+        }
+    }
+
+    @Test func theEndOfTheLoopIsTheEndOfTheWait() {
+        let tally = Tally()
+        let lines = logged {
+            inLoop { loop in
+                let token = tally.token()
+                let (promise, resolver) = Promise<Int>.pending()
+                resolver.onCancelThen {
+                    token.use()
+                    return Promise<Void>.pending().promise.recover { _ in Guarantee.value }
+                }
+                promise.map { _ in token.use() }.ignoringErrors()
+                promise.cancel()
+            }
+        }
+        #expect(lines.count <= 2)
+        #expect(tally.alive == 0)
+    }
+
+    @Test func theLimitOfTimeDoesNotWait() throws {
+        try inLoop { loop throws in
+            let job = Job()
+            let work = job.start(for: .seconds(60)).timeout(.seconds(1))
+            #expect(throws: PromiseError.timedOut) { try hang(work) }
+            #expect(job.stops == 1 && job.lines.isEmpty)
+        }
+    }
+}
