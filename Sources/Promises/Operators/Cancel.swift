@@ -33,7 +33,7 @@ extension Promise {
     ///
     /// ```swift
     /// func stop() -> Guarantee<Void> {
-    ///     when(resolved: workers.map { $0.cancelAndWait() }).asVoid()
+    ///     when(guarantees: workers.map { $0.cancelAndWait() }).asVoid()
     /// }
     /// ```
     /// - Returns: a guarantee that is fulfilled when the promise has settled, in whatever way: after its clean-ups and the
