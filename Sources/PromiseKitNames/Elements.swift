@@ -1,74 +1,151 @@
 import Promises
 import Reactor
 
-// The operators on elements with `on:`. Each makes one job of all elements, as `map(on:)` does, and a promise even of a
-// guarantee.
+// The operators on the elements of a value that is a sequence, by `map`. If a closure throws, it is not called for the
+// remaining elements.
 
-extension Thenable where T: Sequence & Sendable {
-    /// `map(on: dispatcher) { try $0.map(body) }`
-    public func mapValues<U: Sendable>(
-        on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (T.Element) throws -> U,
-        file: StaticString = #fileID, line: UInt = #line
-    ) -> Promise<[U]> { asPromise().map(on: dispatcher, { try $0.map(body) }, file: file, line: line) }
+extension Thenable where T: Sequence {
+    /// `map { try $0.map(body) }`
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
+    public func mapValues<U>(
+        _ body: @escaping (T.Element) throws -> U, file: StaticString = #fileID, line: UInt = #line
+    ) -> Promise<[U]> { map({ try $0.map(body) }, file: file, line: line) }
 
-    /// `map(on: dispatcher) { try $0.flatMap(body) }`
-    public func flatMapValues<Part: Sequence & SendableMetatype>(
-        on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (T.Element) throws -> Part,
-        file: StaticString = #fileID, line: UInt = #line
-    ) -> Promise<[Part.Element]> where Part.Element: Sendable {
-        asPromise().map(on: dispatcher, { try $0.flatMap(body) }, file: file, line: line)
-    }
+    /// `map { try $0.flatMap(body) }`
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
+    public func flatMapValues<Part: Sequence>(
+        _ body: @escaping (T.Element) throws -> Part, file: StaticString = #fileID, line: UInt = #line
+    ) -> Promise<[Part.Element]> { map({ try $0.flatMap(body) }, file: file, line: line) }
 
-    /// `map(on: dispatcher) { try $0.compactMap(body) }`
-    public func compactMapValues<U: Sendable>(
-        on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (T.Element) throws -> U?,
-        file: StaticString = #fileID, line: UInt = #line
-    ) -> Promise<[U]> { asPromise().map(on: dispatcher, { try $0.compactMap(body) }, file: file, line: line) }
+    /// `map { try $0.compactMap(body) }`
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
+    public func compactMapValues<U>(
+        _ body: @escaping (T.Element) throws -> U?, file: StaticString = #fileID, line: UInt = #line
+    ) -> Promise<[U]> { map({ try $0.compactMap(body) }, file: file, line: line) }
 
-    /// Calls `body` with each element on `dispatcher`, in one job, and collects the values of the promises that it returns:
-    /// on this thread's loop, in the order of the elements.
-    @available(*, noasync, message: "no loop collects the values in an async function; use then(on:), or await value")
-    public func thenMap<Next: Thenable & SendableMetatype>(
-        on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (T.Element) throws -> Next,
-        file: StaticString = #fileID, line: UInt = #line
-    ) -> Promise<[Next.T]> where Next.T: Sendable {
-        asPromise().map(on: dispatcher, { try $0.map { try body($0).asPromise() } }, file: file, line: line)
-            .then({ when(fulfilled: $0, file: file, line: line) }, file: file, line: line)
-    }
-}
-
-extension Thenable where T: Sequence & Sendable, T.Element: Sendable {
-    /// `map(on: dispatcher) { try $0.filter(body) }`
+    /// `map { try $0.filter(body) }`
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     public func filterValues(
-        on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (T.Element) throws -> Bool,
-        file: StaticString = #fileID, line: UInt = #line
-    ) -> Promise<[T.Element]> { asPromise().map(on: dispatcher, { try $0.filter(body) }, file: file, line: line) }
+        _ body: @escaping (T.Element) throws -> Bool, file: StaticString = #fileID, line: UInt = #line
+    ) -> Promise<[T.Element]> { map({ try $0.filter(body) }, file: file, line: line) }
 
-    /// `map(on: dispatcher) { try $0.sorted(by: areInIncreasingOrder) }`
+    /// `map { try $0.sorted(by: areInIncreasingOrder) }`
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     public func sortedValues(
-        on dispatcher: (any Dispatcher)?,
-        _ areInIncreasingOrder: @escaping @Sendable (T.Element, T.Element) throws -> Bool,
-        file: StaticString = #fileID, line: UInt = #line
-    ) -> Promise<[T.Element]> {
-        asPromise().map(on: dispatcher, { try $0.sorted(by: areInIncreasingOrder) }, file: file, line: line)
-    }
+        _ areInIncreasingOrder: @escaping (T.Element, T.Element) throws -> Bool, file: StaticString = #fileID,
+        line: UInt = #line
+    ) -> Promise<[T.Element]> { map({ try $0.sorted(by: areInIncreasingOrder) }, file: file, line: line) }
+
+    /// The first element. Rejected with `PromiseError.emptySequence` if there is none.
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
+    public var firstValue: Promise<T.Element> { firstValue { _ in true } }
 
     /// The first element for which `body` returns `true`. Rejected with `PromiseError.emptySequence` if there is none.
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     public func firstValue(
-        on dispatcher: (any Dispatcher)?, where body: @escaping @Sendable (T.Element) throws -> Bool,
-        file: StaticString = #fileID, line: UInt = #line
-    ) -> Promise<T.Element> {
-        let find: @Sendable (T) throws -> T.Element = { elements in
-            guard let found = try elements.first(where: body) else { throw PromiseError.emptySequence }
-            return found
-        }
-        return asPromise().map(on: dispatcher, find, file: file, line: line)
+        where body: @escaping (T.Element) throws -> Bool, file: StaticString = #fileID, line: UInt = #line
+    ) -> Promise<T.Element> { map({ try present($0.first(where: body)) }, file: file, line: line) }
+
+    /// `thenMap(body).map { $0.flatMap { $0 } }`
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
+    public func thenFlatMap<Next: Thenable>(
+        _ body: @escaping (T.Element) throws -> Next, file: StaticString = #fileID, line: UInt = #line
+    ) -> Promise<[Next.T.Element]> where Next.T: Sequence {
+        thenMap(body, file: file, line: line).map({ $0.flatMap { $0 } }, file: file, line: line)
     }
 }
 
-extension Thenable where T: Sequence & Sendable, T.Element: Comparable & Sendable {
-    /// `map(on: dispatcher) { $0.sorted() }`
+extension Thenable where T: Sequence, T.Element: Comparable {
+    /// `map { $0.sorted() }`
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
+    public func sortedValues(file: StaticString = #fileID, line: UInt = #line) -> Promise<[T.Element]> {
+        map({ $0.sorted() }, file: file, line: line)
+    }
+}
+
+extension Thenable where T: BidirectionalCollection {
+    /// The last element. Rejected with `PromiseError.emptySequence` if there is none.
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
+    public var lastValue: Promise<T.Element> { map { try present($0.last) } }
+}
+
+extension Guarantee where T: Sequence {
+    /// `map { $0.map(body) }`
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
+    public func mapValues<U>(
+        _ body: @escaping (T.Element) -> U, file: StaticString = #fileID, line: UInt = #line
+    ) -> Guarantee<[U]> { map({ $0.map(body) }, file: file, line: line) }
+
+    /// `map { $0.flatMap(body) }`
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
+    public func flatMapValues<Part: Sequence>(
+        _ body: @escaping (T.Element) -> Part, file: StaticString = #fileID, line: UInt = #line
+    ) -> Guarantee<[Part.Element]> { map({ $0.flatMap(body) }, file: file, line: line) }
+
+    /// `map { $0.compactMap(body) }`
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
+    public func compactMapValues<U>(
+        _ body: @escaping (T.Element) -> U?, file: StaticString = #fileID, line: UInt = #line
+    ) -> Guarantee<[U]> { map({ $0.compactMap(body) }, file: file, line: line) }
+
+    /// `map { $0.filter(body) }`
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
+    public func filterValues(
+        _ body: @escaping (T.Element) -> Bool, file: StaticString = #fileID, line: UInt = #line
+    ) -> Guarantee<[T.Element]> { map({ $0.filter(body) }, file: file, line: line) }
+
+    /// `map { $0.sorted(by: areInIncreasingOrder) }`
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     public func sortedValues(
-        on dispatcher: (any Dispatcher)?, file: StaticString = #fileID, line: UInt = #line
-    ) -> Promise<[T.Element]> { asPromise().map(on: dispatcher, { $0.sorted() }, file: file, line: line) }
+        _ areInIncreasingOrder: @escaping (T.Element, T.Element) -> Bool, file: StaticString = #fileID,
+        line: UInt = #line
+    ) -> Guarantee<[T.Element]> { map({ $0.sorted(by: areInIncreasingOrder) }, file: file, line: line) }
+
+    /// `map { $0.first { _ in true } }`
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
+    public var firstValue: Guarantee<T.Element?> { map { $0.first { _ in true } } }
+
+    /// `map { $0.first(where: body) }`
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
+    public func firstValue(
+        where body: @escaping (T.Element) -> Bool, file: StaticString = #fileID, line: UInt = #line
+    ) -> Guarantee<T.Element?> { map({ $0.first(where: body) }, file: file, line: line) }
+
+    /// `then { when(guarantees: $0.map(body)) }`
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
+    @discardableResult
+    public func thenMap<Next>(
+        _ body: @escaping (T.Element) -> Guarantee<Next>, file: StaticString = #fileID, line: UInt = #line
+    ) -> Guarantee<[Next]> {
+        then({ when(guarantees: $0.map(body), file: file, line: line) }, file: file, line: line)
+    }
+
+    /// `thenMap(body).map { $0.flatMap { $0 } }`
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
+    @discardableResult
+    public func thenFlatMap<Next: Sequence>(
+        _ body: @escaping (T.Element) -> Guarantee<Next>, file: StaticString = #fileID, line: UInt = #line
+    ) -> Guarantee<[Next.Element]> {
+        thenMap(body, file: file, line: line).map({ $0.flatMap { $0 } }, file: file, line: line)
+    }
+}
+
+extension Guarantee where T: Sequence, T.Element: Comparable {
+    /// `map { $0.sorted() }`
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
+    public func sortedValues(file: StaticString = #fileID, line: UInt = #line) -> Guarantee<[T.Element]> {
+        map({ $0.sorted() }, file: file, line: line)
+    }
+}
+
+extension Guarantee where T: BidirectionalCollection {
+    /// `map { $0.last }`
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
+    public var lastValue: Guarantee<T.Element?> { map { $0.last } }
+}
+
+/// Unwraps `value`; throws `PromiseError.emptySequence` if it is `nil`.
+func present<Value>(_ value: Value?) throws -> Value {
+    guard let value else { throw PromiseError.emptySequence }
+    return value
 }

@@ -108,7 +108,7 @@ final class EchoServer {
         return group.collect(workers) { worker in LoopAnswer(statistics: worker.statistics) }.then { answers in
             // A loop that has failed has no answer. Its worker has left its figures once the loop has ended.
             let ended = zip(group, answers).filter { (try? $1.get()) == nil }.map { $0.0.ended }
-            return when(guarantees: ended).map { answers.compactMap { try? $0.get() } }
+            return when(guarantees: ended).map { _ in answers.compactMap { try? $0.get() } }
         }
         .map { [openCount, former, abortedByDrain] answers in
             let statistics = answers.map(\.statistics).reduce(former.statistics, +)

@@ -82,7 +82,7 @@ func code<T>(_ promise: Promise<T>) -> CInt? { (promise.error as? SystemError)?.
 
 /// The same, once it has been.
 func rejection<T>(of promise: Promise<T>) throws -> CInt? {
-    try hang(promise.asVoid().recover(policy: .allErrors) { _ in }, timeout: patience)
+    try hang(promise.asVoid().recover(policy: .allErrors) { _ in .value }, timeout: patience)
     return code(promise)
 }
 

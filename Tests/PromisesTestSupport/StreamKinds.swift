@@ -88,7 +88,7 @@ struct StreamEnd {
 
     init(_ connection: Connection) { self.init(input: connection, output: connection) }
 
-    func close() -> Guarantee<Void> { when(guarantees: [input.close(), output.close()]) }
+    func close() -> Guarantee<Void> { when(guarantees: [input.close(), output.close()]).asVoid() }
 
     func abort() {
         input.abort()

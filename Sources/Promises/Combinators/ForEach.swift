@@ -7,7 +7,7 @@
 /// A million items take no more memory than one.
 ///
 /// Cancelling the result cancels the promise of the current item, if no other handler waits for it. To process several
-/// items at a time, see `when(fulfilled:concurrently:)`.
+/// items at a time, see `when(fulfilled:concurrently:)`. For the elements of a promise, write `then { forEach($0) { … } }`.
 /// - Parameters:
 ///   - items: the items. The sequence is iterated once, and each item is taken when its turn comes.
 ///   - body: called with each item, first inside this call and then in jobs of this thread's loop.
@@ -19,7 +19,9 @@ public func forEach<Items: Sequence, Next: Thenable>(
     _ items: Items, _ body: @escaping (Items.Element) throws -> Next, file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<Void> {
     let series = SequentialOperation<Void>(each: items) { try body($0).asPromise().core }
-    return Promise(series.start(series.makeCore().traced(root: "forEach", Promise<Void>.self, file, line)))
+    let promise = Promise<Void>(series.makeCore(), of: "forEach", file, line)
+    series.start(promise.core)
+    return promise
 }
 
 /// Calls `body` with each of `items` in sequence: each call waits until the guarantee of the previous call is
@@ -36,28 +38,12 @@ public func forEach<Items: Sequence, Value>(
     line: UInt = #line
 ) -> Guarantee<Void> {
     let series = SequentialOperation<Void>(each: items) { body($0).core }
-    return Guarantee(series.start(series.makeCore().traced(root: "forEach", Guarantee<Void>.self, file, line)))
+    let guarantee = Guarantee<Void>(series.makeCore(), of: "forEach", file, line)
+    series.start(guarantee.core)
+    return guarantee
 }
 
 extension Thenable where T: Sequence {
-    /// Calls `body` with each element of the value in sequence: each call waits until the promise of the previous call
-    /// is fulfilled.
-    ///
-    /// See `forEach`.
-    /// - Parameter body: called with each element, in jobs of this thread's loop.
-    /// - Returns: a promise that is fulfilled after the last element. It is rejected with the error of this promise, or
-    ///   with the first error that a promise of `body` is rejected with or that `body` throws; the later elements are
-    ///   not processed.
-    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
-    @inlinable
-    public func thenForEach<Next: Thenable>(
-        _ body: @escaping (T.Element) throws -> Next, file: StaticString = #fileID, line: UInt = #line
-    ) -> Promise<Void> {
-        let source = asPromise().core
-        let child = source.derive(SequentialOperation<Void>(eachOf: T.self) { try body($0).asPromise().core })
-        return Promise(child.traced("thenForEach", after: source, Promise<Void>.self, file, line))
-    }
-
     /// Folds the elements of the value into one value, one element after another.
     ///
     /// ```swift
@@ -79,42 +65,8 @@ extension Thenable where T: Sequence {
         _ initial: Value, _ body: @escaping (Value, T.Element) throws -> Next, file: StaticString = #fileID,
         line: UInt = #line
     ) -> Promise<Value> where Next.T == Value {
-        let source = asPromise().core
-        let child = source.derive(SequentialOperation(folding: T.self, initial) { try body($0, $1).asPromise().core })
-        return Promise(child.traced("thenReduce", after: source, Promise<Value>.self, file, line))
-    }
-}
-
-extension Guarantee where T: Sequence {
-    /// Calls `body` with each element of the value in sequence: each call waits until the guarantee of the previous
-    /// call is fulfilled. See `forEach`.
-    /// - Parameter body: called with each element, in jobs of this thread's loop.
-    /// - Returns: a guarantee that is fulfilled after the last element.
-    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
-    @inlinable
-    @discardableResult
-    public func thenForEach<Next>(
-        _ body: @escaping (T.Element) -> Guarantee<Next>, file: StaticString = #fileID, line: UInt = #line
-    ) -> Guarantee<Void> {
-        let child = core.derive(SequentialOperation<Void>(eachOf: T.self) { body($0).core })
-        return Guarantee<Void>(child.traced("thenForEach", after: core, Guarantee<Void>.self, file, line))
-    }
-
-    /// Folds the elements of the value into one value, one element after another; see the form for promises.
-    /// - Parameters:
-    ///   - initial: the first accumulated value.
-    ///   - body: called with the accumulated value and the next element, in jobs of this thread's loop. The value of
-    ///     the guarantee that it returns is the next accumulated value.
-    /// - Returns: a guarantee of the last accumulated value, which is `initial` without elements.
-    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
-    @inlinable
-    @discardableResult
-    public func thenReduce<Value>(
-        _ initial: Value, _ body: @escaping (Value, T.Element) -> Guarantee<Value>, file: StaticString = #fileID,
-        line: UInt = #line
-    ) -> Guarantee<Value> {
-        let child = core.derive(SequentialOperation(folding: T.self, initial) { body($0, $1).core })
-        return Guarantee<Value>(child.traced("thenReduce", after: core, Guarantee<Value>.self, file, line))
+        let folding = SequentialOperation(folding: T.self, initial) { try body($0, $1).asPromise().core }
+        return derived("thenReduce", folding, file, line)
     }
 }
 
@@ -124,20 +76,6 @@ extension SequentialOperation where Value == Void {
         var iterator = items.makeIterator()
         self.init { _, core in
             if let item = iterator.next() { return try body(item) }
-            core.finish(())
-            return nil
-        }
-    }
-
-    /// Iterates over the elements of the first source's value.
-    @inlinable
-    init<Items: Sequence>(eachOf type: Items.Type, _ body: @escaping (Items.Element) throws -> PromiseCore) {
-        var iterator: Items.Iterator?
-        self.init { source, core in
-            if iterator == nil {
-                iterator = source?.payload.value(as: Items.self).makeIterator()
-            }
-            if let item = iterator?.next() { return try body(item) }
             core.finish(())
             return nil
         }

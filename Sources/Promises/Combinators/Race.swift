@@ -17,44 +17,17 @@
 @inlinable
 public func race<Each: Thenable>(
     _ thenables: [Each], file: StaticString = #fileID, line: UInt = #line
-) -> Promise<Each.T> {
-    guard !thenables.isEmpty else {
-        let core = PromiseCore(error: PromiseError.badInput("race of an empty list"))
-        return Promise(core.traced(root: "race", Promise<Each.T>.self, file, line))
-    }
-    let result = FanInCore(racing: Each.T.self, .first, thenables.count).wait(for: thenables)
-    return Promise(result.traced(root: "race", Promise<Each.T>.self, file, line))
-}
+) -> Promise<Each.T> { Promise(FanInCore.race(thenables, .first), of: "race", file, line) }
 
-/// Settles as the first of `thenables` that settles, even if that is a rejection; see the form with an array of one
-/// type.
+/// Settles as the first of several promises and guarantees of one value type; see the form with an array.
 /// - Parameter thenables: the competitors; at least one.
 /// - Returns: as the form with an array.
-@available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
-@inlinable
-public func race<Each: Thenable>(
-    _ thenables: Each..., file: StaticString = #fileID, line: UInt = #line
-) -> Promise<Each.T> { race(thenables, file: file, line: line) }
-
-/// Settles as the first of several promises and guarantees of one value type; see the form with an array of one type.
-/// - Parameter thenables: the competitors; at least one.
-/// - Returns: as the form with an array of one type.
-@available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
-@inlinable
-@_disfavoredOverload
-public func race<T>(
-    _ thenables: [any Thenable<T>], file: StaticString = #fileID, line: UInt = #line
-) -> Promise<T> { race(promises(of: thenables), file: file, line: line) }
-
-/// Settles as the first of several promises and guarantees of one value type; see the form with an array of one type.
-/// - Parameter thenables: the competitors; at least one.
-/// - Returns: as the form with an array of one type.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 @_disfavoredOverload
 public func race<T>(
     _ thenables: any Thenable<T>..., file: StaticString = #fileID, line: UInt = #line
-) -> Promise<T> { race(promises(of: thenables), file: file, line: line) }
+) -> Promise<T> { race(thenables.map { $0.asPromise() }, file: file, line: line) }
 
 /// Settles as the first of the guarantees that is fulfilled, and cancels the others, except those that another handler
 /// waits for.
@@ -66,11 +39,7 @@ public func race<T>(
 @inlinable
 public func race<T>(
     _ first: Guarantee<T>, _ others: Guarantee<T>..., file: StaticString = #fileID, line: UInt = #line
-) -> Guarantee<T> {
-    let all = [first] + others
-    let result = FanInCore(racing: T.self, .firstValue, all.count).wait(for: all)
-    return Guarantee(result.traced(root: "race", Guarantee<T>.self, file, line))
-}
+) -> Guarantee<T> { Guarantee(FanInCore.race([first] + others, .firstValue), of: "race", file, line) }
 
 /// Settles as the first of `thenables` that is fulfilled, and cancels the others, except those that another handler
 /// waits for.
@@ -89,53 +58,17 @@ public func race<T>(
 @inlinable
 public func race<Each: Thenable>(
     fulfilled thenables: [Each], file: StaticString = #fileID, line: UInt = #line
-) -> Promise<Each.T> {
-    guard !thenables.isEmpty else {
-        let core = PromiseCore(error: PromiseError.badInput("race(fulfilled:) of an empty list"))
-        return Promise(core.traced(root: "race", Promise<Each.T>.self, file, line))
-    }
-    let result = FanInCore(racing: Each.T.self, .firstFulfilled, thenables.count).wait(for: thenables)
-    return Promise(result.traced(root: "race", Promise<Each.T>.self, file, line))
-}
-
-/// Settles as the first of `thenables` that is fulfilled; see the form with an array.
-/// - Parameter thenables: the competitors; at least one.
-/// - Returns: as the form with an array.
-@available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
-@inlinable
-public func race<Each: Thenable>(
-    fulfilled thenables: Each..., file: StaticString = #fileID, line: UInt = #line
-) -> Promise<Each.T> { race(fulfilled: thenables, file: file, line: line) }
-
-/// Settles as the first of several promises and guarantees of one value type that is fulfilled; see the form with an
-/// array of one type.
-/// - Parameter thenables: the competitors; at least one.
-/// - Returns: as the form with an array of one type.
-@available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
-@inlinable
-@_disfavoredOverload
-public func race<T>(
-    fulfilled thenables: [any Thenable<T>], file: StaticString = #fileID, line: UInt = #line
-) -> Promise<T> { race(fulfilled: promises(of: thenables), file: file, line: line) }
-
-/// Settles as the first of several promises and guarantees of one value type that is fulfilled; see the form with an
-/// array of one type.
-/// - Parameter thenables: the competitors; at least one.
-/// - Returns: as the form with an array of one type.
-@available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
-@inlinable
-@_disfavoredOverload
-public func race<T>(
-    fulfilled thenables: any Thenable<T>..., file: StaticString = #fileID, line: UInt = #line
-) -> Promise<T> { race(fulfilled: promises(of: thenables), file: file, line: line) }
+) -> Promise<Each.T> { Promise(FanInCore.race(thenables, .firstFulfilled), of: "race", file, line) }
 
 extension FanInCore {
     @inlinable
-    convenience init<Value>(racing type: Value.Type, _ rule: Rule, _ count: Int) {
-        self.init(rule, count) { result, index in
-            result.fulfill(result.value(at: index, as: Value.self))
-        } code: {
-            PromiseCore.perform(Follow<Value>.self, $0, $1)
+    static func race<Each: Thenable>(_ thenables: [Each], _ rule: Rule) -> PromiseCore {
+        guard !thenables.isEmpty else {
+            let call = rule == .first ? "race" : "race(fulfilled:)"
+            return PromiseCore(error: PromiseError.badInput("\(call) of an empty list"))
+        }
+        return FanInCore(rule, thenables, as: Each.T.self) { race, winner in
+            race.fulfill(race.value(at: winner, as: Each.T.self))
         }
     }
 }

@@ -15,7 +15,9 @@ public func repeatWhile<Next: Thenable>(
     _ body: @escaping () throws -> Next, file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<Void> where Next.T == Bool {
     let series = SequentialOperation<Void>(while: { try body().asPromise().core })
-    return Promise(series.start(series.makeCore().traced(root: "repeatWhile", Promise<Void>.self, file, line)))
+    let promise = Promise<Void>(series.makeCore(), of: "repeatWhile", file, line)
+    series.start(promise.core)
+    return promise
 }
 
 /// Calls `body` repeatedly as long as the value of the guarantee that it returns is `true`; see the form with promises.
@@ -28,7 +30,9 @@ public func repeatWhile(
     _ body: @escaping () -> Guarantee<Bool>, file: StaticString = #fileID, line: UInt = #line
 ) -> Guarantee<Void> {
     let series = SequentialOperation<Void>(while: { body().core })
-    return Guarantee(series.start(series.makeCore().traced(root: "repeatWhile", Guarantee<Void>.self, file, line)))
+    let guarantee = Guarantee<Void>(series.makeCore(), of: "repeatWhile", file, line)
+    series.start(guarantee.core)
+    return guarantee
 }
 
 extension SequentialOperation where Value == Void {

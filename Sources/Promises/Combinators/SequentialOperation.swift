@@ -25,6 +25,7 @@ struct SequentialOperation<Value>: Operation {
 
     /// Runs the first round immediately.
     @inlinable
+    @discardableResult
     func start(_ core: PromiseCore) -> PromiseCore {
         core.retain()
         run(after: nil, core)

@@ -17,14 +17,14 @@ final class ThrottledFanInCore: CombinatorCore, @unchecked Sendable {
         /// Returns the next source, or `nil` after the last. This is the user's code: it may do anything, including
         /// driving the loop.
         let next: () throws -> PromiseCore?
-        /// Stores the outcome of the source with that number.
-        let keep: (Int, AnySource) -> Void
-        /// Fulfills the core with the stored outcomes.
+        /// Stores the value of the source with that number, which is fulfilled.
+        let keep: (Int, CoreRef) -> Void
+        /// Fulfills the core with the stored values.
         let complete: (PromiseCore) -> Void
 
         @usableFromInline
         init(
-            next: @escaping () throws -> PromiseCore?, keep: @escaping (Int, AnySource) -> Void,
+            next: @escaping () throws -> PromiseCore?, keep: @escaping (Int, CoreRef) -> Void,
             complete: @escaping (PromiseCore) -> Void
         ) {
             self.next = next
@@ -36,7 +36,6 @@ final class ThrottledFanInCore: CombinatorCore, @unchecked Sendable {
     /// Set until the result settles.
     private var callbacks: Callbacks?
     private let limit: Int
-    private let keepsRejections: Bool
     /// The nodes of the pending sources, by their numbers. Not owned: a node is in its source's list or queued to run,
     /// and either retains it.
     private var nodes: [Int: Uncounted<InputNode>] = [:]
@@ -51,9 +50,8 @@ final class ThrottledFanInCore: CombinatorCore, @unchecked Sendable {
 
     /// - Parameter limit: the maximum number of pending sources, at least 1.
     @usableFromInline
-    init(_ limit: Int, keepsRejections: Bool, _ callbacks: Callbacks, code: @escaping (PromiseCore, Phase) -> Void) {
+    init(_ limit: Int, _ callbacks: Callbacks, code: @escaping (PromiseCore, Phase) -> Void) {
         self.limit = limit
-        self.keepsRejections = keepsRejections
         self.callbacks = callbacks
         super.init(code: code)
     }
@@ -104,7 +102,7 @@ final class ThrottledFanInCore: CombinatorCore, @unchecked Sendable {
         nodes[index] = nil
         defer { inputDidEnd() }
         guard let callbacks = activeCallbacks else { return source.reference.release() }
-        guard source.isFulfilled || keepsRejections else {
+        guard source.isFulfilled else {
             reject(source.error, at: source.callSite)
             source.reference.release()
             self.callbacks = nil
@@ -112,7 +110,7 @@ final class ThrottledFanInCore: CombinatorCore, @unchecked Sendable {
             for index in nodes.keys.sorted() { nodes.removeValue(forKey: index)?.object.letGoOfSource() }
             return
         }
-        callbacks.keep(index, source)
+        callbacks.keep(index, source.reference)
         source.reference.release()
         take()
     }

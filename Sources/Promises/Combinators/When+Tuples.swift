@@ -1,20 +1,25 @@
-// The types of the forms of `when` for any number of thenables contain a parameter pack, which the compiler (Swift 6.3)
-// resolves too late for some expressions: in `hang(when(fulfilled: a, b)) == ([1], [2])` with arrays of bytes it takes
-// the literals for arrays of `Int`, and reports an error. The forms here, for the usual numbers of thenables, have no
-// pack and behave identically. Outcomes cannot be compared, so `when(resolved:)` needs no such forms.
+// The compiler (Swift 6.3) resolves the result of a form with a parameter pack too late for a closure that takes the tuple
+// apart, as in `when(fulfilled: a, b).done { a, b in … }.cauterize()`, and reports an error. So the usual numbers of
+// thenables have forms without a pack.
 
-/// Waits for two thenables of any types; see the form for any number.
+/// Waits until two thenables of any types are fulfilled, and combines their values into a tuple.
+///
+/// ```swift
+/// when(fulfilled: user, avatar).done { user, avatar in … }
+/// ```
+///
+/// The other one continues after a rejection. See the form with a sequence.
 /// - Parameters:
 ///   - a: a promise or guarantee.
 ///   - b: the second one.
-/// - Returns: a promise of both values; rejected with the first rejection.
+/// - Returns: a promise of both values. It is rejected immediately with the error of the first rejection.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<A: Thenable, B: Thenable>(
     fulfilled a: A, _ b: B, file: StaticString = #fileID, line: UInt = #line
-) -> Promise<(A.T, B.T)> { whenAll(a, b, file: file, line: line) }
+) -> Promise<(A.T, B.T)> { Promise(FanInCore.tuple(of: a, b), of: "when", file, line) }
 
-/// Waits for three thenables of any types; see the form for any number.
+/// Waits until three thenables of any types are fulfilled; see the form for two.
 /// - Parameters:
 ///   - a: a promise or guarantee.
 ///   - b: the second one.
@@ -24,36 +29,20 @@ public func when<A: Thenable, B: Thenable>(
 @inlinable
 public func when<A: Thenable, B: Thenable, C: Thenable>(
     fulfilled a: A, _ b: B, _ c: C, file: StaticString = #fileID, line: UInt = #line
-) -> Promise<(A.T, B.T, C.T)> { whenAll(a, b, c, file: file, line: line) }
+) -> Promise<(A.T, B.T, C.T)> { Promise(FanInCore.tuple(of: a, b, c), of: "when", file, line) }
 
-/// Waits for four thenables of any types; see the form for any number.
-/// - Parameters:
-///   - a: a promise or guarantee.
-///   - b: the second one.
-///   - c: the third one.
-///   - d: the fourth one.
-/// - Returns: a promise of the four values; rejected with the first rejection.
+/// Waits until any number of thenables of any types are fulfilled; see the form for two.
+///
+/// A closure can take the tuple apart if the chain goes on in another statement.
+/// - Parameter thenable: the promises and guarantees.
+/// - Returns: a promise of the values in the order of the arguments; rejected with the first rejection.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
-public func when<A: Thenable, B: Thenable, C: Thenable, D: Thenable>(
-    fulfilled a: A, _ b: B, _ c: C, _ d: D, file: StaticString = #fileID, line: UInt = #line
-) -> Promise<(A.T, B.T, C.T, D.T)> { whenAll(a, b, c, d, file: file, line: line) }
+public func when<each Each: Thenable>(
+    fulfilled thenable: repeat each Each, file: StaticString = #fileID, line: UInt = #line
+) -> Promise<(repeat (each Each).T)> { Promise(FanInCore.tuple(of: repeat each thenable), of: "when", file, line) }
 
-/// Waits for five thenables of any types; see the form for any number.
-/// - Parameters:
-///   - a: a promise or guarantee.
-///   - b: the second one.
-///   - c: the third one.
-///   - d: the fourth one.
-///   - e: the fifth one.
-/// - Returns: a promise of the five values; rejected with the first rejection.
-@available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
-@inlinable
-public func when<A: Thenable, B: Thenable, C: Thenable, D: Thenable, E: Thenable>(
-    fulfilled a: A, _ b: B, _ c: C, _ d: D, _ e: E, file: StaticString = #fileID, line: UInt = #line
-) -> Promise<(A.T, B.T, C.T, D.T, E.T)> { whenAll(a, b, c, d, e, file: file, line: line) }
-
-/// Waits for two guarantees of any types; see the form for any number.
+/// Waits until two guarantees of any types are fulfilled, and combines their values into a tuple.
 /// - Parameters:
 ///   - a: a guarantee.
 ///   - b: the second one.
@@ -62,57 +51,28 @@ public func when<A: Thenable, B: Thenable, C: Thenable, D: Thenable, E: Thenable
 @inlinable
 public func when<A, B>(
     guarantees a: Guarantee<A>, _ b: Guarantee<B>, file: StaticString = #fileID, line: UInt = #line
-) -> Guarantee<(A, B)> { whenAllGuarantees(a, b, file: file, line: line) }
+) -> Guarantee<(A, B)> { Guarantee(FanInCore.tuple(of: a, b), of: "when", file, line) }
 
-/// Waits for three guarantees of any types; see the form for any number.
+/// Waits until two thenables of any types have settled, and combines their outcomes into a tuple.
+///
+/// ```swift
+/// when(resolved: user, avatar).done { user, avatar in
+///     show(try user.get(), (try? avatar.get()) ?? placeholder)
+/// }
+/// ```
+///
 /// - Parameters:
-///   - a: a guarantee.
+///   - a: a promise or guarantee.
 ///   - b: the second one.
-///   - c: the third one.
-/// - Returns: a guarantee of the three values.
+/// - Returns: a guarantee of both outcomes. The errors are part of its value, and count as handled.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
-public func when<A, B, C>(
-    guarantees a: Guarantee<A>, _ b: Guarantee<B>, _ c: Guarantee<C>, file: StaticString = #fileID, line: UInt = #line
-) -> Guarantee<(A, B, C)> { whenAllGuarantees(a, b, c, file: file, line: line) }
-
-/// Waits for four guarantees of any types; see the form for any number.
-/// - Parameters:
-///   - a: a guarantee.
-///   - b: the second one.
-///   - c: the third one.
-///   - d: the fourth one.
-/// - Returns: a guarantee of the four values.
-@available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
-@inlinable
-public func when<A, B, C, D>(
-    guarantees a: Guarantee<A>, _ b: Guarantee<B>, _ c: Guarantee<C>, _ d: Guarantee<D>, file: StaticString = #fileID,
-    line: UInt = #line
-) -> Guarantee<(A, B, C, D)> { whenAllGuarantees(a, b, c, d, file: file, line: line) }
-
-/// Waits for five guarantees of any types; see the form for any number.
-/// - Parameters:
-///   - a: a guarantee.
-///   - b: the second one.
-///   - c: the third one.
-///   - d: the fourth one.
-///   - e: the fifth one.
-/// - Returns: a guarantee of the five values.
-@available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
-@inlinable
-public func when<A, B, C, D, E>(
-    guarantees a: Guarantee<A>, _ b: Guarantee<B>, _ c: Guarantee<C>, _ d: Guarantee<D>, _ e: Guarantee<E>,
-    file: StaticString = #fileID, line: UInt = #line
-) -> Guarantee<(A, B, C, D, E)> { whenAllGuarantees(a, b, c, d, e, file: file, line: line) }
-
-/// Calls the form of `when(fulfilled:)` for any number. Here no other form matches.
-@inlinable
-func whenAll<each Each: Thenable>(
-    _ one: repeat each Each, file: StaticString, line: UInt
-) -> Promise<(repeat (each Each).T)> { when(fulfilled: repeat each one, file: file, line: line) }
-
-/// Calls the form of `when(guarantees:)` for any number. Here no other form matches.
-@inlinable
-func whenAllGuarantees<each T>(
-    _ one: repeat Guarantee<each T>, file: StaticString, line: UInt
-) -> Guarantee<(repeat each T)> { when(guarantees: repeat each one, file: file, line: line) }
+@_disfavoredOverload
+public func when<A: Thenable, B: Thenable>(
+    resolved a: A, _ b: B, file: StaticString = #fileID, line: UInt = #line
+) -> Guarantee<(Result<A.T, any Error>, Result<B.T, any Error>)> {
+    let both = FanInCore(.each, 2, as: (Result<A.T, any Error>, Result<B.T, any Error>).self) { both, _ in
+        both.fulfill((both.result(at: 0, as: A.T.self), both.result(at: 1, as: B.T.self)))
+    }
+    return Guarantee(both.wait(for: a, b), of: "when", file, line)
+}

@@ -17,7 +17,7 @@ public func when<Each: Sequence>(
     // For an array, this is the array itself.
     let thenables = Array(thenables)
     guard !thenables.isEmpty else { return .value([]) }
-    return Promise(FanInCore.values(of: thenables).traced(root: "when", Promise<[Each.Element.T]>.self, file, line))
+    return Promise(FanInCore.values(of: thenables), of: "when", file, line)
 }
 
 /// Waits until all thenables are fulfilled; see the form with values.
@@ -30,28 +30,9 @@ public func when<Each: Thenable>(
     fulfilled thenables: [Each], file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<Void> where Each.T == Void {
     guard !thenables.isEmpty else { return .value }
-    return Promise(FanInCore.end(of: thenables).traced(root: "when", Promise<Void>.self, file, line))
+    let all = FanInCore(.all, thenables, as: Void.self) { all, _ in all.fulfill(()) }
+    return Promise(all, of: "when", file, line)
 }
-
-/// Waits until all promises and guarantees of `Void` are fulfilled; see the form with values.
-/// - Parameter thenables: the promises and guarantees.
-/// - Returns: a promise that is fulfilled with the last of them, and rejected with the first rejection.
-@available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
-@inlinable
-@_disfavoredOverload
-public func when(
-    fulfilled thenables: [any Thenable<Void>], file: StaticString = #fileID, line: UInt = #line
-) -> Promise<Void> { when(fulfilled: promises(of: thenables), file: file, line: line) }
-
-/// Waits until all promises and guarantees of `Void` are fulfilled; see the form with values.
-/// - Parameter thenables: the promises and guarantees.
-/// - Returns: a promise that is fulfilled with the last of them, and rejected with the first rejection.
-@available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
-@inlinable
-@_disfavoredOverload
-public func when(
-    fulfilled thenables: any Thenable<Void>..., file: StaticString = #fileID, line: UInt = #line
-) -> Promise<Void> { when(fulfilled: promises(of: thenables), file: file, line: line) }
 
 /// Waits until all promises and guarantees of one value type are fulfilled; see the form with a sequence of one type.
 /// - Parameter thenables: the promises and guarantees.
@@ -60,130 +41,71 @@ public func when(
 @inlinable
 public func when<T>(
     fulfilled thenables: [any Thenable<T>], file: StaticString = #fileID, line: UInt = #line
-) -> Promise<[T]> { when(fulfilled: promises(of: thenables), file: file, line: line) }
+) -> Promise<[T]> { when(fulfilled: thenables.map { $0.asPromise() }, file: file, line: line) }
 
-/// Waits until all thenables of any types are fulfilled, and collects their values as `Any`: for a list that is made at
-/// run time.
+/// Waits until all guarantees are fulfilled and collects their values in the order of the list.
 ///
-/// See also the form with a sequence of one type, and the form without an array, which preserves the types.
-/// - Parameter thenables: the promises and guarantees.
-/// - Returns: a promise of the values in the order of the array, rejected with the first rejection.
+/// Cancelling the result cancels the guarantees that no other handler waits for.
+/// - Parameter guarantees: the guarantees.
+/// - Returns: a guarantee of the values; without guarantees it is fulfilled immediately. If one of them is abandoned or
+///   cancelled, the result is never fulfilled; seen as a promise, it is rejected with that error.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
-@_disfavoredOverload
-public func when(
-    fulfilled thenables: [any Thenable], file: StaticString = #fileID, line: UInt = #line
-) -> Promise<[Any]> {
-    guard !thenables.isEmpty else { return .value([]) }
-    func value<Each: Thenable>(of thenable: Each) -> (FanInCore, Int) -> Any { { $0.value(at: $1, as: Each.T.self) } }
-    let values = thenables.map { value(of: $0) }
-    let result = FanInCore(.all, thenables.count) { result, _ in
-        result.fulfill(values.enumerated().map { $1(result, $0) })
-    } code: {
-        PromiseCore.perform(Follow<[Any]>.self, $0, $1)
-    }
-    func add<Each: Thenable>(_ thenable: Each, _ index: Int) { result.add(thenable.asPromise().core, at: index) }
-    for (index, thenable) in thenables.enumerated() { add(thenable, index) }
-    result.seal()
-    return Promise(result.traced(root: "when", Promise<[Any]>.self, file, line))
+public func when<T>(
+    guarantees: [Guarantee<T>], file: StaticString = #fileID, line: UInt = #line
+) -> Guarantee<[T]> {
+    guard !guarantees.isEmpty else { return .value([]) }
+    return Guarantee(FanInCore.values(of: guarantees), of: "when", file, line)
 }
 
-/// Waits until all thenables of any types are fulfilled, and combines their values into a tuple.
+/// Waits until all thenables have settled, and collects their outcomes in the order of the sequence.
 ///
 /// ```swift
-/// when(fulfilled: user, avatar).done { user, avatar in … }
+/// when(resolved: uploads).done { outcomes in
+///     for case .failure(let error) in outcomes { print(error) }
+/// }
 /// ```
 ///
-/// The other thenables continue after a rejection. See the form with a sequence.
-/// - Parameter thenable: the promises and guarantees.
-/// - Returns: a promise of the values in the order of the arguments. It is rejected immediately with the error of the
-///   first rejection.
+/// Cancelling the result cancels the thenables that no other handler waits for.
+/// - Parameter thenables: the promises or guarantees. The sequence is iterated once, immediately.
+/// - Returns: a guarantee of the outcomes; without thenables it is fulfilled immediately. The errors are part of its
+///   value, and count as handled.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
-public func when<each Each: Thenable>(
-    fulfilled thenable: repeat each Each, file: StaticString = #fileID, line: UInt = #line
-) -> Promise<(repeat (each Each).T)> {
-    let result = FanInCore.tuple(of: repeat each thenable)
-    return Promise(result.traced(root: "when", Promise<(repeat (each Each).T)>.self, file, line))
+public func when<Each: Sequence>(
+    resolved thenables: Each, file: StaticString = #fileID, line: UInt = #line
+) -> Guarantee<[Result<Each.Element.T, any Error>]> where Each.Element: Thenable {
+    let thenables = Array(thenables)
+    guard !thenables.isEmpty else { return .value([]) }
+    let all = FanInCore(.each, thenables, as: [Result<Each.Element.T, any Error>].self) { all, _ in
+        all.fulfill(all.results(as: Each.Element.T.self))
+    }
+    return Guarantee(all, of: "when", file, line)
 }
 
-/// Converts promises and guarantees to one type.
+/// Waits until all thenables have settled, collects their outcomes in the order of the sequence, and rejects if every
+/// one is rejected.
+///
+/// Cancelling the result cancels the thenables that no other handler waits for.
+/// - Parameter thenables: the promises or guarantees. The sequence is iterated once, immediately.
+/// - Returns: a promise of the outcomes; without thenables it is fulfilled immediately. If all are rejected, it is
+///   rejected with `PromiseError.noWinner`, which has all errors, or with `PromiseError.cancelled` if all errors mean
+///   "cancelled".
+@available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
-func promises<T>(of thenables: [any Thenable<T>]) -> [Promise<T>] { thenables.map { $0.asPromise() } }
-
-extension FanInCore {
-    /// Collects the values of all thenables. The list must not be empty.
-    @inlinable
-    static func values<Each: Thenable>(of thenables: [Each]) -> FanInCore {
-        FanInCore(.all, thenables.count) { result, _ in
-            result.fulfill(result.values(as: Each.T.self))
-        } code: {
-            PromiseCore.perform(Follow<[Each.T]>.self, $0, $1)
-        }.wait(for: thenables)
-    }
-
-    /// Waits until all thenables are fulfilled, and has no value. The list must not be empty.
-    @inlinable
-    static func end<Each: Thenable>(of thenables: [Each]) -> FanInCore {
-        FanInCore(.all, thenables.count) { result, _ in
-            result.fulfill(())
-        } code: {
-            PromiseCore.perform(Follow<Void>.self, $0, $1)
-        }.wait(for: thenables)
-    }
-
-    /// Combines the values of all thenables into a tuple. Settled already if there are none.
-    @inlinable
-    static func tuple<each Each: Thenable>(of thenable: repeat each Each) -> FanInCore {
-        let count = count(of: repeat each thenable)
-        let complete = { (result: FanInCore) in
-            var position = -1
-            func next<Value>(_ type: Value.Type) -> Value {
-                position += 1
-                return result.value(at: position, as: type)
-            }
-            result.fulfill((repeat next((each Each).T.self)))
-        }
-        let result = FanInCore(.all, count) { result, _ in
-            complete(result)
-        } code: {
-            PromiseCore.perform(Follow<(repeat (each Each).T)>.self, $0, $1)
-        }
-        if count == 0 { complete(result) }
-        return result.wait(for: repeat each thenable)
-    }
-
-    @inlinable
-    func wait<Each: Thenable>(for thenables: [Each]) -> FanInCore {
-        for index in thenables.indices { add(thenables[index].asPromise().core, at: index) }
-        seal()
-        return self
-    }
-
-    /// Adds the thenables, whose number is `count`. They may have several types.
-    @inlinable
-    func wait<each Each: Thenable>(for thenable: repeat each Each) -> FanInCore {
-        var index = 0
-        for one in repeat each thenable {
-            add(one.asPromise().core, at: index)
-            index += 1
-        }
-        seal()
-        return self
-    }
-
-    @inlinable
-    static func count<each Each: Thenable>(of thenable: repeat each Each) -> Int {
-        var count = 0
-        for _ in repeat each thenable { count += 1 }
-        return count
-    }
-
-    @inlinable
-    func values<Value>(as type: Value.Type) -> [Value] {
-        [Value](unsafeUninitializedCapacity: count) { values, size in
-            for index in 0..<count { values.initializeElement(at: index, to: value(at: index, as: type)) }
-            size = count
+public func when<Each: Sequence>(
+    notAllRejected thenables: Each, file: StaticString = #fileID, line: UInt = #line
+) -> Promise<[Result<Each.Element.T, any Error>]> where Each.Element: Thenable {
+    let thenables = Array(thenables)
+    guard !thenables.isEmpty else { return .value([]) }
+    let all = FanInCore(.each, thenables, as: [Result<Each.Element.T, any Error>].self) { all, _ in
+        let results = all.results(as: Each.Element.T.self)
+        let errors = results.compactMap { if case .failure(let error) = $0 { error } else { nil } }
+        if errors.count < results.count {
+            all.fulfill(results)
+        } else {
+            all.reject(PromiseError.allRejected(errors))
         }
     }
+    return Promise(all, of: "when", file, line)
 }

@@ -10,7 +10,7 @@ public enum PromiseError: Error, Sendable {
     case cancelled
     /// The time limit given to `timeout(_:)`, or to the `timeout:` of `hang` or `connect`, expired.
     case timedOut
-    /// A handler of `then`, `recover` or `getThen` returned the promise that the same call had made, directly or
+    /// A handler of `then` or `recover` returned the promise that the same call had made, directly or
     /// through other promises. That promise would wait for itself.
     case returnedSelf
     /// The last resolver was released without settling the promise.
@@ -25,7 +25,7 @@ public enum PromiseError: Error, Sendable {
     /// The closure of a `compactMap` to `type` returned `nil` for `value`, which is given as text of at most 200
     /// characters.
     case compactMap(value: String, type: String)
-    /// `firstValue` or `lastValue` found no element, or none for which its closure returned `true`.
+    /// `firstValue` or `lastValue` of `PromiseKitNames` found no element, or none for which its closure returned `true`.
     case emptySequence
     /// At least one promise had to be fulfilled, but all were rejected. The errors are in the order of the promises.
     /// (If all errors mean "cancelled", the error is `cancelled` instead.)
@@ -45,7 +45,7 @@ public enum PromiseError: Error, Sendable {
     /// The text for a value in these errors. It is shortened, because a value may be large, and an error is often
     /// printed more than once.
     @usableFromInline
-    static func shown<Value>(_ value: Value) -> String {
+    package static func shown<Value>(_ value: Value) -> String {
         let text = String(describing: value)
         guard let end = text.index(text.startIndex, offsetBy: 200, limitedBy: text.endIndex), end < text.endIndex else {
             return text

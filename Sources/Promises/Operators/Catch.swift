@@ -17,12 +17,9 @@ extension Catchable {
     @discardableResult
     public func `catch`(
         policy: CatchPolicy = conf.catchPolicy, _ body: consuming @escaping (any Error) -> Void,
-        file: StaticString = #fileID,
-        line: UInt = #line
+        file: StaticString = #fileID, line: UInt = #line
     ) -> Finalizer {
-        let source = asPromise().core
-        let child = source.derive(Catch<T>(policy, body))
-        return Finalizer(child.traced("catch", after: source, Promise<Void>.self, file, line))
+        Finalizer(derived("catch", Catch<T>(policy, body), file, line).core)
     }
 }
 

@@ -11,48 +11,29 @@ extension Catchable {
     ///   - only: the type of the errors to handle.
     ///   - policy: whether the handler sees errors that mean "cancelled"; by default `conf.catchPolicy`.
     ///   - body: the handler; called with the error, in a job of this thread's loop.
-    /// - Returns: the rest of the chain, which handles the other errors. An error that is not handled there is an
-    ///   unhandled rejection.
+    /// - Returns: the rest of the chain: a promise that is rejected with an error that this handler has not taken.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func `catch`<E: Error>(
         only: E.Type, policy: CatchPolicy = conf.catchPolicy, _ body: @escaping (E) -> Void,
         file: StaticString = #fileID, line: UInt = #line
-    ) -> CascadingFinalizer {
-        let handle = { (error: any Error) -> Bool in
-            guard let match = policy.match(error, only) else { return false }
-            body(match)
-            return true
-        }
-        return catchSome(handle, file, line)
+    ) -> Promise<Void> {
+        let handle = { (error: any Error) in policy.match(error, only).map(body) }
+        return derived("catch", CatchSome<T>(handle), file, line)
     }
 
     /// Calls `body` if the error is equal to `only`. Other errors pass on; see the form with a type.
     /// - Parameters:
     ///   - only: the error to handle, whatever the policy for cancellations.
     ///   - body: the handler; called in a job of this thread's loop.
-    /// - Returns: the rest of the chain, which handles the other errors.
+    /// - Returns: as the form with a type.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func `catch`<E: Error & Equatable>(
         only: E, _ body: @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line
-    ) -> CascadingFinalizer {
-        let handle = { (error: any Error) -> Bool in
-            guard error as? E == only else { return false }
-            body()
-            return true
-        }
-        return catchSome(handle, file, line)
-    }
-
-    /// The common part of the two forms. `body` returns whether it has handled the error.
-    @inlinable @inline(__always)
-    func catchSome(
-        _ body: @escaping (any Error) -> Bool, _ file: StaticString, _ line: UInt
-    ) -> CascadingFinalizer {
-        let source = asPromise().core
-        let child = source.derive(CatchSome<T>(body))
-        return CascadingFinalizer(child.traced("catch", after: source, Promise<Void>.self, file, line))
+    ) -> Promise<Void> {
+        let handle = { (error: any Error) in error as? E == only ? body() : nil }
+        return derived("catch", CatchSome<T>(handle), file, line)
     }
 }
 
@@ -69,14 +50,14 @@ extension CatchPolicy {
 struct CatchSome<T>: Operation {
     @usableFromInline typealias Input = T
     @usableFromInline typealias Output = Void
-    /// Returns whether it has handled the error.
-    @usableFromInline let body: (any Error) -> Bool
+    /// Returns `nil` for an error that it does not handle.
+    @usableFromInline let body: (any Error) -> Void?
 
-    @inlinable init(_ body: @escaping (any Error) -> Bool) { self.body = body }
+    @inlinable init(_ body: @escaping (any Error) -> Void?) { self.body = body }
 
     @inlinable @inline(__always)
     func run(_ source: Source<T>, _ core: PromiseCore) {
-        if source.isFulfilled || body(source.error) {
+        if source.isFulfilled || body(source.error) != nil {
             core.finish(())
         } else {
             core.finish(rejectedAs: source.reference)

@@ -17,8 +17,8 @@ extension Catchable {
         // instructions. While the promise is being settled, a `finally` must queue behind the handlers that are still
         // to be notified.
         if source.state.load().isFulfilledForAll && !Tracing.isOn { return Finalizer(PromiseCore.void) }
-        let child = source.derive(Cauterize<T>(policy, CallSite(file, line)))
-        return Finalizer(child.traced("cauterize", after: source, Promise<Void>.self, file, line))
+        let operation = Cauterize<T>(policy, CallSite(file, line))
+        return Finalizer(Promise<T>(source).derived("cauterize", operation, file, line).core)
     }
 }
 

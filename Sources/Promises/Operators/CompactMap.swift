@@ -8,26 +8,10 @@ extension Thenable {
     public func compactMap<U>(
         _ body: @escaping (T) throws -> U?, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<U> {
-        let source = asPromise().core
-        return Promise(
-            source.derive(CompactMap(body)).traced("compactMap", after: source, Promise<U>.self, file, line))
-    }
-}
-
-@usableFromInline
-struct CompactMap<T, U>: Operation {
-    @usableFromInline typealias Input = T
-    @usableFromInline typealias Output = U
-    @usableFromInline let body: (T) throws -> U?
-
-    @inlinable init(_ body: @escaping (T) throws -> U?) { self.body = body }
-
-    @inlinable @inline(__always)
-    func run(_ source: Source<T>, _ core: PromiseCore) {
-        guard source.isFulfilled else { return core.finish(rejectedAs: source.reference) }
-        do {
-            if let value = try body(source.value) { return core.finish(value) }
-            core.finish(throwing: PromiseError.compactMap(value: PromiseError.shown(source.value), type: "\(U.self)"))
-        } catch { core.finish(throwing: error) }
+        let unwrap = { (value: T) throws -> U in
+            if let result = try body(value) { return result }
+            throw PromiseError.compactMap(value: PromiseError.shown(value), type: "\(U.self)")
+        }
+        return map("compactMap", unwrap, file, line)
     }
 }

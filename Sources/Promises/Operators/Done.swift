@@ -14,10 +14,7 @@ extension Thenable {
     @inlinable @inline(__always)
     public func done(
         _ body: consuming @escaping (T) throws -> Void, file: StaticString = #fileID, line: UInt = #line
-    ) -> Promise<Void> {
-        let source = asPromise().core
-        return Promise(source.derive(Done(body)).traced("done", after: source, Promise<Void>.self, file, line))
-    }
+    ) -> Promise<Void> { derived("done", Done(body), file, line) }
 }
 
 extension Guarantee {
@@ -29,9 +26,7 @@ extension Guarantee {
     @discardableResult
     public func done(
         _ body: consuming @escaping (T) -> Void, file: StaticString = #fileID, line: UInt = #line
-    ) -> Guarantee<Void> {
-        Guarantee<Void>(core.derive(Done<T>(body)).traced("done", after: core, Guarantee<Void>.self, file, line))
-    }
+    ) -> Guarantee<Void> { derived("done", Done(body), file, line) }
 }
 
 /// `Map` with an output of `Void`. `Map` itself would wrap the body in another closure, which returns a generic `Void`.

@@ -16,12 +16,7 @@ extension Catchable {
     @inlinable @inline(__always)
     public func ensure(
         _ body: consuming @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line
-    ) -> Promise<T> {
-        let source = asPromise().core
-        return Promise(
-            source.derive(Ensure<T>(body), role: .runsWhenCancelled).traced(
-                "ensure", after: source, Promise<T>.self, file, line))
-    }
+    ) -> Promise<T> { derived("ensure", Ensure<T>(body), role: .runsWhenCancelled, file, line) }
 
     /// Calls `body` when the promise settles, waits for the guarantee that `body` returns, and then passes the outcome
     /// on.
@@ -33,11 +28,7 @@ extension Catchable {
     @inlinable @inline(__always)
     public func ensureThen(
         _ body: consuming @escaping () -> Guarantee<Void>, file: StaticString = #fileID, line: UInt = #line
-    ) -> Promise<T> {
-        let source = asPromise().core
-        let child = source.derive(EnsureThen<T>(body), role: .runsWhenCancelled)
-        return Promise(child.traced("ensureThen", after: source, Promise<T>.self, file, line))
-    }
+    ) -> Promise<T> { derived("ensureThen", EnsureThen<T>(body), role: .runsWhenCancelled, file, line) }
 }
 
 extension Guarantee {
@@ -50,11 +41,7 @@ extension Guarantee {
     @discardableResult
     public func ensure(
         _ body: consuming @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line
-    ) -> Guarantee<T> {
-        Guarantee(
-            core.derive(Ensure<T>(body), role: .runsWhenCancelled).traced(
-                "ensure", after: core, Guarantee<T>.self, file, line))
-    }
+    ) -> Guarantee<T> { derived("ensure", Ensure<T>(body), role: .runsWhenCancelled, file, line) }
 
     /// Calls `body` when the guarantee is fulfilled, abandoned or cancelled, waits for the guarantee that `body`
     /// returns, and then passes the value on; see `Promise.ensureThen`.
@@ -65,11 +52,7 @@ extension Guarantee {
     @discardableResult
     public func ensureThen(
         _ body: @escaping () -> Guarantee<Void>, file: StaticString = #fileID, line: UInt = #line
-    ) -> Guarantee<T> {
-        Guarantee(
-            core.derive(EnsureThen<T>(body), role: .runsWhenCancelled).traced(
-                "ensureThen", after: core, Guarantee<T>.self, file, line))
-    }
+    ) -> Guarantee<T> { derived("ensureThen", EnsureThen<T>(body), role: .runsWhenCancelled, file, line) }
 }
 
 @usableFromInline

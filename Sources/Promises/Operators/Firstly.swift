@@ -14,22 +14,21 @@ public func firstly<Next: Thenable>(
     _ body: () throws -> Next, file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<Next.T> {
     do { return try body().asPromise() } catch {
-        return Promise(PromiseCore(error: error).traced(root: "firstly", Promise<Next.T>.self, file, line))
+        return Promise(PromiseCore(error: error), of: "firstly", file, line)
     }
 }
 
-/// The form for closures of several statements, of which one may be `return .value(…)`.
+/// The form for closures of several statements, of which one may be `return .value(…)`, and that may return promises on
+/// some paths and guarantees on others.
 /// - Parameter body: called once, inside this call.
-/// - Returns: a promise that settles as the one that `body` returns, or that is rejected with the error that `body`
-///   throws.
+/// - Returns: as the form that returns a thenable of one type.
 @inlinable
 @_disfavoredOverload
 public func firstly<T>(
-    _ body: () throws -> Promise<T>, file: StaticString = #fileID, line: UInt = #line
+    _ body: () throws -> any Thenable<T>, file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<T> {
-    do { return try body() } catch {
-        return Promise(PromiseCore(error: error).traced(root: "firstly", Promise<T>.self, file, line))
-    }
+    let unwrap = { () throws -> Promise<T> in try body().asPromise() }
+    return firstly(unwrap, file: file, line: line)
 }
 
 /// Runs `body` immediately, so that the first step of a chain reads like the others.

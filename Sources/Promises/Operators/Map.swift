@@ -25,11 +25,8 @@ extension Thenable {
     /// The common part of the operators that transform the value.
     @inlinable @inline(__always)
     func map<U>(
-        _ operation: StaticString, _ body: consuming @escaping (T) throws -> U, _ file: StaticString, _ line: UInt
-    ) -> Promise<U> {
-        let source = asPromise().core
-        return Promise(source.derive(Map(body)).traced(operation, after: source, Promise<U>.self, file, line))
-    }
+        _ name: StaticString, _ body: consuming @escaping (T) throws -> U, _ file: StaticString, _ line: UInt
+    ) -> Promise<U> { derived(name, Map(body), file, line) }
 }
 
 extension Guarantee {
@@ -53,10 +50,8 @@ extension Guarantee {
     /// The common part of the operators that transform the value.
     @inlinable @inline(__always)
     func map<U>(
-        _ operation: StaticString, _ body: consuming @escaping (T) -> U, _ file: StaticString, _ line: UInt
-    ) -> Guarantee<U> {
-        Guarantee<U>(core.derive(Map<T, U>(body)).traced(operation, after: core, Guarantee<U>.self, file, line))
-    }
+        _ name: StaticString, _ body: consuming @escaping (T) -> U, _ file: StaticString, _ line: UInt
+    ) -> Guarantee<U> { derived(name, Map(body), file, line) }
 }
 
 @usableFromInline

@@ -10,11 +10,7 @@ extension Catchable {
     public func mapError(
         policy: CatchPolicy = conf.catchPolicy, _ body: @escaping (any Error) throws -> any Error,
         file: StaticString = #fileID, line: UInt = #line
-    ) -> Promise<T> {
-        let source = asPromise().core
-        let child = source.derive(MapError<T>(policy, body))
-        return Promise(child.traced("mapError", after: source, Promise<T>.self, file, line))
-    }
+    ) -> Promise<T> { derived("mapError", MapError<T>(policy, body), file, line) }
 }
 
 @usableFromInline

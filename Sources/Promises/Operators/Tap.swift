@@ -6,12 +6,7 @@ extension Thenable {
     @inlinable @inline(__always)
     public func tap(
         _ body: @escaping (Result<T, any Error>) -> Void, file: StaticString = #fileID, line: UInt = #line
-    ) -> Promise<T> {
-        let source = asPromise().core
-        return Promise(
-            source.derive(Tap(body), role: .runsWhenCancelled).traced(
-                "tap", after: source, Promise<T>.self, file, line))
-    }
+    ) -> Promise<T> { derived("tap", Tap(body), role: .runsWhenCancelled, file, line) }
 }
 
 extension Guarantee {
@@ -24,10 +19,7 @@ extension Guarantee {
     @discardableResult
     public func tap(
         _ body: @escaping (Result<T, any Error>) -> Void, file: StaticString = #fileID, line: UInt = #line
-    ) -> Guarantee<T> {
-        Guarantee(
-            core.derive(Tap(body), role: .runsWhenCancelled).traced("tap", after: core, Guarantee<T>.self, file, line))
-    }
+    ) -> Guarantee<T> { derived("tap", Tap(body), role: .runsWhenCancelled, file, line) }
 }
 
 @usableFromInline

@@ -11,9 +11,8 @@ extension Catchable {
         policy: CatchPolicy = conf.catchPolicy, _ body: @escaping (any Error) -> Void, file: StaticString = #fileID,
         line: UInt = #line
     ) -> Promise<T> {
-        let source = asPromise().core
-        let child = source.derive(TapError<T>(policy, body), role: policy == .allErrors ? .runsWhenCancelled : [])
-        return Promise(child.traced("tapError", after: source, Promise<T>.self, file, line))
+        let role: CoreRole = policy == .allErrors ? .runsWhenCancelled : []
+        return derived("tapError", TapError<T>(policy, body), role: role, file, line)
     }
 }
 

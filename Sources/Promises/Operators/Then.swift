@@ -18,32 +18,13 @@ extension Thenable {
     @inlinable @inline(__always)
     public func then<Next: Thenable>(
         _ body: consuming @escaping (T) throws -> Next, file: StaticString = #fileID, line: UInt = #line
-    ) -> Promise<Next.T> {
-        let source = asPromise().core
-        return Promise(source.derive(Then(body)).traced("then", after: source, Promise<Next.T>.self, file, line))
-    }
-}
+    ) -> Promise<Next.T> { derived("then", Then(body), file, line) }
 
-// The compiler reads a closure of several statements one by one, and needs the type that `return` returns from outside.
-// Each of these forms gives it one. The form above is tried first, so both cost the compiler little.
+    // The compiler reads a closure of several statements one by one, and needs the type that `return` returns from
+    // outside, which this form gives it. The form above is tried first, so it costs the compiler little.
 
-extension Thenable {
-    /// The form for closures of several statements, of which one may be `return .value(…)`.
-    /// - Parameter body: called with the value, in a job of this thread's loop.
-    /// - Returns: as the form that returns a thenable.
-    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
-    @inlinable @inline(__always)
-    @_disfavoredOverload
-    public func then<U>(
-        _ body: @escaping (T) throws -> Promise<U>, file: StaticString = #fileID, line: UInt = #line
-    ) -> Promise<U> {
-        // Not `consuming` as above: `Then` holds closures that return a generic type, and Swift 6.3 releases a consumed
-        // closure twice when it wraps it for that.
-        let source = asPromise().core
-        return Promise(source.derive(Then(body)).traced("then", after: source, Promise<U>.self, file, line))
-    }
-
-    /// The form for closures that return promises on some paths and guarantees on others.
+    /// The form for closures of several statements, of which one may be `return .value(…)`, and that may return promises
+    /// on some paths and guarantees on others.
     /// - Parameter body: called with the value, in a job of this thread's loop.
     /// - Returns: as the form that returns a thenable of one type.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
@@ -68,9 +49,7 @@ extension Guarantee {
     @discardableResult
     public func then<Next>(
         _ body: consuming @escaping (T) -> Guarantee<Next>, file: StaticString = #fileID, line: UInt = #line
-    ) -> Guarantee<Next> {
-        Guarantee<Next>(core.derive(GuaranteeThen(body)).traced("then", after: core, Guarantee<Next>.self, file, line))
-    }
+    ) -> Guarantee<Next> { derived("then", GuaranteeThen(body), file, line) }
 }
 
 @usableFromInline

@@ -9,8 +9,7 @@ extension Thenable {
     @available(*, noasync, message: "an async function has no loop of its own; use Task.sleep")
     @inlinable
     public func delay(_ pause: Duration, file: StaticString = #fileID, line: UInt = #line) -> Promise<T> {
-        let source = asPromise().core
-        return Promise(source.derive(Delay<T>(pause)).traced("delay", after: source, Promise<T>.self, file, line))
+        derived("delay", Delay<T>(pause), file, line)
     }
 }
 
@@ -21,7 +20,7 @@ extension Guarantee {
     @available(*, noasync, message: "an async function has no loop of its own; use Task.sleep")
     @inlinable
     public func delay(_ pause: Duration, file: StaticString = #fileID, line: UInt = #line) -> Guarantee<T> {
-        Guarantee(core.derive(Delay<T>(pause)).traced("delay", after: core, Guarantee<T>.self, file, line))
+        derived("delay", Delay<T>(pause), file, line)
     }
 }
 

@@ -56,7 +56,7 @@ import Testing
                     race(fulfilled: [
                         cleaned(), when(fulfilled: [after(.seconds(90)).map { 2 }.asPromise()]).map { $0[0] },
                     ])
-                case 5: when(fulfilled: [1].lazy.map { _ in cleaned() }.makeIterator(), concurrently: 1).map { $0[0] }
+                case 5: when(fulfilled: [1], concurrently: 1) { _ in cleaned() }.map { $0[0] }
                 default: cleaned().timeout(.seconds(30))
                 }
             loop.schedule(after: .seconds(1)) { end.cancel() }

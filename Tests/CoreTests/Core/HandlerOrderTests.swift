@@ -49,7 +49,7 @@ import Testing
             Promise<Int>(error: Flaw()).catch { _ in calls += 1 }
             Promise<Int>(error: Flaw()).tap { _ in calls += 1 }.ignoringErrors()
             Promise<Int>(error: Flaw()).ensure { calls += 1 }.ignoringErrors()
-            Promise<Void>(error: Flaw()).recover { _ in calls += 1 }
+            Promise<Void>(error: Flaw()).tap { _ in calls += 1 }.cauterize()
             Promise.value(1).catch { _ in }.finally { calls += 1 }
             Guarantee.value(1).done { _ in calls += 1 }
             #expect(calls == 0)

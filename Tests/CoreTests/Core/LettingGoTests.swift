@@ -59,7 +59,7 @@ import Testing
                 default:
                     promise.ensureThen { [token] in
                         token.use()
-                        return inner.asVoid().recover { _ in }
+                        return inner.asVoid().recover { _ in .value }
                     }
                 }
             _ = consume token

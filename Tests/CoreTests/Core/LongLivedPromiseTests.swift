@@ -23,7 +23,7 @@ import Testing
                 let mapped = other.get { _ in token.use() }
                 let all =
                     how == "concurrently"
-                    ? when(fulfilled: [forever, mapped].makeIterator(), concurrently: 2)
+                    ? when(fulfilled: [forever, mapped], concurrently: 2) { $0 }
                     : when(fulfilled: [mapped, forever])
                 all.ignoringErrors()
                 failing.reject(Flaw())

@@ -23,7 +23,7 @@ private func at(_ line: UInt) -> String { "\(#fileID):\(line)" }
         let lines = logged {
             inLoop { _ in
                 let failed = Promise<Int>(error: Flaw(1))
-                _ = failed.map(on: nil) { $0 }.ensure(on: nil) {}
+                _ = failed.map(on: nil) { $0 }.tap(on: nil) { _ in }
                 _ = failed.tap(on: nil) { _ in }
             }
         }
@@ -42,17 +42,13 @@ private func at(_ line: UInt) -> String { "\(#fileID):\(line)" }
                 let (promise, resolver) = Promise<Int>.pending()
                 let end = promise.map(on: nil) { $0 }
                     .then(on: ThreadPool.shared) { Promise.value($0) }
-                    .get(on: nil) { _ in }
-                    .compactMap(on: nil) { $0 }
-                    .ensure(on: nil) {}
                     .tap(on: nil) { _ in }
                     .recover(on: nil) { _ in Promise.value(1) }
-                    .done(on: nil) { _ in }
-                let lines = ["map", "then", "get", "compactMap", "ensure", "tap", "recover", "done"].enumerated()
+                let lines = ["map", "then", "tap", "recover"].enumerated()
                 let steps = lines.map { step in "\(step.element) at \(at(line + 1 + UInt(step.offset)))" }
                 let chain = (["made at \(at(line))"] + steps).joined(separator: " → ")
                 let seen = String(reflecting: end)
-                guard seen == "Promise<()>.pending (\(chain))" else { throw Mismatch(seen) }
+                guard seen == "Promise<Int>.pending (\(chain))" else { throw Mismatch(seen) }
                 guard EventLoop.pendingPromises.count == steps.count + 1 else { throw Mismatch("pending") }
                 resolver.fulfill(1)
                 try hang(end)

@@ -51,7 +51,7 @@ import Testing
             #expect(loop.metrics.waitingHandlers == 3)
             resolver.fulfill(1)
             #expect(loop.metrics.readyJobs == 3)
-            for end in ends { hang(end.recover { _ in }) }
+            for end in ends { hang(end.recover { _ in .value }) }
             #expect(loop.metrics.waitingHandlers == 0)
         }
     }

@@ -199,16 +199,6 @@ import Testing
         #expect(noted == [])
     }
 
-    @Test func aPropertyIsReportedAtTheLineOfItsPromise() {
-        let line: UInt = #line
-        let noted = notedLines(below: line) {
-            let (promise, resolver) = Promise<[Int]>.pending()
-            let (first, last) = (promise.firstValue, promise.lastValue)
-            withExtendedLifetime((first, last, resolver)) {}
-        }
-        #expect(noted == [2])
-    }
-
     @Test func aCancellationThatALoopLeavesBehindIsNoHandler() {
         let lines = logged {
             EventLoop.withLoop { _ in

@@ -35,7 +35,7 @@ extension Snippets {
         func query(_ completion: @escaping (Int?, (any Error)?) -> Void) { completion(1, nil) }
 
         let number = Promise { seal in query { seal.resolve($0, $1) } }
-        let saved = number.getThen { number in
+        let saved = forEach([1, 2]) { number in
             print(number)
             return Promise<Void>.value
         }

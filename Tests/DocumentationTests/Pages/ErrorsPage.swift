@@ -44,7 +44,7 @@ extension Snippets {
         let all = try hang(when(fulfilled: promised, certain, ofOneKind, ofOneValue))
         assert(all == ("dry later", "dry indoors", "hail(2)", "umbrella"))
 
-        let handled: Guarantee<Void> = forecast(.rain).asVoid().recover { _ in }
+        let handled: Guarantee<Void> = forecast(.rain).asVoid().recover { _ in .value }
         hang(handled)
         _ = promised
         _ = certain

@@ -93,7 +93,7 @@ extension Snippets {
             listener.serve { connection in connection.forEachChunk { connection.write($0) } }
         }
         let others = group.map { remote in
-            Promise.value.done(on: remote) { serve(try Listener.bind([address], options: shared)).cauterize() }
+            Promise<Void>(on: remote) { serve(try Listener.bind([address], options: shared)).cauterize() }
         }
         try hang(when(fulfilled: others))
         let served = serve(first)

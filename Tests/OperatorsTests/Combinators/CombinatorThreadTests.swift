@@ -104,7 +104,8 @@ import Testing
             work.change { $0.append((number, resolver)) }
             return promise
         }
-        let outcomes = try hang(when(resolved: 0..<count, concurrently: 8, start), timeout: .seconds(60))
+        let all = when(fulfilled: 0..<count, concurrently: 8) { when(resolved: [start($0)]) }
+        let outcomes = try hang(all, timeout: .seconds(60)).joined()
         var sum = 0
         let series = Promise.value((0..<count).filter { $0 % 10 != 9 }).thenReduce(0) { total, number in
             start(number).map { total + $0 }

@@ -17,7 +17,7 @@ import Testing
     }
 
     fileprivate enum Shape: CaseIterable {
-        case repeatWhile, forEach, thenForEach, thenReduce
+        case repeatWhile, forEach, thenReduce
 
         /// So many rounds, of which each has `body`'s promise.
         func run(_ count: Int, _ body: @escaping (Int) -> Promise<Int>) -> Promise<Int> {
@@ -29,8 +29,6 @@ import Testing
                     return body(rounds).map { $0 < count }
                 }.map { rounds }
             case .forEach: return Promises.forEach(1...count) { body($0).map { rounds = $0 } }.map { rounds }
-            case .thenForEach:
-                return Promise.value(1...count).thenForEach { body($0).map { rounds = $0 } }.map { rounds }
             case .thenReduce:
                 return Promise.value(1...count).thenReduce(0) { sum, number in body(number).map { _ in sum + 1 } }
             }

@@ -28,7 +28,7 @@ import Testing
                 promise.pipe { _ in }
                 var last = Promise<Int>(error: Flaw())
                 for _ in 0..<scaled(100_000) {
-                    last = race(fulfilled: last, promise)
+                    last = race(fulfilled: [last, promise])
                     last.cancel()
                 }
                 #expect(last.isCancelled && promise.isPending)

@@ -101,7 +101,7 @@ import Testing
             let pairs = pairs(3)
             defer { withExtendedLifetime(pairs) {} }
             let meddler = Meddler(promise: pairs[2].promise) { pairs[0].resolver.fulfill(0) }
-            let sources: [any Thenable<Int>] = [pairs[0].promise, pairs[1].promise, meddler]
+            let sources = [pairs[0].promise, pairs[1].promise, meddler.asPromise()]
             let result: Promise<[Int]> =
                 switch kind {
                 case .all: when(fulfilled: sources)

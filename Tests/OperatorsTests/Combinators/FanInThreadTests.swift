@@ -15,9 +15,9 @@ import Testing
             case .when: Promises.when(fulfilled: [first, second]).map { $0[0] }
             case .resolved: Promises.when(resolved: [first, second]).map(\.count).asPromise()
             case .race: Promises.race(first, second)
-            case .raceFulfilled: Promises.race(fulfilled: first, second)
+            case .raceFulfilled: Promises.race(fulfilled: [first, second])
             case .concurrently:
-                Promises.when(fulfilled: [first, second].makeIterator(), concurrently: 2).map { $0[0] }
+                Promises.when(fulfilled: [first, second], concurrently: 2) { $0 }.map { $0[0] }
             case .forEach: Promises.forEach([first, second]) { $0 }.map { 1 }
             }
         }

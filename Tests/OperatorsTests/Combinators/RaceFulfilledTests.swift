@@ -19,7 +19,7 @@ import Testing
     }
 
     @Test func ofSeveralThatAreFulfilledAlreadyTheFirstInTheListWins() {
-        #expect(race(fulfilled: Promise<Int>(error: Flaw(1)), .value(2), .value(3)).settledValue == 2)
+        #expect(race(fulfilled: [Promise<Int>(error: Flaw(1)), .value(2), .value(3)]).settledValue == 2)
     }
 
     @Test func allRejectedGivesAllErrorsInTheOrderOfTheList() throws {
@@ -56,16 +56,17 @@ import Testing
 
     @Test func promisesAndGuarantees() throws {
         try inLoop { _ throws in
-            expect(race(fulfilled: Promise<Int>(error: Flaw()), Guarantee.value(2)), gives: 2)
-            expect(race(fulfilled: [Promise<Int>(error: Flaw()), after(.seconds(1)).map { 3 }]), gives: 3)
+            expect(race(fulfilled: [Promise<Int>(error: Flaw()), .value(2)]), gives: 2)
+            expect(race(fulfilled: [Promise<Int>(error: Flaw()), after(.seconds(1)).map { 3 }.asPromise()]), gives: 3)
         }
     }
 
     @Test func rejectionsAreNotReported() throws {
         let lines = try logged {
             try inLoop { loop throws in
-                let winner = race(
-                    fulfilled: Promise<Int>(error: Flaw(1)), after(.seconds(1)).map { throw Flaw(2) }, .value(3))
+                let winner = race(fulfilled: [
+                    Promise<Int>(error: Flaw(1)), after(.seconds(1)).map { throw Flaw(2) }, .value(3),
+                ])
                 #expect(winner.settledValue == 3)
                 try loop.run()
             }
@@ -76,7 +77,7 @@ import Testing
     @Test func anAbandonedOneCountsAsRejected() throws {
         let lines = try logged {
             try inLoop { _ throws in
-                expect(race(fulfilled: Promise<Int> { _ in }, after(.seconds(1)).map { 1 }.asPromise()), gives: 1)
+                expect(race(fulfilled: [Promise<Int> { _ in }, after(.seconds(1)).map { 1 }.asPromise()]), gives: 1)
             }
         }
         #expect(lines.count == 1)
@@ -84,7 +85,7 @@ import Testing
 
     @Test func cancellingItCancelsAll() throws {
         try inLoop { loop throws in
-            let winner = race(fulfilled: after(.seconds(1)).map { 1 }, after(.seconds(2)).map { 2 })
+            let winner = race(fulfilled: [after(.seconds(1)).map { 1 }, after(.seconds(2)).map { 2 }])
             winner.cancel()
             #expect(winner.error as? PromiseError == .cancelled && loop.nextDeadline == nil)
         }
@@ -95,7 +96,7 @@ import Testing
             struct Heavy: Error { let token: Tally.Token }
             let tally = Tally()
             let (late, resolver) = Promise<Int>.pending()
-            let winner = { race(fulfilled: Promise(error: Heavy(token: tally.token())), late) }()
+            let winner = { race(fulfilled: [Promise(error: Heavy(token: tally.token())), late]) }()
             #expect(tally.alive == 1)
             resolver.fulfill(1)
             #expect(winner.settledValue == 1 && tally.alive == 0)

@@ -4,7 +4,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// `thenMap` and `thenFlatMap`.
+/// `thenMap`.
 @Suite struct ThenMapTests {
     @Test func allAtOnceInTheirOrder() throws {
         try inLoop { loop throws in
@@ -14,48 +14,9 @@ import Testing
         }
     }
 
-    @Test func someAtATime() throws {
-        try inLoop { loop throws in
-            let all = Promise.value(1...4).thenMap(concurrently: 2) { number in after(.seconds(1)).map { number } }
-            expect(all, gives: [1, 2, 3, 4])
-            #expect(loop.now.nanoseconds == 2_000_000_000)
-            let series = Promise.value(1...4).thenMap(concurrently: 1) { number in after(.seconds(1)).map { number } }
-            expect(series, gives: [1, 2, 3, 4])
-            #expect(loop.now.nanoseconds == 6_000_000_000)
-            expect(
-                Promise.value([1]).thenMap(concurrently: 0) { Promise.value($0) },
-                failsWith: PromiseError.badInput("when(fulfilled:concurrently:) with 0 at a time"))
-        }
-    }
-
-    @Test func strungTogether() throws {
-        try inLoop { _ throws in
-            let letters = Promise.value([2, 0, 3]).thenFlatMap { count in
-                after(.seconds(5 - count)).map { String(repeating: "\(count)", count: count) }
-            }
-            expect(letters, gives: Array("22333"))
-            let none = Promise.value([Int]()).thenFlatMap { _ in Promise.value([1]) }
-            expect(none, gives: [])
-        }
-    }
-
     @Test func ofNothing() throws {
         try inLoop { _ throws in
             expect(Promise.value([Int]()).thenMap { Promise.value($0) }, gives: [])
-            expect(Guarantee.value([Int]()).thenMap { Guarantee.value($0) }, gives: [])
-            expect(Guarantee.value([Int]()).thenFlatMap { Guarantee.value([$0]) }, gives: [])
-        }
-    }
-
-    @Test func guaranteesMakeAGuarantee() {
-        inLoop { _ in
-            let mapped: Guarantee<[Int]> = Guarantee.value([1, 2]).thenMap { number in after(.seconds(1)).map { number }
-            }
-            let flat: Guarantee<[Int]> = Guarantee.value([1, 2]).thenFlatMap { number in
-                Guarantee.value(Array(repeating: number, count: number))
-            }
-            expect(mapped, gives: [1, 2])
-            expect(flat, gives: [1, 2, 2])
         }
     }
 
@@ -68,7 +29,6 @@ import Testing
                 expect(failing.map { $0.count }, failsWith: Flaw(1))
                 try loop.run()
                 expect(Promise<[Int]>(error: Flaw(9)).thenMap { Promise.value($0) }, failsWith: Flaw(9))
-                expect(Promise<[Int]>(error: Flaw(9)).thenFlatMap { Promise.value([$0]) }, failsWith: Flaw(9))
             }
         }
         #expect(lines == [])
@@ -85,8 +45,7 @@ import Testing
                 }
                 // The one before it in the list had failed already.
                 expect(Promise.value([1, 2, 3, 4]).thenMap(body), failsWith: Flaw(2))
-                expect(Promise.value([1, 3, 4]).thenFlatMap(body), failsWith: Flaw(3))
-                #expect(begun == [1, 2, 3, 1, 3])
+                #expect(begun == [1, 2, 3])
                 try loop.run()
             }
         }
@@ -96,14 +55,10 @@ import Testing
     @Test func cancellingCancelsAll() throws {
         try inLoop { loop throws in
             let mapped = Promise.value(1...3).thenMap { after(.seconds($0)) }
-            let flat = Promise.value(1...3).thenFlatMap { number in after(.seconds(number)).map { [number] } }
-            let some = Promise.value(1...3).thenMap(concurrently: 2) { after(.seconds($0)) }
             try loop.turn(.poll)
             #expect(loop.nextDeadline != nil)
             mapped.cancel()
-            flat.cancel()
-            some.cancel()
-            #expect(loop.nextDeadline == nil && mapped.isRejected && flat.isRejected && some.isRejected)
+            #expect(loop.nextDeadline == nil && mapped.isRejected)
             try loop.run()
         }
     }

@@ -16,7 +16,7 @@ import Testing
                 pairs.append(Promise<Int>.pending())
                 return pairs.last!.promise
             }
-            let all = when(fulfilled: iterator, concurrently: 2)
+            let all = when(fulfilled: iterator, concurrently: 2) { $0 }
             #expect(pairs.count == 2, "the first is settled, and its turn is to come")
             expect(all, gives: [0, 1, 2, 3, 4])
         }
@@ -51,7 +51,7 @@ import Testing
                     result?.cancel()
                     return after(.seconds(asked)).map { 1 }.asPromise()
                 }
-                return when(fulfilled: iterator, concurrently: 2)
+                return when(fulfilled: iterator, concurrently: 2) { $0 }
             }()
             result = all
             expect(all, failsWith: PromiseError.cancelled)
@@ -79,7 +79,7 @@ import Testing
     @Test func anInlineHandlerOfTheResult() throws {
         try inLoop { loop throws in
             let (promise, resolver) = Promise<Int>.pending()
-            let all = when(fulfilled: [promise, .value(2)].makeIterator(), concurrently: 2)
+            let all = when(fulfilled: [promise, .value(2)], concurrently: 2) { $0 }
             let seen = Shared<[Int]>([])
             all.pipe { result in seen.change { $0 = (try? result.get()) ?? [] } }
             resolver.fulfill(1)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// `when(fulfilled:concurrently:)` and `when(resolved:concurrently:)`.
+/// `when(fulfilled:concurrently:)`.
 @Suite struct WhenConcurrentlyTests {
     @Test(arguments: [1, 2, 3, 5, 100]) func soManyAtATime(limit: Int) throws {
         try inLoop { loop throws in
@@ -35,7 +35,7 @@ import Testing
                 defer { asked += 1 }
                 return asked < 4 ? pairs[asked].promise : nil
             }
-            let all = when(fulfilled: iterator, concurrently: 2)
+            let all = when(fulfilled: iterator, concurrently: 2) { $0 }
             #expect(asked == 2)
             pairs[1].resolver.fulfill(1)
             #expect(asked == 2, "not inside the settlement")
@@ -67,31 +67,17 @@ import Testing
 
     @Test func ofNothing() {
         #expect(when(fulfilled: [Int](), concurrently: 3) { Promise.value($0) }.settledValue == [])
-        #expect(when(fulfilled: AnyIterator<Promise<Int>> { nil }, concurrently: 3).settledValue == [])
-        #expect(when(resolved: [Int](), concurrently: 3) { Promise.value($0) }.settledValue?.isEmpty == true)
     }
 
     @Test(arguments: [0, -1, Int.min]) func withNoRoomAtAll(limit: Int) {
         var asked = 0
-        let iterator = AnyIterator<Promise<Int>> {
-            asked += 1
-            return nil
-        }
         let work = { (number: Int) -> Promise<Int> in
             asked += 1
             return .value(number)
         }
-        let values = when(fulfilled: iterator, concurrently: limit)
-        let results = when(resolved: iterator, concurrently: limit)
-        let mapped = when(fulfilled: [1, 2], concurrently: limit, work)
-        let tried = when(resolved: [1, 2], concurrently: limit, work)
+        let error = when(fulfilled: [1, 2], concurrently: limit, work).error
         #expect(asked == 0)
-        for error in [values.error, mapped.error] {
-            #expect(error as? PromiseError == .badInput("when(fulfilled:concurrently:) with \(limit) at a time"))
-        }
-        for error in [results.error, tried.error] {
-            #expect(error as? PromiseError == .badInput("when(resolved:concurrently:) with \(limit) at a time"))
-        }
+        #expect(error as? PromiseError == .badInput("when(fulfilled:concurrently:) with \(limit) at a time"))
     }
 
     @Test func aRejectionEndsIt() throws {
@@ -126,29 +112,6 @@ import Testing
             #expect(begun == [0, 1])
             expect(all, failsWith: Flaw(1))
             #expect(begun == [0, 1, 2], "what came free before the rejection was known")
-            begun = []
-            let results = try hang(when(resolved: 0..<5, concurrently: 2, body))
-            #expect(begun == [0, 1, 2, 3, 4])
-            #expect(results.map { "\($0)" }.count == 5 && results[3].error as? Flaw == Flaw(3))
-            #expect(try results[4].get() == 4)
-        }
-    }
-
-    @Test func outcomesPastRejections() throws {
-        try inLoop { loop throws in
-            let site = Site()
-            let all = when(resolved: 0..<6, concurrently: 2) { number in
-                site.work(number).map { number throws -> Int in
-                    guard number % 2 == 0 else { throw Flaw(number) }
-                    return number
-                }
-            }
-            let outcomes = try hang(all)
-            #expect(outcomes.map { try? $0.get() } == [0, nil, 2, nil, 4, nil])
-            #expect(site.peak == 2)
-            let promises = [Promise.value(1), Promise(error: Flaw(2)), .value(3)].makeIterator()
-            let settled = try hang(when(resolved: promises, concurrently: 1))
-            #expect(settled.map { try? $0.get() } == [1, nil, 3])
         }
     }
 
@@ -220,8 +183,4 @@ private final class Site {
             return number
         }
     }
-}
-
-extension Result where Failure == any Error {
-    fileprivate var error: (any Error)? { if case .failure(let error) = self { error } else { nil } }
 }

@@ -22,7 +22,7 @@ import Testing
     @Test func oneWithoutAWaiterIsCancelledInTheNextTurn() throws {
         try inLoop { loop throws in
             let slow = after(.seconds(1)).map { 2 }.asPromise()
-            let winner = race(fulfilled: slow, .value(1))
+            let winner = race(fulfilled: [slow, .value(1)])
             #expect(winner.settledValue == 1 && slow.isPending)
             try loop.turn(.poll)
             #expect(slow.error as? PromiseError == .cancelled && !loop.isAlive)

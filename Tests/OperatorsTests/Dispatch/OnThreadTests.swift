@@ -1,4 +1,5 @@
 import Glibc
+import PromiseKitNames
 import Promises
 import Reactor
 import Synchronization

@@ -13,7 +13,6 @@ import Testing
         inLoop { _ in
             expect(one.then { .value($0 + 1) }, gives: 2)
             expect(one.then { $0 > 1 ? one : .value(7) }, gives: 7)
-            expect(one.getThen { _ in .value("unused") }, gives: 1)
             expect(failed.recover(only: Flaw.self) { .value($0.number + 1) }, gives: 2)
             expect(Promise.value([1, 2]).thenMap { .value("\($0)") }, gives: ["1", "2"])
             let empty: Promise<Void> = one.then { $0 > 0 ? .value : one.asVoid() }

@@ -21,8 +21,6 @@ import Testing
 
     enum Shape: CaseIterable {
         case row
-        /// Each has a side effect of which the next is part.
-        case nested
         /// One `catch(only:)` after the other.
         case cascade
 
@@ -36,7 +34,7 @@ import Testing
                     let token = tally.token()
                     switch index % 6 {
                     case 0: promise = promise.compactMap { value in withExtendedLifetime(token) { value } }
-                    case 1: promise = promise.getThen { _ in Promise.value(token.use()) }
+                    case 1: promise = promise.then { value in withExtendedLifetime(token) { Promise.value(value) } }
                     case 2: promise = promise.mapError { error in withExtendedLifetime(token) { error } }
                     case 3: promise = promise.tapError(policy: .allErrors) { _ in token.use() }
                     case 4:
@@ -47,17 +45,6 @@ import Testing
                     }
                 }
                 return promise.asVoid()
-            case .nested:
-                var left = length
-                func next() -> Promise<Tally.Token> {
-                    left -= 1
-                    let token = tally.token()
-                    return Promise.value(token).getThen { _ in left > 0 ? next().asVoid() : start.asVoid() }
-                }
-                let end = next().asVoid()
-                while left > 0 { try loop.turn(.poll) }
-                try loop.turn(.poll)
-                return end
             case .cascade:
                 let (promise, resolver) = Promise<Void>.pending()
                 var finalizer = start.catch(only: Flaw(2)) {}

@@ -14,28 +14,19 @@ import Testing
             let token = tally.token()
             switch operation {
             case 0: promise.compactMap { _ in token.use() }.ignoringErrors()
-            case 1: promise.getThen { _ in Promise.value(token.use()) }.ignoringErrors()
-            case 2: promise.getThen { _ in after(.zero).map { token.use() } }.ignoringErrors()
-            case 3: promise.validate { _ in token === token }.ignoringErrors()
-            case 4: promise.mapError { error in withExtendedLifetime(token) { error } }.ignoringErrors()
-            case 5: promise.tapError { _ in token.use() }.ignoringErrors()
-            case 6: promise.catch(only: Flaw.self) { _ in token.use() }.cauterize()
-            case 7: promise.catch(only: Flaw()) { token.use() }.cauterize()
-            case 8:
-                let finalizer = promise.catch(only: Flaw.self) { _ in }
-                finalizer.finally { token.use() }
-                finalizer.cauterize()
-            case 9: promise.recover(only: Flaw.self) { _ in Promise.value([token].map { _ in 1 }) }.ignoringErrors()
-            case 10: promise.recover(only: Flaw()) { Promise.value([token].map { _ in 1 }) }.ignoringErrors()
-            case 11: promise.asVoid().recover(only: Flaw.self) { _ in token.use() }.ignoringErrors()
-            case 12: promise.mapValues { _ in token.use() }.ignoringErrors()
-            case 13: promise.sortedValues { one, other in token === token && one < other }.ignoringErrors()
-            default: promise.firstValue { _ in token === token }.ignoringErrors()
+            case 1: promise.validate { _ in token === token }.ignoringErrors()
+            case 2: promise.mapError { error in withExtendedLifetime(token) { error } }.ignoringErrors()
+            case 3: promise.tapError { _ in token.use() }.ignoringErrors()
+            case 4: promise.catch(only: Flaw.self) { _ in token.use() }.cauterize()
+            case 5: promise.catch(only: Flaw()) { token.use() }.cauterize()
+            case 6: promise.recover(only: Flaw.self) { _ in Promise.value([token].map { _ in 1 }) }.ignoringErrors()
+            case 7: promise.recover(only: Flaw()) { Promise.value([token].map { _ in 1 }) }.ignoringErrors()
+            default: promise.thenMap { _ in Promise.value(token.use()) }.ignoringErrors()
             }
         }
     }
 
-    private static let count = 15
+    private static let count = 9
 
     @Test(arguments: [false, true]) func afterSettling(isFulfilled: Bool) throws {
         try inLoop { loop throws in
@@ -58,8 +49,8 @@ import Testing
                 #expect(tally.alive == 0)
             }
         }
-        // Abandoned, and cauterized three times.
-        #expect(lines.count == 4)
+        // Abandoned, and cauterized twice.
+        #expect(lines.count == 3)
     }
 
     @Test func ofAPromiseThatIsCancelled() throws {
@@ -93,25 +84,12 @@ import Testing
                 let tokens = (0..<3).map { _ in tally.token() }
                 return promise.compactMap { value in withExtendedLifetime(tokens[0]) { value } }
                     .mapError { error in withExtendedLifetime(tokens[1]) { error } }
-                    .getThen { _ in Promise.value(tokens[2].use()) }
+                    .validate { _ in withExtendedLifetime(tokens[2]) { true } }
             }()
             #expect(tally.alive == 3)
             derived.cancel()
             #expect(tally.alive == 0 && promise.isCancelled)
             withExtendedLifetime(resolver) {}
-        }
-    }
-
-    /// The value waits for the side effect, and no longer.
-    @Test func theValueOfAGetThen() throws {
-        try inLoop { loop throws in
-            let (effect, resolver) = Promise<Void>.pending()
-            let size = { Promise.value(tally.token()).getThen { _ in effect }.map { _ in 1 } }()
-            try loop.run()
-            #expect(tally.alive == 1)
-            resolver.fulfill()
-            try loop.run()
-            #expect(tally.alive == 0 && size.settledValue == 1)
         }
     }
 }

@@ -6,11 +6,46 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// The operators on elements with `on:`.
+/// The operators on elements.
 @Suite struct ElementsTests {
     private let pool = ThreadPool.shared
 
-    @Test func transformAndSelect() {
+    @Test func ofPromises() {
+        inLoop { _ in
+            let promise = Promise.value([3, 1, 2])
+            expect(promise.mapValues { $0 * 2 }, gives: [6, 2, 4])
+            expect(promise.flatMapValues { [$0, $0] }, gives: [3, 3, 1, 1, 2, 2])
+            expect(promise.compactMapValues { $0 > 1 ? "\($0)" : nil }, gives: ["3", "2"])
+            expect(promise.filterValues { $0 != 1 }, gives: [3, 2])
+            expect(promise.sortedValues(), gives: [1, 2, 3])
+            expect(promise.sortedValues { $0 > $1 }, gives: [3, 2, 1])
+            expect(promise.firstValue, gives: 3)
+            expect(promise.firstValue { $0 < 3 }, gives: 1)
+            expect(promise.lastValue, gives: 2)
+            expect(promise.thenFlatMap { Promise.value([$0, 0]) }, gives: [3, 0, 1, 0, 2, 0])
+            expect(promise.firstValue { $0 > 3 }, failsWith: PromiseError.emptySequence)
+            expect(Promise.value([Int]()).lastValue, failsWith: PromiseError.emptySequence)
+        }
+    }
+
+    @Test func ofGuarantees() {
+        inLoop { _ in
+            let guarantee = Guarantee.value([3, 1, 2])
+            expect(guarantee.mapValues { $0 * 2 }.flatMapValues { [$0, 1] }, gives: [6, 1, 2, 1, 4, 1])
+            expect(guarantee.compactMapValues { $0 > 1 ? $0 : nil }.filterValues { $0 != 3 }, gives: [2])
+            expect(guarantee.sortedValues(), gives: [1, 2, 3])
+            expect(guarantee.sortedValues { $0 > $1 }, gives: [3, 2, 1])
+            expect(guarantee.firstValue.map { $0 ?? 0 }, gives: 3)
+            expect(guarantee.firstValue { $0 > 3 }.map { $0 ?? 0 }, gives: 0)
+            expect(guarantee.lastValue.map { $0 ?? 0 }, gives: 2)
+            let mapped: Guarantee<[Int]> = guarantee.thenMap { .value($0 + 1) }
+            let flat: Guarantee<[Int]> = guarantee.thenFlatMap { .value([$0]) }
+            expect(mapped, gives: [4, 2, 3])
+            expect(flat, gives: [3, 1, 2])
+        }
+    }
+
+    @Test func elsewhere() {
         inLoop { _ in
             let promise = Promise.value([3, 1, 2])
             expect(promise.mapValues(on: pool) { $0 * 2 }, gives: [6, 2, 4])

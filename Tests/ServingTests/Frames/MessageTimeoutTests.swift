@@ -145,7 +145,7 @@ import Testing
                 try net.loop.turn(.poll)
                 clock.advance(by: .seconds(30))
             }
-            try hang(all.recover(policy: .allErrors) { _ in })
+            try hang(all.recover(policy: .allErrors) { _ in .value })
             guard case StreamError.timedOut(got: 10)? = all.error else { return #expect(Bool(false), "\(all)") }
             connection.abort()
         }

@@ -60,7 +60,7 @@ import Testing
                     default: resolver.reject(StopReading())
                     }
                 }
-                return all.recover(policy: .allErrors) { _ in }.then { connection.receive().asVoid() }
+                return all.recover(policy: .allErrors) { _ in .value }.then { connection.receive().asVoid() }
             }
             let client = try Peer(to: listener.localAddress)
             try client.send("n\n")

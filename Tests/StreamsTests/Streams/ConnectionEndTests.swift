@@ -74,7 +74,7 @@ import Testing
             net.kernel.send = { _, _, _ in -Int(EPIPE) }
             defer { net.kernel = real }
             let served = connection.forEachLine { _ in connection.write("answer\n") }
-            let closed = served.recover { _ in }.then { connection.close() }.then { connection.closed }
+            let closed = served.recover { _ in .value }.then { connection.close() }.then { connection.closed }
             peer.end()
             #expect(try hang(closed, timeout: patience) == .failed(SystemError(.send, EPIPE)))
         }

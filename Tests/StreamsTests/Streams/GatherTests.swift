@@ -29,7 +29,7 @@ import Testing
                 }
             case .exactly:
                 connection.read(exactly: 9).then { _ in connection.write("+OK\r\n") }.then { serve(connection) }
-                    .recover(only: StreamError.self) { _ in }
+                    .recover(only: StreamError.self) { _ in .value }
             case .until:
                 connection.read(until: [0x0D, 0x0A]).then { line in
                     line == nil ? .value : connection.write("+OK\r\n").then { serve(connection) }

@@ -13,7 +13,7 @@ extension SoakRound {
         let work = isInside ? converseInside(text) : converse(with: address, text)
         var timer: EventLoop.Timer?
         if isStopped { timer = net.loop.schedule(after: time(40)) { work.cancel() } }
-        return watch(work, "a client").ensure { timer?.cancel() }.recover(policy: .allErrors) { _ in }
+        return watch(work, "a client").ensure { timer?.cancel() }.recover(policy: .allErrors) { _ in .value }
     }
 
     private func converse(with address: SocketAddress, _ text: SoakText) -> Promise<Void> {

@@ -9,7 +9,7 @@ extension StormBuilder {
         case .map, .throwing, .validate, .compactMap, .asVoid, .values, .hung: ofValues(unary, source)
         case .get, .tap, .tapError, .ensure, .ensureThen, .finally, .done, .catchAll, .pipe: watching(unary, source)
         case .recover, .recoverAll, .recoverAlways, .recoverType, .recoverValue, .mapError: ofErrors(unary, source)
-        case .mapOn, .thenOn, .recoverOn, .compactMapOn, .getOn, .tapOn, .ensureOn, .catchOn: elsewhere(unary, source)
+        case .mapOn, .thenOn, .recoverOn, .tapOn, .catchOn: elsewhere(unary, source)
         default: others(unary, source)
         }
     }
@@ -45,12 +45,9 @@ extension StormBuilder {
                 return (last + number) & 15
             }
         case .values(let number):
-            return source.map { [number, $0] }.sortedValues().mapValues { $0 + 1 }.filterValues { $0 > 0 }.lastValue {
-                _ in true
-            }
-            .map { value in
+            return source.map { [number, $0] }.map { $0.sorted() }.compactMap { $0.last }.map { value in
                 witness.call()
-                return value - 1
+                return value
             }
         case .hung(let leaf):
             return source.map { value in
@@ -152,21 +149,9 @@ extension StormBuilder {
                 witness.call()
                 return .value(number)
             }
-        case .compactMapOn(let place, let number):
-            let witness = witness(place)
-            return source.compactMap(on: storm.dispatcher(place)) { value -> Int? in
-                witness.call()
-                return value == number ? nil : value
-            }
-        case .getOn(let place):
-            let witness = witness(place)
-            return source.get(on: storm.dispatcher(place)) { _ in witness.call() }
         case .tapOn(let place):
             let witness = witness(place)
             return source.tap(on: storm.dispatcher(place)) { _ in witness.call() }
-        case .ensureOn(let place):
-            let witness = witness(place)
-            return source.ensure(on: storm.dispatcher(place)) { witness.call() }
         case .catchOn(let place):
             let witness = witness(place)
             source.catch(on: storm.dispatcher(place), policy: .allErrors) { _ in witness.call() }
@@ -190,11 +175,6 @@ extension StormBuilder {
                 many.call()
                 return build(inner).map { (value + $0) & 15 }
             }
-        case .getThen(let inner):
-            return source.getThen { _ in
-                many.call()
-                return build(inner)
-            }
         case .thenMap(let inner):
             return source.map { [0, $0] }.thenMap { value -> Promise<Int> in
                 many.call()
@@ -205,11 +185,13 @@ extension StormBuilder {
                 many.call()
                 return build(inner).map { (sum + value + $0) & 15 }
             }
-        case .thenForEach(let inner):
+        case .forEach(let inner):
             var last = 0
-            return source.get { last = $0 }.map { [$0, $0] }.thenForEach { _ -> Promise<Int> in
-                many.call()
-                return build(inner)
+            return source.get { last = $0 }.then { _ in
+                forEach(0..<2) { _ -> Promise<Int> in
+                    many.call()
+                    return build(inner)
+                }
             }.map { last }
         case .awaited: return Promise { try await source.value }
         default: fatalError("\(unary)")

@@ -120,7 +120,6 @@ struct StormBuilder {
         case .whenResolved: return when(resolved: sources.map(build)).map(sumOfResults).asPromise()
         case .whenNotAllRejected: return when(notAllRejected: sources.map(build)).map(sumOfResults)
         case .whenConcurrently: return when(fulfilled: sources, concurrently: 2) { build($0) }.map(sum)
-        case .whenResolvedConcurrently: return when(resolved: sources, concurrently: 2) { build($0) }.map(sumOfResults)
         case .whenGuarantees: return when(guarantees: sources.map(guarantee)).map(sum).asPromise()
         case .forEach:
             var count = 0

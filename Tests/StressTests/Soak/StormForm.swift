@@ -6,7 +6,7 @@ import Reactor
 /// How a promise of the operator storm comes to wait for what nothing settles: a cancellation must find its way there, whatever
 /// has happened by then.
 enum StormForm: CaseIterable {
-    case plain, map, settledThen, nestedThen, timedThen, getThen, ensureThen, delayed, mapOnLoop, mapOnPool, thenOnLoop
+    case plain, map, settledThen, nestedThen, timedThen, ensureThen, delayed, mapOnLoop, mapOnPool, thenOnLoop
     case thenOnPool, when, whenConcurrently, race, raceFulfilled, forEach, retry, awaited, recovered, guaranteed,
         linkedTwice
 }
@@ -22,7 +22,6 @@ extension StormBuilder {
         case .settledThen: return Promise.value(0).then { _ in endless() }
         case .nestedThen: return Promise.value(0).then { _ in Promise.value(0).then { _ in endless().map { $0 } } }
         case .timedThen: return after(.microseconds(20)).then { () -> Promise<Int> in endless().map { $0 } }
-        case .getThen: return Promise.value(0).getThen { _ in endless() }
         case .ensureThen: return endless().ensureThen { after(.microseconds(20)) }
         case .delayed: return Promise.value(0).delay(.microseconds(20)).then { _ in endless() }
         case .mapOnLoop: return endless().map(on: loops[0]) { $0 }
@@ -32,7 +31,7 @@ extension StormBuilder {
         case .when: return when(fulfilled: [.value(1), endless()]).map { $0[0] }
         case .whenConcurrently: return when(fulfilled: [0, 1], concurrently: 1) { _ in endless() }.map { $0[0] }
         case .race: return Promises.race(endless(), endless().map { $0 })
-        case .raceFulfilled: return race(fulfilled: Promise(error: StormFlaw(number: 1)), endless())
+        case .raceFulfilled: return race(fulfilled: [Promise(error: StormFlaw(number: 1)), endless()])
         case .forEach: return forEach([0, 1]) { _ in endless() }.map { 0 }
         case .retry: return retry(maxAttempts: 2) { _ in endless() }
         case .awaited:

@@ -38,14 +38,13 @@ indirect enum StormPlan {
         case get, tap, tapError, ensure, finally, done, catchAll, pipe, named, asVoid(Int)
         case recover(Int), recoverAll(Int), recoverAlways(Int), recoverType(Int), recoverValue(Int), mapError(Int)
         case ensureThen, delay, longTimeout, shortTimeout, cancelled(Place)
-        case mapOn(Place?, Int), thenOn(Place?, Int), recoverOn(Place?, Int), compactMapOn(Place?, Int)
-        case getOn(Place?), tapOn(Place?), ensureOn(Place?), catchOn(Place?)
-        case then(StormPlan), getThen(StormPlan), thenMap(StormPlan), thenReduce(StormPlan), thenForEach(StormPlan)
+        case mapOn(Place?, Int), thenOn(Place?, Int), recoverOn(Place?, Int), tapOn(Place?), catchOn(Place?)
+        case then(StormPlan), thenMap(StormPlan), thenReduce(StormPlan), forEach(StormPlan)
         case retry, awaited, hung(Leaf), values(Int)
     }
 
     enum Gather: CaseIterable {
-        case when, whenTuple, whenMixed, whenResolved, whenNotAllRejected, whenConcurrently, whenResolvedConcurrently
+        case when, whenTuple, whenMixed, whenResolved, whenNotAllRejected, whenConcurrently
         case whenGuarantees, forEach, race, raceFulfilled, raceGuarantees, raceWithEndless
     }
 }
@@ -102,7 +101,7 @@ extension StormPlan.Unary {
         let number = dice.below(8)
         let place = StormPlan.Place.randomDispatcher(&dice)
         func inner(_ dice: inout SplitMix64) -> StormPlan { .random(&dice, depth: max(depth - 2, 0)) }
-        switch dice.below(43) {
+        switch dice.below(42) {
         case 0, 1: return .map(number)
         case 2: return .throwing(number)
         case 3: return .validate(number)
@@ -128,21 +127,17 @@ extension StormPlan.Unary {
         case 23: return .longTimeout
         case 24: return .shortTimeout
         case 25, 26: return .cancelled(.random(&dice))
-        case 27: return .mapOn(place, number)
-        case 28: return .thenOn(place, number)
-        case 29: return .recoverOn(place, number)
-        case 30: return .compactMapOn(place, number)
-        case 31: return .getOn(place)
-        case 32: return .tapOn(place)
-        case 33: return .ensureOn(place)
-        case 34: return .catchOn(place)
-        case 35: return .then(inner(&dice))
-        case 36: return .getThen(inner(&dice))
-        case 37: return .thenMap(inner(&dice))
-        case 38: return .thenReduce(inner(&dice))
-        case 39: return .thenForEach(inner(&dice))
-        case 40: return .retry
-        case 41: return .awaited
+        case 27, 28: return .mapOn(place, number)
+        case 29: return .thenOn(place, number)
+        case 30: return .recoverOn(place, number)
+        case 31, 32: return .tapOn(place)
+        case 33: return .catchOn(place)
+        case 34, 35: return .then(inner(&dice))
+        case 36: return .thenMap(inner(&dice))
+        case 37: return .thenReduce(inner(&dice))
+        case 38: return .forEach(inner(&dice))
+        case 39: return .retry
+        case 40: return .awaited
         default:
             return dice.once(in: 2)
                 ? .values(number)

@@ -34,11 +34,11 @@ extension StormPlan.Unary {
         case .throwing(let number):
             return source.mappedValues { OutcomeSet($0 & 1 == 1 ? .flaw(number) : .value($0)) }
         case .validate(let number): return source.mappedValues { OutcomeSet($0 == number ? .invalid : .value($0)) }
-        case .compactMap(let number), .compactMapOn(_, let number):
+        case .compactMap(let number):
             return source.mappedValues { OutcomeSet($0 == number ? .missing : .value($0)) }
         case .get, .tap, .tapError, .ensure, .finally, .done, .catchAll, .pipe, .named, .ensureThen, .delay,
             .longTimeout,
-            .getOn, .tapOn, .ensureOn, .catchOn, .retry, .awaited:
+            .tapOn, .catchOn, .retry, .awaited:
             return source
         case .values(let number):
             // The two values, sorted, without the lowest.
@@ -56,7 +56,7 @@ extension StormPlan.Unary {
         case .thenReduce(let inner), .thenMap(let inner):
             // Of the elements 0 and the value.
             return source.afterEachValue(inner.possible(shared)) { source.sums(with: $0).sums(with: $0) }
-        case .getThen(let inner), .thenForEach(let inner):
+        case .forEach(let inner):
             return source.afterEachValue(inner.possible(shared)) { _ in
                 source.values.reduce(OutcomeSet()) { $0 | .value($1) }
             }
@@ -88,7 +88,7 @@ extension StormPlan.Gather {
         case .when, .whenTuple, .whenMixed, .whenConcurrently:
             let sums = sources.reduce(zero) { $0.sums(with: $1) }
             return sources.reduce(sums) { $0 | $1.errors }
-        case .whenResolved, .whenResolvedConcurrently, .whenGuarantees:
+        case .whenResolved, .whenGuarantees:
             return sources.reduce(zero) { $0.sums(with: $1.guaranteed) }
         case .whenNotAllRejected:
             let sums = sources.reduce(zero) { $0.sums(with: $1.guaranteed) }

@@ -122,7 +122,7 @@ func code<T>(_ promise: Promise<T>) -> CInt? { (promise.error as? SystemError)?.
 
 /// That code, once the promise has been rejected.
 func rejection<T>(of promise: Promise<T>) throws -> CInt? {
-    try hang(promise.asVoid().recover(policy: .allErrors) { _ in }, timeout: patience)
+    try hang(promise.asVoid().recover(policy: .allErrors) { _ in .value }, timeout: patience)
     return code(promise)
 }
 
@@ -130,7 +130,7 @@ func failed(_ code: CInt) -> ReadOutcome { .failed(SystemError(.receive, code)) 
 
 /// The error with which a promise is rejected.
 func error<T>(of promise: Promise<T>) throws -> (any Error)? {
-    try hang(promise.asVoid().recover(policy: .allErrors) { _ in }, timeout: patience)
+    try hang(promise.asVoid().recover(policy: .allErrors) { _ in .value }, timeout: patience)
     return promise.error
 }
 

@@ -1,3 +1,4 @@
+import PromiseKitNames
 import Promises
 import Reactor
 

@@ -12,8 +12,8 @@ func printAfterStatements() {
     }.done { print($0.title) }.cauterize()  // error: cannot infer type of closure parameter '$0'
 }
 
-func statementsInGetThen() -> Promise<Int> {
-    number().getThen { number in
+func statementsInForEach() -> Promise<Void> {
+    forEach([1, 2]) { number in
         print(number)
         return .value  // error: cannot infer contextual base in reference to member 'value'
     }
@@ -31,7 +31,7 @@ func nothingReturned() {
 }
 
 func valueInsteadOfAPromise() -> Promise<Int> {
-    number().recover { _ in 0 }  // error: cannot convert value of type 'Int' to closure result type 'Promise<Int>'
+    number().recover { _ in 0 }  // error: cannot convert value of type 'Int' to closure result type 'any Thenable<Int>'
 }
 
 func valueFromDone() {

@@ -11,7 +11,7 @@ func operators(_ bank: Bank, _ account: Account) -> Promise<Account> {
             seen.append(partner)
             return partner === account
         }
-        .getThen { partner in partner.deposit(seen.count) }
+        .then { partner in partner.deposit(seen.count) }
         .tapError { _ in problems += 1 }
         .mapError { error in
             bank.entries.append("\(error)")
@@ -41,14 +41,13 @@ func endings(_ bank: Bank, _ account: Account) {
 func sequences(_ bank: Bank) -> Promise<[Account]> {
     var visited: [Account] = []
     let names = Promise.value(["ann", "bob"])
-    let accounts = names.mapValues { name -> Account in
-        let account = Account(name, balance: visited.count)
-        visited.append(account)
-        return account
+    let accounts = names.map { names in
+        for name in names { visited.append(Account(name, balance: visited.count)) }
+        return visited
     }
-    let rich = accounts.filterValues { $0.balance > visited.count }
-    let first = accounts.firstValue { $0 === visited.first }
-    let sorted = accounts.sortedValues { $0.balance < $1.balance }
+    let rich = accounts.map { accounts in accounts.filter { $0.balance > visited.count } }
+    let first = accounts.compactMap { accounts in accounts.first { $0 === visited.first } }
+    let sorted = accounts.map { accounts in accounts.sorted { $0.balance < $1.balance } }
     return when(fulfilled: rich, first, sorted).map { rich, first, sorted in
         bank.entries.append(first.name)
         return rich + sorted

@@ -1,6 +1,6 @@
 import Reactor
 
-// The operators on values with `on:`.
+// The operators with `on:`, whose closures run as jobs of a dispatcher.
 
 extension Thenable where T: Sendable {
     /// Transforms the value on `dispatcher`: another loop's `remote`, a `ThreadPool`, or a dispatcher of your own.
@@ -30,40 +30,6 @@ extension Thenable where T: Sendable {
         file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<U> { map("map", on: dispatcher, body, file, line) }
 
-    /// Transforms the value, which must have a result, on `dispatcher`. See `map(on:)`.
-    /// - Returns: a promise of the result. Rejected with `PromiseError.compactMap` if `body` returns `nil`; otherwise
-    ///   as that of `map(on:)`.
-    public func compactMap<U: Sendable>(
-        on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (T) throws -> U?,
-        file: StaticString = #fileID, line: UInt = #line
-    ) -> Promise<U> {
-        let unwrap: @Sendable (T) throws -> U = { value in
-            if let result = try body(value) { return result }
-            throw PromiseError.compactMap(value: PromiseError.shown(value), type: "\(U.self)")
-        }
-        return map("compactMap", on: dispatcher, unwrap, file, line)
-    }
-
-    /// Calls `body` with the value on `dispatcher`. See `map(on:)`.
-    /// - Returns: a promise without a value, fulfilled when `body` has returned, and rejected as that of `map(on:)`.
-    public func done(
-        on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (T) throws -> Void,
-        file: StaticString = #fileID, line: UInt = #line
-    ) -> Promise<Void> { map("done", on: dispatcher, body, file, line) }
-
-    /// Calls `body` with the value on `dispatcher`, and passes the value on. See `map(on:)`.
-    /// - Returns: a promise of the value, fulfilled when `body` has returned, and rejected as that of `map(on:)`.
-    public func get(
-        on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (T) throws -> Void,
-        file: StaticString = #fileID, line: UInt = #line
-    ) -> Promise<T> {
-        let passOn: @Sendable (T) throws -> T = { value in
-            try body(value)
-            return value
-        }
-        return map("get", on: dispatcher, passOn, file, line)
-    }
-
     /// Calls `body` with the value on `dispatcher`, and waits for the promise that `body` returns. See `map(on:)`.
     ///
     /// Unlike those of `then`, the promises of this operator are settled one by one, and not linked. An endless
@@ -84,25 +50,95 @@ extension Thenable where T: Sendable {
             })
     }
 
-    /// The form for closures of several statements, of which one may be `return .value(…)`.
+    /// The form for closures of several statements, of which one may be `return .value(…)`, and that may return promises
+    /// on some paths and guarantees on others.
     @_disfavoredOverload
     public func then<U: Sendable>(
-        on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (T) throws -> Promise<U>,
+        on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (T) throws -> any Thenable<U>,
         file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<U> {
+        let unwrap: @Sendable (T) throws -> Promise<U> = { value in try body(value).asPromise() }
+        return then(on: dispatcher, unwrap, file: file, line: line)
+    }
+
+    /// Calls `body` with the outcome on `dispatcher`, and passes the outcome on.
+    /// - Parameters:
+    ///   - dispatcher: where `body` runs; `nil` for inline.
+    ///   - body: called with the outcome, which may be a cancellation of the chain. It is not called if the dispatcher
+    ///     refuses the job or releases it without running it; see `map(on:)`.
+    /// - Returns: a promise that settles as this one, once `body` has returned.
+    public func tap(
+        on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (Result<T, any Error>) -> Void,
+        file: StaticString = #fileID, line: UInt = #line
+    ) -> Promise<T> {
         Promise(
-            dispatched("then", on: dispatcher, as: Promise<U>.self, file, line) {
-                .ofValue($0) { .following(try body($0).core) }
+            dispatched("tap", on: dispatcher, as: Promise<T>.self, cleansUp: true, file, line) { source in
+                let (result, outcome) = (source.result, DispatchedPromise.Outcome.same(source))
+                return .dispatch(
+                    DispatchedPromise.Work {
+                        body(result)
+                        return outcome
+                    })
             })
     }
 
     func map<U: Sendable>(
-        _ operation: StaticString, on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (T) throws -> U,
+        _ name: StaticString, on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (T) throws -> U,
         _ file: StaticString, _ line: UInt
     ) -> Promise<U> {
         Promise(
-            dispatched(operation, on: dispatcher, as: Promise<U>.self, file, line) {
+            dispatched(name, on: dispatcher, as: Promise<U>.self, file, line) {
                 .ofValue($0) { .value(try body($0)) }
+            })
+    }
+}
+
+extension Catchable where T: Sendable {
+    /// Ends a chain: calls `body` on `dispatcher` with the error, if there is one and `policy` lets the handler see it.
+    /// See `map(on:)`.
+    ///
+    /// If the dispatcher refuses the job or releases it without running it, the error is an unhandled rejection.
+    /// - Returns: a finalizer, for a `finally` that always runs, on the thread that calls `finally`.
+    @discardableResult
+    public func `catch`(
+        on dispatcher: (any Dispatcher)?, policy: CatchPolicy = conf.catchPolicy,
+        _ body: @escaping @Sendable (any Error) -> Void, file: StaticString = #fileID, line: UInt = #line
+    ) -> Finalizer {
+        Finalizer(
+            dispatched("catch", on: dispatcher, as: Promise<Void>.self, file, line) { source in
+                guard !source.isFulfilled, policy.catches(source.error) else { return .pass(.value(())) }
+                let (error, core) = (source.error, source.core)
+                let handle = { () -> DispatchedPromise.Outcome in
+                    body(error)
+                    return .value(())
+                }
+                let report = { () -> DispatchedPromise.Outcome in
+                    Reports.unhandled(error, core.provenance(callSite: core.payload.callSite))
+                    return .value(())
+                }
+                return .dispatch(DispatchedPromise.Work(run: handle, otherwise: report))
+            })
+    }
+
+    /// Replaces a rejection with the promise that `body` returns for the error, on `dispatcher`. See `map(on:)` and
+    /// `then(on:)`.
+    /// - Parameters:
+    ///   - dispatcher: where `body` runs; `nil` for inline.
+    ///   - policy: whether `body` sees errors that mean "cancelled"; by default `conf.catchPolicy`. An error that it
+    ///     does not see rejects the result.
+    ///   - body: called with the error. A value skips it.
+    /// - Returns: a promise of the value, or one that settles as the promise that `body` returns. Rejected as that of
+    ///   `map(on:)` if `body` throws or does not run.
+    public func recover(
+        on dispatcher: (any Dispatcher)?, policy: CatchPolicy = conf.catchPolicy,
+        _ body: @escaping @Sendable (any Error) throws -> any Thenable<T>, file: StaticString = #fileID,
+        line: UInt = #line
+    ) -> Promise<T> {
+        Promise(
+            dispatched("recover", on: dispatcher, as: Promise<T>.self, file, line) { source in
+                guard !source.isFulfilled, policy.catches(source.error) else { return .pass(.same(source)) }
+                let error = source.error
+                return .dispatch(DispatchedPromise.Work { .following(try body(error).asPromise().core) })
             })
     }
 }
@@ -142,49 +178,15 @@ extension Guarantee where T: Sendable {
         file: StaticString = #fileID, line: UInt = #line
     ) -> Guarantee<U> { map("map", on: dispatcher, body, file, line) }
 
-    /// Calls `body` with the value on `dispatcher`. See `map(on:)`.
-    /// - Returns: a guarantee without a value, fulfilled when `body` has returned.
-    @discardableResult
-    public func done(
-        on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (T) -> Void,
-        file: StaticString = #fileID, line: UInt = #line
-    ) -> Guarantee<Void> { map("done", on: dispatcher, body, file, line) }
-
-    /// Calls `body` with the value on `dispatcher`, and passes the value on. See `map(on:)`.
-    /// - Returns: a guarantee of the value, fulfilled when `body` has returned.
-    @discardableResult
-    public func get(
-        on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (T) -> Void,
-        file: StaticString = #fileID, line: UInt = #line
-    ) -> Guarantee<T> {
-        let passOn: @Sendable (T) -> T = { value in
-            body(value)
-            return value
-        }
-        return map("get", on: dispatcher, passOn, file, line)
-    }
-
-    /// Calls `body` with the value on `dispatcher`, and waits for the guarantee that `body` returns. See `map(on:)`.
-    ///
-    /// Traps if `body` returns the guarantee that this call returns: a guarantee has no error to report that with.
-    /// - Returns: a guarantee of the value of the guarantee that `body` returns. It is abandoned as that of `map(on:)`.
-    @discardableResult
-    public func then<Next: Sendable>(
-        on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (T) -> Guarantee<Next>,
-        file: StaticString = #fileID, line: UInt = #line
-    ) -> Guarantee<Next> {
-        Guarantee<Next>(
-            dispatched("then", on: dispatcher, as: Guarantee<Next>.self, isGuarantee: true, file, line) {
-                .ofValue($0) { .following(body($0).core) }
-            })
-    }
+    /// A promise as a guarantee. If it is rejected, the guarantee is never fulfilled, as one that is cancelled.
+    package init(certain promise: Promise<T>) { self.init(promise.core) }
 
     func map<U: Sendable>(
-        _ operation: StaticString, on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (T) -> U,
+        _ name: StaticString, on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (T) -> U,
         _ file: StaticString, _ line: UInt
     ) -> Guarantee<U> {
         Guarantee<U>(
-            dispatched(operation, on: dispatcher, as: Guarantee<U>.self, isGuarantee: true, file, line) {
+            dispatched(name, on: dispatcher, as: Guarantee<U>.self, isGuarantee: true, file, line) {
                 .ofValue($0) { .value(body($0)) }
             })
     }
