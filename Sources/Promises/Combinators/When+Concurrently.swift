@@ -22,10 +22,7 @@ public func when<Items: Sequence, Next: Thenable>(
     fulfilled items: Items, concurrently limit: Int, _ body: @escaping (Items.Element) throws -> Next,
     file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<[Next.T]> {
-    guard limit > 0 else {
-        let error = PromiseError.badInput("when(fulfilled:concurrently:) with \(limit) at a time")
-        return Promise(PromiseCore(error: error), of: "when", file, line)
-    }
+    guard limit > 0 else { return rejectInvalidLimit("when(fulfilled:concurrently:)", limit, file, line) }
     var iterator = items.makeIterator()
     var values: [Next.T?] = []
     let callbacks = ThrottledFanInCore.Callbacks {
@@ -39,4 +36,9 @@ public func when<Items: Sequence, Next: Thenable>(
     let all = ThrottledFanInCore(limit, callbacks) { PromiseCore.perform(Follow<[Next.T]>.self, $0, $1) }
     all.start()
     return Promise(all, of: "when", file, line)
+}
+
+@usableFromInline
+func rejectInvalidLimit<Value>(_ call: String, _ limit: Int, _ file: StaticString, _ line: UInt) -> Promise<Value> {
+    Promise(PromiseCore(error: PromiseError.badInput("\(call) with \(limit) at a time")), of: "when", file, line)
 }

@@ -12,8 +12,7 @@ public struct CallSite: Hashable, Sendable, CustomStringConvertible {
         self.line = UInt32(truncatingIfNeeded: line)
     }
 
-    /// Whether the call site is known. It is not known for a property, such as `firstValue`, which has an empty `file`
-    /// and line 0.
+    /// Whether the call site is known. That of a property is not: it has an empty `file` and line 0.
     package var isKnown: Bool { line != 0 }
 
     /// The file as `Module/File.swift`.
