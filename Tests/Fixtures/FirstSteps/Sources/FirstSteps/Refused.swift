@@ -12,10 +12,10 @@ func printAfterStatements() {
     }.done { print($0.title) }.cauterize()  // error: cannot infer type of closure parameter '$0'
 }
 
-func statementsInForEach() -> Promise<Void> {
-    forEach([1, 2]) { number in
+func statementsInRetry() -> Promise<Int> {
+    retry(maxAttempts: 2) { number in
         print(number)
-        return .value  // error: cannot infer contextual base in reference to member 'value'
+        return .value(number)  // error: cannot infer contextual base in reference to member 'value'
     }
 }
 
