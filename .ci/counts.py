@@ -55,6 +55,8 @@ ROWS = {
     "hang-timer": (200, 1),
     "timer-0": (300, 1),
     "frame-line": (20, 64),
+    "pool-lease": (200, 1),
+    "pool-connection": (50, 1),
 }
 # Servers: messages in the shorter run.
 SERVERS = {"echo-server": 800, "chunk-echo": 800}

@@ -92,14 +92,14 @@ public final class MetricsReport: LoopHandle {
         }
     }
 
-    /// Reports a pool of connections of this thread's loop. It is not retained.
-    public func add(_ pool: ConnectionPool, name: String) {
+    /// Reports a pool of resources of this thread's loop. It is not retained.
+    public func add<Resource>(_ pool: Pool<Resource>, name: String) {
         sources.append { [recorder, weak pool] in
             guard let counts = pool?.counts else { return }
             let labels = ["pool": name]
-            recorder.gauge("pool_connections_connecting", labels, Double(counts.connecting))
-            recorder.gauge("pool_connections_open", labels, Double(counts.open))
-            recorder.gauge("pool_connections_idle", labels, Double(counts.idle))
+            recorder.gauge("pool_resources_making", labels, Double(counts.making))
+            recorder.gauge("pool_resources_open", labels, Double(counts.open))
+            recorder.gauge("pool_resources_idle", labels, Double(counts.idle))
             recorder.gauge("pool_requests_waiting", labels, Double(counts.waiting))
         }
     }

@@ -43,7 +43,7 @@ import Testing
             report.add(ThreadPool.shared, name: "shared")
             let listener = try Listener.bind("127.0.0.1:0")
             report.add(listener, name: "echo")
-            let connections = ConnectionPool()
+            let connections = Pool<Connection>()
             report.add(connections, name: "clients")
             let served = listener.serve { $0.forEachChunk { _ in } }
             let client = try hang(connect(to: listener.localAddress))
@@ -58,7 +58,7 @@ import Testing
             #expect(active.lastValue == 1)
             let limit = try metrics.expectGauge("reactor_pool_threads", [("pool", "shared")])
             #expect(limit.lastValue != nil)
-            _ = try metrics.expectGauge("reactor_pool_connections_open", [("pool", "clients")])
+            _ = try metrics.expectGauge("reactor_pool_resources_open", [("pool", "clients")])
             client.close()
             listener.close()
             try hang(served)

@@ -20,6 +20,52 @@ extension Promise where T: Sendable {
     }
 }
 
+extension Promise where T: Sendable {
+    /// A promise that settles as the async function `body`, which runs on this thread's loop.
+    ///
+    /// ```swift
+    /// let rows = Promise(on: .current) { try await session.query("SELECT 1") }
+    /// ```
+    ///
+    /// `body` begins at once and continues as jobs of the loop, also after it has awaited what runs elsewhere. It may use
+    /// what belongs to this thread, `Sendable` or not; so may the async functions that it calls and that belong to no actor.
+    /// As with every handler, the compiler does not see all uses of such a value in a `Task` beside it; see
+    /// docs/guides/concurrency.md.
+    ///
+    /// Cancelling the promise cancels the task; the promise is rejected when the task has ended. The loop stays alive until
+    /// then. If it ends before, the promise is rejected with `PromiseError.loopEnded`, and the task cancelled.
+    /// - Parameters:
+    ///   - loop: the loop of this thread.
+    ///   - body: runs in a task of its own. If it belongs to an actor, that must live on this loop.
+    /// - Returns: a promise that is rejected with `DispatchError.badInput`, without a call of `body`, if `loop` is another
+    ///   thread's, or `body` belongs to an actor that does not live on it.
+    @available(*, noasync, message: "an async function calls the body, or starts a task")
+    public init(
+        on loop: EventLoop, _ file: StaticString = #fileID, _ line: UInt = #line,
+        async body: @escaping @isolated(any) () async throws -> T
+    ) {
+        if let error = loop.refusal(of: body.isolation) {
+            self.init(error: error, file, line)
+            return
+        }
+        let core = TaskCore(T.self, file, line)
+        self.init(core.traced(Self.self, file, line))
+        let resolver = Resolver<T>(core)
+        core.start(on: loop) { do { resolver.fulfill(try await body()) } catch { resolver.reject(error) } }
+    }
+}
+
+extension EventLoop {
+    /// The error for an async body that would not run on this loop.
+    fileprivate func refusal(of actor: (any Actor)?) -> DispatchError? {
+        guard isUsableHere else { return .badInput("a body for the loop of another thread; use its remote") }
+        guard let actor, !runsJobs(of: actor) else { return nil }
+        return .badInput(
+            "a body of the actor \(type(of: actor)), which does not live on this loop; await the actor's methods in a "
+                + "body that belongs to no actor")
+    }
+}
+
 extension Guarantee where T: Sendable {
     /// A guarantee that is fulfilled with the result of the async function `body`; see the form of `Promise`.
     ///
@@ -90,6 +136,28 @@ private final class TaskCore: PromiseCore, @unchecked Sendable {
             if home.isVirtual { await VirtualTasks.run(for: home, work) } else { await work() }
             taskDidEnd()
             home.endExternalWork()
+        }
+    }
+
+    /// Starts the task on this thread's loop.
+    func start(on loop: EventLoop, _ work: @escaping () async -> Void) {
+        let hold = loop.hold(at: madeAt)
+        let ending = loop.whenEnding { [self] in
+            task?.cancel()
+            // What the task then waits for may never happen, such as a timer of the loop.
+            if claim() { reject(PromiseError.loopEnded) } else { taskDidEnd() }
+        }
+        // Sound because the task's executor is bound to this thread: `work` and what it has captured are used on no other
+        // thread, nor is the loop unless it has ended. A body that is isolated to an actor runs on this thread too, which
+        // has been checked.
+        nonisolated(unsafe) let (work, loop) = (work, loop)
+        // Detached: this may be called inside another task.
+        task = Task.immediateDetached(executorPreference: ThreadBoundExecutor(loop)) { [self] in
+            await work()
+            taskDidEnd()
+            hold.cancel()
+            // After the end of the loop this may be another thread.
+            if !loop.hasEnded { loop.forgetEnding(ending) }
         }
     }
 

@@ -1,43 +1,57 @@
-/// Numbers that come in any order, of which the smallest is next and any one can be removed, in logarithmic time: a binary
-/// heap.
-struct AscendingOrder {
-    // Also has numbers that were removed, at most as many as members, and never as the first.
-    private var heap: [Int] = []
-    private var members: Set<Int> = []
+/// What `AscendingOrder` sorts.
+protocol Numbered: AnyObject {
+    var number: Int { get }
+    /// Where it is in its order; `nil` if it is in none. Only the order changes this.
+    var place: Int? { get set }
+}
 
-    var count: Int { members.count }
-    var isEmpty: Bool { members.isEmpty }
-    var first: Int? { heap.first }
+/// Objects that come in any order, of which the one with the smallest number is next and any one can be removed, in
+/// logarithmic time: a binary heap. An object is in one such order at most.
+struct AscendingOrder<Element: Numbered> {
+    private var heap: [Element] = []
 
-    /// Adds `number`, which must not be a member.
-    mutating func insert(_ number: Int) {
-        members.insert(number)
-        var place = heap.count
-        heap.append(number)
-        while place > 0, heap[(place - 1) / 2] > number {
-            heap[place] = heap[(place - 1) / 2]
+    var count: Int { heap.count }
+    var isEmpty: Bool { heap.isEmpty }
+    var first: Element? { heap.first }
+
+    /// Adds `element`, which must not be a member.
+    mutating func insert(_ element: Element) {
+        heap.append(element)
+        rise(element, from: heap.count - 1)
+    }
+
+    mutating func remove(_ element: Element) {
+        guard let place = element.place else { return }
+        element.place = nil
+        let last = heap.removeLast()
+        if last !== element { sink(last, from: rise(last, from: place)) }
+    }
+
+    @discardableResult
+    private mutating func rise(_ element: Element, from start: Int) -> Int {
+        var place = start
+        while place > 0, heap[(place - 1) / 2].number > element.number {
+            put(heap[(place - 1) / 2], at: place)
             place = (place - 1) / 2
         }
-        heap[place] = number
+        put(element, at: place)
+        return place
     }
 
-    mutating func remove(_ number: Int) {
-        guard members.remove(number) != nil else { return }
-        while let first = heap.first, !members.contains(first) { removeFirst() }
-        if heap.count > 2 * members.count { heap = members.sorted() }
-    }
-
-    private mutating func removeFirst() {
-        let moved = heap.removeLast()
-        if heap.isEmpty { return }
-        var place = 0
+    private mutating func sink(_ element: Element, from start: Int) {
+        var place = start
         while true {
             var child = 2 * place + 1
-            if child + 1 < heap.count, heap[child + 1] < heap[child] { child += 1 }
-            guard child < heap.count, heap[child] < moved else { break }
-            heap[place] = heap[child]
+            if child + 1 < heap.count, heap[child + 1].number < heap[child].number { child += 1 }
+            guard child < heap.count, heap[child].number < element.number else { break }
+            put(heap[child], at: place)
             place = child
         }
-        heap[place] = moved
+        put(element, at: place)
+    }
+
+    private mutating func put(_ element: Element, at place: Int) {
+        heap[place] = element
+        element.place = place
     }
 }

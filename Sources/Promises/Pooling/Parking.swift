@@ -1,18 +1,13 @@
 import Glibc
 import Reactor
 
-/// What learns that an idle connection has gone: a pool.
-protocol ParkingOwner: AnyObject {
-    /// An idle connection has failed, or its peer has gone.
-    func didLose(_ member: PoolState.Member)
-}
-
 /// A pool's interest in an idle connection of its own: it learns of the peer's end.
 final class Parking: ConnectionAttachment {
-    private weak var owner: (any ParkingOwner)?
-    private let member: PoolState.Member
+    private weak var owner: (any PoolOwner)?
+    // Until the pool has closed it.
+    private let member: PoolMember
 
-    init(_ member: PoolState.Member, of owner: any ParkingOwner) {
+    init(_ member: PoolMember, of owner: any PoolOwner) {
         self.member = member
         self.owner = owner
     }

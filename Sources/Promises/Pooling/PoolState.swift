@@ -1,246 +1,286 @@
 import Reactor
 
-/// The states of a pool's connections and requests, and the rules by which they meet. It performs nothing itself: each
-/// event returns the actions that follow from it, which `ConnectionPool` executes in their order.
+/// The states of a pool's resources and requests, and the rules by which they meet. It performs nothing itself: each event
+/// adds the actions that follow from it to `actions`, and `Pool` executes them in their order.
 ///
 /// ```
-///  a connection:
-///              didConnect, none waits        a request takes it
-///  [connecting] ---------------> [idle] -----------------------> [checked]
-///    |    |                       ^  |                             |   |
-///    |    | didConnect            |  | expired, lost               |   | failed
-///    |    +-----------> [leased] -+  v                   passed    |   v
-///    |  failed, cancelled ^  |     closed   [leased] <-------------+  closed
-///    v                    |  | returned, one waits: [checked]
-///  closed                 |  v
-///                         |  returned unusable: closed
+///  a resource:
+///            didMake, none waits          a request takes it
+///  [making] ------------------> [idle] -----------------------> [checked]
+///    |   |                       ^  |                             |   |
+///    |   | didMake               |  | expired, lost               |   | failed
+///    |   +-------------> [leased]+  v                   passed    |   v
+///    |  failed, cancelled ^ |     closed   [leased] <-------------+  closed
+///    v                    | | returned, one waits: [checked]
+///  closed                 | v
+///                         | returned unusable: closed
 /// ```
 ///
-/// Invariants, of each target:
-/// - connections in all states together are at most `limits.connections`, and those of all targets at most `limits.total`;
-/// - a request waits in line only while no connection is idle;
-/// - while a request waits in line and there is room, a connection is being opened for it: whatever frees a place goes
-///   on with the next request in line (`advance`), so that a failure strands none;
-/// - while the total limit keeps a target from opening a connection, no connection of any target is idle.
-struct PoolState {
-    typealias Member = Int
-    typealias Request = Int
+/// Invariants, of each key:
+/// - resources in all states together are at most `limits.perKey`, and those of all keys at most `limits.total`;
+/// - a request waits in line only while no resource is idle;
+/// - while a request waits in line and there is room, a resource is being made for it: whatever frees a place goes on with
+///   the next request in line (`advance`), so that a failure strands none;
+/// - while the total limit keeps a key from another resource, no resource of any key is idle.
+///
+/// A request that finds an idle resource costs one look at the dictionary of keys, or none if the last one had the same key.
+final class PoolState {
+    enum Action {
+        case make(PoolMember)
+        case cancelMake(PoolMember)
+        /// Give the resource to the request.
+        case lend(PoolMember, PoolRequest)
+        /// The resource has served before: find out whether it can serve again, and report it by `didCheck`.
+        case check(PoolMember)
+        case park(PoolMember)
+        case close(PoolMember)
+        /// Close the resource at once, although a request or a check uses it.
+        case abort(PoolMember)
+        case reject(PoolRequest, Rejection)
+    }
 
-    let limits: Limits
-    var phase = PoolPhase.open
-    var lines: [PoolTarget: Line] = [:]
-    var members: [Member: PooledConnection] = [:]
-    var requests: [Request: Waiter] = [:]
-    /// The idle connections of all targets, the one that has been idle longest first. All have the same time limit, so
-    /// the first is due first; so is the first of `waiting`.
-    var idle = LinkedOrder()
-    /// The requests of all targets that have no connection yet.
-    var waiting = LinkedOrder()
-    /// The first request of each target for which only the total limit keeps a connection from being opened.
-    var blocked = AscendingOrder()
-    /// The open connections with a lifetime that is not over, the oldest first.
-    var aging = LinkedOrder()
-    private var nextMember = 0
-    private var nextRequest = 0
-    private(set) var connectingCount = 0
-    private(set) var leasedCount = 0
+    enum Rejection {
+        case timedOut(waited: Duration)
+        case tooManyWaiting
+        case closed
+        /// With the error of the making.
+        case failed(any Error)
+    }
 
-    init(_ limits: Limits) { self.limits = limits }
+    enum Phase { case open, draining, closed }
 
-    var memberCount: Int { members.count }
-    var idleCount: Int { idle.count }
-    var waitingCount: Int { requests.count }
+    // `@exclusivity(unchecked)`: one thread, and no foreign code runs while they are changed.
+    let limits: PoolLimits
+    @exclusivity(unchecked) var phase = Phase.open
+    /// What is to be done, in order. Whoever executes an action has removed it before.
+    @exclusivity(unchecked) var actions = PoolActions()
+    @exclusivity(unchecked) private(set) var lines: [PoolKey: PoolLine] = [:]
+    @exclusivity(unchecked) private var lastKey: PoolKey?
+    @exclusivity(unchecked) private var lastLine: PoolLine?
+    let members = LinkedList<PoolMember>(.all)
+    /// The idle resources of all keys, the one that has been idle longest first. All have the same time limit, so the
+    /// first is due first; so is the first of `waiting` and of `aging`.
+    let idle = LinkedList<PoolMember>(.idle)
+    /// The requests of all keys that have no resource yet.
+    let waiting = LinkedList<PoolRequest>(())
+    /// The resources with a lifetime that is not over.
+    let aging = LinkedList<PoolMember>(.aging)
+    /// The keys with a first request for which only the total limit keeps a resource from being made.
+    @exclusivity(unchecked) var blocked = AscendingOrder<PoolLine>()
+    @exclusivity(unchecked) private var nextMember = 0
+    @exclusivity(unchecked) private var nextRequest = 0
+    @exclusivity(unchecked) private(set) var makingCount = 0
+    @exclusivity(unchecked) private(set) var leasedCount = 0
+
+    init(_ limits: PoolLimits) { self.limits = limits }
+
     /// Whether everything is over after a close.
-    var isFinished: Bool { phase != .open && requests.isEmpty && members.isEmpty }
+    var isFinished: Bool { phase != .open && waiting.isEmpty && members.isEmpty }
 
-    private mutating func line(of target: PoolTarget) -> Line {
-        if let line = lines[target] { return line }
-        let line = Line()
-        lines[target] = line
+    private func line(of key: PoolKey) -> PoolLine {
+        if let lastLine, lastKey == key { return lastLine }
+        let line = lines[key] ?? newForm(key)
+        (lastKey, lastLine) = (key, line)
         return line
     }
 
-    /// A pool may meet any number of targets in its life.
-    private mutating func forgetIfEmpty(_ target: PoolTarget) {
-        if let line = lines[target], line.count == 0, line.waiting.isEmpty { lines[target] = nil }
+    private func newForm(_ key: PoolKey) -> PoolLine {
+        let unique = key.unique
+        let line = lines[unique] ?? PoolLine(unique)
+        if unique != key { line.keys.append(key) }
+        for form in [unique, key] { lines[form] = line }
+        return line
+    }
+
+    /// A pool may meet any number of keys in its life.
+    private func forgetIfEmpty(_ line: PoolLine) {
+        guard line.count == 0, line.waiting.isEmpty else { return }
+        for key in line.keys { lines[key] = nil }
+        if lastLine === line { lastLine = nil }
     }
 
     // MARK: Requests
 
-    /// A request for a connection. It is answered by one `lend` or `reject`, unless it is cancelled before.
-    mutating func request(_ target: PoolTarget, at now: LoopInstant) -> (Request, [PoolAction]) {
-        let request = nextRequest
+    /// A request for a resource. It is answered by one `lend` or `reject`, unless it is cancelled before.
+    func request(_ key: PoolKey, at now: LoopInstant) -> PoolRequest {
+        let line = line(of: key)
+        let request = PoolRequest(nextRequest, line, at: now)
         nextRequest += 1
-        if phase != .open { return (request, [.reject(request, .closed(target))]) }
-        let line = line(of: target)
-        if !hasRoom(line), line.waiting.count - line.connecting.count >= limits.waiting {
-            forgetIfEmpty(target)
-            return (request, [.reject(request, .tooManyWaiting(target))])
+        let isTooMany = !hasRoom(line) && line.waiting.count - line.making.count >= limits.waiting
+        if phase != .open || isTooMany {
+            forgetIfEmpty(line)
+            actions.append(.reject(request, isTooMany && phase == .open ? .tooManyWaiting : .closed))
+            return request
         }
-        line.waiting.insert(request)
         waiting.append(request)
-        requests[request] = Waiter(target: target, since: now)
-        return (request, advance(target))
+        // None waits in line while one is idle.
+        if let member = line.idle.last {
+            check(member, for: request)
+        } else {
+            line.waiting.insert(request)
+            advance(line)
+        }
+        return request
     }
 
     /// The request is not interested any more.
-    mutating func cancel(_ request: Request) -> [PoolAction] {
-        guard let target = requests[request]?.target else { return [] }
-        return withdraw(request) + cancelSurplus(target) + advance(target)
+    func cancel(_ request: PoolRequest) {
+        guard withdraw(request) else { return }
+        cancelSurplus(request.line)
+        advance(request.line)
     }
 
-    /// Takes a request that has no connection out, and closes the connection that is being checked for it: what the
-    /// check has sent may still be answered.
-    mutating func withdraw(_ request: Request) -> [PoolAction] {
-        guard let removed = requests.removeValue(forKey: request) else { return [] }
-        waiting.remove(request)
-        if let line = lines[removed.target] {
-            line.waiting.remove(request)
-            updateBlocked(line)
-        }
-        forgetIfEmpty(removed.target)
-        guard let member = removed.checks else { return [] }
-        drop(member)
-        return [.abort(member)]
-    }
-
-    /// Ends connects that no request waits for any more.
-    mutating func cancelSurplus(_ target: PoolTarget) -> [PoolAction] {
-        var actions: [PoolAction] = []
-        while let line = lines[target], line.connecting.count > line.waiting.count, let member = line.connecting.last {
+    /// Takes a request that has no resource out, and closes the resource that is being checked for it: what the check has
+    /// sent may still be answered.
+    /// - Returns: whether the request had no answer yet.
+    @discardableResult
+    func withdraw(_ request: PoolRequest) -> Bool {
+        guard waiting.remove(request) else { return false }
+        let line = request.line
+        line.waiting.remove(request)
+        updateBlocked(line)
+        if let member = request.checks {
+            request.checks = nil
             drop(member)
-            actions.append(.cancelConnect(member))
+            actions.append(.abort(member))
         }
-        return actions
+        forgetIfEmpty(line)
+        return true
     }
 
-    /// Goes on with the requests in line: gives them idle connections, and opens connections while there is room.
-    mutating func advance(_ target: PoolTarget) -> [PoolAction] {
-        var actions: [PoolAction] = []
-        if let line = lines[target] {
-            while let request = line.waiting.first, let member = line.idle.takeLast() {
-                line.waiting.remove(request)
-                idle.remove(member)
-                members[member]?.use = .checked(request)
-                requests[request]?.checks = member
-                actions.append(.check(member, request))
-            }
-            updateBlocked(line)
-            if limits.total == .max {
-                while needsConnection(line) { actions.append(open(target, line)) }
-            }
+    /// Ends the making of resources that no request waits for any more.
+    func cancelSurplus(_ line: PoolLine) {
+        while line.making.count > line.waiting.count, let member = line.making.last {
+            drop(member)
+            actions.append(.cancelMake(member))
         }
-        return actions + openBlocked()
     }
 
-    /// Whether a request in line has no connect, and the limit of its target allows one.
-    func needsConnection(_ line: Line) -> Bool {
-        line.connecting.count < line.waiting.count && line.count < limits.connections
+    /// Goes on with the requests in line: gives them idle resources, and has others made while there is room.
+    func advance(_ line: PoolLine) {
+        while let request = line.waiting.first, let member = line.idle.last {
+            line.waiting.remove(request)
+            check(member, for: request)
+        }
+        updateBlocked(line)
+        if limits.total == .max {
+            while needsMember(line) { make(line) }
+        } else {
+            makeForBlocked()
+        }
     }
 
-    mutating func open(_ target: PoolTarget, _ line: Line) -> PoolAction {
-        let member = nextMember
+    private func check(_ member: PoolMember, for request: PoolRequest) {
+        stopUsing(member)
+        member.use = .checked(request)
+        request.checks = member
+        actions.append(.check(member))
+    }
+
+    /// Whether a request in line has no resource that is being made for it, and the limit of its key allows one.
+    func needsMember(_ line: PoolLine) -> Bool {
+        line.making.count < line.waiting.count && line.count < limits.perKey
+    }
+
+    func make(_ line: PoolLine) {
+        let member = PoolMember(nextMember, line)
         nextMember += 1
         line.count += 1
-        line.connecting.append(member)
-        connectingCount += 1
-        members[member] = PooledConnection(target: target, use: .connecting)
-        return .connect(member, target)
+        line.making.append(member)
+        makingCount += 1
+        members.append(member)
+        actions.append(.make(member))
     }
 
-    // MARK: Connections
+    // MARK: Resources
 
-    /// A connect has succeeded.
-    mutating func didConnect(_ member: Member, at now: LoopInstant) -> [PoolAction] {
-        guard let target = members[member]?.target else { return [] }
-        members[member]?.opened = now
-        if limits.lifetime != nil { aging.append(member) }
-        guard let request = lines[target]?.waiting.first else { return park(member, target, at: now) }
-        return lend(member, to: request)
+    /// A resource has been made.
+    func didMake(_ member: PoolMember, at now: LoopInstant) {
+        guard member.isMaking else { return }
+        member.opened = now
+        if limits.maxLifetime != nil { aging.append(member) }
+        if let request = member.line.waiting.first { lend(member, to: request) } else { park(member, at: now) }
     }
 
-    /// A connect has failed. The request that has waited longest is given its error; the next one has a connect of its
-    /// own.
-    mutating func connectDidFail(_ member: Member) -> [PoolAction] {
-        guard let target = members[member]?.target else { return [] }
+    /// A resource could not be made. The request that has waited longest is given the error; the next one has another
+    /// resource made.
+    func makeDidFail(_ member: PoolMember, _ error: any Error) {
+        guard member.isMaking else { return }
+        let line = member.line
         drop(member)
-        var actions: [PoolAction] = []
-        if let request = lines[target]?.waiting.first {
-            actions = withdraw(request) + [.reject(request, .connectFailed(member))]
+        if let request = line.waiting.first {
+            withdraw(request)
+            actions.append(.reject(request, .failed(error)))
         }
-        return actions + advance(target)
+        advance(line)
     }
 
-    /// The answer to `check`. If the connection cannot serve, the request takes the next one, at its old place in line.
-    mutating func didCheck(_ member: Member, isUsable: Bool) -> [PoolAction] {
-        guard let connection = members[member], case .checked(let request) = connection.use else { return [] }
+    /// The answer to `check`. If the resource cannot serve, the request takes the next one, at its old place in line.
+    func didCheck(_ member: PoolMember, isUsable: Bool) {
+        guard case .checked(let request) = member.use else { return }
         if isUsable { return lend(member, to: request) }
-        drop(member)
-        requests[request]?.checks = nil
-        line(of: connection.target).waiting.insert(request)
-        return [.close(member)] + advance(connection.target)
+        request.checks = nil
+        member.line.waiting.insert(request)
+        close(member)
     }
 
-    private mutating func lend(_ member: Member, to request: Request) -> [PoolAction] {
-        requests[request]?.checks = nil
-        _ = withdraw(request)
+    private func lend(_ member: PoolMember, to request: PoolRequest) {
+        request.checks = nil
+        withdraw(request)
         stopUsing(member)
-        members[member]?.use = .leased
+        member.use = .leased
         leasedCount += 1
-        if let target = members[member]?.target { lines[target]?.leased += 1 }
-        return [.lend(member, request)]
+        member.line.leased += 1
+        actions.append(.lend(member, request))
     }
 
-    /// The lease of a connection is over.
-    mutating func didReturn(_ member: Member, isReusable: Bool, at now: LoopInstant) -> [PoolAction] {
-        guard let connection = members[member], case .leased = connection.use else { return [] }
-        if isReusable && !connection.isOld && phase != .closed { return park(member, connection.target, at: now) }
-        drop(member)
-        return [.close(member)] + advance(connection.target)
+    /// The lease of a resource is over.
+    func didReturn(_ member: PoolMember, isReusable: Bool, at now: LoopInstant) {
+        guard member.isLeased else { return }
+        if isReusable && !member.isOld && phase != .closed { park(member, at: now) } else { close(member) }
     }
 
-    /// Makes the connection idle; at once busy again if a request waits. If a request for another target has waited longer,
-    /// and only the total limit keeps it from a connection, then this one gives up its place.
-    private mutating func park(_ member: Member, _ target: PoolTarget, at now: LoopInstant) -> [PoolAction] {
-        let next = lines[target]?.waiting.first
-        let isWanted = next != nil
-        if phase != .open && !isWanted || blocked.first ?? .max < next ?? .max {
-            drop(member)
-            return [.close(member)] + advance(target)
-        }
+    /// Makes the resource idle; at once busy again if a request waits. If a request for another key has waited longer, and
+    /// only the total limit keeps it from a resource, then this one gives up its place.
+    private func park(_ member: PoolMember, at now: LoopInstant) {
+        let line = member.line
+        let next = line.waiting.first?.number ?? .max
+        if phase != .open && next == .max || blocked.first?.number ?? .max < next { return close(member) }
         stopUsing(member)
-        members[member]?.use = .idle(since: now)
-        lines[target]?.idle.append(member)
+        member.use = .idle(since: now)
+        line.idle.append(member)
         idle.append(member)
-        return isWanted ? advance(target) : [.park(member)]
+        if next == .max { actions.append(.park(member)) } else { advance(line) }
     }
 
-    /// The peer of an idle connection has gone, or the connection has failed.
-    mutating func didLose(_ member: Member) -> [PoolAction] {
-        guard let connection = members[member], case .idle = connection.use else { return [] }
+    /// An idle resource is of no use any more: its peer has gone, for example.
+    func didLose(_ member: PoolMember) {
+        if case .idle = member.use { close(member) }
+    }
+
+    private func close(_ member: PoolMember) {
         drop(member)
-        return [.close(member)] + advance(connection.target)
+        actions.append(.close(member))
+        advance(member.line)
     }
 
-    mutating func drop(_ member: Member) {
-        guard let target = members[member]?.target else { return }
+    func drop(_ member: PoolMember) {
         stopUsing(member)
-        members[member] = nil
+        member.use = .gone
+        members.remove(member)
         aging.remove(member)
-        if let line = lines[target] {
-            line.count -= 1
-            updateBlocked(line)
-        }
-        forgetIfEmpty(target)
+        member.line.count -= 1
+        updateBlocked(member.line)
+        forgetIfEmpty(member.line)
     }
 
     /// Undoes what the present use of a member has counted.
-    private mutating func stopUsing(_ member: Member) {
-        guard let connection = members[member], let line = lines[connection.target] else { return }
-        switch connection.use {
-        case .connecting:
-            connectingCount -= 1
-            line.connecting.remove(member)
+    private func stopUsing(_ member: PoolMember) {
+        let line = member.line
+        switch member.use {
+        case .making:
+            makingCount -= 1
+            line.making.remove(member)
             updateBlocked(line)
         case .idle:
             idle.remove(member)
@@ -248,7 +288,7 @@ struct PoolState {
         case .leased:
             leasedCount -= 1
             line.leased -= 1
-        case .checked: break
+        case .checked, .gone: break
         }
     }
 }

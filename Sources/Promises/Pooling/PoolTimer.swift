@@ -5,26 +5,52 @@ struct PoolTimer {
     private var timer: EventLoop.Timer?
     private var deadline = LoopInstant.distantFuture
     private var keepsAlive = true
+    private var isSet = false
 
     /// Makes the timer fire at `deadline` or before, and run the job that `job` makes if none is waiting.
     mutating func set(to deadline: LoopInstant, keepsAlive: Bool, on loop: EventLoop, _ job: @autoclosure () -> Job) {
-        if let timer, timer.isActive {
+        if isSet {
             if deadline < self.deadline {
-                timer.reschedule(at: deadline)
+                timer?.reschedule(at: deadline)
                 self.deadline = deadline
             }
         } else {
             timer = loop.startTimer(at: deadline, job())
             self.deadline = deadline
-            self.keepsAlive = true
+            (self.keepsAlive, isSet) = (true, true)
         }
         if keepsAlive == self.keepsAlive { return }
         self.keepsAlive = keepsAlive
         if keepsAlive { timer?.ref() } else { timer?.unref() }
     }
 
-    func cancel() { timer?.cancel() }
+    mutating func cancel() {
+        if isSet { timer?.cancel() }
+        isSet = false
+    }
+
+    mutating func didFire() { isSet = false }
 
     /// Whether it is set and does not keep the loop alive.
-    var isUnreferenced: Bool { timer?.isActive == true && !keepsAlive }
+    var isUnreferenced: Bool { isSet && !keepsAlive }
+}
+
+/// The job of a pool's timer.
+final class PoolTimerJob: Job {
+    // What waits retains the pool; idle resources do not.
+    private weak var pool: (any PoolOwner)?
+
+    init(_ pool: any PoolOwner) {
+        self.pool = pool
+        super.init()
+    }
+
+    override func run() { pool?.timerFired() }
+
+    override var isReportedUndelivered: Bool { false }
+
+    override func discardAndRelease() {
+        pool?.loopWillEnd()
+        super.discardAndRelease()
+    }
 }

@@ -30,9 +30,22 @@ extension Snippets {
     }
 }
 
-// docs/guides/concurrency.md: Async handlers
+// docs/guides/concurrency.md: From async functions to promises
 extension Snippets {
     static func concurrency3() throws {
+        final class Journal { var lines: [String] = [] }
+        let journal = Journal()
+        let promise = Promise(on: .current) { journal.lines.append(try await Promise.value("line").value) }
+        try hang(promise)
+        assert(journal.lines == ["line"])
+        _ = journal
+        _ = promise
+    }
+}
+
+// docs/guides/concurrency.md: Async handlers
+extension Snippets {
+    static func concurrency4() throws {
         final class Guestbook {                                   // need not be Sendable
             var lines: [String] = []
         }
@@ -71,7 +84,7 @@ extension Snippets {
 
 // docs/guides/concurrency.md: Threads of others
 extension Snippets {
-    static func concurrency4() throws {
+    static func concurrency5() throws {
         let (reply, resolver) = Promise<Int>.pending()
         let worker = try EventLoop.spawn(name: "worker")           // or any other thread
         worker.submit { resolver.fulfill(42) }

@@ -11,14 +11,14 @@ import Testing
     @Test func aConnectionServesOneRequestAfterAnother() throws {
         try withNetwork(clock: VirtualClock()) { net in
             let server = try LineServer(net)
-            let pool = ConnectionPool()
+            let pool = Pool<Connection>()
             for text in ["a", "b", "c"] { #expect(try hang(pool.ask(text, server.address)) == text) }
             #expect(server.accepted.count == 1)
             #expect(pool.counts.all == [0, 1, 1, 0])
             // The text of an address is the address.
-            let reply = pool.withConnection(to: server.address.description) { talk("d", $0) }
+            let reply = pool.with(.name(server.address.description)) { talk("d", $0) }
             #expect(try hang(reply) == "d")
-            let other = pool.withConnection(to: [server.address]) { talk("e", $0) }
+            let other = pool.with(.addresses([server.address])) { talk("e", $0) }
             #expect(try hang(other) == "e")
             #expect(server.accepted.count == 2, "a list of addresses has connections of its own")
             pool.close()
@@ -30,7 +30,7 @@ import Testing
         let clock = VirtualClock()
         try withNetwork(clock: clock) { net in
             let server = try LineServer(net)
-            let pool = ConnectionPool(connectionsPerAddress: 3, idleTimeout: .seconds(60))
+            let pool = Pool<Connection>(limits: PoolLimits(perKey: 3, idleTimeout: .seconds(60)))
             try hang(when(fulfilled: (0..<3).map { pool.ask("\($0)", server.address) }))
             #expect(pool.counts.all == [0, 3, 3, 0])
             for _ in 0..<5 {
@@ -51,12 +51,12 @@ import Testing
     @Test func requestsBeyondTheLimitWaitInTheirOrder() throws {
         try withNetwork(clock: VirtualClock()) { net in
             let server = try LineServer(net)
-            let pool = ConnectionPool(connectionsPerAddress: 2)
+            let pool = Pool<Connection>(limits: PoolLimits(perKey: 2))
             var begun: [Int] = []
             var running = 0
             var most = 0
             let requests = (0..<10).map { number in
-                pool.withConnection(to: server.address) { connection -> Promise<String> in
+                pool.with(.address(server.address)) { connection -> Promise<String> in
                     begun.append(number)
                     running += 1
                     most = max(most, running)
@@ -75,15 +75,15 @@ import Testing
     @Test func aRequestThatWaitsTooLongNamesAddressLimitAndTime() throws {
         try withNetwork(clock: VirtualClock()) { net in
             let server = try LineServer(net)
-            let pool = ConnectionPool(connectionsPerAddress: 1, waitTimeout: .seconds(5), idleTimeout: nil)
-            let long = pool.withConnection(to: server.address) { _ in after(.seconds(7)) }
+            let pool = Pool<Connection>(limits: PoolLimits(perKey: 1, waitTimeout: .seconds(5), idleTimeout: nil))
+            let long = pool.with(.address(server.address)) { _ in after(.seconds(7)) }
             net.settle(.seconds(1))
             let late = pool.ask("late", server.address)
             net.settle(.seconds(2))
             let served = pool.ask("served", server.address)
-            let address = server.address.description
-            expect(late, failsWith: PoolError.timedOut(address: address, limit: 1, waited: .seconds(5)))
-            #expect("\(late.error!)".contains(address))
+            let key = PoolKey.address(server.address)
+            expect(late, failsWith: PoolError.timedOut(key: key, limit: 1, waited: .seconds(5)))
+            #expect("\(late.error!)".contains("\(key)"))
             try hang(long)
             #expect(try hang(served) == "served")
             #expect(pool.counts.all == [0, 1, 1, 0])
@@ -95,11 +95,11 @@ import Testing
     @Test func aCancelledRequestLeavesTheLine() throws {
         try withNetwork(clock: VirtualClock()) { net in
             let server = try LineServer(net)
-            let pool = ConnectionPool(connectionsPerAddress: 1)
-            let long = pool.withConnection(to: server.address) { _ in after(.seconds(1)) }
+            let pool = Pool<Connection>(limits: PoolLimits(perKey: 1))
+            let long = pool.with(.address(server.address)) { _ in after(.seconds(1)) }
             var begun: [String] = []
             let requests = ["a", "b", "c"].map { text in
-                pool.withConnection(to: server.address) { connection -> Promise<String> in
+                pool.with(.address(server.address)) { connection -> Promise<String> in
                     begun.append(text)
                     return talk(text, connection)
                 }
@@ -118,8 +118,8 @@ import Testing
     @Test func tenThousandRequestsWaitAndLeaveInAnyOrder() throws {
         try withNetwork(clock: VirtualClock(), turns: 100_000) { net in
             let server = try LineServer(net)
-            let pool = ConnectionPool(connectionsPerAddress: 1, waitTimeout: .seconds(600))
-            let long = pool.withConnection(to: server.address) { _ in after(.seconds(1)) }
+            let pool = Pool<Connection>(limits: PoolLimits(perKey: 1, waitTimeout: .seconds(600)))
+            let long = pool.with(.address(server.address)) { _ in after(.seconds(1)) }
             let requests = (0..<10_000).map { pool.ask("\($0)", server.address) }
             #expect(pool.counts.waiting == 10_001)
             // From the middle, from the end and from the beginning.
@@ -138,10 +138,10 @@ import Testing
     @Test func moreThanMayWaitAreRefused() throws {
         try withNetwork(clock: VirtualClock()) { net in
             let server = try LineServer(net)
-            let pool = ConnectionPool(connectionsPerAddress: 1, maxWaiting: 1)
+            let pool = Pool<Connection>(limits: PoolLimits(perKey: 1, waiting: 1))
             let requests = (0..<3).map { pool.ask("\($0)", server.address) }
-            let address = server.address.description
-            expect(requests[2], failsWith: PoolError.tooManyWaiting(address: address, limit: 1))
+            let key = PoolKey.address(server.address)
+            expect(requests[2], failsWith: PoolError.tooManyWaiting(key: key, limit: 1))
             #expect(try hang(requests[0]) == "0")
             #expect(try hang(requests[1]) == "1")
             pool.close()
@@ -151,8 +151,8 @@ import Testing
 
     @Test func limitsBelowOneAreRefused() throws {
         try withNetwork { _ in
-            let pool = ConnectionPool(connectionsPerAddress: 0)
-            let request = pool.withConnection(to: "127.0.0.1:1") { _ in Promise<Void>.value }
+            let pool = Pool<Connection>(limits: PoolLimits(perKey: 0))
+            let request = pool.with("127.0.0.1:1") { _ in Promise<Void>.value }
             #expect(throws: PromiseError.self) { try hang(request, timeout: patience) }
             #expect(pool.counts.all == [0, 0, 0, 0])
         }
@@ -164,12 +164,12 @@ import Testing
         try withNetwork(clock: VirtualClock()) { net in
             let server = try LineServer(net)
             server.answer = { _, _ in .value }
-            let pool = ConnectionPool()
-            let silent = pool.withConnection(to: server.address) { talk("?", $0).timeout(.seconds(1)) }
+            let pool = Pool<Connection>()
+            let silent = pool.with(.address(server.address)) { talk("?", $0).timeout(.seconds(1)) }
             expect(silent, failsWith: PromiseError.timedOut)
             #expect(pool.counts.all == [0, 0, 0, 0])
             #expect(hang(server.accepted[0].closed) == .failed(SystemError(.receive, ECONNRESET)))
-            let thrown = pool.withConnection(to: server.address) { _ -> Promise<Void> in throw Flaw(1) }
+            let thrown = pool.with(.address(server.address)) { _ -> Promise<Void> in throw Flaw(1) }
             expect(thrown, failsWith: Flaw(1))
             #expect(pool.counts.all == [0, 0, 0, 0])
             server.end()
@@ -179,8 +179,8 @@ import Testing
     @Test func aCancelledRequestAbortsItsConnectionAndServesTheNext() throws {
         try withNetwork(clock: VirtualClock()) { net in
             let server = try LineServer(net)
-            let pool = ConnectionPool(connectionsPerAddress: 1)
-            let request = pool.withConnection(to: server.address) { $0.readLine() }
+            let pool = Pool<Connection>(limits: PoolLimits(perKey: 1))
+            let request = pool.with(.address(server.address)) { $0.readLine() }
             let next = pool.ask("next", server.address)
             net.settle(.milliseconds(1))
             #expect(pool.counts.all == [0, 1, 0, 1])
@@ -195,11 +195,11 @@ import Testing
     @Test func aRequestThatIsCancelledAsItIsServedLosesNoConnection() throws {
         try withNetwork(clock: VirtualClock()) { net in
             let server = try LineServer(net)
-            let pool = ConnectionPool(connectionsPerAddress: 1)
+            let pool = Pool<Connection>(limits: PoolLimits(perKey: 1))
             try hang(pool.ask("first", server.address))
             // The idle connection is given to the request at once; the body has not been called yet.
             var calls = 0
-            let request = pool.withConnection(to: server.address) { _ -> Promise<Void> in
+            let request = pool.with(.address(server.address)) { _ -> Promise<Void> in
                 calls += 1
                 return .value
             }
@@ -218,10 +218,10 @@ import Testing
         try withNetwork(clock: VirtualClock()) { net in
             let server = try LineServer(net)
             server.answer = { line, connection in connection.write(line == "two" ? "1\n2\n" : line + "\n") }
-            let pool = ConnectionPool(connectionsPerAddress: 1)
+            let pool = Pool<Connection>(limits: PoolLimits(perKey: 1))
             var descriptor: CInt?
             try hang(
-                pool.withConnection(to: server.address) { connection -> Promise<Void> in
+                pool.with(.address(server.address)) { connection -> Promise<Void> in
                     switch reason {
                     case 0: connection.close()
                     case 1: connection.abort()
@@ -250,13 +250,13 @@ import Testing
     @Test func aBodyMayUseThePool() throws {
         try withNetwork(clock: VirtualClock()) { net in
             let (one, two) = (try LineServer(net), try LineServer(net))
-            let pool = ConnectionPool(connectionsPerAddress: 1)
-            let request = pool.withConnection(to: one.address) { connection in
+            let pool = Pool<Connection>(limits: PoolLimits(perKey: 1))
+            let request = pool.with(.address(one.address)) { connection in
                 pool.ask("inner", two.address).then { inner in talk(inner + " outer", connection) }
             }
             #expect(try hang(request) == "inner outer")
             // The outer request has the only connection to this address, so the inner request can never get one.
-            let stuck = pool.withConnection(to: one.address) { _ in pool.ask("inner", one.address) }
+            let stuck = pool.with(.address(one.address)) { _ in pool.ask("inner", one.address) }
             #expect(throws: PoolError.self) { try hang(stuck) }
             #expect(pool.counts.waiting == 0)
             pool.close()
@@ -267,18 +267,18 @@ import Testing
     @Test func theSettingsOfARequestEndWithIt() throws {
         try withNetwork(clock: VirtualClock()) { net in
             let server = try LineServer(net)
-            let pool = ConnectionPool(connectionsPerAddress: 1)
+            let pool = Pool<Connection>(limits: PoolLimits(perKey: 1))
             var limit = 0
             var watermarks = (low: 0, high: 0)
             try hang(
-                pool.withConnection(to: server.address) { connection in
+                pool.with(.address(server.address)) { connection in
                     (limit, watermarks) = (connection.writeQueueLimit, connection.writeWatermarks)
                     connection.frameTimeouts = FrameTimeouts(idle: .seconds(1), frame: .seconds(1))
                     connection.writeQueueLimit = 1
                     connection.writeWatermarks = (low: 0, high: 1)
                     return talk("a", connection)
                 })
-            let next = pool.withConnection(to: server.address) { connection in
+            let next = pool.with(.address(server.address)) { connection in
                 #expect(connection.frameTimeouts == nil)
                 #expect(connection.writeQueueLimit == limit && connection.writeWatermarks == watermarks)
                 return talk("b", connection)
@@ -293,9 +293,9 @@ import Testing
     @Test func aWatchThatHasEndedWithItsWorkCostsNoConnection() throws {
         try withNetwork(clock: VirtualClock()) { net in
             let server = try LineServer(net)
-            let pool = ConnectionPool(connectionsPerAddress: 1)
+            let pool = Pool<Connection>(limits: PoolLimits(perKey: 1))
             for text in ["a", "b"] {
-                let reply = pool.withConnection(to: server.address) { connection in
+                let reply = pool.with(.address(server.address)) { connection in
                     connection.cancelWhenPeerGone { talk(text, connection) }
                 }
                 #expect(try hang(reply) == text)
@@ -309,8 +309,8 @@ import Testing
     @Test func anIdleTimeoutOfTheConnectionEndsWithTheRequest() throws {
         try withNetwork(clock: VirtualClock()) { net in
             let server = try LineServer(net)
-            let pool = ConnectionPool(idleTimeout: .seconds(60))
-            let request = pool.withConnection(to: server.address) { connection in
+            let pool = Pool<Connection>(limits: PoolLimits(idleTimeout: .seconds(60)))
+            let request = pool.with(.address(server.address)) { connection in
                 connection.idleTimeout = .seconds(3)
                 return talk("a", connection)
             }

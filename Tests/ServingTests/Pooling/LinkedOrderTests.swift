@@ -27,22 +27,4 @@ import Testing
             #expect(order.first == array.first && order.last == array.last && order.count == array.count)
         }
     }
-
-    @Test func theAscendingOneAgreesWithASet() {
-        var random = SplitMix64(9)
-        var order = AscendingOrder()
-        var set: Set<Int> = []
-        for step in 0..<20_000 {
-            // Numbers come back, and at times there are many, at times few.
-            let number = random.below(step % 4000 < 2000 ? 500 : 20)
-            if set.insert(number).inserted {
-                order.insert(number)
-            } else {
-                set.remove(number)
-                order.remove(number)
-            }
-            order.remove(-1)
-            #expect(order.first == set.min() && order.count == set.count && order.isEmpty == set.isEmpty)
-        }
-    }
 }

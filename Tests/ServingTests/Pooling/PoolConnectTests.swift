@@ -10,7 +10,7 @@ import Testing
     @Test func aDeadServerStrandsNoRequest() throws {
         try withNetwork(clock: VirtualClock(), turns: 100_000) { net in
             let port = try ReservedPort()
-            let pool = ConnectionPool(connectionsPerAddress: 3, waitTimeout: nil)
+            let pool = Pool<Connection>(limits: PoolLimits(perKey: 3, waitTimeout: nil))
             let requests = (0..<10_000).map { _ in pool.ask("?", port.address) }
             let results = try hang(when(resolved: requests), timeout: patience)
             let refused = results.filter { result in
@@ -25,7 +25,7 @@ import Testing
     @Test func aServerThatRecoversServesTheRestOfTheLine() throws {
         try withNetwork(clock: VirtualClock()) { net in
             let server = try LineServer(net)
-            let pool = ConnectionPool(connectionsPerAddress: 1)
+            let pool = Pool<Connection>(limits: PoolLimits(perKey: 1))
             let real = net.kernel.startConnect
             var failures = 3
             net.kernel.startConnect = { fd, address, length in
@@ -46,11 +46,12 @@ import Testing
         try withNetwork(clock: clock) { net in
             let hole = try net.listen(backlog: 0)
             let filler = try Peer(to: hole.localAddress)
-            let pool = ConnectionPool(connectionsPerAddress: 1, waitTimeout: .seconds(25), connectTimeout: .seconds(10))
+            let pool = Pool<Connection>(
+                limits: PoolLimits(perKey: 1, waitTimeout: .seconds(25), makeTimeout: .seconds(10)))
             let requests = (0..<4).map { _ in pool.ask("?", hole.localAddress) }
             let results = hang(when(resolved: requests))
             let waited = PoolError.timedOut(
-                address: hole.localAddress.description, limit: 1, waited: .seconds(25))
+                key: .address(hole.localAddress), limit: 1, waited: .seconds(25))
             for (index, result) in results.enumerated() {
                 guard case .failure(let error) = result else {
                     Issue.record("request \(index) has an answer")
@@ -73,7 +74,7 @@ import Testing
         try withNetwork(clock: VirtualClock()) { net in
             let hole = try net.listen(backlog: 0)
             let filler = try Peer(to: hole.localAddress)
-            let pool = ConnectionPool()
+            let pool = Pool<Connection>()
             let requests = (0..<2).map { _ in pool.ask("?", hole.localAddress) }
             #expect(pool.counts.all == [2, 0, 0, 2])
             let open = net.ledger.open.count
@@ -93,10 +94,10 @@ import Testing
     @Test func aConnectThatIsNotNeededAnyMoreBecomesIdle() throws {
         try withNetwork(clock: VirtualClock()) { net in
             let server = try LineServer(net)
-            let pool = ConnectionPool(connectionsPerAddress: 2)
+            let pool = Pool<Connection>(limits: PoolLimits(perKey: 2))
             try hang(pool.ask("first", server.address))
             var second: Promise<String>?
-            let first = pool.withConnection(to: server.address) { connection -> Promise<Void> in
+            let first = pool.with(.address(server.address)) { connection -> Promise<Void> in
                 // A connect begins; this request's connection is free before it is done.
                 second = pool.ask("second", server.address)
                 return .value
@@ -112,12 +113,12 @@ import Testing
 
     @Test func aTextThatIsNoAddressIsRefusedByEachRequest() throws {
         try withNetwork(clock: VirtualClock()) { _ in
-            let pool = ConnectionPool()
+            let pool = Pool<Connection>()
             for _ in 0..<2 {
-                let request = pool.withConnection(to: "no port") { _ in Promise<Void>.value }
+                let request = pool.with("no port") { _ in Promise<Void>.value }
                 #expect(throws: SocketAddress.ParseError.self) { try hang(request) }
             }
-            let none = pool.withConnection(to: []) { _ in Promise<Void>.value }
+            let none = pool.with(.addresses([])) { _ in Promise<Void>.value }
             #expect(throws: SystemError.self) { try hang(none) }
             #expect(pool.counts.all == [0, 0, 0, 0])
         }

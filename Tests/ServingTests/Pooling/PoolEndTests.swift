@@ -10,8 +10,8 @@ import Testing
     @Test func anIdleConnectionDoesNotKeepTheLoopAlive() throws {
         try withNetwork(clock: VirtualClock()) { net in
             let (listener, peer) = try client(net)
-            let pool = ConnectionPool()
-            try hang(pool.withConnection(to: listener.localAddress) { _ in peer.asVoid() })
+            let pool = Pool<Connection>()
+            try hang(pool.with(.address(listener.localAddress)) { _ in peer.asVoid() })
             listener.close()
             #expect(pool.counts.idle == 1)
             #expect(!net.loop.isAlive)
@@ -20,7 +20,7 @@ import Testing
             let reasons = net.loop.keepAliveReasons
             #expect(reasons.isEmpty && reasons.descriptors.count == 1 && reasons.unreferencedTimers == 1)
             // In use it does again, and so does a request that waits.
-            let busy = pool.withConnection(to: listener.localAddress) { $0.readLine() }
+            let busy = pool.with(.address(listener.localAddress)) { $0.readLine() }
             #expect(net.loop.isAlive)
             net.settle(.milliseconds(1))
             #expect(net.loop.keepAliveReasons.descriptors.contains { $0.isReferenced })
@@ -41,14 +41,14 @@ import Testing
     @Test func closeRejectsThoseThatWaitAndLetsTheOthersFinish() throws {
         try withNetwork(clock: VirtualClock()) { net in
             let server = try LineServer(net)
-            let pool = ConnectionPool(connectionsPerAddress: 1)
-            let running = pool.withConnection(to: server.address) { connection in
+            let pool = Pool<Connection>(limits: PoolLimits(perKey: 1))
+            let running = pool.with(.address(server.address)) { connection in
                 after(.seconds(1)).then { talk("running", connection) }
             }
             let waiting = pool.ask("waiting", server.address)
             net.settle(.milliseconds(1))
             pool.close()
-            let closed = PoolError.closed(address: server.address.description)
+            let closed = PoolError.closed(key: .address(server.address))
             expect(waiting, failsWith: closed)
             #expect(pool.counts.all == [0, 1, 0, 0])
             expect(pool.ask("late", server.address), failsWith: closed)
@@ -64,7 +64,7 @@ import Testing
             let server = try LineServer(net)
             let hole = try net.listen(backlog: 0)
             let filler = try Peer(to: hole.localAddress)
-            let pool = ConnectionPool()
+            let pool = Pool<Connection>()
             try hang(pool.ask("idle", server.address))
             let connecting = pool.ask("?", hole.localAddress)
             #expect(pool.counts.all == [1, 1, 1, 1])
@@ -81,16 +81,16 @@ import Testing
         let clock = VirtualClock()
         try withNetwork(clock: clock) { net in
             let server = try LineServer(net)
-            let pool = ConnectionPool(connectionsPerAddress: 1)
+            let pool = Pool<Connection>(limits: PoolLimits(perKey: 1))
             try hang(pool.ask("idle", server.address))
             let requests = (0..<3).map { number in
-                pool.withConnection(to: server.address) { connection in
+                pool.with(.address(server.address)) { connection in
                     after(.seconds(1)).then { talk("\(number)", connection) }
                 }
             }
             let drained = pool.drain(deadline: .seconds(10))
             #expect(pool.drain(deadline: .zero).isPending, "the first deadline stands")
-            expect(pool.ask("late", server.address), failsWith: PoolError.closed(address: server.address.description))
+            expect(pool.ask("late", server.address), failsWith: PoolError.closed(key: .address(server.address)))
             let result = hang(drained)
             #expect(requests.map(\.settledValue) == ["0", "1", "2"])
             #expect(result.finished == 3 && result.aborted == 0 && result.rejected == 0)
@@ -105,10 +105,10 @@ import Testing
         let clock = VirtualClock()
         try withNetwork(clock: clock) { net in
             let server = try LineServer(net)
-            let pool = ConnectionPool(connectionsPerAddress: 2, waitTimeout: nil)
+            let pool = Pool<Connection>(limits: PoolLimits(perKey: 2, waitTimeout: nil))
             var isCancelled = false
-            let reading = pool.withConnection(to: server.address) { $0.readLine() }
-            let working = pool.withConnection(to: server.address) { _ in
+            let reading = pool.with(.address(server.address)) { $0.readLine() }
+            let working = pool.with(.address(server.address)) { _ in
                 after(.seconds(3600)).asPromise().tap { isCancelled = ($0.failure?.isCancelled ?? false) }
             }
             let waiting = pool.ask("waiting", server.address)
@@ -127,9 +127,9 @@ import Testing
     @Test func aCloseByTheBodyWaitsForNoPeer() throws {
         try withNetwork(clock: VirtualClock()) { net in
             let (listener, peer) = try client(net)
-            let pool = ConnectionPool(connectionsPerAddress: 1)
+            let pool = Pool<Connection>(limits: PoolLimits(perKey: 1))
             let open = net.ledger.open.count
-            let request = pool.withConnection(to: listener.localAddress) { connection in
+            let request = pool.with(.address(listener.localAddress)) { connection in
                 peer.asVoid().get { connection.close() }
             }
             try hang(request)
@@ -145,8 +145,8 @@ import Testing
     @Test(arguments: [false, true]) func aConnectionCountsUntilWhatIsQueuedHasLeft(drains: Bool) throws {
         try withNetwork(clock: VirtualClock()) { net in
             let (listener, peer) = try client(net)
-            let pool = ConnectionPool(connectionsPerAddress: 1)
-            let request = pool.withConnection(to: listener.localAddress) { connection in
+            let pool = Pool<Connection>(limits: PoolLimits(perKey: 1))
+            let request = pool.with(.address(listener.localAddress)) { connection in
                 peer.asVoid().get {
                     connection.write(pattern(8 << 20)).ignoringErrors()
                     connection.close()
@@ -173,9 +173,9 @@ import Testing
     @Test func aRequestMayDrainItsPool() throws {
         try withNetwork(clock: VirtualClock()) { net in
             let server = try LineServer(net)
-            let pool = ConnectionPool(connectionsPerAddress: 1)
+            let pool = Pool<Connection>(limits: PoolLimits(perKey: 1))
             var drained: Guarantee<PoolDrainResult>?
-            let request = pool.withConnection(to: server.address) { connection in
+            let request = pool.with(.address(server.address)) { connection in
                 drained = pool.drain(deadline: .seconds(10))
                 return talk("last", connection)
             }
@@ -190,10 +190,10 @@ import Testing
     @Test func requestsThatWaitRetainThePoolAndIdleConnectionsDoNot() throws {
         try withNetwork(clock: VirtualClock()) { net in
             let server = try LineServer(net)
-            weak var witness: ConnectionPool?
+            weak var witness: Pool<Connection>?
             var requests: [Promise<String>] = []
             do {
-                let pool = ConnectionPool(connectionsPerAddress: 1)
+                let pool = Pool<Connection>(limits: PoolLimits(perKey: 1))
                 witness = pool
                 requests = (0..<3).map { pool.ask("\($0)", server.address) }
             }
@@ -206,15 +206,15 @@ import Testing
     }
 
     @Test(arguments: [false, true]) func theLoopEndsWithRequestsInAllStates(isReleased: Bool) throws {
-        var pool: ConnectionPool?
+        var pool: Pool<Connection>?
         var requests: [Promise<String>] = []
         try withNetwork(clock: VirtualClock()) { net in
             let server = try LineServer(net)
             let hole = try net.listen(backlog: 0)
             let filler = try Peer(to: hole.localAddress)
-            pool = ConnectionPool(connectionsPerAddress: 2, waitTimeout: nil, idleTimeout: nil)
+            pool = Pool<Connection>(limits: PoolLimits(perKey: 2, waitTimeout: nil, idleTimeout: nil))
             try hang(when(fulfilled: (0..<2).map { pool!.ask("\($0)", server.address) }))
-            requests.append(pool!.withConnection(to: server.address) { _ in after(.seconds(1)).map { "late" } })
+            requests.append(pool!.with(.address(server.address)) { _ in after(.seconds(1)).map { "late" } })
             requests += (0..<4).map { pool!.ask("\($0)", hole.localAddress) }
             net.settle(.milliseconds(1))
             #expect(pool!.counts.all == [2, 2, 1, 4])
@@ -229,9 +229,9 @@ import Testing
     @Test func aRequestThatMayWaitForeverDoesNotKeepTheLoopAliveByItself() throws {
         try withNetwork(clock: VirtualClock()) { net in
             let server = try LineServer(net)
-            let pool = ConnectionPool(connectionsPerAddress: 1, waitTimeout: nil)
+            let pool = Pool<Connection>(limits: PoolLimits(perKey: 1, waitTimeout: nil))
             var resolver: Resolver<Void>?
-            let busy = pool.withConnection(to: server.address) { _ -> Promise<Void> in
+            let busy = pool.with(.address(server.address)) { _ -> Promise<Void> in
                 let (promise, resolve) = Promise<Void>.pending()
                 resolver = resolve
                 return promise
@@ -254,15 +254,16 @@ import Testing
     @Test func aConnectionThatIsAbortedBeforeItsRequestBeginsIsNotLent() throws {
         try withNetwork(clock: VirtualClock()) { net in
             let server = try LineServer(net)
-            let pool = ConnectionPool()
+            let pool = Pool<Connection>()
             try hang(pool.ask("first", server.address))
             var calls = 0
-            let request = pool.withConnection(to: server.address) { _ -> Promise<Void> in
+            let request = pool.with(.address(server.address)) { _ -> Promise<Void> in
                 calls += 1
                 return .value
             }
             // A drain whose deadline has passed before the body could be called.
-            pool.perform(pool.state.abort())
+            pool.state.abort()
+            pool.perform()
             #expect(throws: PoolError.self) { try hang(request) }
             #expect(calls == 0)
             server.end()
@@ -273,8 +274,8 @@ import Testing
         var drained: Guarantee<PoolDrainResult>?
         try withNetwork(clock: VirtualClock()) { net in
             let server = try LineServer(net)
-            let pool = ConnectionPool(connectionsPerAddress: 1)
-            let request = pool.withConnection(to: server.address) { $0.readLine() }
+            let pool = Pool<Connection>(limits: PoolLimits(perKey: 1))
+            let request = pool.with(.address(server.address)) { $0.readLine() }
             net.settle(.milliseconds(1))
             drained = pool.drain(deadline: .seconds(10))
             withExtendedLifetime(request) {}

@@ -10,7 +10,7 @@ import Testing
     @Test(arguments: [false, true]) func thePeerOfAnIdleConnectionGoesAndItIsClosedAtOnce(resets: Bool) throws {
         try withNetwork(clock: VirtualClock()) { net in
             let server = try LineServer(net)
-            let pool = ConnectionPool()
+            let pool = Pool<Connection>()
             try hang(pool.ask("a", server.address))
             let open = net.ledger.open.count
             var reads = 0
@@ -33,7 +33,7 @@ import Testing
     @Test(arguments: [false, true]) func aConnectionWhosePeerHasGoneUnseenIsNotUsed(hasInput: Bool) throws {
         try withNetwork(clock: VirtualClock()) { net in
             let server = try LineServer(net)
-            let pool = ConnectionPool()
+            let pool = Pool<Connection>()
             try hang(pool.ask("a", server.address))
             // The loop has not polled since: only the check before the use can see it.
             let peer = server.accepted[0]
@@ -51,7 +51,7 @@ import Testing
         try withNetwork(clock: VirtualClock()) { net in
             let server = try LineServer(net)
             var checks: [Promise<Void>] = [.value, Promise(error: Flaw(1)), .value]
-            let pool = ConnectionPool(healthCheck: { connection in
+            let pool = Pool<Connection>(check: { connection in
                 let answer = checks.removeFirst()
                 return talk("ping", connection).then { _ in answer }
             })
@@ -67,7 +67,7 @@ import Testing
         try withNetwork(clock: VirtualClock()) { net in
             let server = try LineServer(net)
             var calls = 0
-            let pool = ConnectionPool(healthCheck: { connection in
+            let pool = Pool<Connection>(check: { connection in
                 calls += 1
                 if calls == 1 { throw Flaw(1) }
                 connection.read().done { _ in }
@@ -85,9 +85,9 @@ import Testing
         try withNetwork(clock: clock) { net in
             let server = try LineServer(net)
             var isCancelled = false
-            let pool = ConnectionPool(
-                connectionsPerAddress: 1,
-                healthCheck: { connection in
+            let pool = Pool<Connection>(
+                limits: PoolLimits(perKey: 1),
+                check: { connection in
                     connection.readLine().asVoid().tapError(policy: .allErrors) { isCancelled = $0.isCancelled }
                 })
             try hang(pool.ask("a", server.address))
@@ -104,9 +104,9 @@ import Testing
     @Test func aCheckWithoutAnswerEndsWithItsRequest() throws {
         try withNetwork(clock: VirtualClock()) { net in
             let server = try LineServer(net)
-            let pool = ConnectionPool(
-                connectionsPerAddress: 1, waitTimeout: .seconds(5), healthCheckTimeout: nil,
-                healthCheck: { connection in connection.readLine().asVoid() })
+            let pool = Pool<Connection>(
+                limits: PoolLimits(perKey: 1, waitTimeout: .seconds(5), checkTimeout: nil),
+                check: { connection in connection.readLine().asVoid() })
             try hang(pool.ask("a", server.address))
             let late = pool.ask("b", server.address)
             net.settle(.seconds(1))
@@ -128,8 +128,8 @@ import Testing
     @Test func aPoolMayBeUsedAndTheLoopTurnedInACheck() throws {
         try withNetwork(clock: VirtualClock()) { net in
             let (one, two) = (try LineServer(net), try LineServer(net))
-            var pool: ConnectionPool?
-            pool = ConnectionPool(healthCheck: { _ in
+            var pool: Pool<Connection>?
+            pool = Pool<Connection>(check: { _ in
                 if pool?.counts.waiting == 1 { try hang(pool!.ask("inner", two.address)) }
                 return .value
             })
@@ -145,8 +145,8 @@ import Testing
     @Test func anIdleConnectionDoesNotHideAHangThatNothingEnds() throws {
         try withNetwork(clock: VirtualClock()) { net in
             let listener = try net.listen()
-            let pool = ConnectionPool()
-            let request = pool.withConnection(to: listener.localAddress) { _ in Promise<Void>.value }
+            let pool = Pool<Connection>()
+            let request = pool.with(.address(listener.localAddress)) { _ in Promise<Void>.value }
             let peer = try net.accept(from: listener)
             listener.close()
             try hang(request)
@@ -169,7 +169,7 @@ import Testing
     @Test func aReuseCostsOneSystemCallBesidesTheRequest() throws {
         try withNetwork(clock: VirtualClock()) { net in
             let server = try LineServer(net)
-            let pool = ConnectionPool()
+            let pool = Pool<Connection>()
             for _ in 0..<3 { try hang(pool.ask("a", server.address)) }
             let before = net.loop.metrics.systemCalls
             for _ in 0..<10 { try hang(pool.ask("a", server.address)) }
@@ -188,7 +188,7 @@ import Testing
     @Test func aRequestThatIsNotIsRejected() throws {
         try withNetwork(clock: VirtualClock()) { net in
             let server = try LineServer.forgetful(net)
-            let pool = ConnectionPool()
+            let pool = Pool<Connection>()
             try hang(pool.ask("first", server.address))
             #expect(throws: (any Error).self) { try hang(pool.ask("again", server.address)) }
             #expect(server.lines == ["first", "again"])
@@ -200,7 +200,7 @@ import Testing
     @Test func aRequestOfWhichAByteWasAnsweredIsNotMadeAgain() throws {
         try withNetwork(clock: VirtualClock()) { net in
             let server = try LineServer.forgetful(net, answering: "a")
-            let pool = ConnectionPool()
+            let pool = Pool<Connection>()
             try hang(pool.ask("first", server.address))
             #expect(throws: StreamError.self) { try hang(pool.ask("again", server.address, isIdempotent: true)) }
             #expect(server.lines == ["first", "again"])
@@ -212,12 +212,12 @@ import Testing
     @Test func aFailureOfANewConnectionOrOfTheBodyIsFinal() throws {
         try withNetwork(clock: VirtualClock()) { net in
             let server = try LineServer.forgetful(net)
-            let pool = ConnectionPool()
+            let pool = Pool<Connection>()
             #expect(throws: (any Error).self) { try hang(pool.ask("again", server.address, isIdempotent: true)) }
             #expect(server.lines == ["again"])
             try hang(pool.ask("first", server.address))
             var calls = 0
-            let request = pool.withConnection(to: server.address, isIdempotent: true) { _ -> Promise<Void> in
+            let request = pool.with(.address(server.address), isIdempotent: true) { _ -> Promise<Void> in
                 calls += 1
                 throw Flaw(3)
             }
@@ -232,9 +232,9 @@ import Testing
         try withNetwork(clock: VirtualClock()) { net in
             let server = try LineServer(net)
             server.answer = { line, connection in line == "first" ? connection.write("first\n") : .value }
-            let pool = ConnectionPool()
+            let pool = Pool<Connection>()
             try hang(pool.ask("first", server.address))
-            let silent = pool.withConnection(to: server.address, isIdempotent: true) { connection in
+            let silent = pool.with(.address(server.address), isIdempotent: true) { connection in
                 connection.idleTimeout = .seconds(3)
                 return talk("silence", connection)
             }
@@ -252,7 +252,7 @@ import Testing
                 connection.close(linger: .zero)
                 return .value
             }
-            let pool = ConnectionPool(connectionsPerAddress: 4)
+            let pool = Pool<Connection>(limits: PoolLimits(perKey: 4))
             try hang(when(fulfilled: (0..<4).map { _ in pool.ask("first", server.address) }))
             #expect(pool.counts.idle == 4)
             #expect(throws: (any Error).self) { try hang(pool.ask("again", server.address, isIdempotent: true)) }

@@ -9,7 +9,7 @@ import Testing
     @Test func aBusyAddressDoesNotStarveAnother() throws {
         try withNetwork(clock: VirtualClock()) { net in
             let (one, two) = (try LineServer(net), try LineServer(net))
-            let pool = ConnectionPool(connectionsPerAddress: 2, maxConnections: 2)
+            let pool = Pool<Connection>(limits: PoolLimits(perKey: 2, total: 2))
             var order: [String] = []
             func ask(_ text: String, _ server: LineServer) -> Promise<Void> {
                 pool.ask(text, server.address).done { order.append($0) }
@@ -19,14 +19,13 @@ import Testing
             requests.append(ask("b", two))
             requests += texts.suffix(2).map { ask($0, one) }
             #expect(pool.counts.all == [2, 0, 0, 7])
-            let name = one.address.description
-            #expect(
-                pool.countsByAddress.mapValues(\.all) == [name: [2, 0, 0, 6], two.address.description: [0, 0, 0, 1]])
+            let counts = pool.countsByKey.mapValues(\.all)
+            #expect(counts == [.address(one.address): [2, 0, 0, 6], .address(two.address): [0, 0, 0, 1]])
             try hang(when(fulfilled: requests))
             #expect(order.firstIndex(of: "b")! < order.firstIndex(of: "a5")!)
             #expect(pool.counts.open <= 2 && one.accepted.count + two.accepted.count <= 4)
             pool.close()
-            #expect(pool.countsByAddress.isEmpty)
+            #expect(pool.countsByKey.isEmpty)
             for server in [one, two] { server.end() }
         }
     }
@@ -34,7 +33,7 @@ import Testing
     @Test func anIdleConnectionMakesRoomForAnotherAddress() throws {
         try withNetwork(clock: VirtualClock()) { net in
             let (one, two) = (try LineServer(net), try LineServer(net))
-            let pool = ConnectionPool(maxConnections: 1)
+            let pool = Pool<Connection>(limits: PoolLimits(total: 1))
             for server in [one, two, two, one] { try hang(pool.ask("x", server.address)) }
             #expect(one.accepted.count == 2 && two.accepted.count == 1 && pool.counts.all == [0, 1, 1, 0])
             pool.close()
@@ -45,7 +44,7 @@ import Testing
     @Test func aConnectionIsClosedAtTheEndOfItsLifetime() throws {
         try withNetwork(clock: VirtualClock()) { net in
             let server = try LineServer(net)
-            let pool = ConnectionPool(connectionsPerAddress: 2, idleTimeout: nil, maxLifetime: .seconds(100))
+            let pool = Pool<Connection>(limits: PoolLimits(perKey: 2, idleTimeout: nil, maxLifetime: .seconds(100)))
             try hang(pool.ask("a", server.address))
             hang(after(.seconds(60)))
             try hang(pool.ask("b", server.address))
@@ -53,7 +52,7 @@ import Testing
             hang(after(.seconds(41)))
             #expect(pool.counts.all == [0, 0, 0, 0])
             // In use at its end, it is closed behind its request.
-            let slow = pool.withConnection(to: server.address) { connection in
+            let slow = pool.with(.address(server.address)) { connection in
                 after(.seconds(150)).then { talk("c", connection) }
             }
             #expect(try hang(slow) == "c")
@@ -64,9 +63,9 @@ import Testing
 
     @Test func aLimitBelowOneIsRefused() throws {
         try withNetwork { net in
-            let pool = ConnectionPool(maxConnections: 0)
+            let pool = Pool<Connection>(limits: PoolLimits(total: 0))
             let request = pool.ask("x", .loopback(port: 1))
-            expect(request, failsWith: PromiseError.badInput("maxConnections: 0 is below 1"))
+            expect(request, failsWith: PromiseError.badInput("total: 0 is below 1"))
         }
     }
 }

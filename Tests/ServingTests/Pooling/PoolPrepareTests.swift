@@ -7,14 +7,14 @@ import Testing
 
 /// What a pool does with a connection before its first request, and what a request must not leave behind.
 @Suite struct PoolPrepareTests {
-    private func logIn(_ connection: Connection, _ address: String) -> Promise<Void> {
-        talk("login \(address)", connection).asVoid()
+    private func logIn(_ connection: Connection, _ server: PoolKey) -> Promise<Void> {
+        talk("login \(server)", connection).asVoid()
     }
 
     @Test func eachNewConnectionIsPreparedOnceBeforeItsFirstUse() throws {
         try withNetwork(clock: VirtualClock()) { net in
             let server = try LineServer(net)
-            let pool = ConnectionPool(connectionsPerAddress: 1, prepare: logIn)
+            let pool = Pool<Connection>(limits: PoolLimits(perKey: 1), prepare: logIn)
             let requests = ["a", "b"].map { pool.ask($0, server.address) }
             #expect(pool.counts.all == [1, 0, 0, 2])
             #expect(try hang(when(fulfilled: requests)) == ["a", "b"])
@@ -30,8 +30,8 @@ import Testing
         try withNetwork(clock: VirtualClock()) { net in
             let server = try LineServer(net)
             var left = 2
-            let pool = ConnectionPool(
-                connectionsPerAddress: 1,
+            let pool = Pool<Connection>(
+                limits: PoolLimits(perKey: 1),
                 prepare: { connection, address in
                     left -= 1
                     if left == 1 && throwing { throw Flaw(7) }
@@ -53,7 +53,7 @@ import Testing
         try withNetwork(clock: clock) { net in
             let server = try LineServer(net)
             server.answer = { _, _ in .value }
-            let pool = ConnectionPool(connectionsPerAddress: 1, prepareTimeout: .seconds(3), prepare: logIn)
+            let pool = Pool<Connection>(limits: PoolLimits(perKey: 1, makeTimeout: .seconds(3)), prepare: logIn)
             let begin = clock.now
             expect(pool.ask("a", server.address), failsWith: PromiseError.timedOut)
             let waited = begin.duration(to: clock.now)
@@ -66,7 +66,7 @@ import Testing
         try withNetwork(clock: VirtualClock()) { net in
             let server = try LineServer(net)
             server.answer = { _, _ in .value }
-            let pool = ConnectionPool(waitTimeout: .seconds(2), prepareTimeout: nil, prepare: logIn)
+            let pool = Pool<Connection>(limits: PoolLimits(waitTimeout: .seconds(2), makeTimeout: nil), prepare: logIn)
             let request = pool.ask("a", server.address)
             try net.loop.run(until: { server.lines.count == 1 })
             if cancelled { request.cancel() } else { #expect(throws: PoolError.self) { try hang(request) } }
@@ -81,7 +81,7 @@ import Testing
         try withNetwork(clock: VirtualClock()) { net in
             let server = try LineServer(net)
             server.answer = { _, _ in .value }
-            let pool = ConnectionPool(waitTimeout: nil, prepareTimeout: nil, prepare: logIn)
+            let pool = Pool<Connection>(limits: PoolLimits(waitTimeout: nil, makeTimeout: nil), prepare: logIn)
             request = pool.ask("a", server.address)
             try net.loop.run(until: { server.lines.count == 1 })
         }
@@ -98,15 +98,15 @@ import Testing
                     connection.forEachLine { connection.write($0 + "\n") }
                 }
             }
-            let pool = ConnectionPool(
-                connectionsPerAddress: 1,
+            let pool = Pool<Connection>(
+                limits: PoolLimits(perKey: 1),
                 prepare: { connection, _ in
                     try connection.set(.keepAlive, to: true)
                     connection.writeQueueLimit = 1
                     return connection.filter(RecordFilter()).asVoid()
                 })
             for text in ["a", "b"] {
-                let reply = pool.withConnection(to: listener.localAddress) { connection in
+                let reply = pool.with(.address(listener.localAddress)) { connection in
                     let isKept = try connection.value(of: .keepAlive)
                     #expect(isKept && connection.writeQueueLimit > 1)
                     return talk(text, connection)
@@ -127,14 +127,14 @@ import Testing
         }
         try withNetwork(clock: VirtualClock()) { net in
             let server = try LineServer(net)
-            let pool = ConnectionPool(connectionsPerAddress: 1)
+            let pool = Pool<Connection>(limits: PoolLimits(perKey: 1))
             let uses: [(Connection) throws -> Void] = [
                 { try $0.set(.keepAlive, to: true) },
                 { $0.filter(Plain()).cauterize() },
                 { _ in },
             ]
             for use in uses {
-                let reply = pool.withConnection(to: server.address) { connection in
+                let reply = pool.with(.address(server.address)) { connection in
                     let isKept = try connection.value(of: .keepAlive)
                     #expect(!isKept)
                     try use(connection)

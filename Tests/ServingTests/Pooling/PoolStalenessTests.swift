@@ -53,9 +53,9 @@ import Testing
     {
         try withNetwork(clock: VirtualClock()) { net in
             let server = try LineServer.forgetful(net, resets: resets)
-            let pool = ConnectionPool()
+            let pool = Pool<Connection>()
             try hang(pool.ask("first", server.address))
-            let request = pool.withConnection(to: server.address, isIdempotent: true) { form.ask($0) }
+            let request = pool.with(.address(server.address), isIdempotent: true) { form.ask($0) }
             #expect(try hang(request) == "again")
             #expect(server.lines == ["first", "again", "again"] && server.accepted.count == 2)
             pool.close()
@@ -67,9 +67,9 @@ import Testing
     @Test(arguments: [false, true]) func noAnswerIsAnAnswerElsewhere(isNew: Bool) throws {
         try withNetwork(clock: VirtualClock()) { net in
             let server = try LineServer.forgetful(net)
-            let pool = ConnectionPool()
+            let pool = Pool<Connection>()
             if !isNew { try hang(pool.ask("first", server.address)) }
-            let request = pool.withConnection(to: server.address, isIdempotent: isNew) { Form.readLine.ask($0) }
+            let request = pool.with(.address(server.address), isIdempotent: isNew) { Form.readLine.ask($0) }
             #expect(try hang(request) == nil)
             #expect(server.lines.count { $0 == "again" } == 1 && server.accepted.count == 1)
             #expect(pool.counts.all == [0, 0, 0, 0])
@@ -81,9 +81,9 @@ import Testing
     @Test(arguments: ["answered", "closed", "aborted", "unread"]) func anEndThatIsExpected(by body: String) throws {
         try withNetwork(clock: VirtualClock()) { net in
             let server = try LineServer.forgetful(net, answering: body == "answered" ? "bye\n" : "")
-            let pool = ConnectionPool()
+            let pool = Pool<Connection>()
             try hang(pool.ask("first", server.address))
-            let request = pool.withConnection(to: server.address, isIdempotent: true) { connection in
+            let request = pool.with(.address(server.address), isIdempotent: true) { connection in
                 connection.write("again\n").then { () -> Promise<Void> in
                     switch body {
                     case "answered": return connection.readLine().then { _ in connection.receive() }.asVoid()
@@ -114,10 +114,10 @@ import Testing
                     .then { _ in connection.receive() }.then { _ in connection.write(RecordFilter.data([7])) }
                     .then { connection.receive() }.then { _ in connection.write(last) }
             }.ignoringErrors()
-            let pool = ConnectionPool(prepare: { connection, _ in connection.filter(RecordFilter()).asVoid() })
+            let pool = Pool<Connection>(prepare: { connection, _ in connection.filter(RecordFilter()).asVoid() })
             var calls = 0
             func ask() -> Promise<[UInt8]> {
-                pool.withConnection(to: listener.localAddress, isIdempotent: true) { connection in
+                pool.with(.address(listener.localAddress), isIdempotent: true) { connection in
                     calls += 1
                     return connection.write("x").then { connection.receive() }
                 }
@@ -144,9 +144,9 @@ import Testing
             server.answer = { line, connection in
                 connection.write(line + "\n").get { answered.append(connection) }
             }
-            let pool = ConnectionPool(connectionsPerAddress: 1)
+            let pool = Pool<Connection>(limits: PoolLimits(perKey: 1))
             let requests = (0..<50).map { _ in
-                pool.withConnection(to: server.address, isIdempotent: true) { connection in
+                pool.with(.address(server.address), isIdempotent: true) { connection in
                     // The end arrives behind the check of the connection.
                     for connection in answered { connection.close(linger: .zero) }
                     return Form.readLine.ask(connection)
@@ -161,13 +161,13 @@ import Testing
     @Test func aPoolThatDrainsCannotAskAgainAndSaysSo() throws {
         try withNetwork(clock: VirtualClock()) { net in
             let server = try LineServer.forgetful(net)
-            let pool = ConnectionPool(connectionsPerAddress: 1)
+            let pool = Pool<Connection>(limits: PoolLimits(perKey: 1))
             try hang(pool.ask("first", server.address))
-            let request = pool.withConnection(to: server.address, isIdempotent: true) { connection in
+            let request = pool.with(.address(server.address), isIdempotent: true) { connection in
                 pool.drain(deadline: .seconds(1))
                 return Form.readLine.ask(connection)
             }
-            expect(request, failsWith: PoolError.closed(address: server.address.description))
+            expect(request, failsWith: PoolError.closed(key: .address(server.address)))
             server.end()
         }
     }

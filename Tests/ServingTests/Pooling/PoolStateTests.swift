@@ -5,6 +5,75 @@ import Testing
 @testable import Promises
 @testable import PromisesTestSupport
 
+/// An action of a pool's state, with the numbers of its objects.
+private enum Step: Equatable {
+    case make(Int, PoolKey), cancelMake(Int), lend(Int, Int), check(Int, Int), park(Int), close(Int), abort(Int)
+    case reject(Int, String)
+}
+
+/// A pool's state whose resources and requests are numbers.
+private final class Numbers {
+    let state: PoolState
+    private var members: [Int: PoolMember] = [:]
+    private var requests: [Int: PoolRequest] = [:]
+    var now = LoopInstant(nanoseconds: 0)
+
+    init(_ limits: PoolLimits) { state = PoolState(limits) }
+
+    private func steps() -> [Step] {
+        var steps: [Step] = []
+        while let action = state.actions.popFirst() {
+            switch action {
+            case .make(let member):
+                members[member.number] = member
+                steps.append(.make(member.number, member.line.key))
+            case .cancelMake(let member): steps.append(.cancelMake(member.number))
+            case .lend(let member, let request): steps.append(.lend(member.number, request.number))
+            case .check(let member):
+                if case .checked(let request) = member.use { steps.append(.check(member.number, request.number)) }
+            case .park(let member): steps.append(.park(member.number))
+            case .close(let member): steps.append(.close(member.number))
+            case .abort(let member): steps.append(.abort(member.number))
+            case .reject(let request, let rejection):
+                let name = "\(rejection)".prefix { $0 != "(" }
+                steps.append(.reject(request.number, String(name)))
+            }
+        }
+        return steps
+    }
+
+    func request(_ key: PoolKey) -> (Int, [Step]) {
+        let request = state.request(key, at: now)
+        requests[request.number] = request
+        return (request.number, steps())
+    }
+
+    func cancel(_ request: Int) -> [Step] {
+        if let request = requests[request] { state.cancel(request) }
+        return steps()
+    }
+
+    private func after(_ member: Int, _ event: (PoolMember) -> Void) -> [Step] {
+        if let member = members[member] { event(member) }
+        return steps()
+    }
+
+    func didMake(_ member: Int) -> [Step] { after(member) { state.didMake($0, at: now) } }
+    func makeDidFail(_ member: Int) -> [Step] { after(member) { state.makeDidFail($0, Flaw(member)) } }
+    func didLose(_ member: Int) -> [Step] { after(member) { state.didLose($0) } }
+    func didCheck(_ member: Int, isUsable: Bool) -> [Step] {
+        after(member) { state.didCheck($0, isUsable: isUsable) }
+    }
+    func didReturn(_ member: Int, isReusable: Bool) -> [Step] {
+        after(member) { state.didReturn($0, isReusable: isReusable, at: now) }
+    }
+    func expire() -> [Step] { now(state.expire(at: now)) }
+    func drain() -> [Step] { now(state.drain()) }
+    func close() -> [Step] { now(state.close()) }
+    func abort() -> [Step] { now(state.abort()) }
+    private func now(_: Void) -> [Step] { steps() }
+}
+
 /// The pool's state machine beside random events: its invariants hold after each, and no request is stranded.
 @Suite struct PoolStateTests {
     @Test(arguments: 0..<40) func invariantsHoldAndEveryRequestIsAnswered(seed: Int) {
@@ -16,52 +85,50 @@ import Testing
         run.finish()
     }
 
-    /// A pool whose connections and requests are numbers.
-    struct Run {
-        var state: PoolState
+    fileprivate struct Run {
+        var state: Numbers
         var random: SplitMix64
-        let targets: [PoolTarget] = [.name("a"), .name("b"), .name("c")]
-        var now = LoopInstant(nanoseconds: 0)
-        var connecting: Set<Int> = []
+        let keys: [PoolKey] = ["a", "b", "c"]
+        var making: Set<Int> = []
         var checking: Set<Int> = []
         var parked: Set<Int> = []
         var leased: Set<Int> = []
         var ended: Set<Int> = []
-        /// Requests without an answer, by their targets.
-        var pending: [Int: PoolTarget] = [:]
-        var lastLent: [PoolTarget: Int] = [:]
+        /// Requests without an answer, by their keys.
+        var pending: [Int: PoolKey] = [:]
 
         init(_ seed: UInt64) {
             random = SplitMix64(seed)
-            let limits = PoolState.Limits(
-                connections: 1 + random.below(4), total: random.once(in: 2) ? .max : 1 + random.below(6),
+            let limits = PoolLimits(
+                perKey: 1 + random.below(4), total: random.once(in: 2) ? .max : 1 + random.below(6),
                 waiting: random.once(in: 2) ? .max : 3,
-                waitTime: random.once(in: 3) ? nil : .seconds(5), idleTime: random.once(in: 3) ? nil : .seconds(9),
-                lifetime: random.once(in: 2) ? nil : .seconds(20))
-            state = PoolState(limits)
+                waitTimeout: random.once(in: 3) ? nil : .seconds(5),
+                idleTimeout: random.once(in: 3) ? nil : .seconds(9),
+                maxLifetime: random.once(in: 2) ? nil : .seconds(20))
+            state = Numbers(limits)
         }
 
         mutating func step() {
-            now = now.advanced(by: .milliseconds(random.below(400)))
+            state.now = state.now.advanced(by: .milliseconds(random.below(400)))
             switch random.below(10) {
             case 0, 1, 2:
-                let target = random.pick(targets)
-                let (request, actions) = state.request(target, at: now)
-                pending[request] = target
+                let key = random.pick(keys)
+                let (request, actions) = state.request(key)
+                pending[request] = key
                 apply(actions)
-            case 3: if let member = pick(connecting) { apply(state.didConnect(member, at: now)) }
+            case 3: if let member = pick(making) { apply(state.didMake(member)) }
             case 4:
-                if let member = pick(connecting) {
-                    connecting.remove(member)
+                if let member = pick(making) {
+                    making.remove(member)
                     ended.insert(member)
-                    apply(state.connectDidFail(member))
+                    apply(state.makeDidFail(member))
                 }
             case 5: if let member = pick(checking) { apply(state.didCheck(member, isUsable: !random.once(in: 3))) }
             case 6, 7:
                 if let member = pick(leased) {
                     leased.remove(member)
                     parked.insert(member)
-                    apply(state.didReturn(member, isReusable: !random.once(in: 4), at: now))
+                    apply(state.didReturn(member, isReusable: !random.once(in: 4)))
                 }
             case 8: if let member = pick(parked) { apply(state.didLose(member)) }
             default:
@@ -69,35 +136,35 @@ import Testing
                     pending[request] = nil
                     apply(state.cancel(request))
                 } else {
-                    apply(state.expire(at: now))
+                    apply(state.expire())
                 }
             }
         }
 
         mutating func pick(_ set: Set<Int>) -> Int? { set.isEmpty ? nil : random.pick(set.sorted()) }
 
-        mutating func apply(_ actions: [PoolState.PoolAction]) {
+        mutating func apply(_ actions: [Step]) {
             for action in actions {
                 switch action {
-                case .connect(let member, _): connecting.insert(member)
-                case .cancelConnect(let member):
-                    #expect(connecting.remove(member) != nil)
+                case .make(let member, _): making.insert(member)
+                case .cancelMake(let member):
+                    #expect(making.remove(member) != nil)
                     ended.insert(member)
                 case .check(let member, let request):
                     #expect(parked.remove(member) != nil && pending[request] != nil)
                     checking.insert(member)
                 case .lend(let member, let request):
-                    connecting.remove(member)
+                    making.remove(member)
                     checking.remove(member)
                     #expect(pending.removeValue(forKey: request) != nil, "a request is answered once")
                     #expect(leased.insert(member).inserted)
                 case .park(let member):
-                    connecting.remove(member)
+                    making.remove(member)
                     parked.insert(member)
                 case .close(let member), .abort(let member):
-                    let wasThere = [connecting, checking, parked, leased].contains { $0.contains(member) }
+                    let wasThere = [making, checking, parked, leased].contains { $0.contains(member) }
                     #expect(wasThere && !ended.contains(member))
-                    for set in [\Run.connecting, \.checking, \.parked, \.leased] { self[keyPath: set].remove(member) }
+                    for set in [\Run.making, \.checking, \.parked, \.leased] { self[keyPath: set].remove(member) }
                     ended.insert(member)
                 case .reject(let request, _):
                     #expect(pending.removeValue(forKey: request) != nil, "a request is answered once")
@@ -106,18 +173,18 @@ import Testing
         }
 
         func check() {
-            #expect(state.memberCount == connecting.count + checking.count + parked.count + leased.count)
-            #expect(state.connectingCount == connecting.count && state.leasedCount == leased.count)
-            #expect(state.idleCount == parked.count && state.waitingCount == pending.count)
-            #expect(state.memberCount <= state.limits.total)
-            let isFull = state.memberCount == state.limits.total && state.idleCount == 0
+            let state = self.state.state
+            #expect(state.members.count == making.count + checking.count + parked.count + leased.count)
+            #expect(state.makingCount == making.count && state.leasedCount == leased.count)
+            #expect(state.idle.count == parked.count && state.waiting.count == pending.count)
+            #expect(state.members.count <= state.limits.total)
+            let isFull = state.members.count == state.limits.total && state.idle.isEmpty
             var checked = 0
-            for target in targets {
-                let line = state.counts(of: target)
-                #expect(line.members <= state.limits.connections)
-                #expect(line.idle == 0 || line.waiting == 0, "a request waits while a connection is idle")
-                let hasConnects = line.members == state.limits.connections || line.connecting >= line.waiting
-                #expect(isFull || hasConnects, "no connection is opened for a request")
+            for line in keys.compactMap({ state.lines[$0] }) {
+                #expect(line.count <= state.limits.perKey)
+                #expect(line.idle.isEmpty || line.waiting.isEmpty, "a request waits while a resource is idle")
+                let isMade = line.count == state.limits.perKey || line.making.count >= line.waiting.count
+                #expect(isFull || isMade, "nothing is made for a request")
                 checked += line.checked
             }
             #expect(checked == checking.count)
@@ -127,115 +194,115 @@ import Testing
         mutating func finish() {
             if random.once(in: 2) { apply(state.drain()) }
             var rounds = 0
-            while !pending.isEmpty || !leased.isEmpty || !checking.isEmpty || !connecting.isEmpty {
+            while !pending.isEmpty || !leased.isEmpty || !checking.isEmpty || !making.isEmpty {
                 rounds += 1
                 guard rounds < 100_000 else {
                     Issue.record("\(pending.count) requests are stranded")
                     return
                 }
-                if let member = pick(connecting) { apply(state.didConnect(member, at: now)) }
+                if let member = pick(making) { apply(state.didMake(member)) }
                 if let member = pick(checking) { apply(state.didCheck(member, isUsable: true)) }
                 if let member = pick(leased) {
                     leased.remove(member)
                     parked.insert(member)
-                    apply(state.didReturn(member, isReusable: true, at: now))
+                    apply(state.didReturn(member, isReusable: true))
                 }
                 check()
             }
             apply(random.once(in: 2) ? state.close() : state.abort())
-            #expect(state.isFinished && state.lines.isEmpty)
+            #expect(state.state.isFinished && state.state.lines.isEmpty)
         }
     }
 
     @Test func requestsAreServedInTheirOrderEvenAfterAFailedCheck() {
-        var state = PoolState(.init(connections: 2))
-        let target = PoolTarget.name("a")
-        let now = LoopInstant(nanoseconds: 0)
-        let (first, connects) = state.request(target, at: now)
-        let (second, _) = state.request(target, at: now)
-        #expect(connects == [.connect(0, target)])
-        #expect(state.didConnect(0, at: now) == [.lend(0, first)])
-        #expect(state.didConnect(1, at: now) == [.lend(1, second)])
-        let (third, _) = state.request(target, at: now)
-        let (fourth, _) = state.request(target, at: now)
-        let (fifth, _) = state.request(target, at: now)
-        #expect(state.didReturn(0, isReusable: true, at: now) == [.check(0, third)])
-        #expect(state.didReturn(1, isReusable: true, at: now) == [.check(1, fourth)])
+        let state = Numbers(PoolLimits(perKey: 2))
+        let key = PoolKey.name("a")
+        let (first, connects) = state.request(key)
+        let (second, _) = state.request(key)
+        #expect(connects == [.make(0, key)])
+        #expect(state.didMake(0) == [.lend(0, first)])
+        #expect(state.didMake(1) == [.lend(1, second)])
+        let (third, _) = state.request(key)
+        let (fourth, _) = state.request(key)
+        let (fifth, _) = state.request(key)
+        #expect(state.didReturn(0, isReusable: true) == [.check(0, third)])
+        #expect(state.didReturn(1, isReusable: true) == [.check(1, fourth)])
         // Both fail, the later one first: the third request still goes before the fourth, and that before the fifth.
-        #expect(state.didCheck(1, isUsable: false) == [.close(1), .connect(2, target)])
-        #expect(state.didCheck(0, isUsable: false) == [.close(0), .connect(3, target)])
-        #expect(state.didConnect(3, at: now) == [.lend(3, third)])
-        #expect(state.didConnect(2, at: now) == [.lend(2, fourth)])
-        #expect(state.didReturn(2, isReusable: false, at: now) == [.close(2), .connect(4, target)])
-        #expect(state.didConnect(4, at: now) == [.lend(4, fifth)])
+        #expect(state.didCheck(1, isUsable: false) == [.close(1), .make(2, key)])
+        #expect(state.didCheck(0, isUsable: false) == [.close(0), .make(3, key)])
+        #expect(state.didMake(3) == [.lend(3, third)])
+        #expect(state.didMake(2) == [.lend(2, fourth)])
+        #expect(state.didReturn(2, isReusable: false) == [.close(2), .make(4, key)])
+        #expect(state.didMake(4) == [.lend(4, fifth)])
     }
 
     // MARK: The limit over all targets
 
-    private let a = PoolTarget.name("a")
-    private let b = PoolTarget.name("b")
-    private let start = LoopInstant(nanoseconds: 0)
+    private let a = PoolKey.name("a")
+    private let b = PoolKey.name("b")
 
     @Test func aPlaceThatIsFreedGoesToTheOldestRequestOfAllTargets() {
-        var state = PoolState(.init(connections: 2, total: 1))
-        let (first, connect) = state.request(a, at: start)
-        #expect(connect == [.connect(0, a)])
-        let (second, _) = state.request(b, at: start)
-        let (third, none) = state.request(a, at: start)
-        #expect(none.isEmpty && state.didConnect(0, at: start) == [.lend(0, first)])
-        #expect(state.didReturn(0, isReusable: true, at: start) == [.close(0), .connect(1, b)], "b has waited longer")
-        #expect(state.didConnect(1, at: start) == [.lend(1, second)])
-        let (fourth, _) = state.request(b, at: start)
-        #expect(state.didReturn(1, isReusable: false, at: start) == [.close(1), .connect(2, a)])
-        #expect(state.connectDidFail(2) == [.reject(third, .connectFailed(2)), .connect(3, b)])
-        #expect(state.didConnect(3, at: start) == [.lend(3, fourth)])
-        #expect(state.didReturn(3, isReusable: true, at: start) == [.park(3)])
+        let state = Numbers(PoolLimits(perKey: 2, total: 1))
+        let (first, connect) = state.request(a)
+        #expect(connect == [.make(0, a)])
+        let (second, _) = state.request(b)
+        let (third, none) = state.request(a)
+        #expect(none.isEmpty && state.didMake(0) == [.lend(0, first)])
+        #expect(state.didReturn(0, isReusable: true) == [.close(0), .make(1, b)], "b has waited longer")
+        #expect(state.didMake(1) == [.lend(1, second)])
+        let (fourth, _) = state.request(b)
+        #expect(state.didReturn(1, isReusable: false) == [.close(1), .make(2, a)])
+        #expect(state.makeDidFail(2) == [.reject(third, "failed"), .make(3, b)])
+        #expect(state.didMake(3) == [.lend(3, fourth)])
+        #expect(state.didReturn(3, isReusable: true) == [.park(3)])
     }
 
     @Test func theConnectionThatHasBeenIdleLongestGivesUpItsPlace() {
-        var state = PoolState(.init(connections: 2, total: 2))
-        for (member, target) in [a, b].enumerated() {
-            let (request, _) = state.request(target, at: start)
-            #expect(state.didConnect(member, at: start) == [.lend(member, request)])
+        let state = Numbers(PoolLimits(perKey: 2, total: 2))
+        for (member, key) in [a, b].enumerated() {
+            let (request, _) = state.request(key)
+            #expect(state.didMake(member) == [.lend(member, request)])
         }
-        for member in 0..<2 { #expect(state.didReturn(member, isReusable: true, at: start) == [.park(member)]) }
-        let (_, actions) = state.request(.name("c"), at: start)
-        #expect(actions == [.close(0), .connect(2, .name("c"))])
-        let (reuse, check) = state.request(b, at: start)
+        for member in 0..<2 { #expect(state.didReturn(member, isReusable: true) == [.park(member)]) }
+        let (_, actions) = state.request(.name("c"))
+        #expect(actions == [.close(0), .make(2, .name("c"))])
+        let (reuse, check) = state.request(b)
         #expect(check == [.check(1, reuse)])
     }
 
     @Test func aRequestForANewTargetMayBeOneTooMany() {
-        var state = PoolState(.init(connections: 2, total: 1, waiting: 0))
-        _ = state.request(a, at: start)
-        let (request, actions) = state.request(b, at: start)
-        #expect(actions == [.reject(request, .tooManyWaiting(b))] && state.lines[b] == nil)
+        let state = Numbers(PoolLimits(perKey: 2, total: 1, waiting: 0))
+        _ = state.request(a)
+        let (request, actions) = state.request(b)
+        #expect(actions == [.reject(request, "tooManyWaiting")] && state.state.lines[b] == nil)
     }
 
     @Test func aConnectionThatIsTooOldIsClosedWhenItReturns() {
-        var state = PoolState(.init(connections: 2, lifetime: .seconds(10)))
-        let requests = (0..<2).map { _ in state.request(a, at: start).0 }
-        for member in 0..<2 { #expect(state.didConnect(member, at: start) == [.lend(member, requests[member])]) }
-        #expect(state.didReturn(0, isReusable: true, at: start) == [.park(0)])
-        let end = start.advanced(by: .seconds(10))
-        #expect(state.nextDeadline == end && state.expire(at: end) == [.close(0)])
-        #expect(state.nextDeadline == .distantFuture)
-        #expect(state.didReturn(1, isReusable: true, at: end) == [.close(1)])
+        let state = Numbers(PoolLimits(perKey: 2, maxLifetime: .seconds(10)))
+        let requests = (0..<2).map { _ in state.request(a).0 }
+        for member in 0..<2 { #expect(state.didMake(member) == [.lend(member, requests[member])]) }
+        #expect(state.didReturn(0, isReusable: true) == [.park(0)])
+        let end = state.now.advanced(by: .seconds(10))
+        #expect(state.state.nextDeadline == end)
+        state.now = end
+        #expect(state.expire() == [.close(0)])
+        #expect(state.state.nextDeadline == .distantFuture)
+        #expect(state.didReturn(1, isReusable: true) == [.close(1)])
     }
 
     // MARK: Many
 
     /// Each place that is freed moves its target to its next request, which may stand anywhere among those of the others.
     @Test func twentyThousandTargetsWaitForOnePlace() {
-        var state = PoolState(.init(total: 1))
-        let targets = (0..<20_000).map { PoolTarget.name("\($0)") }
+        let state = Numbers(PoolLimits(total: 1))
+        let keys = (0..<20_000).map { PoolKey.name("\($0)") }
         let began = ContinuousClock.now
-        var next = state.request(a, at: start).1
-        for target in targets + targets.reversed() { _ = state.request(target, at: start) }
+        var next = state.request(a).1
+        for key in keys + keys.reversed() { _ = state.request(key) }
         var lent: [Int] = []
-        while case .connect(let member, _)? = next.last {
-            if case .lend(_, let request)? = state.didConnect(member, at: start).first { lent.append(request) }
-            next = state.didReturn(member, isReusable: lent.count % 2 == 0, at: start)
+        while case .make(let member, _)? = next.last {
+            if case .lend(_, let request)? = state.didMake(member).first { lent.append(request) }
+            next = state.didReturn(member, isReusable: lent.count % 2 == 0)
         }
         #expect(lent == Array(0...40_000))
         // A walk for each would take minutes.
@@ -245,16 +312,16 @@ import Testing
     /// As above, with checks of one target that all fail.
     @Test(arguments: [false, true]) func twentyThousandRequestsReturnToTheirPlaces(backwards: Bool) {
         let count = 20_000
-        var state = PoolState(.init(connections: count))
-        for _ in 0..<count { _ = state.request(a, at: start) }
-        for member in 0..<count { _ = state.didConnect(member, at: start) }
-        for member in 0..<count { _ = state.didReturn(member, isReusable: true, at: start) }
-        let requests = (0..<count).map { _ in state.request(a, at: start).0 }
+        let state = Numbers(PoolLimits(perKey: count))
+        for _ in 0..<count { _ = state.request(a) }
+        for member in 0..<count { _ = state.didMake(member) }
+        for member in 0..<count { _ = state.didReturn(member, isReusable: true) }
+        let requests = (0..<count).map { _ in state.request(a).0 }
         let began = ContinuousClock.now
         // The one that was used last is checked for the oldest request.
         for index in 0..<count { _ = state.didCheck(backwards ? index : count - 1 - index, isUsable: false) }
         for (index, request) in requests.enumerated() {
-            let actions = state.didConnect(count + index, at: start)
+            let actions = state.didMake(count + index)
             if actions != [.lend(count + index, request)] { Issue.record("\(actions) instead of \(request)") }
         }
         #expect(ContinuousClock.now - began < .seconds(20))

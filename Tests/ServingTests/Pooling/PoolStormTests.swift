@@ -35,11 +35,12 @@ import Testing
             let port = try ReservedPort()
             let addresses = servers.map(\.address) + [port.address]
             var checks = 0
-            let pool = ConnectionPool(
-                connectionsPerAddress: 1 + random.below(4), maxWaiting: random.once(in: 2) ? .max : 5,
-                waitTimeout: random.once(in: 4) ? nil : .seconds(4), connectTimeout: .seconds(2),
-                idleTimeout: .seconds(1 + random.below(4)),
-                healthCheck: random.once(in: 2)
+            let pool = Pool<Connection>(
+                limits: PoolLimits(
+                    perKey: 1 + random.below(4), waiting: random.once(in: 2) ? .max : 5,
+                    waitTimeout: random.once(in: 4) ? nil : .seconds(4), makeTimeout: .seconds(2),
+                    idleTimeout: .seconds(1 + random.below(4))),
+                check: random.once(in: 2)
                     ? nil
                     : { connection in
                         checks += 1
@@ -50,7 +51,7 @@ import Testing
             for number in 0..<400 {
                 let text = "\(number)"
                 let closes = random.once(in: 8)
-                let request = pool.withConnection(to: random.pick(addresses), isIdempotent: random.once(in: 2)) {
+                let request = pool.with(.address(random.pick(addresses)), isIdempotent: random.once(in: 2)) {
                     connection in
                     talk(text, connection).timeout(.seconds(2)).get { answer in
                         #expect(answer == text, "an answer to another request")
@@ -62,7 +63,7 @@ import Testing
                 if random.once(in: 6) { random.pick(requests).cancel() }
                 if random.once(in: 3) { net.settle(.milliseconds(random.below(500))) }
                 let counts = pool.counts
-                #expect(counts.idle <= counts.open && counts.connecting >= 0)
+                #expect(counts.idle <= counts.open && counts.making >= 0)
             }
             if random.once(in: 2) {
                 hang(pool.drain(deadline: .seconds(60)))

@@ -44,10 +44,10 @@ final class LineServer {
     }
 }
 
-extension ConnectionPool {
+extension Pool<Connection> {
     /// A line there, and one back.
     func ask(_ line: String, _ address: SocketAddress, isIdempotent: Bool = false) -> Promise<String> {
-        withConnection(to: address, isIdempotent: isIdempotent) { connection in talk(line, connection) }
+        with(.address(address), isIdempotent: isIdempotent) { connection in talk(line, connection) }
     }
 }
 
@@ -60,7 +60,7 @@ func talk(_ line: String, _ connection: Connection) -> Promise<String> {
     }
 }
 
-extension ConnectionPool.Counts {
+extension PoolCounts {
     /// Connecting, open, idle, waiting.
-    var all: [Int] { [connecting, open, idle, waiting] }
+    var all: [Int] { [making, open, idle, waiting] }
 }

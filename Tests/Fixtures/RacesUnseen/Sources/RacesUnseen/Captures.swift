@@ -37,6 +37,13 @@ func objectOfTimerInTask() {
     Task { cart.items.append("task") }
 }
 
+/// An async body of a loop that the function has asked for itself.
+func objectOfBodyInTask() {
+    let cart = Cart()
+    Promise(on: .current) { cart.items.append("body") }.cauterize()
+    Task { cart.items.append("task") }
+}
+
 /// On the main actor a plain `Task` stays there, and a detached one does not.
 @MainActor func objectOfMainActorInDetachedTask(_ promise: Promise<String>) {
     let cart = Cart()

@@ -1,0 +1,143 @@
+import Glibc
+import Reactor
+
+// Resources that are connections, or live on one: how they are opened, what must not stay of a request, and what their peers
+// do meanwhile.
+
+extension Pool {
+    /// A pool of what lives on a connection each, such as sessions: the pool connects, closes the connection with the
+    /// resource, and watches it while it is idle.
+    ///
+    /// ```swift
+    /// let sessions = Pool(to: "db.internal:5432") { connection, _ in Session.open(on: connection) }
+    /// ```
+    ///
+    /// An idle resource is closed at once when the peer ends or resets its connection; nothing is read for that. Before a
+    /// resource is used again, its connection is checked: if the peer has gone, or has sent anything since the last
+    /// request, the resource is closed, and the request gets another one.
+    /// - Parameters:
+    ///   - server: the key of the requests that name none.
+    ///   - limits: as in the form with `make`; `makeTimeout` includes the connect and `prepare`.
+    ///   - options: the socket options of each connection.
+    ///   - lookup: finds the addresses of a name.
+    ///   - check: as in the form with `make`, after the pool's own look at the connection.
+    ///   - close: ends a resource, whose connection the pool closes by itself.
+    ///   - keepsAfter: as in the form with `make`.
+    ///   - prepare: makes a resource on a new connection, with the key of the requests: it logs in, for example. If it throws
+    ///     or its promise is rejected, the connection is closed, and a request rejected with that error, as after a connect
+    ///     that failed. Filters and socket options that it sets stay; `idleTimeout`, `frameTimeouts`, `writeQueueLimit` and
+    ///     `writeWatermarks` get their defaults again.
+    @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
+    public convenience init(
+        to server: PoolKey = "the pool", limits: PoolLimits = PoolLimits(), options: [SocketSetting] = [],
+        lookup: any NameLookup = SystemNameLookup.shared, check: ((Resource) throws -> Promise<Void>)? = nil,
+        close: ((Resource) -> Void)? = nil, keepsAfter: @escaping (any Error) -> Bool = { _ in false },
+        prepare: @escaping (_ connection: Connection, _ server: PoolKey) throws -> Promise<Resource>
+    ) {
+        let make = { (member: PoolMember) in
+            let key = member.line.key
+            return connected(to: key, options, lookup).then { connection in
+                if !member.isMaking { throw PromiseError.cancelled }
+                // From now on the connection is closed with its member.
+                member.connection = connection
+                return try prepare(connection, key)
+            }
+        }
+        self.init(limits, server, make, check, close, keepsAfter)
+    }
+}
+
+extension Pool where Resource == Connection {
+    /// A pool of connections; see the form with a `prepare` that makes a resource.
+    /// - Parameters:
+    ///   - server: the key of the requests that name none.
+    ///   - limits: as in the form with `make`; `makeTimeout` includes the connect and `prepare`.
+    ///   - options: the socket options of each connection.
+    ///   - lookup: finds the addresses of a name.
+    ///   - check: as in the form with `make`, after the pool's own look at the connection.
+    ///   - keepsAfter: as in the form with `make`.
+    ///   - prepare: is called once with each new connection, before its first use, and with the key of the requests: it
+    ///     installs a filter, or logs in.
+    @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
+    public convenience init(
+        to server: PoolKey = "the pool", limits: PoolLimits = PoolLimits(), options: [SocketSetting] = [],
+        lookup: any NameLookup = SystemNameLookup.shared, check: ((Connection) throws -> Promise<Void>)? = nil,
+        keepsAfter: @escaping (any Error) -> Bool = { _ in false },
+        prepare: ((_ connection: Connection, _ server: PoolKey) throws -> Promise<Void>)? = nil
+    ) {
+        self.init(
+            to: server, limits: limits, options: options, lookup: lookup, check: check, keepsAfter: keepsAfter
+        ) { connection, key in
+            try prepare?(connection, key).map { connection } ?? .value(connection)
+        }
+    }
+}
+
+private func connected(to key: PoolKey, _ options: [SocketSetting], _ lookup: any NameLookup) -> Promise<Connection> {
+    switch key {
+    case .address(let address): connect(to: address, options: options)
+    case .addresses(let addresses): connect(to: addresses, options: options)
+    case .name(let name): connect(to: name, options: options, lookup: lookup)
+    }
+}
+
+extension Pool {
+    /// A resource has been made on this connection.
+    func noteSettings(of connection: Connection, _ member: PoolMember) {
+        Parking.resetSettings(of: connection)
+        member.filter = connection.layer as? InstalledFilter
+        connection.ensuredColdState.hasChangedOptions = false
+    }
+
+    func park(_ member: PoolMember) {
+        guard let connection = member.connection else { return }
+        let parking = member.parking ?? Parking(member, of: self)
+        member.parking = parking
+        parking.begin(on: connection)
+    }
+
+    /// The pool's own look at an idle connection.
+    func canServe(_ connection: Connection) -> Bool {
+        Parking.end(on: connection)
+        return Parking.isReusable(connection) && !Parking.hasUnexpectedEvent(connection)
+    }
+
+    /// The request that used this connection has ended.
+    func release(_ connection: Connection, of member: PoolMember, isKept: Bool) {
+        if !isKept { connection.abort() }
+        let isReusable = Parking.isReusable(connection) && member.hasOriginalSettings
+        if isReusable { Parking.resetSettings(of: connection) } else { Parking.close(connection, linger: .seconds(5)) }
+        if isReusable || !connection.lifecycle.hasDescriptor { return didReturn(member, isReusable: isReusable) }
+        // What is queued still has time to leave. Until then the connection counts, and a drain waits for it.
+        connection.closed.done { [self] _ in didReturn(member, isReusable: false) }
+    }
+}
+
+extension PoolMember {
+    /// Whether a request has left the socket options and the filter of the connection as they were.
+    fileprivate var hasOriginalSettings: Bool {
+        guard let cold = connection?.cold else { return false }
+        return !cold.hasChangedOptions && cold.layer === filter
+    }
+
+    /// How many bytes the connection has delivered: behind its filter, which a connection has no more once it is closed.
+    var deliveredBytes: Int { filter?.deliveredCount ?? connection?.bytesReceived ?? 0 }
+}
+
+extension PoolRequest {
+    /// Whether a request has met the end of a connection that the peer had given up: another request had used it before,
+    /// the peer has ended or reset it, and not a byte has been answered.
+    func isStale(after error: (any Error)?) -> Bool {
+        guard let member, let connection = member.connection, error?.isCancelled != true else { return false }
+        // The records of a filter may be none of an answer, as its end record is. One that is incomplete may be.
+        let isInsideAnswer = member.filter.map { $0.isBusy || $0.isRemoved } ?? false
+        guard isReused, member.deliveredBytes == bytesBefore, !isInsideAnswer else { return false }
+        return switch connection.failure?.code {
+        case ECONNRESET, EPIPE: true
+        // The body may have aborted the connection behind the end.
+        case nil, ECANCELED: connection.reader.hasEnded
+        // A time-out of the connection is not the peer's doing: a server that is slow would be asked again and again.
+        default: connection.reportedFailure as? ConnectionFilterError == .truncated
+        }
+    }
+}

@@ -1,0 +1,39 @@
+import Reactor
+
+/// How many resources and requests a pool has.
+public struct PoolCounts: Hashable, Sendable {
+    /// Resources that are being made.
+    public let making: Int
+    /// Resources that have been made: in use, idle, or with writes in their queue after their last request.
+    public let open: Int
+    /// Those that wait for their next request.
+    public let idle: Int
+    /// Requests that have no resource yet.
+    public let waiting: Int
+}
+
+extension Pool {
+    /// The counts of all keys together, for metrics. In constant time.
+    public var counts: PoolCounts {
+        loop.assertOwner()
+        return PoolCounts(
+            making: state.makingCount, open: state.members.count - state.makingCount, idle: state.idle.count,
+            waiting: state.waiting.count)
+    }
+
+    /// The counts of each key that has resources or requests, for metrics. In time that is linear in the number of keys.
+    public var countsByKey: [PoolKey: PoolCounts] {
+        loop.assertOwner()
+        return Dictionary(state.lines.values.map { ($0.key, $0.counts) }, uniquingKeysWith: { counts, _ in counts })
+    }
+}
+
+extension PoolLine {
+    /// Resources that are being checked, each for a request.
+    var checked: Int { count - making.count - idle.count - leased }
+
+    fileprivate var counts: PoolCounts {
+        PoolCounts(
+            making: making.count, open: count - making.count, idle: idle.count, waiting: waiting.count + checked)
+    }
+}

@@ -1,0 +1,174 @@
+import Reactor
+
+extension Pool {
+    /// Calls `body` with a resource, and settles as the promise that `body` returns.
+    ///
+    /// ```swift
+    /// pool.with(.address(.loopback(port: 7000))) { connection in
+    ///     connection.write("ping\n").then { connection.readLine() }
+    /// }
+    /// ```
+    ///
+    /// The resource is an idle one or a new one; if neither is possible, the request waits for its turn. It returns to the
+    /// pool when the promise of `body` is *fulfilled*, or rejected with an error that `keepsAfter` accepts. When that is
+    /// otherwise *rejected or cancelled*, the resource is closed, and a connection aborted: nothing says how much of an answer
+    /// is still to arrive, and the peer must not take half a request for a whole one.
+    ///
+    /// A connection, also one under another resource, does not return if it is of no further use: `body` has closed, detached
+    /// or half-closed it; the peer has ended; a read, a write or a `peerGone()` is still waiting; input is here that was not
+    /// read; `body` has set an option of the socket, or has installed or removed a filter. So `connection.close()` in `body`
+    /// is how to say that it must not be used again. Its time-outs, limits and watermarks get their defaults again.
+    ///
+    /// `body` must not use the resource after that. Cancelling the result while the request waits takes it out of the line,
+    /// and ends the making of a resource that no other request needs.
+    ///
+    /// The peer of a connection may close it while a request is on its way. `body` then meets a reset, or an end where it
+    /// expects an answer, although nothing is wrong with the server. With `isIdempotent: true` the request is made again in
+    /// that case, if another one has used the connection before, and not a byte of an answer has arrived: `body` is called
+    /// once more, with another connection, whatever it has made of the end. Only the caller knows whether a request may be
+    /// made twice.
+    ///
+    /// - Parameters:
+    ///   - key: which resources may serve, usually a server; `nil` for the key that the pool was made with.
+    ///   - isIdempotent: whether the request may be made twice.
+    ///   - body: makes the request, in a job of this thread's loop.
+    /// - Returns: a promise that settles as the one of `body`. Also rejected with `PoolError`; with the error of the making of
+    ///   a resource for this request or for one behind it; with `PromiseError.badInput` if the pool's limits are not valid; and
+    ///   with `SystemError` (`ECANCELED`) if the loop ends while the request waits.
+    @available(*, noasync, message: "an async function on the loop calls the form with an async body")
+    @inlinable
+    public func with<Work: Thenable>(
+        _ key: PoolKey? = nil, isIdempotent: Bool = false, _ body: @escaping (Resource) throws -> Work,
+        file: StaticString = #fileID, line: UInt = #line
+    ) -> Promise<Work.T> {
+        let retry = isIdempotent ? PoolRetry() : nil
+        let outcome = lease(key, file, line).then { [self] lease in
+            let box = try begin(lease, retry)
+            let work = firstly { try body(box.resource) }
+            if !work.isPending {
+                end(lease, work.error)
+                return work
+            }
+            let ended = work.tap { [self] outcome in
+                if case .failure(let error) = outcome { end(lease, error) } else { end(lease, nil) }
+            }
+            lease.note(ended.core)
+            return ended
+        }
+        return retry.map { again(outcome, $0, key, body, file, line) } ?? outcome
+    }
+
+    /// As the form with promises, for async functions on the pool's loop: calls `body` in the task and in the isolation of
+    /// its caller.
+    ///
+    /// ```swift
+    /// let rows = try await sessions.with { session in try await session.query("SELECT 1") }
+    /// ```
+    ///
+    /// The resource is the body's until the body has returned, also if the task is cancelled: the body may clean up. Only the
+    /// deadline of a drain and the end of the loop close it before.
+    /// - Parameters:
+    ///   - key: which resources may serve; `nil` for the key that the pool was made with.
+    ///   - isIdempotent: whether the request may be made twice.
+    ///   - body: makes the request.
+    /// - Returns: what `body` returns.
+    /// - Throws: the errors of the form with promises; `CancellationError` if the task is cancelled while it waits;
+    ///   `PromiseError.badInput` on another thread than the loop's.
+    public nonisolated(nonsending) func with<Value>(
+        _ key: PoolKey? = nil, isIdempotent: Bool = false,
+        _ body: nonisolated(nonsending) (Resource) async throws -> Value,
+        file: StaticString = #fileID, line: UInt = #line
+    ) async throws -> Value {
+        guard loop.isDrivenHere else {
+            throw PromiseError.badInput("pool.with was called on a thread that is not that of the pool's loop")
+        }
+        while true {
+            let retry = isIdempotent ? PoolRetry() : nil
+            let lease = try await lease(key, file, line).value
+            let box = try begin(lease, retry)
+            let outcome: Result<Value, any Error>
+            do { outcome = .success(try await body(box.resource)) } catch { outcome = .failure(error) }
+            if case .failure(let error) = outcome { end(lease, error) } else { end(lease, nil) }
+            if retry?.isNeeded != true { return try outcome.get() }
+            if state.phase != .open { throw PoolError.closed(key: key ?? defaultKey) }
+        }
+    }
+
+    /// The promise of a resource, which returns to the pool by `end`, or when the lease is released unused.
+    @usableFromInline
+    func lease(_ key: PoolKey?, _ file: StaticString, _ line: UInt) -> Promise<PoolRequest> {
+        loop.assertOwner()
+        if let problem = state.limits.problem { return Promise(error: PromiseError.badInput(problem), file, line) }
+        let request = state.request(key ?? defaultKey, at: loop.now)
+        perform()
+        if request.member != nil { return .value(request) }
+        if let refusal = request.refusal { return Promise(error: refusal, file, line) }
+        let (promise, resolver) = Promise<PoolRequest>.pending(file, line)
+        request.resolver = resolver
+        // While the request waits, this closure retains the pool.
+        resolver.onCancel { [self] in
+            request.resolver = nil
+            state.cancel(request)
+            perform()
+        }
+        return promise
+    }
+
+    @usableFromInline
+    func begin(_ lease: PoolRequest, _ retry: PoolRetry?) throws -> PoolBox<Resource> {
+        // The pool may have been aborted since it gave the resource to the request.
+        guard let member = lease.member, member.isLeased else { throw PoolError.closed(key: lease.line.key) }
+        lease.retry = retry
+        return member.box(of: Resource.self)
+    }
+
+    /// The body of a lease has ended.
+    @usableFromInline
+    func end(_ lease: PoolRequest, _ error: (any Error)?) {
+        lease.finish()
+        guard let member = lease.member else { return }
+        member.work = nil
+        guard member.isLeased else { return }
+        var isKept = error.map { !$0.isCancelled && keepsAfter($0) } ?? true
+        if let retry = lease.retry, lease.isStale(after: error) {
+            retry.isNeeded = true
+            isKept = false
+        }
+        if let connection = member.connection {
+            release(connection, of: member, isKept: isKept)
+        } else {
+            didReturn(member, isReusable: isKept)
+        }
+    }
+
+    func didReturn(_ member: PoolMember, isReusable: Bool) {
+        state.didReturn(member, isReusable: isReusable, at: loop.now)
+        perform()
+    }
+
+    func didNotUse(_ member: PoolMember) {
+        didReturn(member, isReusable: member.connection.map(Parking.isReusable) ?? true)
+    }
+
+    /// Makes the request of `outcome` again if it has met a stale connection.
+    // Ends: each time one connection fewer is left that other requests have used, and a new one is never stale.
+    @usableFromInline
+    func again<Work: Thenable>(
+        _ outcome: Promise<Work.T>, _ retry: PoolRetry, _ key: PoolKey?, _ body: @escaping (Resource) throws -> Work,
+        _ file: StaticString, _ line: UInt
+    ) -> Promise<Work.T> {
+        outcome.get { [self] _ in if retry.isNeeded { throw PoolError.closed(key: key ?? defaultKey) } }
+            .recover { [self] error in
+                guard retry.isNeeded, state.phase == .open else { throw error }
+                return with(key, isIdempotent: true, body, file: file, line: line)
+            }
+    }
+}
+
+/// Whether an idempotent request is to be made again.
+@usableFromInline
+final class PoolRetry {
+    var isNeeded = false
+
+    @usableFromInline init() {}
+}

@@ -1,0 +1,233 @@
+import Reactor
+import Testing
+
+@testable import Promises
+@testable import PromisesTestSupport
+
+/// Pools of resources that are not connections, and two features at once.
+@Suite struct PoolResourceTests {
+    @Test func aResourceServesOneRequestAfterAnother() throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let workshop = Workshop()
+            let pool = workshop.pool(PoolLimits(perKey: 1))
+            let numbers = (0..<5).map { _ in pool.with { item in pause(1).map { item.number } } }
+            let all = try hang(when(fulfilled: numbers))
+            #expect(all == [0, 0, 0, 0, 0])
+            let key = pool.with("other") { Promise.value($0.key) }
+            #expect(try hang(key) == "other")
+            #expect(pool.counts.all == [0, 2, 2, 0])
+            net.settle(.seconds(61))
+            #expect(pool.counts.all == [0, 0, 0, 0])
+            workshop.expectAllClosed()
+        }
+    }
+
+    @Test func theErrorOfABodyDecidesWhetherItsResourceStays() throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let workshop = Workshop()
+            let pool = workshop.pool(keepsAfter: { $0 as? Flaw == Flaw(1) })
+            for (flaw, closes) in [(1, 0), (1, 0), (2, 1)] {
+                let request = pool.with { _ -> Promise<Void> in pause(1).then { Promise(error: Flaw(flaw)) } }
+                expect(request, failsWith: Flaw(flaw))
+                #expect(workshop.items.count == 1 && workshop.items[0].closes == closes)
+            }
+            let cancelled = pool.with { _ in pause(100) }
+            net.settle(.milliseconds(1))
+            cancelled.cancel()
+            net.settle(.milliseconds(1))
+            #expect(workshop.items.map(\.closes) == [1, 1], "a cancellation may have left anything half done")
+        }
+    }
+
+    @Test func anErrorThatKeepsTheSessionKeepsItsConnection() throws {
+        struct Session { let connection: Connection }
+        try withNetwork(clock: VirtualClock()) { net in
+            let server = try LineServer(net)
+            let pool = Pool(to: .address(server.address), keepsAfter: { $0 is Flaw }) { connection, _ in
+                talk("login", connection).map { _ in Session(connection: connection) }
+            }
+            for text in ["a", "b"] {
+                let request = pool.with { talk(text, $0.connection).then { _ in Promise<Void>(error: Flaw(1)) } }
+                expect(request, failsWith: Flaw(1))
+            }
+            #expect(server.lines == ["login", "a", "b"] && server.accepted.count == 1)
+            // The peer of an idle session goes.
+            server.accepted[0].abort()
+            net.settle(.milliseconds(1))
+            #expect(pool.counts.all == [0, 0, 0, 0])
+            let unread = pool.with { session in
+                session.connection.write("c\n").then { Promise<Void>(error: Flaw(1)) }
+            }
+            expect(unread, failsWith: Flaw(1))
+            net.settle(.milliseconds(1))
+            // An answer that nobody has read is no start for another request.
+            #expect(try hang(pool.with { talk("d", $0.connection) }) == "d")
+            #expect(server.lines.suffix(4) == ["login", "c", "login", "d"])
+            pool.close()
+            server.end()
+        }
+    }
+
+    @Test func limitsAreChecked() throws {
+        try withNetwork { _ in
+            let request = Workshop().pool(PoolLimits(waiting: -1)).with { _ in Promise<Void>.value }
+            expect(request, failsWith: PromiseError.badInput("waiting: -1 is below 0"))
+        }
+    }
+
+    // MARK: Two at once
+
+    @Test func aMakerThatFailsThriceServesTheFourthRequest() throws {
+        try withNetwork(clock: VirtualClock()) { _ in
+            let workshop = Workshop()
+            var failures = 3
+            workshop.making = {
+                failures -= 1
+                if failures == 1 { throw Flaw(1) }
+                return pause(1).then { failures < 0 ? .value : Promise(error: Flaw(2)) }
+            }
+            let pool = workshop.pool(PoolLimits(perKey: 1))
+            let requests = (0..<6).map { _ in pool.with { Promise.value($0.number) } }
+            let results = hang(when(resolved: requests))
+            #expect(results.map { try? $0.get() } == [nil, nil, nil, 0, 0, 0])
+            pool.close()
+            workshop.expectAllClosed()
+        }
+    }
+
+    @Test func aCheckThatNeverAnswersCostsItsTimeAndADrainDoesNotWaitForIt() throws {
+        let clock = VirtualClock()
+        try withNetwork(clock: clock) { _ in
+            let workshop = Workshop()
+            let limits = PoolLimits(perKey: 1, checkTimeout: .seconds(3))
+            let pool = workshop.pool(limits, check: { _ in endless().asVoid() })
+            try hang(pool.with { Promise.value($0.uses) })
+            let second = pool.with { Promise.value($0.number) }
+            #expect(try hang(second) == 1)
+            #expect(clock.now.nanoseconds == 3_000_000_000)
+            let waiting = pool.with { Promise.value($0.number) }
+            let result = hang(pool.drain(deadline: .seconds(1)))
+            #expect(result.rejected == 1 && waiting.error as? PoolError == .closed(key: "the pool"))
+            workshop.expectAllClosed()
+        }
+    }
+
+    @Test func aDrainServesThoseThatWaitAndClosesBusyOnesAtItsDeadline() throws {
+        try withNetwork(clock: VirtualClock()) { _ in
+            let workshop = Workshop()
+            let pool = workshop.pool(PoolLimits(perKey: 1))
+            let served = (0..<3).map { number in pool.with { _ in pause(10).map { number } } }
+            var (isCancelled, closes) = (false, 0)
+            let busy = pool.with { item in
+                pause(100_000).tap { _ in (isCancelled, closes) = (true, item.closes) }
+            }
+            let late = pool.with { _ in Promise<Void>.value }
+            let result = hang(pool.drain(deadline: .seconds(1)))
+            #expect(result.finished == 3 && result.aborted == 1 && result.rejected == 1)
+            #expect(served.map(\.settledValue) == [0, 1, 2] && late.error is PoolError)
+            #expect(throws: (any Error).self) { try hang(busy) }
+            #expect(isCancelled && closes == 1)
+            workshop.expectAllClosed()
+        }
+    }
+
+    @Test func aResourceThatIsTooOldIsClosedBehindItsBody() throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let workshop = Workshop()
+            let pool = workshop.pool(PoolLimits(perKey: 1, maxLifetime: .seconds(1)))
+            let slow = pool.with { item in pause(3_000).map { item.closes } }
+            let next = pool.with { Promise.value($0.number) }
+            try hang(when(fulfilled: slow, next))
+            #expect(slow.settledValue == 0 && next.settledValue == 1)
+            #expect(workshop.items.map(\.closes) == [1, 0])
+            net.settle(.seconds(2))
+            workshop.expectAllClosed()
+        }
+    }
+
+    @Test func theLoopEndsWithLeasesHeld() throws {
+        let workshop = Workshop()
+        var requests: [Promise<Void>] = []
+        try withNetwork(clock: VirtualClock()) { net in
+            let pool = workshop.pool(PoolLimits(perKey: 3))
+            try hang(pool.with { _ in pause(1) })
+            requests = (0..<2).map { _ in pool.with { _ in pause(100_000) } }
+            requests.append(Promise(on: net.loop) { try await pool.with { _ in try await pause(100_000).value } })
+            requests.append(pool.with { _ in Promise<Void>.value })
+            net.settle(.milliseconds(1))
+            #expect(pool.counts.all == [0, 3, 0, 1])
+        }
+        #expect(requests.allSatisfy { $0.isRejected })
+        #expect(workshop.items.map(\.closes) == [1, 1, 1])
+    }
+
+    // MARK: Async bodies
+
+    /// What belongs to the thread, and would not compile in `Promise { … }`.
+    private final class Journal { var lines: [String] = [] }
+
+    @Test func asyncBodiesRunOnTheLoopAndUseWhatBelongsToIt() throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let workshop = Workshop()
+            let pool = workshop.pool(PoolLimits(perKey: 1))
+            let journal = Journal()
+            let loop = net.loop
+            let first = Promise(on: loop) {
+                try await pool.with { item in
+                    journal.lines.append("begun \(item.number)")
+                    try await pause(5).value
+                    #expect(loop.isUsableHere)
+                    journal.lines.append("ended")
+                    return 1
+                }
+            }
+            let second = Promise(on: loop) {
+                let number = try await pool.with { item in
+                    #expect(loop.isUsableHere)
+                    try await pause(1).value
+                    #expect(loop.isUsableHere)
+                    journal.lines.append("inner \(item.number)")
+                    return item.number
+                }
+                #expect(loop.isUsableHere)
+                return number
+            }
+            try hang(when(fulfilled: first, second))
+            #expect(first.settledValue == 1 && second.settledValue == 0)
+            #expect(journal.lines == ["begun 0", "ended", "inner 0"] && pool.counts.all == [0, 1, 1, 0])
+            pool.close()
+            workshop.expectAllClosed()
+        }
+    }
+
+    @MainActor private final class Page { var text = "" }
+
+    @Test func aBodyOfAnActorThatLivesElsewhereIsRefused() throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let promise = Promise<Void>(on: net.loop) { @MainActor in _ = Page() }
+            #expect(throws: DispatchError.self) { try hang(promise) }
+        }
+    }
+
+    @Test func aCancelledAsyncBodyHasItsResourceUntilItHasCleanedUp() throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let workshop = Workshop()
+            let pool = workshop.pool(PoolLimits(perKey: 1))
+            let request = Promise(on: net.loop) {
+                try await pool.with { _ in
+                    do { try await pause(1_000).value } catch {
+                        await Guarantee { resolve in after(.seconds(5)).done(resolve) }.value
+                        throw error
+                    }
+                }
+            }
+            net.settle(.milliseconds(1))
+            request.cancel()
+            net.settle(.seconds(4))
+            #expect(workshop.items.map(\.closes) == [0] && pool.counts.all == [0, 1, 0, 0])
+            net.settle(.seconds(2))
+            #expect(pool.counts.all == [0, 0, 0, 0])
+            workshop.expectAllClosed()
+        }
+    }
+}
