@@ -56,35 +56,6 @@ public struct Resolver<T> {
     @_disfavoredOverload
     public func reject(_ error: any Error) -> Bool { token.reject(error) }
 
-    /// Calls `body` if the promise is cancelled before it settles, by `cancel()` on it or on a promise that waits for
-    /// it: the moment to stop the work that would have settled it. `body` runs at most once, as a job of this thread's
-    /// loop, like a handler of the promise; otherwise it is released when the promise settles.
-    ///
-    /// ```swift
-    /// Promise<Answer> { resolver in
-    ///     let query = database.start { resolver.resolve($0) }
-    ///     resolver.onCancel { [weak query] in query?.stop() }
-    /// }
-    /// ```
-    ///
-    /// The promise retains `body`. If `body` retains the resolver, even indirectly (as a query retains its callback),
-    /// the promise can never be detected as abandoned.
-    /// - Parameter body: stops the work.
-    @available(*, noasync, message: "no loop runs the handler in an async function; call it on the loop's thread")
-    public func onCancel(_ body: @escaping () -> Void) { token.core.watch(OnCancel(body: body)) }
-
-    /// As `onCancel`, but the promise is rejected only when the guarantee of `body` has been fulfilled: what is behind a
-    /// cancelled promise waits for the end of its work.
-    ///
-    /// ```swift
-    /// resolver.onCancelThen { query.stop() }      // fulfilled when the query has really ended
-    /// ```
-    /// - Parameter body: stops the work. The guarantee is not cancelled with the promise.
-    @available(*, noasync, message: "no loop runs the handler in an async function; call it on the loop's thread")
-    public func onCancelThen(_ body: @escaping () -> Guarantee<Void>) {
-        token.core.watch(CleanUpOnCancel(body: body), isCleanUp: true)
-    }
-
     /// Settles with a result, of any error type.
     ///
     /// The overloads of `resolve` fit callbacks of the usual shapes: `Promise<Page> { fetch($0.resolve) }`. (Swift 6 mode

@@ -17,6 +17,7 @@ extension SoakRound {
             let isCancelled = error.isCancelled
             if !isCancelled { complain("serve: \(error)") }
             faults.allAreHarmed = true
+            return Promise.value
         }
     }
 

@@ -1,0 +1,55 @@
+extension Resolver {
+    /// Calls `body` if the promise is cancelled before it settles, by `cancel()` on it or on a promise that waits for
+    /// it: the moment to stop the work that would have settled it. `body` runs at most once, as a job of this thread's
+    /// loop, like a handler of the promise; otherwise it is released when the promise settles.
+    ///
+    /// ```swift
+    /// Promise<Answer> { resolver in
+    ///     let query = database.start { resolver.resolve($0) }
+    ///     resolver.onCancel { [weak query] in query?.stop() }
+    /// }
+    /// ```
+    ///
+    /// The promise retains `body`. If `body` retains the resolver, even indirectly (as a query retains its callback),
+    /// the promise can never be detected as abandoned.
+    /// - Parameter body: stops the work.
+    @available(*, noasync, message: "no loop runs the handler in an async function; call it on the loop's thread")
+    public func onCancel(_ body: @escaping () -> Void) { token.core.watch(OnCancel(body: body)) }
+
+    /// As `onCancel`, but the promise is rejected only when the guarantee of `body` has been fulfilled: what is behind a
+    /// cancelled promise waits for the end of its work.
+    ///
+    /// ```swift
+    /// resolver.onCancelThen { query.stop() }      // fulfilled when the query has really ended
+    /// ```
+    /// - Parameter body: stops the work. The guarantee is not cancelled with the promise.
+    @available(*, noasync, message: "no loop runs the handler in an async function; call it on the loop's thread")
+    public func onCancelThen(_ body: @escaping () -> Guarantee<Void>) {
+        token.core.watch(CleanUpOnCancel(body: body), isCleanUp: true)
+    }
+}
+
+/// Calls the body if the promise was cancelled; see `Resolver.onCancel`.
+struct OnCancel: Operation {
+    typealias Input = Never
+    typealias Output = Void
+    let body: () -> Void
+
+    func run(_ source: AnySource, _ core: PromiseCore) {
+        if (source.core as? ResolverCore)?.isCancelled == true { body() }
+        core.finish(())
+    }
+}
+
+/// Runs the body if the promise was cancelled, and ends with the guarantee of the body; see `Resolver.onCancelThen`.
+struct CleanUpOnCancel: Operation {
+    typealias Input = Never
+    typealias Output = Void
+    let body: () -> Guarantee<Void>
+
+    func run(_ source: AnySource, _ core: PromiseCore) {
+        // A cancellation comes before the promise has settled, in place of it, except to a watcher that was added since.
+        if (source.core as? ResolverCore)?.isCancelled == false { return core.finish(()) }
+        core.finish(followingGuarantee: body().core, as: Void.self)
+    }
+}
