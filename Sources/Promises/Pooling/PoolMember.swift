@@ -89,10 +89,11 @@ final class PoolRequest: Numbered, Linked {
         _modify { yield &links }
     }
 
-    // In a job, since a lease may be released anywhere in the library.
+    // In a job, since a lease may be released anywhere in the library, and on any thread.
     deinit {
-        guard let owner, let member, owner.loop.isUsableHere else { return }
-        owner.loop.enqueue { owner.didNotUse(member) }
+        guard let owner, let member else { return }
+        let loop = owner.loop
+        loop.performCleanup { if !loop.hasEnded { loop.enqueue { owner.didNotUse(member) } } }
     }
 
     /// From now on it is a lease, which is returned when this object is released unless `finish` was called.

@@ -1,8 +1,8 @@
-import Promises
 import Reactor
 import TestSupport
 import Testing
 
+@testable import Promises
 @testable import PromisesTestSupport
 
 /// Requests that are cancelled at any moment: no resource is lost, closed twice, or used by two.
@@ -117,6 +117,42 @@ import Testing
             pool.close()
             workshop.expectAllClosed()
             #expect(workshop.items.count == 1)
+        }
+    }
+
+    @Test func aLeaseThatIsReleasedOnAnotherThreadReturns() throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let workshop = Workshop()
+            let pool = workshop.pool()
+            // As the promise of a cancelled task may be.
+            nonisolated(unsafe) let lease = Unmanaged.passRetained(try hang(pool.lease(nil, #fileID, #line)))
+            #expect(pool.counts.all == [0, 1, 0, 0])
+            try hang(Promise(on: ThreadPool.shared) { lease.release() })
+            net.settle(.milliseconds(1))
+            #expect(pool.counts.all == [0, 1, 1, 0])
+            pool.close()
+            workshop.expectAllClosed()
+        }
+    }
+
+    /// The cancellation of a task that waits in line comes from another thread.
+    @Test func aTaskIsCancelledByAnotherThread() throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let workshop = Workshop()
+            let pool = workshop.pool(PoolLimits(perKey: 1))
+            for round in 0..<200 {
+                let tasks = (0..<3).map { _ in
+                    Promise(on: net.loop) { try await pool.with { _ in try await pause(1).value } }
+                }
+                let cancelled = Promise(on: ThreadPool.shared) { for task in tasks { task.cancel() } }
+                if round % 2 == 0 { net.settle(.milliseconds(1)) }
+                try hang(cancelled)
+                _ = hang(when(resolved: tasks))
+                net.settle(.milliseconds(1))
+                #expect(pool.counts.waiting == 0 && pool.counts.open == pool.counts.idle)
+            }
+            pool.close()
+            workshop.expectAllClosed()
         }
     }
 }
