@@ -137,7 +137,7 @@ import Testing
 
     /// The cancellation of a task that waits in line comes from another thread.
     @Test func aTaskIsCancelledByAnotherThread() throws {
-        try withNetwork(clock: VirtualClock()) { net in
+        try withNetwork(clock: VirtualClock(), turns: 10_000_000) { net in
             let workshop = Workshop()
             let pool = workshop.pool(PoolLimits(perKey: 1))
             for round in 0..<200 {
