@@ -17,7 +17,23 @@ extension Connection {
     /// The lines of the input; see `lines`.
     /// - Parameter limit: the maximum number of bytes of a line.
     /// - Returns: a sequence that ends with the input.
-    public func lines(limit: Int) -> LoopSequence<String> { LoopSequence(LineSource(self, limit)) }
+    public func lines(limit: Int) -> LoopSequence<String> {
+        LoopSequence(FrameSource(self, LineDecoder(limit: limit), "connection.lines", limit))
+    }
+
+    /// The frames that `decoder` finds in the input, until the peer ends its side, or a drain of the listener ends the
+    /// connection behind a frame.
+    ///
+    /// ```swift
+    /// for try await line in child.output.frames(LineDecoder(lastLine: .accept)) { log(line) }
+    /// ```
+    ///
+    /// The sequence fails as `readFrame` does. Its iterators share the decoder, which keeps its state between frames.
+    /// - Parameter decoder: finds the frames.
+    /// - Returns: a sequence that ends with the input.
+    public func frames<Decoder: FrameDecoder>(_ decoder: Decoder) -> LoopSequence<Decoder.Frame> {
+        LoopSequence(FrameSource(self, decoder, "connection.frames"))
+    }
 }
 
 extension Listener {
@@ -45,27 +61,33 @@ private final class ChunkSource: LoopSource<[UInt8]> {
     }
 }
 
-private final class LineSource: LoopSource<String> {
+private final class FrameSource<Decoder: FrameDecoder>: LoopSource<Decoder.Frame> {
     private let connection: Connection
+    private var decoder: Decoder
     private let limit: Int
 
-    init(_ connection: Connection, _ limit: Int) {
+    init(_ connection: Connection, _ decoder: Decoder, _ name: StaticString, _ limit: Int = 1) {
         self.connection = connection
+        self.decoder = decoder
         self.limit = limit
-        super.init("connection.lines", on: connection.loop)
+        super.init(name, on: connection.loop)
     }
 
     // On another thread the loop has ended, and the connection with it.
     deinit { if connection.loop.isUsableHere { FrameReader.existing(of: connection)?.endMessages() } }
 
-    override func next(isolation _: isolated (any Actor)?) async throws -> String? {
+    override func next(isolation _: isolated (any Actor)?) async throws -> Decoder.Frame? {
         if limit < 1 { throw SystemError(connection.readCall, EINVAL, detail: "limit: \(limit)") }
-        var decoder = LineDecoder(limit: limit)
+        // A call that is cancelled leaves no state behind: other reads may take the bytes that it has decoded.
+        var decoder = decoder
         let frames = FrameReader.of(connection)
         while true {
             if let refusal = frames.refusalToBeginFrame { throw refusal }
             var missing = 1
-            if let line = try decoder.next(in: connection, &missing) { return line }
+            if let frame = try decoder.next(in: connection, &missing) {
+                self.decoder = decoder
+                return frame
+            }
             guard let input = try frames.moreInput(missing: missing, decoder.expectation) else { return nil }
             try await Promise<Void>(input).value
         }

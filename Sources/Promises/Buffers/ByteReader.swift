@@ -10,6 +10,8 @@ public enum ByteOrder: Sendable {
 public enum ByteError: Error, Hashable, Sendable {
     /// The input ends at least `missing` bytes before the end of the value.
     case endOfInput(missing: Int)
+    /// At least `missing` bytes of the value have not arrived yet: `endOfInput` in the reader of `DecodedFrame.reading`.
+    case incomplete(missing: Int)
     /// The value is of more than `limit` bytes.
     case limitExceeded(limit: Int)
     /// The byte at `position` cannot be part of the value: no UTF-8, no digit, an integer that does not fit.
@@ -21,6 +23,7 @@ extension ByteError: CustomStringConvertible {
     public var description: String {
         switch self {
         case .endOfInput(let missing): "the input ends at least \(missing) bytes early"
+        case .incomplete(let missing): "at least \(missing) bytes of the value have not arrived"
         case .limitExceeded(let limit): "a value of more than \(limit) bytes"
         case .malformed(let position): "the byte at position \(position) cannot be part of the value"
         }
@@ -44,9 +47,13 @@ extension ByteError: CustomStringConvertible {
 /// ```
 ///
 /// The bytes are lent: neither a reader nor a span that it returns can leave the scope of the bytes, and nothing is copied.
-/// A call that throws has read nothing.
+/// A call that throws has read nothing. Where a call throws `endOfInput`, the reader of `DecodedFrame.reading` and its copies
+/// throw `incomplete`: what is missing in a part of a frame, for which you make a reader of its own, no further byte can mend.
 public struct ByteReader: ~Escapable {
     @usableFromInline let bytes: RawSpan
+
+    /// Whether further bytes may follow.
+    @usableFromInline let mayGrow: Bool
 
     @usableFromInline var offset = 0
 
@@ -56,7 +63,19 @@ public struct ByteReader: ~Escapable {
     /// Makes a reader of all of `bytes`.
     @inlinable
     @_lifetime(copy bytes)
-    public init(_ bytes: RawSpan) { self.bytes = bytes }
+    public init(_ bytes: RawSpan) { self.init(bytes, mayGrow: false) }
+
+    @inlinable
+    @_lifetime(copy bytes)
+    init(_ bytes: RawSpan, mayGrow: Bool) {
+        self.bytes = bytes
+        self.mayGrow = mayGrow
+    }
+
+    @inlinable
+    func missing(_ count: Int) -> ByteError {
+        mayGrow ? .incomplete(missing: count) : .endOfInput(missing: count)
+    }
 
     /// How many bytes are left.
     @inlinable public var remaining: Int { bytes.byteCount - offset }
@@ -72,13 +91,13 @@ public struct ByteReader: ~Escapable {
     @_lifetime(self: copy self)
     public mutating func byte() throws(ByteError) -> UInt8 { try integer() }
 
-    /// The next `count` bytes. A negative number counts as zero.
+    /// The next `count` bytes. A negative number counts as zero. A decoder checks first what a peer has chosen.
     /// - Throws: `endOfInput`.
     @inlinable
     @_lifetime(copy self)
     public mutating func bytes(_ count: Int) throws(ByteError) -> RawSpan {
         let count = max(count, 0)
-        if count > remaining { throw .endOfInput(missing: count - remaining) }
+        if count > remaining { throw missing(count - remaining) }
         let first = offset
         offset += count
         return bytes.extracting(first..<offset)
@@ -105,10 +124,10 @@ public struct ByteReader: ~Escapable {
     ///   - limit: the maximum number of bytes before it.
     /// - Throws: `endOfInput` without a delimiter within what has come, `limitExceeded`.
     @_lifetime(copy self)
-    public mutating func bytes(until delimiter: UInt8, limit: Int = .max) throws(ByteError) -> RawSpan {
+    public mutating func bytes(until delimiter: UInt8, limit: Int = 65536) throws(ByteError) -> RawSpan {
         let end = position(of: delimiter)
         if end ?? remaining > limit { throw .limitExceeded(limit: limit) }
-        guard let end else { throw .endOfInput(missing: 1) }
+        guard let end else { throw missing(1) }
         let first = offset
         offset += end + 1
         return bytes.extracting(first..<first + end)
@@ -126,13 +145,13 @@ public struct ByteReader: ~Escapable {
     /// - Parameter limit: the maximum number of bytes of the line.
     /// - Throws: `endOfInput` without the end of a line within what has come, `limitExceeded`.
     @_lifetime(copy self)
-    public mutating func line(limit: Int = .max) throws(ByteError) -> RawSpan {
+    public mutating func line(limit: Int = 65536) throws(ByteError) -> RawSpan {
         let newline = position(of: 0x0A)
         let end = newline ?? remaining
         let hasReturn = end > 0 && bytes.unsafeLoad(fromByteOffset: offset + end - 1, as: UInt8.self) == 0x0D
         let length = hasReturn ? end - 1 : end
         if length > limit { throw .limitExceeded(limit: limit) }
-        if newline == nil { throw .endOfInput(missing: 1) }
+        if newline == nil { throw missing(1) }
         let first = offset
         offset += end + 1
         return bytes.extracting(first..<first + length)
@@ -147,7 +166,7 @@ public struct ByteReader: ~Escapable {
     /// - Throws: `endOfInput`, `limitExceeded`.
     @inlinable
     @_lifetime(copy self)
-    public mutating func bytes<Length: FixedWidthInteger & UnsignedInteger & BitwiseCopyable>(
+    public mutating func bytes<Length: FixedWidthInteger & UnsignedInteger>(
         prefixedBy type: Length.Type, _ order: ByteOrder = .bigEndian, limit: Int
     ) throws(ByteError) -> RawSpan {
         let start = offset
@@ -175,15 +194,21 @@ public struct ByteReader: ~Escapable {
     /// - Throws: `endOfInput`.
     @inlinable
     @_lifetime(self: copy self)
-    public mutating func integer<Value: FixedWidthInteger & BitwiseCopyable>(
+    public mutating func integer<Value: FixedWidthInteger>(
         as type: Value.Type = Value.self, _ order: ByteOrder = .bigEndian
     ) throws(ByteError) -> Value {
-        let size = MemoryLayout<Value>.size
-        if size > remaining { throw .endOfInput(missing: size - remaining) }
-        // Within the span, by the check above; every pattern of bits is an integer.
-        let value = bytes.unsafeLoadUnaligned(fromByteOffset: offset, as: Value.self)
+        let size = Value.bitWidth / 8
+        if size > remaining { throw missing(size - remaining) }
+        // Byte by byte, since a type of the user's may not have all patterns of bits. The optimiser makes one load of it.
+        var value: Value = 0
+        for index in 0..<size {
+            // Within the span, by the check above.
+            let byte = bytes.unsafeLoad(fromUncheckedByteOffset: offset + index, as: UInt8.self)
+            let place = order == .bigEndian ? size - 1 - index : index
+            value |= Value(truncatingIfNeeded: byte) << (8 * place)
+        }
         offset += size
-        return order == .bigEndian ? Value(bigEndian: value) : Value(littleEndian: value)
+        return value
     }
 
     /// The next integer in groups of seven bits, the least significant first, each but the last with its high bit set:
@@ -193,8 +218,8 @@ public struct ByteReader: ~Escapable {
     @_lifetime(self: copy self)
     public mutating func varint(limit: Int = 10) throws(ByteError) -> UInt64 {
         var value: UInt64 = 0
-        for index in 0..<min(limit, 10) {
-            if index >= remaining { throw .endOfInput(missing: 1) }
+        for index in 0..<max(0, min(limit, 10)) {
+            if index >= remaining { throw missing(1) }
             // Within the span, by the check above.
             let byte = bytes.unsafeLoad(fromByteOffset: offset + index, as: UInt8.self)
             if index == 9 && byte > 1 { throw .malformed(position: offset + index) }
@@ -208,8 +233,8 @@ public struct ByteReader: ~Escapable {
     }
 
     /// The decimal integer before the next `delimiter`, which is skipped: digits, perhaps behind a `-`.
-    /// - Throws: `endOfInput` without a delimiter within 20 bytes that have come, and `malformed` for what is no
-    ///   integer, or none that fits into `Value`.
+    /// - Throws: `endOfInput` without a delimiter within what has come, `limitExceeded` without one behind 40 bytes, and
+    ///   `malformed` for what is no integer, or none that fits into `Value`.
     @inlinable
     @_lifetime(self: copy self)
     public mutating func decimal<Value: FixedWidthInteger>(
@@ -254,11 +279,12 @@ extension String {
     public init(utf8 bytes: RawSpan) throws(ByteError) {
         // The span is alive during the call, and the pointer does not leave it.
         let result = bytes.withUnsafeBytes { bytes in
-            let span = bytes.bindMemory(to: UInt8.self).span
-            do throws(UTF8.ValidationError) {
-                return Result<String, ByteError>.success(String(copying: try UTF8Span(validating: span)))
-            } catch {
-                return .failure(.malformed(position: error.byteOffsets.lowerBound))
+            bytes.withMemoryRebound(to: UInt8.self) { bytes in
+                do throws(UTF8.ValidationError) {
+                    return Result<String, ByteError>.success(String(copying: try UTF8Span(validating: bytes.span)))
+                } catch {
+                    return .failure(.malformed(position: error.byteOffsets.lowerBound))
+                }
             }
         }
         self = try result.get()
@@ -272,7 +298,7 @@ extension Array where Element == UInt8 {
 
 extension DecodedFrame {
     /// What a decoder returns for a frame that `body` reads from the front of `bytes`: the frame, and as many bytes as were
-    /// read; or that it is incomplete, if `body` throws `ByteError.endOfInput`.
+    /// read; or that it is incomplete, if `body` throws `ByteError.incomplete`.
     ///
     /// `body` starts at the front in each call. A decoder of frames that arrive in many parts checks its length first.
     /// - Throws: `StreamError.limitExceeded` in place of `ByteError.limitExceeded`, and what else `body` throws.
@@ -280,11 +306,11 @@ extension DecodedFrame {
     public static func reading(
         _ bytes: RawSpan, _ body: (inout ByteReader) throws -> Frame
     ) throws -> DecodedFrame {
-        var reader = ByteReader(bytes)
+        var reader = ByteReader(bytes, mayGrow: true)
         do {
             let frame = try body(&reader)
             return .frame(frame, consumed: reader.position)
-        } catch ByteError.endOfInput(let missing) {
+        } catch ByteError.incomplete(let missing) {
             return .incomplete(missing: missing)
         } catch ByteError.limitExceeded(let limit) {
             throw StreamError.limitExceeded(limit: limit)

@@ -8,58 +8,67 @@
 /// ```
 public struct ByteWriter: Sendable {
     /// What has been written.
-    public private(set) var bytes: [UInt8]
+    @inlinable public var bytes: [UInt8] { written }
+
+    @usableFromInline var written: [UInt8] = []
 
     /// Makes a writer.
     /// - Parameter count: the number of bytes to reserve memory for.
-    public init(reserving count: Int = 0) {
-        bytes = []
-        bytes.reserveCapacity(count)
-    }
+    @inlinable
+    public init(reserving count: Int = 0) { written.reserveCapacity(count) }
 
     /// Appends a copy of `bytes`.
-    public mutating func append(_ bytes: some Sequence<UInt8>) { self.bytes.append(contentsOf: bytes) }
+    @inlinable
+    public mutating func append(_ bytes: some Sequence<UInt8>) { written.append(contentsOf: bytes) }
 
     /// Appends a copy of `bytes`.
-    public mutating func append(_ bytes: RawSpan) { bytes.withUnsafeBytes { self.bytes.append(contentsOf: $0) } }
+    @inlinable
+    public mutating func append(_ bytes: RawSpan) { bytes.withUnsafeBytes { written.append(contentsOf: $0) } }
 
     /// Appends the UTF-8 of `text`.
-    public mutating func append(_ text: String) { bytes.append(contentsOf: text.utf8) }
+    @inlinable
+    public mutating func append(_ text: String) { written.append(contentsOf: text.utf8) }
 
     /// Appends an integer, of the size of its type.
-    public mutating func append<Value: FixedWidthInteger & BitwiseCopyable>(
-        _ value: Value, _ order: ByteOrder = .bigEndian
-    ) {
-        withUnsafeBytes(of: order == .bigEndian ? value.bigEndian : value.littleEndian) { bytes.append(contentsOf: $0) }
+    @inlinable
+    public mutating func append<Value: FixedWidthInteger>(_ value: Value, _ order: ByteOrder = .bigEndian) {
+        for place in 0..<Value.bitWidth / 8 { written.append(Self.byte(place, of: value, order)) }
+    }
+
+    /// A byte of `value`, by its place in the message.
+    @inlinable
+    static func byte<Value: FixedWidthInteger>(_ place: Int, of value: Value, _ order: ByteOrder) -> UInt8 {
+        let place = order == .bigEndian ? Value.bitWidth / 8 - 1 - place : place
+        return UInt8(truncatingIfNeeded: value >> (8 * place))
     }
 
     /// Appends an integer in groups of seven bits, as `ByteReader.varint` reads it.
     public mutating func append(varint value: UInt64) {
         var rest = value
         while rest >= 0x80 {
-            bytes.append(UInt8(truncatingIfNeeded: rest) | 0x80)
+            written.append(UInt8(truncatingIfNeeded: rest) | 0x80)
             rest >>= 7
         }
-        bytes.append(UInt8(rest))
+        written.append(UInt8(rest))
     }
 
     /// Appends the decimal digits of an integer, behind a `-` if it is negative.
     public mutating func append(decimal value: some FixedWidthInteger) {
-        if value < 0 { bytes.append(0x2D) }
-        let first = bytes.count
+        if value < 0 { written.append(0x2D) }
+        let first = written.count
         var rest = value.magnitude
         repeat {
             let (quotient, digit) = rest.quotientAndRemainder(dividingBy: 10)
-            bytes.append(0x30 + UInt8(truncatingIfNeeded: digit))
+            written.append(0x30 + UInt8(truncatingIfNeeded: digit))
             rest = quotient
         } while rest > 0
-        bytes[first...].reverse()
+        written[first...].reverse()
     }
 
     /// Appends the UTF-8 of `text`, and a zero byte.
     public mutating func append(cString text: String) {
         append(text)
-        bytes.append(0)
+        written.append(0)
     }
 
     /// Appends what `body` appends, behind the number of its bytes.
@@ -69,22 +78,22 @@ public struct ByteWriter: Sendable {
     ///   - body: called once, inside this call.
     /// - Throws: `ByteError.limitExceeded` if the number does not fit into its type, and what `body` throws. Nothing is
     ///   appended then.
-    public mutating func append<Length: FixedWidthInteger & UnsignedInteger & BitwiseCopyable>(
+    @inlinable
+    public mutating func append<Length: FixedWidthInteger & UnsignedInteger>(
         prefixedBy type: Length.Type, _ order: ByteOrder = .bigEndian, _ body: (inout ByteWriter) throws -> Void
     ) throws {
-        let start = bytes.count
+        let start = written.count
         append(Length.zero)
-        let first = bytes.count
+        let first = written.count
         do {
             try body(&self)
-            guard let length = Length(exactly: bytes.count - first) else {
+            // A body that has put another writer in the place of this one may have left fewer bytes.
+            guard let length = Length(exactly: written.count - first) else {
                 throw ByteError.limitExceeded(limit: Int(clamping: Length.max))
             }
-            withUnsafeBytes(of: order == .bigEndian ? length.bigEndian : length.littleEndian) {
-                bytes.replaceSubrange(start..<first, with: $0)
-            }
+            for place in 0..<first - start { written[start + place] = Self.byte(place, of: length, order) }
         } catch {
-            bytes.removeSubrange(min(start, bytes.count)...)
+            written.removeSubrange(min(start, written.count)...)
             throw error
         }
     }

@@ -26,11 +26,20 @@ public protocol FrameDecoder {
     ///   consumes nothing. A decoder must throw beyond a limit of its own: otherwise a peer could fill the memory.
     mutating func decode(_ bytes: RawSpan) throws -> DecodedFrame<Frame>
 
+    /// Makes a frame of what is left when the stream ends in order inside one; `nil`, the default, if that is none.
+    /// - Parameter bytes: the bytes that `decode` has called incomplete; at least one. The frame takes all of them.
+    /// - Returns: the last frame. Without one the read is rejected with `StreamError.endedEarly`.
+    /// - Throws: an error about the bytes, as `decode`.
+    mutating func decodeLast(_ bytes: RawSpan) throws -> Frame?
+
     /// What `StreamError.endedEarly` names when the stream ends inside a frame; `.frame` by default.
     var expectation: StreamError.Expectation { get }
 }
 
 extension FrameDecoder {
+    /// No frame.
+    @inlinable public mutating func decodeLast(_ bytes: RawSpan) throws -> Frame? { nil }
+
     /// A frame.
     @inlinable public var expectation: StreamError.Expectation { .frame }
 }

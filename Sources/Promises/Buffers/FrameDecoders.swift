@@ -2,18 +2,34 @@ import Glibc
 
 // The decoders of common framings.
 
+/// What a decoder makes of the bytes behind the last delimiter, when the stream ends.
+public enum LastFrame: Sendable {
+    /// No frame: the read is rejected with `StreamError.endedEarly`.
+    case reject
+    /// A frame like those before, as the programs of Unix read lines.
+    case accept
+}
+
 /// Decodes lines of UTF-8 that end with `\n` or `\r\n`. The frames are strings without these bytes.
+///
+/// Where other bytes must be accepted, `DelimiterDecoder("\n")` has the lines as bytes.
 ///
 /// Throws `StreamError.limitExceeded` if a line has more than `limit` bytes, and `StreamError.notUTF8`.
 public struct LineDecoder: FrameDecoder, Sendable {
     /// The greatest length of a line, in bytes.
     public let limit: Int
+    private let lastLine: LastFrame
     // The number of leading bytes that are known to contain no newline.
     private var searched = 0
 
     /// Makes a decoder of lines.
-    /// - Parameter limit: the maximum number of bytes of a line.
-    public init(limit: Int = 65536) { self.limit = limit }
+    /// - Parameters:
+    ///   - limit: the maximum number of bytes of a line.
+    ///   - lastLine: whether the last line may lack its newline.
+    public init(limit: Int = 65536, lastLine: LastFrame = .reject) {
+        self.limit = limit
+        self.lastLine = lastLine
+    }
 
     /// Finds the next line.
     /// - Parameter bytes: the bytes that have arrived and were not consumed.
@@ -36,13 +52,25 @@ public struct LineDecoder: FrameDecoder, Sendable {
             return .incomplete(missing: 1)
         }
         searched = 0
+        return .frame(try Self.text(bytes, length), consumed: end + 1)
+    }
+
+    @inline(__always)
+    private static func text(_ bytes: UnsafeRawBufferPointer, _ count: Int) throws -> String {
         // String(validating:) looks up metadata in each call, which takes 910 of 1,600 instructions for a line.
-        let line = bytes.bindMemory(to: UInt8.self).span.extracting(first: length)
+        let line = bytes.bindMemory(to: UInt8.self).span.extracting(first: count)
         do throws(UTF8.ValidationError) {
-            return .frame(String(copying: try UTF8Span(validating: line)), consumed: end + 1)
+            return String(copying: try UTF8Span(validating: line))
         } catch {
             throw StreamError.notUTF8(position: error.byteOffsets.lowerBound)
         }
+    }
+
+    /// Takes `bytes` for a line, if the last line may lack its newline. They are no more than `limit` then.
+    public mutating func decodeLast(_ bytes: RawSpan) throws -> String? {
+        if lastLine == .reject { return nil }
+        searched = 0
+        return try bytes.withUnsafeBytes { try Self.text($0, $0.last == 0x0D ? $0.count - 1 : $0.count) }
     }
 
     /// A newline.
@@ -58,6 +86,7 @@ public struct DelimiterDecoder: FrameDecoder, Sendable {
     public let delimiter: [UInt8]
     /// The greatest number of bytes before the delimiter.
     public let limit: Int
+    private let lastFrame: LastFrame
     // The number of leading positions at which the delimiter does not begin.
     private var searched = 0
 
@@ -65,16 +94,21 @@ public struct DelimiterDecoder: FrameDecoder, Sendable {
     /// - Parameters:
     ///   - delimiter: the bytes that end a frame; at least one.
     ///   - limit: the maximum number of bytes before the delimiter.
-    public init(_ delimiter: some Collection<UInt8>, limit: Int = 65536) {
+    ///   - lastFrame: whether the last frame may lack its delimiter.
+    public init(_ delimiter: some Collection<UInt8>, limit: Int = 65536, lastFrame: LastFrame = .reject) {
         self.delimiter = Array(delimiter)
         self.limit = limit
+        self.lastFrame = lastFrame
     }
 
     /// Makes a decoder for a delimiter in UTF-8.
     /// - Parameters:
     ///   - delimiter: the text that ends a frame; at least one character.
     ///   - limit: the maximum number of bytes before the delimiter.
-    public init(_ delimiter: String, limit: Int = 65536) { self.init(delimiter.utf8, limit: limit) }
+    ///   - lastFrame: whether the last frame may lack its delimiter.
+    public init(_ delimiter: String, limit: Int = 65536, lastFrame: LastFrame = .reject) {
+        self.init(delimiter.utf8, limit: limit, lastFrame: lastFrame)
+    }
 
     /// Finds the bytes before the next delimiter.
     /// - Parameter bytes: the bytes that have arrived and were not consumed.
@@ -96,6 +130,14 @@ public struct DelimiterDecoder: FrameDecoder, Sendable {
             if end > limit { throw StreamError.limitExceeded(limit: limit) }
             return .frame([UInt8](UnsafeRawBufferPointer(rebasing: bytes[..<end])), consumed: end + delimiter.count)
         }
+    }
+
+    /// Takes `bytes` for a frame, if the last frame may lack its delimiter.
+    public mutating func decodeLast(_ bytes: RawSpan) throws -> [UInt8]? {
+        if lastFrame == .reject { return nil }
+        searched = 0
+        if bytes.byteCount > limit { throw StreamError.limitExceeded(limit: limit) }
+        return [UInt8](bytes)
     }
 
     /// The delimiter.
@@ -133,8 +175,7 @@ public struct DelimiterDecoder: FrameDecoder, Sendable {
 /// ```
 ///
 /// Throws `StreamError.limitExceeded` if a length is above `limit`, before the payload takes any memory.
-public struct LengthPrefixDecoder<Length: FixedWidthInteger & UnsignedInteger & BitwiseCopyable>: FrameDecoder, Sendable
-{
+public struct LengthPrefixDecoder<Length: FixedWidthInteger & UnsignedInteger>: FrameDecoder, Sendable {
     /// The greatest length of a payload, in bytes.
     public let limit: Int
 

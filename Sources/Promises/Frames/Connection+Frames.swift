@@ -64,7 +64,8 @@ extension Connection {
     /// Reads the next line.
     ///
     /// Rejected as `read(until:)`, and with `StreamError.notUTF8` if the line is not UTF-8. If the last line has no
-    /// end, this is rejected with `StreamError.endedEarly`, and `receive()` returns that part of a line.
+    /// end, this is rejected with `StreamError.endedEarly`, and `receive()` returns that part of a line;
+    /// `readFrame(LineDecoder(lastLine: .accept))` reads it as a line.
     /// - Parameter limit: the maximum number of bytes of the line.
     /// - Returns: a promise of the line, without its `\n` or `\r\n`; `nil` if the peer ends before another byte has
     ///   come.

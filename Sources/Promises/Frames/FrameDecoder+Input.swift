@@ -33,6 +33,18 @@ extension FrameDecoder {
                 return 0
             }
         }
+        if frame == nil && missing > 0 && connection.hasLastInput { frame = try last(in: connection) }
+        return frame
+    }
+
+    /// Decodes what is left at the end of the stream, and drops it if that is a frame.
+    @usableFromInline @inline(never)
+    mutating func last(in connection: Connection) throws -> Frame? {
+        var frame: Frame?
+        try connection.consumeInput { bytes in
+            frame = try decodeLast(bytes.bytes)
+            return frame == nil ? 0 : bytes.count
+        }
         return frame
     }
 

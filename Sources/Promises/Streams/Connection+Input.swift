@@ -27,6 +27,10 @@ extension Connection {
         try cold.input.consume(body)
     }
 
+    /// Whether the peer has ended its side in order, so that nothing follows what is buffered.
+    @usableFromInline
+    var hasLastInput: Bool { reader.hasEnded && reportedFailure == nil && hasInput }
+
     /// Adds bytes that a filter has delivered.
     func appendInput(_ bytes: [UInt8]) {
         ensuredColdState.input.append(bytes)

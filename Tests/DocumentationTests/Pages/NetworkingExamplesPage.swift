@@ -202,3 +202,17 @@ extension Snippets {
         _ = count
     }
 }
+
+// docs/guides/networking-examples.md: A program
+extension Snippets {
+    static func networkingExamples6() throws {
+        let printf = try ChildProcess.spawn("printf", arguments: [#"a\n\377"#], standardOutput: .pipe)
+        var lines: [[UInt8]] = []
+        try hang(printf.standardOutput!.forEachFrame(DelimiterDecoder("\n", lastFrame: .accept)) { lines.append($0) })
+        let status = hang(printf.exit)
+        assert(lines == [[0x61], [0xFF]] && status.isSuccess)
+        _ = printf
+        _ = lines
+        _ = status
+    }
+}

@@ -33,6 +33,7 @@ extension Snippet {
         Snippet("docs/guides/networking-examples.md: A UDP responder (networkingExamples3)", asserts: 1, Snippets.networkingExamples3),
         Snippet("docs/guides/networking-examples.md: A client with retries (networkingExamples4)", asserts: 1, Snippets.networkingExamples4),
         Snippet("docs/guides/networking-examples.md: A program (networkingExamples5)", asserts: 2, Snippets.networkingExamples5),
+        Snippet("docs/guides/networking-examples.md: A program (networkingExamples6)", asserts: 1, Snippets.networkingExamples6),
         Snippet("docs/guides/networking.md: Connecting (networking2)", asserts: 1, Snippets.networking2),
         Snippet("docs/guides/networking.md: Connecting (networking3)", asserts: 1, Snippets.networking3),
         Snippet("docs/guides/networking.md: A pool of resources (networking4)", asserts: 2, Snippets.networking4),

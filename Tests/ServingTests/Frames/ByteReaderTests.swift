@@ -67,6 +67,35 @@ private func read<Value>(_ bytes: [UInt8], _ body: (inout ByteReader) throws -> 
         let bytes = [UInt8](repeating: 0xFF, count: 9) + [0x02]
         #expect(throws: ByteError.malformed(position: 9)) { try read(bytes) { try $0.varint() } }
         #expect(throws: ByteError.limitExceeded(limit: 4)) { try read(bytes) { try $0.varint(limit: 4) } }
+        #expect(throws: ByteError.limitExceeded(limit: -1)) { try read(bytes) { try $0.varint(limit: -1) } }
+    }
+
+    /// Further bytes complete a frame, but not a part whose length has been read.
+    @Test func theEndOfAPartIsNoIncompleteFrame() throws {
+        let bytes: [UInt8] = [1, 9]
+        func decode(_ body: (inout ByteReader) throws -> UInt32) throws -> Int? {
+            let frame = try DecodedFrame<UInt32>.reading(bytes.span.bytes, body)
+            return if case .incomplete(let missing) = frame { missing } else { nil }
+        }
+        #expect(throws: ByteError.endOfInput(missing: 3)) {
+            try decode { reader in
+                var part = ByteReader(try reader.bytes(prefixedBy: UInt8.self, limit: 9))
+                return try part.integer()
+            }
+        }
+        let ofCopy = try decode { reader in
+            var ahead = reader
+            return try ahead.integer()
+        }
+        #expect(ofCopy == 2)
+    }
+
+    @Test func withoutADelimiterTheLimitHolds() throws {
+        try read([UInt8](repeating: 1, count: 65537)) { reader throws in
+            #expect(throws: ByteError.limitExceeded(limit: 65536)) { [UInt8](try reader.bytes(until: 0)) }
+            #expect(throws: ByteError.limitExceeded(limit: 65536)) { [UInt8](try reader.line()) }
+            #expect(throws: ByteError.limitExceeded(limit: 40)) { try reader.decimal(until: 0, as: Int.self) }
+        }
     }
 
     @Test(

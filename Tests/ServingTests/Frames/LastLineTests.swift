@@ -1,0 +1,149 @@
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+@testable import PromisesTestSupport
+
+/// The bytes behind the last delimiter, as a frame.
+@Suite(.ownThread) struct LastLineTests {
+    private let decoder = LineDecoder(lastLine: .accept)
+
+    /// A connection from which `text` and then the end come.
+    private func stream(_ text: String) throws -> Connection {
+        let (a, b) = try Connection.pair()
+        try hang(b.write(text), timeout: patience)
+        b.close()
+        return a
+    }
+
+    @Test(arguments: [
+        ("a\nb", ["a", "b"]), ("a\nb\n", ["a", "b"]), ("a\nb\r", ["a", "b"]), ("\n", [""]), ("\r", [""]), ("", []),
+    ])
+    func loopsAndReadsGetIt(text: String, lines: [String]) throws {
+        try withNetwork { net in
+            var seen: [String] = []
+            try hang(try stream(text).forEachFrame(decoder) { seen.append($0) }, timeout: patience)
+            #expect(seen == lines)
+            seen = []
+            let answered = try stream(text).forEachFrame(decoder) { line -> Guarantee<Void> in
+                after(.milliseconds(1)).done { seen.append(line) }
+            }
+            try hang(answered, timeout: patience)
+            #expect(seen == lines)
+            let a = try stream(text)
+            for line in lines { #expect(try hang(a.readFrame(decoder), timeout: patience) == line) }
+            #expect(try hang(a.readFrame(decoder), timeout: patience) == nil)
+            let iterated = try net.loop.run {
+                var seen: [String] = []
+                for try await line in try stream(text).frames(decoder) { seen.append(line) }
+                return seen
+            }
+            #expect(iterated == lines)
+        }
+    }
+
+    /// The end arrives after the line, while a read waits.
+    @Test func theEndCompletesAReadThatWaits() throws {
+        try withNetwork { net in
+            let (a, b) = try Connection.pair()
+            let read = a.readFrame(decoder)
+            try hang(b.write("half"), timeout: patience)
+            net.settle(.milliseconds(1))
+            #expect(read.isPending)
+            b.close()
+            #expect(try hang(read, timeout: patience) == "half")
+            #expect(try hang(a.receive(), timeout: patience) == [])
+        }
+    }
+
+    @Test func theDefaultRejectsIt() throws {
+        try withNetwork { net in
+            let a = try stream("b")
+            expect(a.readLine(), failsWith: StreamError.endedEarly(expected: .delimiter([0x0A]), got: 1))
+            expect(a.readFrame(LineDecoder()), failsWith: StreamError.endedEarly(expected: .delimiter([0x0A]), got: 1))
+            expect(
+                a.readFrame(LengthPrefixDecoder<UInt16>()), failsWith: StreamError.endedEarly(expected: .frame, got: 1))
+            #expect(try hang(a.readFrame(decoder), timeout: patience) == "b")
+        }
+    }
+
+    /// One byte that is no UTF-8 ends nothing.
+    @Test func linesOfBytes() throws {
+        try withNetwork { net in
+            let (a, b) = try Connection.pair()
+            try hang(b.write([0xFF, 0x0A, 0x61, 0xFF]), timeout: patience)
+            b.close()
+            var lines: [[UInt8]] = []
+            try hang(a.forEachFrame(DelimiterDecoder("\n", lastFrame: .accept)) { lines.append($0) }, timeout: patience)
+            #expect(lines == [[0xFF], [0x61, 0xFF]])
+        }
+    }
+
+    @Test func limitsAndTextHoldForTheLastOne() throws {
+        try withNetwork { net in
+            let a = try stream("123\r")
+            expect(
+                a.readFrame(LineDecoder(limit: 2, lastLine: .accept)), failsWith: StreamError.limitExceeded(limit: 2))
+            let short = DelimiterDecoder("\r\n", limit: 3, lastFrame: .accept)
+            expect(a.readFrame(short), failsWith: StreamError.limitExceeded(limit: 3))
+            #expect(try hang(a.readFrame(LineDecoder(limit: 3, lastLine: .accept)), timeout: patience) == "123")
+            let (c, d) = try Connection.pair()
+            try hang(d.write([0x61, 0xFF]), timeout: patience)
+            d.close()
+            expect(c.readFrame(decoder), failsWith: StreamError.notUTF8(position: 1))
+            #expect(try hang(c.receive(), timeout: patience) == [0x61, 0xFF])
+        }
+    }
+
+    /// A stream that fails has no last line: the rest of it is not known.
+    @Test func aFailureIsNoEnd() throws {
+        try withNetwork { net in
+            let listener = try Listener.bind("127.0.0.1:0")
+            let client = connect(to: listener.localAddress)
+            let a = try hang(listener.accept(), timeout: patience)
+            let b = try hang(client, timeout: patience)
+            let read = a.readFrame(decoder)
+            try hang(b.write("half"), timeout: patience)
+            net.settle(.milliseconds(1))
+            b.abort()
+            #expect(throws: SystemError.self) { try hang(read, timeout: patience) }
+            listener.close()
+        }
+    }
+
+    @Test func theBodyMayStopBeforeIt() throws {
+        try withNetwork { net in
+            let a = try stream("a\nb")
+            try hang(a.forEachFrame(decoder) { _ in throw StopReading() }, timeout: patience)
+            #expect(try hang(a.receive(), timeout: patience) == Array("b".utf8))
+        }
+    }
+
+    /// A wait that is cancelled leaves no state in the decoder of a sequence.
+    @Test func aSequenceGoesOnBehindOtherReads() throws {
+        try withNetwork { net in
+            let (a, b) = try Connection.pair()
+            let frames = a.frames(decoder)
+            try hang(b.write("half a line"), timeout: patience)
+            #expect(throws: CancellationError.self) {
+                try net.loop.run {
+                    withUnsafeCurrentTask { current in
+                        let current = current
+                        net.loop.schedule(after: .milliseconds(1)) { current?.cancel() }
+                    }
+                    for try await line in frames { Issue.record("\(line)") }
+                }
+            }
+            #expect(try hang(a.receive(), timeout: patience) == Array("half a line".utf8))
+            try hang(b.write("1\n"), timeout: patience)
+            b.close()
+            let lines = try net.loop.run {
+                var lines: [String] = []
+                for try await line in frames { lines.append(line) }
+                return lines
+            }
+            #expect(lines == ["1"])
+        }
+    }
+}
