@@ -7,7 +7,7 @@ let libraries: [Target.Dependency] = [
     .product(name: "Reactor", package: "swift-reactor"),
 ]
 
-/// Whether http-server is built with TLS, of which the package beside this one has OpenSSL and packages to fetch.
+/// Whether http-server is built with TLS, for which the package beside this one needs OpenSSL.
 let hasTLS = Context.environment["EXAMPLES_TLS"] != nil
 let tls: [Target.Dependency] =
     hasTLS ? [.product(name: "ReactorTLS", package: "swift-reactor-integrations")] : []

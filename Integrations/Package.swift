@@ -7,13 +7,19 @@ let libraries: [Target.Dependency] = [
     .product(name: "Reactor", package: "swift-reactor"),
 ]
 
-let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
-let metrics = Target.Dependency.product(name: "Metrics", package: "swift-metrics")
-let lifecycle = Target.Dependency.product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
-let context = Target.Dependency.product(name: "ServiceContextModule", package: "swift-service-context")
+/// A product of a package that is fetched only with this trait.
+func product(_ name: String, of package: String, for trait: String) -> Target.Dependency {
+    .product(name: name, package: package, condition: .when(traits: [trait]))
+}
 
-// A package of its own, so that a package that depends on the library alone fetches none of the packages below and needs
-// no OpenSSL. See docs/guides/integrations.md.
+let logging = product("Logging", of: "swift-log", for: "Logging")
+let metrics = product("Metrics", of: "swift-metrics", for: "Metrics")
+let lifecycle = product("ServiceLifecycle", of: "swift-service-lifecycle", for: "Lifecycle")
+let context = product("ServiceContextModule", of: "swift-service-context", for: "Tracing")
+let nio = product("NIOCore", of: "swift-nio", for: "NIO")
+
+// A package of its own, so that a package that depends on the library alone needs no OpenSSL. The packages below are fetched
+// for those who name the trait: ReactorTLS and ReactorDispatch need none. See docs/guides/integrations.md.
 let package = Package(
     name: "swift-reactor-integrations",
     products: [
@@ -26,6 +32,8 @@ let package = Package(
         .library(name: "ReactorTLS", targets: ["ReactorTLS"]),
         .library(name: "ReactorTracing", targets: ["ReactorTracing"]),
     ],
+    // As the library without its `Reactor`. None is on by default.
+    traits: ["Lifecycle", "Logging", "Metrics", "NIO", "Tracing"],
     dependencies: [
         // Named, since the name of a folder is whatever it was cloned as.
         .package(name: "swift-reactor", path: ".."),
@@ -44,7 +52,7 @@ let package = Package(
         .target(name: "ReactorMetrics", dependencies: [metrics] + libraries),
         .testTarget(
             name: "ReactorMetricsTests",
-            dependencies: ["ReactorMetrics", metrics, .product(name: "MetricsTestKit", package: "swift-metrics")]
+            dependencies: ["ReactorMetrics", metrics, product("MetricsTestKit", of: "swift-metrics", for: "Metrics")]
                 + libraries),
         .target(name: "ReactorLifecycle", dependencies: [lifecycle] + libraries),
         .testTarget(name: "ReactorLifecycleTests", dependencies: ["ReactorLifecycle", lifecycle, logging] + libraries),
@@ -52,16 +60,16 @@ let package = Package(
         .testTarget(name: "ReactorTracingTests", dependencies: ["ReactorTracing", context] + libraries),
         .target(name: "ReactorDispatch", dependencies: libraries),
         .testTarget(name: "ReactorDispatchTests", dependencies: ["ReactorDispatch"] + libraries),
-        .target(name: "ReactorNIO", dependencies: [.product(name: "NIOCore", package: "swift-nio")] + libraries),
+        .target(name: "ReactorNIO", dependencies: [nio] + libraries),
         .testTarget(
             name: "ReactorNIOTests",
-            dependencies: ["ReactorNIO", .product(name: "NIOPosix", package: "swift-nio")] + libraries),
+            dependencies: ["ReactorNIO", product("NIOPosix", of: "swift-nio", for: "NIO")] + libraries),
         // The code of docs/guides/integrations.md, written by .ci/snippets.py. Nothing of it runs.
         .testTarget(
             name: "IntegrationPagesTests",
             dependencies: [
                 "ReactorDispatch", "ReactorLifecycle", "ReactorLogging", "ReactorMetrics", "ReactorNIO", "ReactorTLS",
-                "ReactorTracing", logging, lifecycle, context, .product(name: "NIOCore", package: "swift-nio"),
+                "ReactorTracing", logging, lifecycle, context, nio,
             ] + libraries),
         // All of it in one program, which is also in that page.
         .executableTarget(

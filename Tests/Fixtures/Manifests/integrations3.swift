@@ -7,7 +7,9 @@ let package = Package(
     name: "hello",
     dependencies: [
         .package(name: "swift-reactor", path: "../swift-reactor"),
-        .package(name: "swift-reactor-integrations", path: "../swift-reactor/Integrations"),
+        .package(
+            name: "swift-reactor-integrations", path: "../swift-reactor/Integrations",
+            traits: ["Lifecycle", "Logging", "Metrics"]),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
