@@ -6,8 +6,8 @@ import Reactor
 func forgottenReturnOfADeclaredType() -> Promise<Page> {
     user().then { user in
         print(user)
-        page(user.name)  // error: missing return in closure expected to return 'Promise<Page>'
-    }
+        page(user.name)
+    }  // error: missing return in closure expected to return 'any Thenable<Page>'
 }
 
 struct Counter {
