@@ -6,7 +6,7 @@ import Reactor
 func forgottenReturnOfADeclaredType() -> Promise<Page> {
     user().then { user in
         print(user)
-        page(user.name)
+        page(user.name)  // warning: result of call to 'page' is unused
     }  // error: missing return in closure expected to return 'any Thenable<Page>'
 }
 
