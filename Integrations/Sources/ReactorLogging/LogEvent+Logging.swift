@@ -76,7 +76,9 @@ extension Promises.LogEvent.Kind {
     public var level: Logger.Level {
         switch self {
         case .loopFailed: .critical
-        case .abandoned, .unhandledRejection, .undeliveredHandlers, .loopLeftHandlers, .hangDeadlock, .undrivenLoop, .awaitStalled: .error
+        case .abandoned, .unhandledRejection, .undeliveredHandlers, .loopLeftHandlers, .hangDeadlock, .undrivenLoop,
+            .awaitStalled:
+            .error
         case .cauterized: .notice
         case .hangStalled, .acceptPaused, .watchPaused, .staleWatch, .slowHandler, .taskOnEndedLoop, .suppressed:
             .warning
