@@ -141,7 +141,7 @@ import Testing
 
     private func spawn(_ program: String, _ arguments: [String]) throws -> ChildProcess {
         try ChildProcess.spawn(
-            named: program, arguments: arguments, workingDirectory: Self.files.path, standardInput: .pipe,
+            program, arguments: arguments, workingDirectory: Self.files.path, standardInput: .pipe,
             standardOutput: .pipe)
     }
 
