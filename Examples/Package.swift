@@ -17,10 +17,10 @@ let tls: [Target.Dependency] =
 let package = Package(
     name: "swift-reactor-examples",
     products: [
-        .executable(name: "chat", targets: ["chat"]),
         .executable(name: "check-addresses", targets: ["check-addresses"]),
         .executable(name: "http-server", targets: ["http-server"]),
         .executable(name: "kv-server", targets: ["kv-server"]),
+        .executable(name: "mqtt-broker", targets: ["mqtt-broker"]),
         .executable(name: "tcp-proxy", targets: ["tcp-proxy"]),
     ],
     dependencies: [
@@ -30,7 +30,6 @@ let package = Package(
     targets: [
         // Command lines, exit codes and the line that says where a server listens.
         .target(name: "ExampleSupport", dependencies: libraries),
-        .executableTarget(name: "chat", dependencies: ["ExampleSupport"] + libraries),
         // What check-addresses does between its command line and its output, for the tests on a virtual clock.
         .target(name: "AddressChecks", dependencies: libraries),
         .testTarget(name: "AddressChecksTests", dependencies: ["AddressChecks"] + libraries),
@@ -40,6 +39,7 @@ let package = Package(
             swiftSettings: hasTLS ? [.define("TLS")] : []),
         .systemLibrary(name: "CMalloc"),
         .executableTarget(name: "kv-server", dependencies: ["CMalloc", "ExampleSupport"] + libraries),
+        .executableTarget(name: "mqtt-broker", dependencies: ["ExampleSupport"] + libraries),
         .executableTarget(name: "tcp-proxy", dependencies: ["ExampleSupport"] + libraries),
     ],
     swiftLanguageModes: [.v6]

@@ -1,0 +1,75 @@
+import Promises
+import Reactor
+
+/// The clients of one loop. Each loop has an object of its own, so there is neither a lock nor an actor.
+final class LocalClients {
+    private let loop = EventLoop.current.remote
+    private var clients: [Int: Client] = [:]
+    private var count = 0
+
+    subscript(number: Int) -> Client? { clients[number] }
+
+    func add(_ client: Client) -> Place {
+        count += 1
+        clients[count] = client
+        return Place(loop: loop, number: count)
+    }
+
+    func remove(_ place: Place) { clients[place.number] = nil }
+
+    /// Waits for no client. One for which too much is queued is reset, which ends its session.
+    func deliver(_ message: Message) {
+        let topic = Filter.levels(of: message.topic)
+        var connections: [Connection] = []
+        for client in clients.values {
+            guard let quality = client.quality(for: topic) else { continue }
+            if min(quality, message.quality) == 0 {
+                connections.append(client.connection)
+            } else {
+                client.deliver(message)
+            }
+        }
+        broadcast(message.bytes(number: nil), to: connections, onOverflow: .abort)
+    }
+}
+
+/// A client that has connected, and its subscriptions.
+final class Client {
+    let connection: Connection
+    private var qualities: [Filter: UInt8] = [:]
+    private var lastNumber: UInt16 = 0
+
+    init(_ connection: Connection) { self.connection = connection }
+
+    /// Sends a packet, and does not wait for it.
+    func send(_ packet: [UInt8]) { broadcast(packet, to: CollectionOfOne(connection), onOverflow: .abort) }
+
+    /// The best quality of the subscriptions to a topic; `nil` if there is none.
+    func quality(for topic: [Substring]) -> UInt8? {
+        qualities.lazy.filter { $0.key.matches(topic) }.map(\.value).max()
+    }
+
+    /// Sends a message that the client acknowledges. Nothing waits for that: what is lost is lost with the connection.
+    func deliver(_ message: Message) {
+        lastNumber = lastNumber % .max + 1
+        send(message.bytes(number: lastNumber))
+    }
+
+    func subscribe(_ number: UInt16, to filters: [(filter: Filter, quality: UInt8)], _ retained: [Message]) {
+        for (filter, quality) in filters { qualities[filter] = quality }
+        send(
+            Packet.bytes(0x90) {
+                $0.append(number)
+                $0.append(filters.map(\.quality))
+            })
+        for message in retained {
+            let quality = min(message.quality, quality(for: Filter.levels(of: message.topic)) ?? 0)
+            if quality == 0 { send(message.bytes(number: nil)) } else { deliver(message) }
+        }
+    }
+
+    func unsubscribe(_ number: UInt16, from filters: [Filter]) {
+        for filter in filters { qualities[filter] = nil }
+        send(Packet.bytes(0xB0) { $0.append(number) })
+    }
+}

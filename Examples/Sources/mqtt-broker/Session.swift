@@ -1,0 +1,53 @@
+import Promises
+import Reactor
+
+/// The conversation with one client, from its first packet to its last.
+struct Session {
+    let connection: Connection
+    let clients: LocalClients
+    let broker: Broker
+
+    /// Returns when the client has left, and throws when its connection has failed. Its will is published unless it has
+    /// taken its leave.
+    func run() async throws {
+        let packetTime = Duration.seconds(30)
+        connection.frameTimeouts = FrameTimeouts(idle: packetTime, frame: packetTime)
+        var packets = connection.frames(PacketDecoder()).makeAsyncIterator()
+        guard case .connect(let name, let keepAlive, let will)? = try await packets.next(isolation: nil) else { return }
+        // Half as long again as the time within which the client has promised to send something.
+        let idle = keepAlive == 0 ? nil : Duration.milliseconds(1500 * keepAlive)
+        connection.frameTimeouts = FrameTimeouts(idle: idle, frame: packetTime)
+        let client = Client(connection)
+        let place = clients.add(client)
+        await broker.enter(name, at: place)
+        client.send([0x20, 2, 0, 0])
+        do {
+            while let packet = try await packets.next(isolation: nil) {
+                if case .disconnect = packet { return await leave(name, place, will: nil) }
+                try await handle(packet, of: client, at: place)
+            }
+            await leave(name, place, will: will)
+        } catch {
+            await leave(name, place, will: will)
+            throw error
+        }
+    }
+
+    private func leave(_ name: String, _ place: Place, will: Message?) async {
+        clients.remove(place)
+        await broker.leave(name, at: place, will: will)
+    }
+
+    private func handle(_ packet: Packet, of client: Client, at place: Place) async throws {
+        switch packet {
+        case .publish(let message, let number):
+            await broker.publish(message)
+            if let number { client.send(Packet.bytes(0x40) { $0.append(number) }) }
+        case .subscribe(let number, let filters): await broker.subscribe(place, number: number, to: filters)
+        case .unsubscribe(let number, let filters): client.unsubscribe(number, from: filters)
+        case .ping: client.send([0xD0, 0])
+        case .acknowledgement: break
+        case .connect, .disconnect: throw ProtocolError()
+        }
+    }
+}
