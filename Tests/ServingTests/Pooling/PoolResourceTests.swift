@@ -200,12 +200,68 @@ import Testing
         }
     }
 
+    /// An actor that lives on the loop, with a pool of that loop.
+    private actor Clerk {
+        private let home: EventLoop.Remote
+        nonisolated var unownedExecutor: UnownedSerialExecutor { home.asUnownedSerialExecutor() }
+        private var pool: Pool<Item>?
+        private var numbers: [Int] = []
+
+        init(on home: EventLoop.Remote) { self.home = home }
+
+        private func open() { pool = Pool(limits: PoolLimits(perKey: 1)) { .value(Item(7, $0)) } }
+
+        func use() async throws -> [Int] {
+            open()
+            for _ in 0..<2 {
+                try await pool?.with { item in
+                    numbers.append(item.number)
+                    try await pause(1).value
+                    assertIsolated()
+                    item.uses += 1
+                    numbers.append(item.uses)
+                }
+            }
+            assertIsolated()
+            pool?.close()
+            return numbers
+        }
+    }
+
+    @Test func anActorOnTheLoopUsesAPoolInItsOwnIsolation() throws {
+        try withNetwork(clock: VirtualClock(), turns: 10_000_000) { net in
+            let clerk = Clerk(on: net.loop.remote)
+            let numbers = try hang(Promise { try await clerk.use() })
+            #expect(numbers == [7, 1, 7, 2])
+        }
+    }
+
     @MainActor private final class Page { var text = "" }
 
     @Test func aBodyOfAnActorThatLivesElsewhereIsRefused() throws {
         try withNetwork(clock: VirtualClock()) { net in
             let promise = Promise<Void>(on: net.loop) { @MainActor in _ = Page() }
             #expect(throws: DispatchError.self) { try hang(promise) }
+        }
+    }
+
+    @Test func anAsyncRequestThatMeetsAStaleConnectionIsMadeAgain() throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let server = try LineServer.forgetful(net)
+            let pool = Pool<Connection>(to: .address(server.address))
+            func ask(_ line: String) -> Promise<String?> {
+                Promise(on: net.loop) {
+                    try await pool.with(isIdempotent: true) { connection in
+                        try await connection.write(line + "\n").value
+                        return try await connection.readLine().value
+                    }
+                }
+            }
+            try hang(ask("first"))
+            #expect(try hang(ask("again")) == "again")
+            #expect(server.lines == ["first", "again", "again"] && server.accepted.count == 2)
+            pool.close()
+            server.end()
         }
     }
 
