@@ -48,16 +48,9 @@ extension Pool {
 }
 
 extension Pool where Resource == Connection {
-    /// A pool of connections; see the form with a `prepare` that makes a resource.
-    /// - Parameters:
-    ///   - server: the key of the requests that name none.
-    ///   - limits: as in the form with `make`; `makeTimeout` includes the connect and `prepare`.
-    ///   - options: the socket options of each connection.
-    ///   - lookup: finds the addresses of a name.
-    ///   - check: as in the form with `make`, after the pool's own look at the connection.
-    ///   - keepsAfter: as in the form with `make`.
-    ///   - prepare: is called once with each new connection, before its first use, and with the key of the requests: it
-    ///     installs a filter, or logs in.
+    /// A pool of connections; the parameters are those of the form with a `prepare` that makes a resource.
+    /// - Parameter prepare: is called once with each new connection, before its first use, and with the key of the
+    ///   requests: it installs a filter, or logs in.
     @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
     public convenience init(
         to server: PoolKey = "the pool", limits: PoolLimits = PoolLimits(), options: [SocketSetting] = [],

@@ -49,9 +49,7 @@ extension Pool {
                 end(lease, work.error)
                 return work
             }
-            let ended = work.tap { [self] outcome in
-                if case .failure(let error) = outcome { end(lease, error) } else { end(lease, nil) }
-            }
+            let ended = work.tap { [self] in end(lease, $0.failure) }
             lease.note(ended.core)
             return ended
         }
@@ -88,7 +86,7 @@ extension Pool {
             let box = try begin(lease, retry)
             let outcome: Result<Value, any Error>
             do { outcome = .success(try await body(box.resource)) } catch { outcome = .failure(error) }
-            if case .failure(let error) = outcome { end(lease, error) } else { end(lease, nil) }
+            end(lease, outcome.failure)
             if retry?.isNeeded != true { return try outcome.get() }
             if state.phase != .open { throw PoolError.closed(key: key ?? defaultKey) }
         }
@@ -163,6 +161,10 @@ extension Pool {
                 return with(key, isIdempotent: true, body, file: file, line: line)
             }
     }
+}
+
+extension Result {
+    @usableFromInline var failure: Failure? { if case .failure(let error) = self { error } else { nil } }
 }
 
 /// Whether an idempotent request is to be made again.

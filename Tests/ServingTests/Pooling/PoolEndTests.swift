@@ -283,10 +283,3 @@ import Testing
         #expect(drained?.settledValue?.aborted == 1)
     }
 }
-
-extension Result {
-    fileprivate var failure: Failure? {
-        guard case .failure(let error) = self else { return nil }
-        return error
-    }
-}
