@@ -48,9 +48,15 @@ extension Pool {
 }
 
 extension Pool where Resource == Connection {
-    /// A pool of connections; the parameters are those of the form with a `prepare` that makes a resource.
-    /// - Parameter prepare: is called once with each new connection, before its first use, and with the key of the
-    ///   requests: it installs a filter, or logs in.
+    /// A pool of connections; see the form with a `prepare` that makes a resource.
+    /// - Parameters:
+    ///   - server: the key of the requests that name none.
+    ///   - limits: how many connections there may be, and how long things may take.
+    ///   - options: the socket options of each connection.
+    ///   - lookup: finds the addresses of a name.
+    ///   - check: looks at a connection before each further use.
+    ///   - keepsAfter: whether a connection can be used again after this error of a body.
+    ///   - prepare: is called once with each new connection, and the key of the requests: it installs a filter, or logs in.
     @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
     public convenience init(
         to server: PoolKey = "the pool", limits: PoolLimits = PoolLimits(), options: [SocketSetting] = [],
