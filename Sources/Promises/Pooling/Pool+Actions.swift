@@ -15,7 +15,7 @@ extension Pool {
         if state.isFinished { draining?.finish() }
     }
 
-    private func execute(_ action: PoolState.Action) {
+    private func execute(_ action: PoolAction) {
         switch action {
         case .make(let member): make(member)
         case .lend(let member, let request): lend(member, request)
@@ -92,7 +92,7 @@ extension Pool {
         checking.catch(policy: .allErrors) { _ in }
     }
 
-    private func error(_ rejection: PoolState.Rejection, of request: PoolRequest) -> any Error {
+    private func error(_ rejection: PoolRejection, of request: PoolRequest) -> any Error {
         let (limits, key) = (state.limits, request.line.key)
         switch rejection {
         case .timedOut(let waited):

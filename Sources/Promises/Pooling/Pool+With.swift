@@ -166,11 +166,3 @@ extension Pool {
 extension Result {
     @usableFromInline var failure: Failure? { if case .failure(let error) = self { error } else { nil } }
 }
-
-/// Whether an idempotent request is to be made again.
-@usableFromInline
-final class PoolRetry {
-    var isNeeded = false
-
-    @usableFromInline init() {}
-}

@@ -76,17 +76,6 @@ public final class Pool<Resource>: PoolOwner {
     }
 }
 
-/// What a pool is for its parts.
-protocol PoolOwner: AnyObject {
-    var loop: EventLoop { get }
-    /// The peer of an idle connection has gone, or the connection has failed.
-    func didLose(_ member: PoolMember)
-    func timerFired()
-    func loopWillEnd()
-    /// A lease was released before its request could begin: the request was cancelled after it had been given the resource.
-    func didNotUse(_ member: PoolMember)
-}
-
 /// A resource as an object.
 @usableFromInline
 final class PoolBox<Resource> {

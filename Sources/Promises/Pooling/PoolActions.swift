@@ -1,11 +1,35 @@
+/// What a pool is to do.
+enum PoolAction {
+    case make(PoolMember)
+    case cancelMake(PoolMember)
+    /// Give the resource to the request.
+    case lend(PoolMember, PoolRequest)
+    /// The resource has served before: find out whether it can serve again, and report it by `didCheck`.
+    case check(PoolMember)
+    case park(PoolMember)
+    case close(PoolMember)
+    /// Close the resource at once, although a request or a check uses it.
+    case abort(PoolMember)
+    case reject(PoolRequest, PoolRejection)
+}
+
+/// Why a request gets nothing.
+enum PoolRejection {
+    case timedOut(waited: Duration)
+    case tooManyWaiting
+    case closed
+    /// With the error of the making.
+    case failed(any Error)
+}
+
 /// The actions of a pool that have not been executed, in their order. One at a time, as usual, takes no queue.
 struct PoolActions {
-    private var first: PoolState.Action?
-    private var rest = IndexedQueue<PoolState.Action>()
+    private var first: PoolAction?
+    private var rest = IndexedQueue<PoolAction>()
 
-    mutating func append(_ action: PoolState.Action) { if first == nil { first = action } else { rest.append(action) } }
+    mutating func append(_ action: PoolAction) { if first == nil { first = action } else { rest.append(action) } }
 
-    mutating func popFirst() -> PoolState.Action? {
+    mutating func popFirst() -> PoolAction? {
         guard let action = first.take() else { return nil }
         if !rest.isEmpty { first = rest.removeFirst() }
         return action

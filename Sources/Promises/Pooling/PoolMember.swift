@@ -131,3 +131,22 @@ final class PoolLine: Numbered {
     var key: PoolKey { keys[0] }
     var number: Int { blockedRequest?.number ?? .max }
 }
+
+/// Whether an idempotent request is to be made again.
+@usableFromInline
+final class PoolRetry {
+    var isNeeded = false
+
+    @usableFromInline init() {}
+}
+
+/// What a pool is for its parts.
+protocol PoolOwner: AnyObject {
+    var loop: EventLoop { get }
+    /// The peer of an idle connection has gone, or the connection has failed.
+    func didLose(_ member: PoolMember)
+    func timerFired()
+    func loopWillEnd()
+    /// A lease was released before its request could begin: the request was cancelled after it had been given the resource.
+    func didNotUse(_ member: PoolMember)
+}

@@ -25,28 +25,6 @@ import Reactor
 ///
 /// A request that finds an idle resource costs one look at the dictionary of keys, or none if the last one had the same key.
 final class PoolState {
-    enum Action {
-        case make(PoolMember)
-        case cancelMake(PoolMember)
-        /// Give the resource to the request.
-        case lend(PoolMember, PoolRequest)
-        /// The resource has served before: find out whether it can serve again, and report it by `didCheck`.
-        case check(PoolMember)
-        case park(PoolMember)
-        case close(PoolMember)
-        /// Close the resource at once, although a request or a check uses it.
-        case abort(PoolMember)
-        case reject(PoolRequest, Rejection)
-    }
-
-    enum Rejection {
-        case timedOut(waited: Duration)
-        case tooManyWaiting
-        case closed
-        /// With the error of the making.
-        case failed(any Error)
-    }
-
     enum Phase { case open, draining, closed }
 
     // `@exclusivity(unchecked)`: one thread, and no foreign code runs while they are changed.
