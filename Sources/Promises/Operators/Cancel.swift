@@ -41,7 +41,8 @@ extension Promise {
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @discardableResult
     public func cancelAndWait(file: StaticString = #fileID, line: UInt = #line) -> Guarantee<Void> {
-        Guarantee<Void>(core.cancelAndWait().traced("cancelAndWait", after: core, Guarantee<Void>.self, file, line))
+        Guarantee<Void>(
+            Settled.afterCancelling(core).traced("cancelAndWait", after: core, Guarantee<Void>.self, file, line))
     }
 }
 
@@ -56,7 +57,8 @@ extension Guarantee {
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @discardableResult
     public func cancelAndWait(file: StaticString = #fileID, line: UInt = #line) -> Guarantee<Void> {
-        Guarantee<Void>(core.cancelAndWait().traced("cancelAndWait", after: core, Guarantee<Void>.self, file, line))
+        Guarantee<Void>(
+            Settled.afterCancelling(core).traced("cancelAndWait", after: core, Guarantee<Void>.self, file, line))
     }
 }
 
@@ -76,20 +78,18 @@ extension Promise {
     }
 }
 
-extension PromiseCore {
-    /// Cancels this core, and returns one that is fulfilled once this one has settled.
-    fileprivate func cancelAndWait() -> PromiseCore {
-        // First: if the core goes on for others, only those that wait for it now receive the cancellation.
-        let end = derive(Settled())
-        cancel()
-        return end
-    }
-}
-
 /// Is fulfilled when its source has settled.
 private struct Settled: Operation {
     typealias Input = Never
     typealias Output = Void
 
     func run(_ source: AnySource, _ core: PromiseCore) { core.finish(()) }
+
+    /// Cancels `core`, and returns a core that is fulfilled once that one has settled.
+    static func afterCancelling(_ core: PromiseCore) -> PromiseCore {
+        // First: if the core goes on for others, only those that wait for it now receive the cancellation.
+        let end = core.derive(Settled())
+        core.cancel()
+        return end
+    }
 }
