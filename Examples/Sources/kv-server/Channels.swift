@@ -21,7 +21,7 @@ final class Channels {
         let reply = Reply.push([.bulk("message"), .bulk(channel.bytes), .bulk(message)])
         for version in [ProtocolVersion.resp2, .resp3] {
             let readers = sessions.values.lazy.filter { $0.version == version }.map(\.connection)
-            broadcast(reply.bytes(version), to: readers, onOverflow: .abort)
+            broadcast(reply.bytes(version), to: readers, overflow: .abort)
         }
         return sessions.count
     }

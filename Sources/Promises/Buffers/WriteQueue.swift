@@ -96,6 +96,7 @@ final class WriteQueue {
             appendBlock([UInt8](bytes))
             return note(promise, bytes.count, in: 1, isBegun: isBegun)
         }
+        if promise == nil && extendLast(by: bytes) { return }
         let place = join(bytes)
         note(promise, bytes.count, in: 1, at: place, isBegun: isBegun)
     }
@@ -151,6 +152,20 @@ final class WriteQueue {
         }
         appendBlock([UInt8](bytes), isShared: true)
         return 0
+    }
+
+    /// Adds `bytes` without a promise to the last write if that has none either, and they fit into its block.
+    private func extendLast(by bytes: UnsafeRawBufferPointer) -> Bool {
+        guard !blocks.isEmpty, !pending.isEmpty else { return false }
+        let (block, write) = (blocks.end - 1, pending.end - 1)
+        guard blocks[block].isShared, blocks[block].bytes.count + bytes.count <= Self.coalesceLimit,
+            pending[write].promise == nil, pending[write].count > 0, pending[write].block == block,
+            pending[write].blocks == 1
+        else { return false }
+        blocks[block].bytes.append(contentsOf: bytes)
+        pending[write].count += bytes.count
+        count += bytes.count
+        return true
     }
 
     private func appendBlock(_ bytes: [UInt8], isShared: Bool = false) {

@@ -59,10 +59,42 @@ enum ByteWrite {
         return Promise(core)
     }
 
-    /// Writes without a promise; see `broadcast`.
-    /// - Returns: whether `bytes` were sent or queued.
+    // MARK: Without a promise
+
+    @usableFromInline
     static func post(_ bytes: [UInt8], to connection: Connection, _ overflow: WriteOverflow) -> Bool {
+        bytes.withUnsafeBytes { span in
+            gatherPost(span, connection) ?? post(span, to: connection, overflow) { $0.append(bytes, from: $1, nil) }
+        }
+    }
+
+    @usableFromInline
+    static func post(_ bytes: UnsafeRawBufferPointer, to connection: Connection, _ overflow: WriteOverflow) -> Bool {
+        gatherPost(bytes, connection)
+            ?? post(bytes, to: connection, overflow) {
+                $0.append(UnsafeRawBufferPointer(rebasing: bytes[$1...]), $1 > 0, nil)
+            }
+    }
+
+    /// Leaves a small post to the end of the turn.
+    /// - Returns: `nil` if it cannot wait for that, or has to be queued or refused.
+    @inline(__always)
+    private static func gatherPost(_ bytes: UnsafeRawBufferPointer, _ connection: Connection) -> Bool? {
         connection.loop.assertOwner()
+        guard connection.canWrite, !connection.writer.isQueued, connection.loop.isBeingDriven, !bytes.isEmpty,
+            connection.writer.canGather(bytes.count),
+            connection.writer.weight + bytes.count <= connection.writeQueueLimit
+        else { return nil }
+        if connection.writer.gather(bytes) { FlushJob.enqueue(for: connection) }
+        return true
+    }
+
+    @inline(never)
+    private static func post(
+        _ bytes: UnsafeRawBufferPointer, to connection: Connection, _ overflow: WriteOverflow,
+        _ append: (WriteQueue, _ sent: Int) -> Void
+    ) -> Bool {
+        connection.sendGathered()
         guard connection.takesWrites else { return false }
         if bytes.isEmpty { return true }
         if connection.isFull {
@@ -70,12 +102,12 @@ enum ByteWrite {
             return false
         }
         guard connection.canWrite else {
-            let written = bytes.withUnsafeBytes { filter($0, of: connection) }
+            let written = filter(bytes, of: connection)
             written.catch(policy: .allErrors) { _ in }
             return !written.isRejected
         }
-        let sent = connection.writer.isQueued ? 0 : bytes.withUnsafeBytes { sendAtOnce($0, on: connection) }
-        if sent >= 0 && sent < bytes.count { connection.enqueue { $0.append(bytes, from: sent, nil) } }
+        let sent = connection.writer.isQueued ? 0 : sendAtOnce(bytes, on: connection)
+        if sent >= 0 && sent < bytes.count { connection.enqueue { append($0, sent) } }
         return sent >= 0
     }
 
@@ -124,8 +156,14 @@ enum ByteWrite {
             if connection.writer.gather(bytes) { FlushJob.enqueue(for: connection) }
             return bytes.count
         }
-        return connection.writer.isGathering
-            ? connection.sendGathered(with: bytes) : sendOrCork(bytes, on: connection)
+        guard connection.writer.isGathering else { return sendOrCork(bytes, on: connection) }
+        // What was gathered has a flush job.
+        guard connection.writer.corks(bytes.count, in: connection.turn) else {
+            return connection.sendGathered(with: bytes)
+        }
+        let gathered = connection.writer.takeGathered()
+        connection.enqueue { $0.append(gathered, nil) }
+        return 0
     }
 
     /// The error for a write that finds the queue full.

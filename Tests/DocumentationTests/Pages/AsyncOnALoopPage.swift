@@ -80,7 +80,7 @@ extension Snippets {
             }
 
             private func say(_ line: String, from sender: Connection) {
-                broadcast("\(line)\n".utf8, to: members.values.lazy.filter { $0 !== sender }, onOverflow: .abort)
+                broadcast("\(line)\n".utf8, to: members.values.lazy.filter { $0 !== sender }, overflow: .abort)
             }
         }
     }

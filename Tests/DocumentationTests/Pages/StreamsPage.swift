@@ -55,9 +55,28 @@ extension Snippets {
     }
 }
 
-// docs/guides/streams.md: Protocols: frames, pipelining, gathering
+// docs/guides/streams.md: Writing
 extension Snippets {
     static func streams3() throws {
+        let (publisher, subscriber) = try Connection.pair()
+        publisher.writeQueueLimit = 1 << 20
+        let posted = after(.zero).map { (1...20).allSatisfy { publisher.post("message \($0)\n", overflow: .drop) } }
+        let line = try hang(subscriber.readLine())
+        let isPosted = hang(posted)
+        assert(isPosted && line == "message 1")
+        publisher.abort()
+        subscriber.abort()
+        _ = publisher
+        _ = subscriber
+        _ = posted
+        _ = line
+        _ = isPosted
+    }
+}
+
+// docs/guides/streams.md: Protocols: frames, pipelining, gathering
+extension Snippets {
+    static func streams4() throws {
         /// A type of one byte, a length of one byte, and as many bytes.
         struct RecordDecoder: FrameDecoder {
             func decode(_ bytes: RawSpan) throws -> DecodedFrame<(type: UInt8, payload: [UInt8])> {
@@ -86,7 +105,7 @@ extension Snippets {
 
 // docs/guides/streams.md: Protocols: frames, pipelining, gathering
 extension Snippets {
-    static func streams4() throws {
+    static func streams5() throws {
         let (server, client) = try Connection.pair()
         let served = server.forEachLine { line -> Promise<Void> in
             let written = server.write("\(line)!\n")

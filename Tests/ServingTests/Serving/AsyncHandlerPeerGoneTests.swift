@@ -155,7 +155,7 @@ import Testing
     @Test func aResetIsFoundWhereOnlyABroadcastWaits() throws {
         let block = [UInt8](repeating: 0, count: 1 << 20)
         try expectCancellation(clock: nil) { connection in
-            for _ in 0..<16 { broadcast(block, to: [connection], onOverflow: .drop) }
+            for _ in 0..<16 { broadcast(block, to: [connection], overflow: .drop) }
         } _: { network, client in
             client.reset()
             try network.loop.run(until: { network.calls(.close) > 0 })

@@ -103,7 +103,7 @@ import Testing
                 connection in
                 connection.writeQueueLimit = 64 << 20
                 let block = [UInt8](repeating: 0, count: 1 << 20)
-                for _ in 0..<64 { broadcast(block, to: [connection], onOverflow: .drop) }
+                for _ in 0..<64 { broadcast(block, to: [connection], overflow: .drop) }
                 _ = try await firstly { endless() }.value
             }
             let client = try Peer(to: listener.localAddress, receiveBuffer: 4096)

@@ -1,0 +1,22 @@
+import Glibc
+import Promises
+import Reactor
+import Workload
+
+let posts: [Workload] = [
+    Workload("post", run: postMessages)
+]
+
+/// Turns that post twenty messages of 74 bytes each to a peer, which reads what has arrived between them.
+func postMessages(_ n: Int) {
+    let (server, client) = try! Connection.pair()
+    let peer = try! client.detach()
+    let message = [UInt8](repeating: 0x2e, count: 74)
+    var taken = [UInt8](repeating: 0, count: 4096)
+    for _ in 0..<n {
+        hang(after(.zero).done { for _ in 0..<20 { server.post(message, overflow: .drop) } })
+        _ = read(peer, &taken, taken.count)
+    }
+    server.abort()
+    close(peer)
+}

@@ -1,0 +1,66 @@
+// Writes for which no handler waits: they have no promise, and the length of the queue is their only limit.
+
+/// What becomes of bytes for a connection whose queue is full; see `Connection.post`.
+public enum WriteOverflow: Hashable, Sendable {
+    /// The connection does not get these bytes. It gets later ones once its queue has sunk.
+    case drop
+    /// The connection is reset, and what waits for it is rejected with `ENOBUFS`; `closed` reports that, too.
+    case abort
+}
+
+extension Connection {
+    /// Sends `bytes` without a promise: for the many small messages to subscribers, where nobody waits for each.
+    ///
+    /// ```swift
+    /// for subscriber in subscribers { subscriber.post(message, overflow: .drop) }
+    /// ```
+    ///
+    /// The bytes leave at the end of the turn, together with what the connection has posted and written since; at once if
+    /// they are large, or if the loop is not being driven. Order is that of the calls, with those of `write`. A queue that
+    /// waits for the peer counts as that of `write`, for `writeQueueLimit` and `writable()`, but posts that follow each
+    /// other take the memory of their bytes only. Through a filter each post is a write of its own.
+    ///
+    /// True says that the bytes were taken, not that they have arrived: if they cannot be sent, reads, later writes and
+    /// `closed` report the failure. A `close` or `shutdownWrite` that follows delivers them first; an `abort` drops them.
+    /// - Parameters:
+    ///   - bytes: the bytes; there may be none.
+    ///   - overflow: what is done if writes that wait take `writeQueueLimit`, since the peer does not read.
+    /// - Returns: false if the bytes were dropped: the queue is full, the connection has failed, this side has been ended
+    ///   by `close`, `abort` or `shutdownWrite`, or a handshake has not finished.
+    @inlinable
+    @discardableResult
+    public func post(_ bytes: some Collection<UInt8>, overflow: WriteOverflow) -> Bool {
+        if let array = bytes as? [UInt8] { return ByteWrite.post(array, to: self, overflow) }
+        return bytes.withContiguousStorageIfAvailable { ByteWrite.post(UnsafeRawBufferPointer($0), to: self, overflow) }
+            ?? ByteWrite.post(Array(bytes), to: self, overflow)
+    }
+
+    /// Sends `text` in UTF-8 without a promise; see the form with bytes.
+    /// - Parameters:
+    ///   - text: the text.
+    ///   - overflow: as for the form with bytes.
+    /// - Returns: as the form with bytes.
+    @inlinable
+    @discardableResult
+    public func post(_ text: String, overflow: WriteOverflow) -> Bool { post(text.utf8, overflow: overflow) }
+}
+
+/// Posts `bytes` to each of `connections`.
+///
+/// ```swift
+/// broadcast("\(name): \(line)\n".utf8, to: members.values, overflow: .abort)
+/// ```
+///
+/// One that takes no writes, because it has ended or failed, is passed over: its reads and `closed` report that.
+/// - Parameters:
+///   - bytes: the bytes. Connections whose peers do not read share large ones.
+///   - connections: connections of this thread's loop.
+///   - overflow: what becomes of a connection whose queue is full.
+/// - Returns: how many connections have taken the bytes; see `Connection.post`.
+@discardableResult
+public func broadcast(
+    _ bytes: some Collection<UInt8>, to connections: some Sequence<Connection>, overflow: WriteOverflow
+) -> Int {
+    let bytes = bytes as? [UInt8] ?? Array(bytes)
+    return connections.reduce(0) { $0 + (ByteWrite.post(bytes, to: $1, overflow) ? 1 : 0) }
+}

@@ -1,0 +1,249 @@
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+@testable import PromisesTestSupport
+
+@Suite struct PostTests {
+    /// Runs `body` inside a turn, which then ends.
+    private func inTurn(_ net: Network, _ body: @escaping () -> Void) throws {
+        var isDone = false
+        net.loop.enqueue {
+            body()
+            isDone = true
+        }
+        try net.loop.run(until: { isDone })
+        try net.loop.turn(.poll)
+    }
+
+    /// A connection whose queue has reached its limit, since its peer does not read.
+    private func full(_ net: Network) throws -> (Connection, Peer) {
+        let (connection, peer) = try net.pair(receiveBuffer: 4096)
+        connection.writeQueueLimit = 1 << 16
+        while connection.queuedBytes < 1 << 16 {
+            connection.post([UInt8](repeating: 0, count: 1 << 20), overflow: .drop)
+        }
+        return (connection, peer)
+    }
+
+    @Test func thoseOfATurnLeaveTogetherInOrderWithWrites() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            let calls = net.calls(.send) + net.calls(.sendVector)
+            var writes: [Promise<Void>] = []
+            try inTurn(net) {
+                for letter in "abc" { #expect(connection.post("\(letter)", overflow: .drop)) }
+                // Takes along what was posted, as the first write of a turn.
+                writes.append(connection.write("d"))
+                for letter in "efg" { connection.post(Array("\(letter)".utf8), overflow: .drop) }
+                writes.append(connection.write("h"))
+                connection.post("ij".utf8.dropFirst(0), overflow: .abort)
+                writes.append(connection.write("k"))
+            }
+            #expect(net.calls(.send) + net.calls(.sendVector) == calls + 2)
+            try hang(when(fulfilled: writes), timeout: patience)
+            #expect(try peer.receive(exactly: 11) == Array("abcdefghijk".utf8))
+            connection.abort()
+        }
+    }
+
+    @Test func postsAloneLeaveWithOneCall() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            let calls = net.calls(.send)
+            let message = pattern(74)
+            try inTurn(net) { for _ in 0..<20 { connection.post(message, overflow: .drop) } }
+            #expect(net.calls(.send) == calls + 1)
+            #expect(try peer.receive(exactly: 20 * 74) == [[UInt8]](repeating: message, count: 20).flatMap { $0 })
+            connection.abort()
+        }
+    }
+
+    @Test func theyTakeTheMemoryOfTheirBytesAndNoMoreThanTheLimit() throws {
+        try withNetwork { net in
+            let (connection, _) = try net.pair()
+            connection.writeQueueLimit = 10_000
+            let budget = net.limitSends(to: 0)
+            var taken = 0
+            for _ in 0..<3 {
+                try inTurn(net) { for _ in 0..<100 where connection.post([1, 2], overflow: .drop) { taken += 1 } }
+            }
+            // Those of a write each would take 58,200 bytes.
+            #expect(taken == 300 && connection.queuedBytes == 600)
+            try inTurn(net) { while connection.post(pattern(100), overflow: .drop) { taken += 1 } }
+            #expect((9_000...10_000).contains(connection.queuedBytes))
+            #expect(!connection.post("x", overflow: .drop) && !connection.isClosed)
+            let waiting = connection.read()
+            #expect(!connection.post("x", overflow: .abort) && connection.isClosed)
+            guard case .failed(let error) = waiting.settledValue else { return #expect(Bool(false)) }
+            #expect(error.code == ENOBUFS)
+            withExtendedLifetime(budget) {}
+        }
+    }
+
+    @Test func watermarksHoldAProducerUp() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            let budget = net.limitSends(to: 100_000)
+            var count = 0
+            func produce() {
+                while connection.isWritable && count < 5_000 {
+                    count += 1
+                    #expect(connection.post(pattern(100), overflow: .abort))
+                }
+                if count < 5_000 { connection.writable().done { produce() } }
+            }
+            try inTurn(net, produce)
+            #expect(!connection.isWritable && (160_000...240_000).contains(count * 100))
+            budget.remaining = .max
+            let all = elsewhere { try peer.receive(exactly: 500_000) }
+            let bytes = try hang(all, timeout: patience)
+            #expect(bytes == [[UInt8]](repeating: pattern(100), count: 5_000).flatMap { $0 })
+            connection.abort()
+        }
+    }
+
+    @Test func aPeerThatDoesNotReadGetsWhatWasTakenAndTheRestIsDropped() throws {
+        try withNetwork(turns: 4_000) { net in
+            let (connection, peer) = try full(net)
+            #expect(!connection.post([7], overflow: .drop))
+            let before = connection.bytesSent + connection.queuedBytes
+            let all = elsewhere { try peer.receive(exactly: before + 1) }
+            let isSent = connection.writable().then { connection.write([9]) }
+            try hang(isSent, timeout: patience)
+            let bytes = try hang(all, timeout: patience)
+            #expect(bytes.last == 9 && bytes.dropLast().allSatisfy { $0 == 0 })
+            connection.abort()
+        }
+    }
+
+    @Test func aResetFindsPostsThatWait() throws {
+        try withNetwork(turns: 4_000) { net in
+            let (connection, peer) = try full(net)
+            let (end, read) = (connection.closed, connection.readLine())
+            peer.reset()
+            #expect(try rejection(of: read) == ECONNRESET)
+            #expect(!connection.post("x", overflow: .abort) && !connection.post("", overflow: .drop))
+            connection.close()
+            guard case .failed = try hang(end, timeout: patience) else { return #expect(Bool(false)) }
+            #expect(connection.queuedBytes == 0)
+        }
+    }
+
+    @Test func aFailureOfTheSendAtTheEndOfTheTurnIsReportedByTheConnection() throws {
+        try withNetwork { net in
+            let (connection, _) = try net.pair()
+            net.kernel.send = { _, _, _ in -Int(EPIPE) }
+            var taken: [Bool] = []
+            try inTurn(net) { taken.append(connection.post("x", overflow: .drop)) }
+            #expect(taken == [true] && code(connection.write("y")) == EPIPE)
+            #expect(!connection.post("x", overflow: .drop))
+            connection.abort()
+        }
+    }
+
+    @Test func handlersOfWritesMayPost() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            let budget = net.limitSends(to: 1)
+            for number in UInt8(0)..<4 {
+                // On the loop's thread, as all handlers of this test.
+                nonisolated(unsafe) let connection = connection
+                connection.write([10 * number]).pipe { _ in
+                    for next in 1...3 { #expect(connection.post([10 * number + UInt8(next)], overflow: .drop)) }
+                }
+            }
+            try net.loop.turn(.poll)
+            budget.remaining = .max
+            let bytes = elsewhere { try peer.receive(exactly: 16) }
+            #expect(try hang(bytes, timeout: patience).sorted() == (0..<4).flatMap { n in (0..<4).map { 10 * n + $0 } })
+            connection.abort()
+        }
+    }
+
+    @Test func theEndsDeliverOrDropThem() throws {
+        try withNetwork { net in
+            let (closed, first) = try net.pair()
+            let (shut, second) = try net.pair()
+            let (aborted, third) = try net.pair()
+            try inTurn(net) {
+                for connection in [closed, shut, aborted] { connection.post("x", overflow: .drop) }
+                closed.close()
+                shut.shutdownWrite()
+                aborted.abort()
+                for connection in [closed, shut, aborted] { #expect(!connection.post("y", overflow: .abort)) }
+            }
+            #expect(try first.readToEnd() == Array("x".utf8))
+            #expect(try second.readToEnd() == Array("x".utf8))
+            #expect(third.failureOfReading() == ECONNRESET)
+            first.close()
+            shut.abort()
+            net.settle()
+        }
+    }
+
+    @Test func outsideOfATurnTheyAreSentAsWritesAre() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            connection.post("x", overflow: .drop)
+            #expect(try peer.receive(exactly: 1) == Array("x".utf8))
+            connection.abort()
+        }
+    }
+
+    @Test func eachIsAWriteOfAFilter() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.filteredPair()
+            try inTurn(net) {
+                #expect(connection.post(pattern(10), overflow: .drop))
+                connection.write(pattern(5, from: 10)).orFail()
+                #expect(connection.post(pattern(7, from: 15), overflow: .drop))
+            }
+            let all =
+                RecordFilter.data(pattern(10)) + RecordFilter.data(pattern(5, from: 10), at: 10)
+                + RecordFilter.data(pattern(7, from: 15), at: 15)
+            #expect(try peer.receive(exactly: all.count) == all)
+            connection.writeQueueLimit = 1_000
+            net.limitSends(to: 0)
+            while connection.post(pattern(100), overflow: .drop) {}
+            #expect((1_000..<1_500).contains(connection.queuedBytes + 192 * 4))
+            #expect(!connection.post("x", overflow: .abort) && connection.isClosed)
+        }
+        try withNetwork { net in
+            let (connection, _) = try net.pair()
+            let ready = connection.filter(RecordFilter())
+            #expect(!connection.post("x", overflow: .drop), "the handshake has not finished")
+            connection.abort()
+            #expect(throws: (any Error).self) { try hang(ready) }
+        }
+    }
+
+    @Test func eachOfManyConnectionsGetsItsMessages() throws {
+        try EventLoop.withLoop { loop in
+            let pairs = try (0..<100).map { _ in try Connection.pair() }
+            var received = [Int](repeating: 0, count: pairs.count)
+            let reads = pairs.indices.map { index in
+                pairs[index].1.forEachChunk { bytes in
+                    received[index] += bytes.byteCount
+                    return Promise.value
+                }
+            }
+            let (turns, message) = (50, pattern(74))
+            for _ in 0..<turns {
+                var isDone = false
+                loop.enqueue {
+                    for (connection, _) in pairs {
+                        for _ in 0..<20 { #expect(connection.post(message, overflow: .abort)) }
+                    }
+                    isDone = true
+                }
+                try loop.run(until: { isDone })
+            }
+            for (connection, _) in pairs { connection.close() }
+            try hang(when(fulfilled: reads), timeout: patience)
+            #expect(received.allSatisfy { $0 == turns * 20 * 74 })
+            for (_, other) in pairs { other.abort() }
+        }
+    }
+}
