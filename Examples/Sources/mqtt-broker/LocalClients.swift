@@ -29,7 +29,7 @@ final class LocalClients {
                 client.deliver(message)
             }
         }
-        broadcast(message.bytes(number: nil), to: connections, onOverflow: .abort)
+        broadcast(message.bytes(number: nil), to: connections, overflow: .abort)
     }
 }
 
@@ -42,7 +42,7 @@ final class Client {
     init(_ connection: Connection) { self.connection = connection }
 
     /// Sends a packet, and does not wait for it.
-    func send(_ packet: [UInt8]) { broadcast(packet, to: CollectionOfOne(connection), onOverflow: .abort) }
+    func send(_ packet: [UInt8]) { connection.post(packet, overflow: .abort) }
 
     /// The best quality of the subscriptions to a topic; `nil` if there is none.
     func quality(for topic: [Substring]) -> UInt8? {

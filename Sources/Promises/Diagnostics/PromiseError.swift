@@ -112,8 +112,9 @@ public protocol CancellableError: Error {
 }
 
 extension Error {
-    /// Whether the error means "cancelled": `PromiseError.cancelled`, Swift's `CancellationError`, or a
-    /// `CancellableError` whose `isCancelled` is `true`.
+    /// Whether the error means "cancelled": `PromiseError.cancelled`, Swift's `CancellationError`, the `SystemError` with
+    /// `ECANCELED` of an operation whose connection the program itself has closed or aborted, or a `CancellableError` whose
+    /// `isCancelled` is `true`.
     public var isCancelled: Bool { ErrorInspection.isCancelled(self) }
 }
 
@@ -129,6 +130,7 @@ private enum ErrorInspection {
         case .cancelled as PromiseError: return true
         case is PromiseError: return false
         case is CancellationError: return true
+        case let error as SystemError: return error.isCancellation
         case let error as any CancellableError: return error.isCancelled
         default:
             latest.store(type, ordering: .relaxed)

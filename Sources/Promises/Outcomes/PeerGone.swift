@@ -5,8 +5,7 @@ public enum PeerGone: Error, Hashable, Sendable {
     /// The peer has ended its side. It may still be reading ours: that a client has closed its socket and that it has
     /// only ended its side look the same here.
     case ended
-    /// The connection has failed, by a reset (`ECONNRESET`) or because the network did (`ETIMEDOUT`), or was closed on
-    /// this side (`EBADF`; `ECANCELED` if it was closed in the meantime).
+    /// The connection has failed, by a reset (`ECONNRESET`) or because the network did (`ETIMEDOUT`).
     case failed(SystemError)
 }
 

@@ -26,7 +26,7 @@ final class Parking: ConnectionAttachment {
     func connectionMayBeIdle(_ connection: Connection) {}
     func heldMemoryMayHaveChanged(of connection: Connection) {}
     func connectionDidFail(_ error: SystemError) {}
-    func bothSidesDidEnd() {}
+    func peerDidEnd(bothSides: Bool) {}
     func connectionWillClose() {}
     func connectionWasAborted() {}
     func connectionDidEnd(_ end: ConnectionEnd) {}

@@ -72,6 +72,10 @@ final class ConnectionTracker: ConnectionServer {
         }
         let served = work.derive(Served(tracker: self, place: place, keeper: keeper), role: .runsWhenCancelled)
         running[place]?.work = served
+        if options.cancelsWhenPeerGone && connection.lifecycle == .open {
+            ServedConnection.of(connection).begin(cancelling: served)
+            connection.updateInterest()
+        }
     }
 
     /// Serves `connection` with an async handler, as `serve`.
@@ -83,7 +87,9 @@ final class ConnectionTracker: ConnectionServer {
         let work = HandlerTask(callSite, on: loop)
         // Not what waits for the task: that runs when the task has ended.
         running[place]?.work = work
-        work.start(connection, executor, handler.prepared(by: options.prepare))
+        work.start(
+            connection, executor, cancelsWhenPeerGone: options.cancelsWhenPeerGone,
+            handler.prepared(by: options.prepare))
         _ = work.derive(Served(tracker: self, place: place, keeper: keeper), role: .runsWhenCancelled)
     }
 

@@ -15,8 +15,8 @@ final class HandlerTask: PromiseCore, @unchecked Sendable {
     private var isCancelled = false
     /// Whether an orderly close of the connection has begun. How that ends does not concern the handler.
     private var isClosing = false
-    /// The failure of the connection that has cancelled the task.
-    private var clientFailure: SystemError?
+    /// The failure or the end of the connection that has cancelled the task.
+    private var clientFailure: (any Error)?
     /// Until the task has ended, the loop stays alive.
     private var hold: EventLoop.Hold?
     private var ending: Int?
@@ -33,7 +33,7 @@ final class HandlerTask: PromiseCore, @unchecked Sendable {
 
     /// Calls `handler` in a task that runs on the loop: at once, up to the first suspension.
     func start(
-        _ connection: Connection, _ executor: ThreadBoundExecutor,
+        _ connection: Connection, _ executor: ThreadBoundExecutor, cancelsWhenPeerGone: Bool,
         _ handler: @escaping (Connection) async throws -> Void
     ) {
         hold = home.hold(at: madeAt)
@@ -43,7 +43,7 @@ final class HandlerTask: PromiseCore, @unchecked Sendable {
             _ = cancelProducer()
             if claim() { reject(PromiseError.loopEnded) }
         }
-        ServedConnection.of(connection).begin(self)
+        ServedConnection.of(connection).begin(self, cancelsWhenPeerGone: cancelsWhenPeerGone)
         let resolver = Resolver<Void>(self)
         // Sound because the task's executor is bound to this thread: `handler`, what it has captured and the connection
         // are used on no other thread. A handler that is isolated to an actor runs on this thread too, which `serve`
@@ -66,8 +66,8 @@ final class HandlerTask: PromiseCore, @unchecked Sendable {
         if self.task != nil { connection.updateInterest() }
     }
 
-    /// The connection has failed while no read and no write waited, which would have told the handler.
-    func clientDidFail(_ error: SystemError) {
+    /// The connection has failed, or its peer has gone, while no read and no write waited, which would have told the handler.
+    func clientDidFail(_ error: any Error) {
         clientFailure = error
         _ = cancelProducer()
     }

@@ -41,6 +41,14 @@ public struct ServeOptions {
     /// Begins each connection, on its loop, before its handler is called with the connection of this promise: a
     /// handshake, for instance. The connection counts as active meanwhile, and an error is one of the handler.
     public var prepare: (@Sendable (Connection) -> Promise<Connection>)?
+    /// Whether a handler, with a promise or async, is cancelled when its peer has gone while no read and no write waits, such
+    /// as during a query; false by default. `onError` then gets `PeerGone.ended`, or the error with which the connection has
+    /// failed.
+    ///
+    /// A peer has gone when it has ended its side, even behind input that nobody has read: clients that end their side and
+    /// then wait for the answer, as `nc -N` does, get none. A handler that reads learns of the end by its read, and is not
+    /// cancelled afterwards.
+    public var cancelsWhenPeerGone: Bool
 
     /// - Parameters:
     ///   - maxConnections: how many connections may be active at once.
@@ -51,11 +59,12 @@ public struct ServeOptions {
     ///   - drainTimeout: how long the drain at the first signal may take.
     ///   - onSignal: is called with each signal.
     ///   - prepare: begins each connection before its handler is called.
+    ///   - cancelsWhenPeerGone: whether a handler is cancelled when its peer has gone.
     public init(
         maxConnections: Int = .max, maxLingering: Int? = nil, memoryLimit: Int? = nil,
         balancing: LoopGroup.Balancing = .leastConnections, stopSignals: [CInt] = [],
         drainTimeout: Duration = .seconds(10), onSignal: ((CInt) -> Void)? = nil,
-        prepare: (@Sendable (Connection) -> Promise<Connection>)? = nil
+        prepare: (@Sendable (Connection) -> Promise<Connection>)? = nil, cancelsWhenPeerGone: Bool = false
     ) {
         self.maxConnections = maxConnections
         self.maxLingering = maxLingering
@@ -65,6 +74,7 @@ public struct ServeOptions {
         self.drainTimeout = drainTimeout
         self.onSignal = onSignal
         self.prepare = prepare
+        self.cancelsWhenPeerGone = cancelsWhenPeerGone
     }
 
     /// Until SIGTERM or SIGINT; the drain may take ten seconds.
@@ -85,7 +95,7 @@ public struct ServeOptions {
         return TrackerOptions(
             // Rounded up, without a sum that could overflow.
             lingeringLimit: lingering / loops + (lingering % loops == 0 ? 0 : 1),
-            memoryLimit: memoryLimit.map { $0 / loops }, prepare: prepare)
+            memoryLimit: memoryLimit.map { $0 / loops }, prepare: prepare, cancelsWhenPeerGone: cancelsWhenPeerGone)
     }
 }
 
@@ -95,4 +105,5 @@ struct TrackerOptions: Sendable {
     var lingeringLimit = Int.max
     var memoryLimit: Int?
     var prepare: (@Sendable (Connection) -> Promise<Connection>)?
+    var cancelsWhenPeerGone = false
 }

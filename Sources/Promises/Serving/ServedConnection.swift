@@ -1,12 +1,14 @@
 import Reactor
 
-/// What a listener keeps with a connection that it serves: the task of an async handler, the share of a memory budget, the
+/// What a listener keeps with a connection that it serves: the handler that may have to be cancelled, the share of a memory budget, the
 /// progress of a drain. Made for the first of them, since most connections have none.
 final class ServedConnection: ConnectionAttachment {
     /// The async handler of `serve`, until the connection has ended.
     private var task: HandlerTask?
-    /// Whether the connection watches for its failure while the task neither reads nor writes.
-    private var watchesFailure = false
+    /// The promise of a handler that is cancelled when its peer has gone, until the connection has ended.
+    private var work: PromiseCore?
+    /// What the connection watches for while the handler neither reads nor writes.
+    private(set) var restingInterest: Interest = []
     /// Present while the listener is drained.
     var drain: Drain?
     /// The budget of the listener, if it has one, and what it counts for this connection.
@@ -32,9 +34,15 @@ final class ServedConnection: ConnectionAttachment {
         return made
     }
 
-    func begin(_ task: HandlerTask) {
+    func begin(_ task: HandlerTask, cancelsWhenPeerGone: Bool) {
         self.task = task
-        watchesFailure = true
+        restingInterest = cancelsWhenPeerGone ? .peerGone : [.error, .hangUp]
+    }
+
+    /// Cancels `work`, the promise of a handler, when the peer has gone.
+    func begin(cancelling work: PromiseCore) {
+        self.work = work
+        restingInterest = .peerGone
     }
 
     func begin(_ budget: MemoryBudget) { self.budget = budget }
@@ -42,7 +50,6 @@ final class ServedConnection: ConnectionAttachment {
     // MARK: Events
 
     var endsWithPeer: Bool { false }
-    var restingInterest: Interest { task != nil && watchesFailure ? [.error, .hangUp] : [] }
     var isDraining: Bool { drain != nil }
     var endsFrameLoop: Bool {
         get { drain?.endsFrameLoop == true }
@@ -64,14 +71,26 @@ final class ServedConnection: ConnectionAttachment {
         budget.note(change)
     }
 
-    func connectionDidFail(_ error: SystemError) { task?.clientDidFail(error) }
-    func bothSidesDidEnd() { watchesFailure = false }
+    func connectionDidFail(_ error: SystemError) { cancelHandler(with: error) }
+
+    func peerDidEnd(bothSides: Bool) {
+        let cancels = restingInterest.contains(.readHangUp)
+        if bothSides { restingInterest = [] } else { restingInterest.remove(.readHangUp) }
+        if cancels { cancelHandler(with: PeerGone.ended) }
+    }
+
+    private func cancelHandler(with error: any Error) {
+        task?.clientDidFail(error)
+        work.take()?.cancel(with: error)
+    }
+
     func peerDidGo() {}
     func connectionWillClose() { task?.connectionWillClose() }
     func connectionWasAborted() { task?.connectionWasAborted() }
 
     func connectionDidEnd(_ end: ConnectionEnd) {
         task?.connectionDidEnd(end)
+        work = nil
         budget.take()?.note(-notedMemory)
     }
 }

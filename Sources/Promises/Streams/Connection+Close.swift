@@ -51,7 +51,7 @@ extension Connection {
 
     /// Delivers the queued writes, then the end, and closes. Fulfilled when the descriptor is closed.
     ///
-    /// A waiting read fails with `ECANCELED`; later operations fail with `EBADF`. Further input is read and discarded
+    /// A waiting read fails with `ECANCELED`, which counts as a cancellation; later operations fail with `EBADF`. Further input is read and discarded
     /// until the peer ends too, since closing a socket with unread input makes the kernel send a reset, which destroys
     /// what the peer has not read yet.
     ///
@@ -97,7 +97,8 @@ extension Connection {
     // MARK: Abort
 
     /// Drops everything and resets: the peer's reads fail with `ECONNRESET`. At a pipe or a Unix socket, which have no
-    /// reset, the peer's reads end instead. Waiting operations fail with `ECANCELED`.
+    /// reset, the peer's reads end instead. Waiting operations fail with `ECANCELED`, which counts as a cancellation: see
+    /// `Error.isCancelled`.
     public func abort() {
         loop.assertOwner()
         let attachment = lifecycle.hasDescriptor ? cold?.attachment : nil
@@ -106,16 +107,16 @@ extension Connection {
     }
 
     /// As `abort()`, which a program calls; a close that reaches a limit calls this, and cancels no async handler.
-    /// - Parameter losesOutput: false if the peer is reset only where written bytes are queued.
-    func dropAndReset(losesOutput: Bool = true) {
+    /// - Parameter atLimit: whether the peer is reset only where written bytes are queued, whose writes have then failed.
+    func dropAndReset(atLimit: Bool = false) {
         guard lifecycle.hasDescriptor else {
             lifecycle = .closed
             return
         }
         recordEnd(.aborted)
-        noteFailure(SystemError(writeCall, ECANCELED, detail: "the connection was aborted"))
+        noteFailure(SystemError(ended: writeCall, isCancellation: !atLimit, detail: "the connection was aborted"))
         // In a forked child the parent shares the socket, and a reset is refused.
-        failWrites(losesOutput: losesOutput)
+        failWrites(losesOutput: !atLimit)
         release()
     }
 }

@@ -117,7 +117,8 @@ extension Connection {
         if losesOutput || hasUnsentWrites, kind.contains(.tcp), lifecycle.hasDescriptor { socket.setResetOnClose() }
         let queued = writer.fail()?.promises ?? []
         for promise in queued + takeUnqueuedPromises() { promise.reject(failure.reported) }
-        settlePeerWatches(as: .failed(failure.error))
+        // `ECANCELED` is of this side: an abort, a close that reached its limit, the end of the loop.
+        settlePeerWatches(as: failure.error.code == ECANCELED ? nil : .failed(failure.error))
         signalWritableIfNeeded()
     }
 

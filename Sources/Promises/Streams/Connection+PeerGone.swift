@@ -14,7 +14,8 @@ extension Connection {
     ///
     /// The watch reads nothing: later reads return all input, and then the end or the error. Several watches and one
     /// read may wait at a time. While a watch waits, it retains the connection and keeps the loop alive, as a read
-    /// does. `close`, `abort` and `detach` fulfill it with `ECANCELED`. Cancelling it ends the watch.
+    /// does. `close`, `abort` and `detach` on this side cancel it, and so does the end of the loop: its handlers are not
+    /// called. It is cancelled from the beginning if this side has closed the connection. Cancelling it ends the watch.
     ///
     /// The end of a peer whose machine has crashed or lost the network is found by `SocketOption.keepAlive` or by a
     /// write.
@@ -44,15 +45,15 @@ extension Connection {
     /// - Parameters:
     ///   - ignoringHalfClose: whether the end of the peer's side alone does not count; see `peerGone`.
     ///   - work: starts the work; called at most once, inside this call.
-    /// - Returns: a promise of the value of the work. Rejected with its error, with the error that `work` throws, or
-    ///   with `PeerGone`.
+    /// - Returns: a promise of the value of the work. Rejected with its error, with the error that `work` throws, with
+    ///   `PeerGone`, or with a `SystemError` with `EBADF` if this side has closed the connection before.
     @available(*, noasync, message: "an async function has no loop of its own; use it before you await")
     @inlinable
     public func cancelWhenPeerGone<Work: Thenable>(
         ignoringHalfClose: Bool = false, file: StaticString = #fileID, line: UInt = #line, _ work: () throws -> Work
     ) -> Promise<Work.T> {
-        if let gone = PeerWatching.known(ignoringHalfClose, of: self) { return Promise(refused: gone) }
         do {
+            if let gone = try PeerWatching.known(ignoringHalfClose, of: self) { throw gone }
             let source = try work().asPromise().core
             let ending = PeerWatchEnding(self)
             let child = source.derive(SettleAsSource<Work.T>(retaining: ending), role: .hasDeadline)
@@ -83,8 +84,10 @@ extension Connection {
     }
 
     /// Removes and settles the watches.
-    /// - Parameter halfCloseOnly: whether those stay that ignore a half-close.
-    func settlePeerWatches(as gone: PeerGone, halfCloseOnly: Bool = false) {
+    /// - Parameters:
+    ///   - gone: `nil` if this side has ended the connection.
+    ///   - halfCloseOnly: whether those stay that ignore a half-close.
+    func settlePeerWatches(as gone: PeerGone?, halfCloseOnly: Bool = false) {
         guard watchedEnds != 0, let cold else { return }
         let watches = cold.peerWatches.removeAll(halfCloseOnly: halfCloseOnly)
         let attachment = cold.attachment?.endsWithPeer == true ? cold.attachment.take() : nil

@@ -114,9 +114,11 @@ extension Connection {
 
     /// Ends the read and the watches that wait, since this side ends the connection.
     func cancelRead(_ reason: StaticString = "the connection was closed") {
-        let error = SystemError(readCall, ECANCELED, detail: "\(reason)")
-        if reader.isWaiting, let waiter = reader.take() { reject(waiter, error) }
-        settlePeerWatches(as: .failed(error))
+        if reader.isWaiting, let waiter = reader.take() {
+            let isCancellation = failure?.isCancellation ?? true
+            reject(waiter, SystemError(ended: readCall, isCancellation: isCancellation, detail: "\(reason)"))
+        }
+        settlePeerWatches(as: nil)
     }
 
     /// Ends the read that waits, and reading.

@@ -204,10 +204,13 @@ extension Connection: ReadinessHandler {
         }
     }
 
-    /// What is watched while nothing else is: the failure of a connection whose async handler works. A read or a write
-    /// that waits finds the failure by itself.
+    /// What is watched while nothing else is: the failure of a connection whose handler works, and perhaps the peer's end. A
+    /// read or a write that waits finds them by itself.
     @inline(never)
-    private var restingInterest: Interest { lifecycle == .open ? cold?.attachment?.restingInterest ?? [] : [] }
+    private var restingInterest: Interest {
+        guard lifecycle == .open, let resting = cold?.attachment?.restingInterest else { return [] }
+        return reader.hasEnded ? resting.subtracting(.readHangUp) : resting
+    }
 
     /// Whether the kernel has something for the operations that wait here: input or the end for a read, room for
     /// writes, or an error. The loop may not have seen it yet: it was delayed, it takes 256 events at a time, or a

@@ -17,8 +17,8 @@ protocol ConnectionAttachment: AnyObject {
     func heldMemoryMayHaveChanged(of connection: Connection)
     /// The connection has failed while no read and no write waited, or is ended for `error`.
     func connectionDidFail(_ error: SystemError)
-    /// Both sides have ended in order: there is nothing more to watch.
-    func bothSidesDidEnd()
+    /// The peer has ended its side in order, and `bothSides` if there is nothing more to watch.
+    func peerDidEnd(bothSides: Bool)
     /// The peer has gone, or the connection is about to be released.
     func peerDidGo()
     /// A close has begun.

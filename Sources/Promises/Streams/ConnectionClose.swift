@@ -102,7 +102,7 @@ final class ConnectionClose: ConnectionClosing {
             if !discardOnce() { break }
         }
         if connection.lifecycle == .lingering { return connection.release() }
-        connection.dropAndReset(losesOutput: false)
+        connection.dropAndReset(atLimit: true)
     }
 
     /// How many bytes the peer has taken and sent. Bytes in the kernel's send queue do not count as taken: what a slow

@@ -8,10 +8,10 @@ struct PeerWatch {
     let cancels: Bool
     let ignoringHalfClose: Bool
 
-    func settle(as gone: PeerGone) {
+    /// - Parameter gone: `nil` if this side has ended the connection, which does not cancel the work.
+    func settle(as gone: PeerGone?) {
+        guard let gone else { return cancels ? () : core.reject(by: .itself(nil), at: nil) }
         if !cancels { return core.fulfill(gone) }
-        // This side has ended the connection, which does not cancel the work.
-        if case .failed(let error) = gone, error.code == ECANCELED { return }
         // Work that has settled is in time, though its notification may still be queued: it is no longer waited for.
         if core.isWaiting { core.cancel(with: gone) }
     }

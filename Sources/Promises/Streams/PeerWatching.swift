@@ -5,11 +5,12 @@ import Reactor
 @usableFromInline
 enum PeerWatching {
     /// Returns how the peer has gone if that is known without a system call.
+    /// - Throws: if the connection is closed, so that nothing is to be learned.
     @usableFromInline
-    static func known(_ ignoringHalfClose: Bool, of connection: Connection) -> PeerGone? {
+    static func known(_ ignoringHalfClose: Bool, of connection: Connection) throws(SystemError) -> PeerGone? {
         connection.loop.assertOwner()
         guard connection.lifecycle.isOpen else {
-            return .failed(SystemError(connection.readCall, EBADF, detail: "the connection is closed"))
+            throw SystemError(connection.readCall, EBADF, detail: "the connection is closed")
         }
         if let failure = connection.failure { return .failed(failure) }
         return connection.reader.hasEnded && !ignoringHalfClose ? .ended : nil
@@ -17,7 +18,9 @@ enum PeerWatching {
 
     @usableFromInline
     static func start(_ ignoringHalfClose: Bool, of connection: Connection) -> Guarantee<PeerGone> {
-        if let gone = known(ignoringHalfClose, of: connection) { return .value(gone) }
+        do throws(SystemError) {
+            if let gone = try known(ignoringHalfClose, of: connection) { return .value(gone) }
+        } catch { return Guarantee(.cancelled(with: nil)) }
         let core = IOPromise(PeerGone.self, connection)
         connection.watchPeer(PeerWatch(core: core, cancels: false, ignoringHalfClose: ignoringHalfClose))
         return Guarantee(core)
@@ -51,9 +54,10 @@ enum PeerWatching {
         }
         if ready.contains(.hangUp) {
             // Without an error both sides have ended in order, and there is nothing more to hear.
-            connection.attachment?.bothSidesDidEnd()
+            connection.attachment?.peerDidEnd(bothSides: true)
             connection.settlePeerWatches(as: connection.failure.map(PeerGone.failed) ?? .ended)
         } else if ready.contains(.readHangUp) {
+            connection.attachment?.peerDidEnd(bothSides: false)
             connection.settlePeerWatches(as: .ended, halfCloseOnly: true)
         } else {
             // For example a message in the error queue of a socket that was adopted.

@@ -12,6 +12,8 @@ public struct SystemError: Error, Sendable, CustomStringConvertible {
     /// The subject of the call, such as an address, or the reason why the library refused; `nil` if call and code are
     /// sufficient.
     public let detail: String?
+    /// Whether the program itself has ended what the call waited for: an `ECANCELED` that is no failure.
+    package let isCancellation: Bool
 
     /// Creates an error.
     /// - Parameters:
@@ -22,6 +24,15 @@ public struct SystemError: Error, Sendable, CustomStringConvertible {
         self.call = call
         self.code = code
         self.detail = detail
+        isCancellation = false
+    }
+
+    /// The `ECANCELED` of what this side has ended, perhaps as the program has asked.
+    package init(ended call: SystemCall, isCancellation: Bool, detail: String) {
+        self.call = call
+        code = ECANCELED
+        self.detail = detail
+        self.isCancellation = isCancellation
     }
 
     /// `bind 127.0.0.1:80: Permission denied (EACCES)`

@@ -47,4 +47,43 @@ import Testing
             #expect(tally.alive == 0 && listener.activeConnections == 0)
         }
     }
+
+    /// The program knows of its own abort; what `onError` is for is what it does not know.
+    @Test func anAbortOrACloseByTheProgramIsNoErrorOfTheHandler() throws {
+        try withNetwork { net in
+            let listener = try net.listen()
+            var connections: [Connection] = []
+            var errors: [any Error] = []
+            var reads: [any Error] = []
+            let served = listener.serve(onError: { error, _ in errors.append(error) }) { connection -> Promise<Void> in
+                connections.append(connection)
+                return connection.readLine().asVoid().tapError(policy: .allErrors) { reads.append($0) }
+            }
+            let clients = try (0..<3).map { _ in try Peer(to: listener.localAddress) }
+            try net.loop.run(until: { connections.count == 3 })
+            connections[0].abort()
+            connections[1].close(linger: .zero)
+            clients[2].reset()
+            try net.loop.run(until: { listener.activeConnections == 0 })
+            #expect(errors.map { ($0 as? SystemError)?.code } == [ECONNRESET])
+            #expect(reads.map(\.isCancelled) == [true, true, false])
+            listener.close()
+            try hang(served, timeout: patience)
+        }
+    }
+
+    /// What a close could not deliver in its time has failed.
+    @Test func aWriteThatACloseGivesUpHasFailed() throws {
+        try withNetwork { net in
+            let (connection, _) = try net.pair()
+            net.limitSends(to: 0)
+            let write = connection.write("x")
+            connection.close(linger: .zero)
+            #expect(code(write) == ECANCELED && !write.isCancelled)
+            let (other, _) = try net.pair()
+            let aborted = other.write("x")
+            other.abort()
+            #expect(code(aborted) == ECANCELED && aborted.isCancelled)
+        }
+    }
 }

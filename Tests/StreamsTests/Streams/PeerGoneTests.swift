@@ -140,35 +140,45 @@ import Testing
         }
     }
 
-    @Test func closingAbortingAndDetachingTellIt() throws {
+    /// None of them is the peer's doing.
+    @Test func closingAbortingAndDetachingCancelTheWatch() throws {
         try withNetwork { net in
             func waiting() throws -> (Connection, Peer, Guarantee<PeerGone>) {
                 let (connection, peer) = try net.pair()
                 return (connection, peer, connection.peerGone())
             }
-            let here = PeerGone.failed(SystemError(.receive, ECANCELED))
+            var calls = 0
             let (a, _, closed) = try waiting()
+            closed.done { _ in calls += 1 }
             a.close(linger: .zero)
-            #expect(closed.settledValue == here)
             let (b, _, aborted) = try waiting()
+            aborted.done { _ in calls += 1 }
             b.abort()
-            #expect(aborted.settledValue == .failed(SystemError(.send, ECANCELED)))
             let (c, _, detached) = try waiting()
+            detached.done { _ in calls += 1 }
             try Connection(adopting: c.detach()).abort()
-            #expect(detached.settledValue == here)
             for connection in [a, b, c] {
-                #expect(connection.peerGone().settledValue == .failed(SystemError(.receive, EBADF)))
+                let late = connection.peerGone()
+                late.done { _ in calls += 1 }
+                #expect(late.asPromise().isCancelled)
+                let refused = connection.cancelWhenPeerGone { () -> Promise<Void> in
+                    Issue.record("called")
+                    return .value
+                }
+                #expect(code(refused) == EBADF)
             }
+            net.settle()
+            #expect([closed, aborted, detached].allSatisfy { $0.asPromise().isCancelled } && calls == 0)
         }
     }
 
-    @Test func itIsReportedAtTheEndOfTheLoop() throws {
+    @Test func theEndOfTheLoopCancelsTheWatch() throws {
         var gone: Guarantee<PeerGone>?
         try withNetwork { net in
             let (connection, _) = try net.pair()
             gone = connection.peerGone()
         }
-        #expect(gone?.settledValue == .failed(SystemError(.send, ECANCELED)))
+        #expect(gone?.asPromise().isCancelled == true)
     }
 
     @Test func pipesTellOfTheirOtherEnd() throws {
