@@ -35,8 +35,7 @@ public struct LineDecoder: FrameDecoder, Sendable {
     /// - Parameter bytes: the bytes that have arrived and were not consumed.
     /// - Returns: the line without its end, or that it is incomplete.
     /// - Throws: `StreamError.limitExceeded` for a line of more than `limit` bytes, and `StreamError.notUTF8`.
-    // A call of its own costs a line 46 instructions.
-    @inline(__always)
+    @inline(__always)  // A call of its own costs a line 46 instructions.
     public mutating func decode(_ bytes: RawSpan) throws -> DecodedFrame<String> {
         // The span is alive during the call, and the pointer does not leave it.
         try bytes.withUnsafeBytes { try decode($0) }
