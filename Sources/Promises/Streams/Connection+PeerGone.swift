@@ -96,4 +96,6 @@ extension Connection {
         for watch in watches { watch.settle(as: gone) }
         attachment?.peerDidGo()
     }
+
+    func peerEventArrived(_ ready: Interest) { PeerWatching.eventArrived(ready, at: self) }
 }

@@ -163,7 +163,7 @@ extension Connection: ReadinessHandler {
         // Each step may end the connection.
         if ready.contains(.writing) { flush() }
         if ready.contains(.reading) { if path == .direct { readNow() } else { readIndirectly() } }
-        if !ready.isDisjoint(with: .peerGone) { PeerWatching.eventArrived(ready, at: self) }
+        if !ready.isDisjoint(with: .peerGone) { peerEventArrived(ready) }
         updateInterest()
     }
 
