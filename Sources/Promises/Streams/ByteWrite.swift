@@ -158,9 +158,8 @@ enum ByteWrite {
         }
         guard connection.writer.isGathering else { return sendOrCork(bytes, on: connection) }
         // What was gathered has a flush job.
-        guard connection.writer.corks(bytes.count, in: connection.turn) else {
-            return connection.sendGathered(with: bytes)
-        }
+        let corks = connection.writer.corks(bytes.count, in: connection.turn)
+        if !corks { return connection.sendGathered(with: bytes) }
         let gathered = connection.writer.takeGathered()
         connection.enqueue { $0.append(gathered, nil) }
         return 0

@@ -1,4 +1,4 @@
-// Writes for which no handler waits: they have no promise, and the length of the queue is their only limit.
+// Writes for which no handler waits.
 
 /// What becomes of bytes for a connection whose queue is full; see `Connection.post`.
 public enum WriteOverflow: Hashable, Sendable {
@@ -27,8 +27,7 @@ extension Connection {
     ///   - overflow: what is done if writes that wait take `writeQueueLimit`, since the peer does not read.
     /// - Returns: false if the bytes were dropped: the queue is full, the connection has failed, this side has been ended
     ///   by `close`, `abort` or `shutdownWrite`, or a handshake has not finished.
-    @inlinable
-    @discardableResult
+    @inlinable @discardableResult
     public func post(_ bytes: some Collection<UInt8>, overflow: WriteOverflow) -> Bool {
         if let array = bytes as? [UInt8] { return ByteWrite.post(array, to: self, overflow) }
         return bytes.withContiguousStorageIfAvailable { ByteWrite.post(UnsafeRawBufferPointer($0), to: self, overflow) }
@@ -40,8 +39,7 @@ extension Connection {
     ///   - text: the text.
     ///   - overflow: as for the form with bytes.
     /// - Returns: as the form with bytes.
-    @inlinable
-    @discardableResult
+    @inlinable @discardableResult
     public func post(_ text: String, overflow: WriteOverflow) -> Bool { post(text.utf8, overflow: overflow) }
 }
 

@@ -115,8 +115,8 @@ extension Connection {
     /// Ends the read and the watches that wait, since this side ends the connection.
     func cancelRead(_ reason: StaticString = "the connection was closed") {
         if reader.isWaiting, let waiter = reader.take() {
-            let isCancellation = failure?.isCancellation ?? true
-            reject(waiter, SystemError(ended: readCall, isCancellation: isCancellation, detail: "\(reason)"))
+            let isAsked = failure?.isCancellation ?? true
+            reject(waiter, SystemError(ended: readCall, isCancellation: isAsked, detail: "\(reason)"))
         }
         settlePeerWatches(as: nil)
     }
