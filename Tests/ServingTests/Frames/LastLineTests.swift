@@ -112,6 +112,55 @@ import Testing
         }
     }
 
+    /// Behind a filter it is the filter that says whether the stream has ended in order.
+    @Test(arguments: [true, false]) func aFilterSaysWhatAnEndIs(isInOrder: Bool) throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.filteredPair()
+            let end = isInOrder ? RecordFilter.record(.end) : []
+            try peer.send(RecordFilter.data(Array("a\nb".utf8)) + end)
+            peer.end()
+            var lines: [String] = []
+            let read = connection.forEachFrame(decoder) { lines.append($0) }
+            if isInOrder {
+                try hang(read, timeout: patience)
+            } else {
+                expect(read, failsWith: ConnectionFilterError.truncated)
+            }
+            #expect(lines == (isInOrder ? ["a", "b"] : ["a"]))
+        }
+    }
+
+    /// A limit of time is one for the last line, too, and its bytes stay.
+    @Test func aTimeLimitEndsTheWaitForTheEnd() throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let (a, b) = try Connection.pair()
+            a.frameTimeouts = FrameTimeouts(frame: .seconds(1))
+            b.write("half").cauterize()
+            expect(a.readFrame(decoder), failsWith: StreamError.timedOut(got: 4))
+            b.close()
+            #expect(try hang(a.readFrame(decoder), timeout: .seconds(3600)) == "half")
+        }
+    }
+
+    /// A drain ends a loop behind what it has got; a part of a line is waited for, and its end is one.
+    @Test func aDrainWaitsForTheLastLine() throws {
+        try withNetwork { net in
+            let listener = try net.listen()
+            var lines: [String] = []
+            let served = listener.serve { connection in connection.forEachFrame(decoder) { lines.append($0) } }
+            let peer = try Peer(to: listener.localAddress)
+            try peer.send("a\nb")
+            try net.loop.run(until: { lines == ["a"] })
+            let drained = listener.drain(deadline: .seconds(10))
+            try net.loop.turn(.poll)
+            #expect(listener.activeConnections == 1)
+            peer.end()
+            try hang(drained.asVoid().asPromise(), timeout: patience)
+            try hang(served.asVoid(), timeout: patience)
+            #expect(lines == ["a", "b"])
+        }
+    }
+
     @Test func theBodyMayStopBeforeIt() throws {
         try withNetwork { net in
             let a = try stream("a\nb")
