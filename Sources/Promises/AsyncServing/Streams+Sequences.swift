@@ -84,7 +84,7 @@ private final class FrameSource<Decoder: FrameDecoder>: LoopSource<Decoder.Frame
         while true {
             if let refusal = frames.refusalToBeginFrame { throw refusal }
             var missing = 1
-            if let frame = try decoder.next(in: connection, &missing) {
+            if let frame = try decoder.next(in: connection, &missing) ?? decoder.last(in: connection) {
                 self.decoder = decoder
                 return frame
             }

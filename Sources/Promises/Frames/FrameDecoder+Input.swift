@@ -33,13 +33,13 @@ extension FrameDecoder {
                 return 0
             }
         }
-        if frame == nil && missing > 0 && connection.hasLastInput { frame = try last(in: connection) }
         return frame
     }
 
-    /// Decodes what is left at the end of the stream, and drops it if that is a frame.
+    /// Decodes what is left if the stream has ended, and drops it if that is a frame.
     @usableFromInline @inline(never)
     mutating func last(in connection: Connection) throws -> Frame? {
+        guard connection.hasLastInput else { return nil }
         var frame: Frame?
         try connection.consumeInput { bytes in
             frame = try decodeLast(bytes.bytes)

@@ -98,7 +98,9 @@ struct FrameLoop<Decoder: FrameDecoder>: Operation {
             left -= 1
             if let refusal = context.reader.refusalToBeginFrame { throw refusal }
             var missing = 1
-            if let frame = try context.decoder.decode(in: connection, &missing) {
+            var found = try context.decoder.decode(in: connection, &missing)
+            if found == nil && missing > 0 { found = try context.decoder.last(in: connection) }
+            if let frame = found {
                 let next = try context.body(frame)
                 // If the body has cancelled this core, waiting for `next` finds that out.
                 if !core.isOpen || next.settled?.isFulfilled != true {

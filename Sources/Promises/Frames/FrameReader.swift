@@ -95,8 +95,13 @@ final class FrameReader: FrameReading {
     @usableFromInline
     func frameWhenComplete<Decoder: FrameDecoder>(_ decoder: Decoder, missing: Int) -> Promise<Decoder.Frame?> {
         var decoder = decoder
+        do {
+            if let frame = try decoder.last(in: connection) {
+                return Promise(PromiseCore.fulfilled(frame as Decoder.Frame?))
+            }
+        } catch { return Promise(refused: error) }
         return valueWhenComplete(missing: missing, orAtEnd: .some(nil), expecting: decoder.expectation) {
-            try decoder.next(in: $0, &$1).map { .some($0) }
+            try (decoder.next(in: $0, &$1) ?? decoder.last(in: $0)).map { .some($0) }
         }
     }
 

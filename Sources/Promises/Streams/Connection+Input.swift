@@ -28,7 +28,6 @@ extension Connection {
     }
 
     /// Whether the peer has ended its side in order, so that nothing follows what is buffered.
-    @usableFromInline
     var hasLastInput: Bool { reader.hasEnded && reportedFailure == nil && hasInput }
 
     /// Adds bytes that a filter has delivered.
