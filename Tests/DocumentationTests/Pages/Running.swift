@@ -39,6 +39,8 @@ extension Snippet {
         Snippet("docs/guides/networking.md: A pool of resources (networking4)", asserts: 2, Snippets.networking4),
         Snippet("docs/guides/networking.md: A pool of resources (networking5)", asserts: 2, Snippets.networking5),
         Snippet("docs/guides/networking.md: Options (networking6)", asserts: 1, Snippets.networking6),
+        Snippet("docs/guides/patterns.md: At most so many at a time (patterns1)", asserts: 2, Snippets.patterns1),
+        Snippet("docs/guides/patterns.md: Stop, and leave nothing behind (patterns2)", asserts: 1, Snippets.patterns2),
         Snippet("docs/guides/promises.md: A promise is already running (promises2)", asserts: 3, Snippets.promises2),
         Snippet("docs/guides/promises.md: What runs when, and where (promises3)", asserts: 1, Snippets.promises3),
         Snippet("docs/guides/promises.md: What runs when, and where (promises4)", asserts: 1, Snippets.promises4),
