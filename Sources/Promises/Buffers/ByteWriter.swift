@@ -17,6 +17,10 @@ public struct ByteWriter: Sendable {
     @inlinable
     public init(reserving count: Int = 0) { written.reserveCapacity(count) }
 
+    /// - Parameter memory: an empty array, whose memory is used.
+    @inlinable
+    init(_ memory: consuming [UInt8]) { written = memory }
+
     /// Appends a copy of `bytes`.
     @inlinable
     public mutating func append(_ bytes: some Sequence<UInt8>) { written.append(contentsOf: bytes) }

@@ -57,4 +57,16 @@ struct InputBuffer {
         let consumed = try bytes.withUnsafeBytes { try body(UnsafeRawBufferPointer(rebasing: $0[start...])) }
         if consumed > 0 { drop(min(consumed, count)) }
     }
+
+    /// Lends all bytes to `body`, which calls user code: the array is retained during the call.
+    @inline(__always)
+    func lend<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
+        let (bytes, start) = (bytes, start)
+        return try bytes.withUnsafeBytes { try body(UnsafeRawBufferPointer(rebasing: $0[start...])) }
+    }
+
+    /// Whether the byte at `address`, of an array that was lent and is still retained, is the first that was not taken.
+    func begins(at address: UnsafeRawPointer) -> Bool {
+        !bytes.isEmpty && bytes.withUnsafeBytes { $0.baseAddress! + start == address }
+    }
 }

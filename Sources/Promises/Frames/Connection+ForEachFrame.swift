@@ -34,7 +34,8 @@ extension Connection {
         _ decoder: Decoder, _ body: @escaping (Decoder.Frame) throws -> Next, file: StaticString = #fileID,
         line: UInt = #line
     ) -> Promise<Void> {
-        let core = FrameLoop.start(decoder, of: self, readsAhead: false) { try body($0).asPromise().core }
+        let core = FrameLoop.start(decoder, of: self, readsAhead: false) { frame, _ in try body(frame).asPromise().core
+        }
         return Promise(core.traced(root: "forEachFrame", Promise<Void>.self, file, line))
     }
 
@@ -49,8 +50,8 @@ extension Connection {
         _ decoder: Decoder, _ body: @escaping (Decoder.Frame) throws -> Void, file: StaticString = #fileID,
         line: UInt = #line
     ) -> Promise<Void> {
-        let core = FrameLoop.start(decoder, of: self, readsAhead: true) {
-            try body($0)
+        let core = FrameLoop.start(decoder, of: self, readsAhead: true) { frame, _ in
+            try body(frame)
             return PromiseCore.void
         }
         return Promise(core.traced(root: "forEachFrame", Promise<Void>.self, file, line))

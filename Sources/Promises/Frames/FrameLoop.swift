@@ -7,6 +7,8 @@ import Reactor
 struct FrameLoop<Decoder: FrameDecoder>: Operation {
     @usableFromInline typealias Input = Never
     @usableFromInline typealias Output = Void
+    /// Called with a frame, and with the bytes that it was decoded from.
+    @usableFromInline typealias Body = (Decoder.Frame, inout ByteReader) throws -> PromiseCore
     @usableFromInline let context: Context
 
     /// What all rounds share.
@@ -14,14 +16,14 @@ struct FrameLoop<Decoder: FrameDecoder>: Operation {
     final class Context {
         @usableFromInline let connection: Connection
         @usableFromInline let reader: FrameReader
-        @usableFromInline let body: (Decoder.Frame) throws -> PromiseCore
+        @usableFromInline let body: Body
         // Unchecked: only one job at a time uses the decoder, and `decode` cannot reach it by another way.
         @exclusivity(unchecked) @usableFromInline var decoder: Decoder
         /// Whether the promise of the body is pending, and the connection therefore busy for a drain.
         @exclusivity(unchecked) @usableFromInline var isAnswering = false
 
         @inlinable
-        init(_ connection: Connection, _ decoder: Decoder, _ body: @escaping (Decoder.Frame) throws -> PromiseCore) {
+        init(_ connection: Connection, _ decoder: Decoder, _ body: @escaping Body) {
             self.connection = connection
             reader = FrameReader.of(connection)
             self.decoder = decoder
@@ -49,7 +51,7 @@ struct FrameLoop<Decoder: FrameDecoder>: Operation {
     }
 
     @inlinable
-    init(_ connection: Connection, _ decoder: Decoder, _ body: @escaping (Decoder.Frame) throws -> PromiseCore) {
+    init(_ connection: Connection, _ decoder: Decoder, _ body: @escaping Body) {
         context = Context(connection, decoder, body)
     }
 
@@ -58,7 +60,7 @@ struct FrameLoop<Decoder: FrameDecoder>: Operation {
     @inlinable
     static func start(
         _ decoder: Decoder, of connection: Connection, readsAhead: Bool,
-        _ body: @escaping (Decoder.Frame) throws -> PromiseCore
+        _ body: @escaping Body
     ) -> PromiseCore {
         let frames = FrameLoop(connection, decoder, body)
         let core = makeWaitingCore()
@@ -92,26 +94,79 @@ struct FrameLoop<Decoder: FrameDecoder>: Operation {
     /// - Returns: the promise to wait for; `nil` if the stream has ended.
     @inlinable
     func handleFrames(_ core: PromiseCore) throws -> PromiseCore? {
-        let connection = context.connection
         var left = Self.framesInJob
         while left > 0 {
-            left -= 1
-            if let refusal = context.reader.refusalToBeginFrame { throw refusal }
-            var missing = 1
-            var found = try context.decoder.decode(in: connection, &missing)
-            if found == nil && missing > 0 { found = try context.decoder.last(in: connection) }
-            if let frame = found {
-                let next = try context.body(frame)
-                // If the body has cancelled this core, waiting for `next` finds that out.
-                if !core.isOpen || next.settled?.isFulfilled != true {
-                    context.beginAnswer()
-                    return next
-                }
-            } else if missing > 0 {
-                return try context.reader.moreInput(missing: missing, context.decoder.expectation)
-            }
+            let step = try context.connection.lendInput { try handleFrames(in: $0, core, &left) }
+            if case .wait(let next) = step { return next }
         }
         return PromiseCore.void
+    }
+
+    @usableFromInline
+    enum Step {
+        /// Wait for the promise; `nil` if the stream has ended.
+        case wait(PromiseCore?)
+        /// Look at the input again: a job has done what it may, or the user's code has changed the input.
+        case again
+    }
+
+    /// Handles the frames of the buffered bytes. These are consumed before the body is called, which may read what follows.
+    @inlinable
+    func handleFrames(in bytes: UnsafeRawBufferPointer, _ core: PromiseCore, _ left: inout Int) throws -> Step {
+        let connection = context.connection
+        var start = 0
+        repeat {
+            left -= 1
+            if let refusal = context.reader.refusalToBeginFrame { throw refusal }
+            let rest = UnsafeRawBufferPointer(rebasing: bytes[start...])
+            var missing = 1
+            if !rest.isEmpty {
+                switch try context.decoder.decode(rest.bytes) {
+                case .frame(let frame, let consumed):
+                    if consumed < 1 || consumed > rest.count {
+                        throw context.decoder.miscount("frame", consumed, of: rest.count)
+                    }
+                    if let next = try handle(frame, of: consumed, in: rest, core) { return .wait(next) }
+                    start += consumed
+                    continue
+                case .skipped(let consumed):
+                    if consumed < 0 || consumed > rest.count {
+                        throw context.decoder.miscount("skipped", consumed, of: rest.count)
+                    }
+                    FrameReader.noteSkipped(consumed, by: connection)
+                    connection.dropInput(consumed)
+                    start += consumed
+                    // A decoder that skips nothing waits for more: it would be called forever.
+                    if consumed > 0 { continue }
+                case .incomplete(let count): missing = max(count, 1)
+                }
+                if connection.hasLastInput {
+                    // Otherwise the decoder has changed the input.
+                    guard connection.inputBegins(at: rest.baseAddress!) else { return .again }
+                    if let frame = try context.decoder.decodeLast(rest.bytes) {
+                        if let next = try handle(frame, of: rest.count, in: rest, core) { return .wait(next) }
+                        return .again
+                    }
+                }
+            }
+            return .wait(try context.reader.moreInput(missing: missing, context.decoder.expectation))
+        } while left > 0 && start < bytes.count && connection.inputBegins(at: bytes.baseAddress! + start)
+        return .again
+    }
+
+    /// Calls the body with a frame of the first `consumed` bytes.
+    /// - Returns: the promise to wait for; `nil` if the next frame can follow at once.
+    @inlinable @inline(__always)
+    func handle(
+        _ frame: Decoder.Frame, of consumed: Int, in bytes: UnsafeRawBufferPointer, _ core: PromiseCore
+    ) throws -> PromiseCore? {
+        context.connection.dropInput(consumed)
+        var reader = ByteReader(UnsafeRawBufferPointer(rebasing: bytes[..<consumed]).bytes)
+        let next = try context.body(frame, &reader)
+        // If the body has cancelled this core, waiting for `next` finds that out.
+        if core.isOpen && next.settled?.isFulfilled == true { return nil }
+        context.beginAnswer()
+        return next
     }
 }
 
@@ -123,6 +178,6 @@ extension FrameLoop<LineDecoder> {
             let error = SystemError(connection.readCall, EINVAL, detail: "limit: \(limit)")
             return PromiseCore(error: error)
         }
-        return start(LineDecoder(limit: limit), of: connection, readsAhead: readsAhead, body)
+        return start(LineDecoder(limit: limit), of: connection, readsAhead: readsAhead) { line, _ in try body(line) }
     }
 }

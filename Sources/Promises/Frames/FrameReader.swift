@@ -179,7 +179,11 @@ final class FrameReader: FrameReading {
         guard let frame = pending else { return }
         var missing = frame.missing
         let settling: Settling?
-        if let decode = frame.decode {
+        if count > 0, count < missing {
+            // Not even the bytes that were missing have come: no decoder needs to look at them again.
+            missing -= count
+            settling = nil
+        } else if let decode = frame.decode {
             let waiting = connection.reader.promise
             settling = decode(&missing)
             // The decoder is the user's: it may have cancelled this read, and have begun another one.
@@ -187,8 +191,7 @@ final class FrameReader: FrameReading {
         } else if count <= 0, let failure = connection.reportedFailure {
             settling = { $0.reject(failure) }
         } else {
-            missing -= count
-            settling = count > 0 && missing > 0 ? nil : { $0.fulfill(()) }
+            settling = { $0.fulfill(()) }
         }
         guard let settling else {
             pending?.missing = missing

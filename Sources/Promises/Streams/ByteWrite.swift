@@ -37,6 +37,36 @@ enum ByteWrite {
         return Promise(core)
     }
 
+    // MARK: In place
+
+    /// Takes the loop's empty array, whose memory the next write uses again. A write inside of a write finds none.
+    @usableFromInline
+    static func takeSpare(of connection: Connection) -> [UInt8] {
+        connection.loop.assertOwner()
+        var spare: [UInt8] = []
+        swap(&spare, &connection.loop.spareOutput)
+        return spare
+    }
+
+    /// Keeps the memory of `bytes` for the next write. One that is larger than an ordinary write would only be held.
+    @usableFromInline
+    static func giveBack(_ output: inout ByteWriter, to connection: Connection) {
+        if output.written.capacity > 2 * WriteQueue.coalesceLimit { return }
+        output.written.removeAll(keepingCapacity: true)
+        // What the writer leaves behind is not copied: it would no longer be the only reference to its memory.
+        swap(&output.written, &connection.loop.spareOutput)
+    }
+
+    /// Sends what was written into a spare array.
+    @usableFromInline
+    static func start(_ output: inout ByteWriter, on connection: Connection) -> Promise<Void> {
+        // The queue keeps a large array as it is.
+        if output.written.count > WriteQueue.coalesceLimit { return start(output.written, on: connection) }
+        let promise = output.written.withUnsafeBytes { start($0, on: connection) }
+        giveBack(&output, to: connection)
+        return promise
+    }
+
     /// Sends several buffers as one write; small ones are joined.
     @usableFromInline
     static func start(_ buffers: [[UInt8]], on connection: Connection) -> Promise<Void> {

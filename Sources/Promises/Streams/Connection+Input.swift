@@ -27,7 +27,27 @@ extension Connection {
         try cold.input.consume(body)
     }
 
+    /// Lends the buffered bytes to `body`, which consumes them by `dropInput`. They stay valid during the call, whatever
+    /// becomes of the connection.
+    @usableFromInline
+    func lendInput<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
+        guard let cold else { return try body(UnsafeRawBufferPointer(start: nil, count: 0)) }
+        return try cold.input.lend(body)
+    }
+
+    /// Drops the first `count` of the buffered bytes, or those that are left.
+    @usableFromInline
+    func dropInput(_ count: Int) {
+        guard let cold else { return }
+        cold.input.drop(min(count, cold.input.count))
+    }
+
+    /// Whether the next read begins at `address`, within bytes that `lendInput` has lent.
+    @usableFromInline
+    func inputBegins(at address: UnsafeRawPointer) -> Bool { cold?.input.begins(at: address) == true }
+
     /// Whether the peer has ended its side in order, so that nothing follows what is buffered.
+    @usableFromInline
     var hasLastInput: Bool { reader.hasEnded && reportedFailure == nil && hasInput }
 
     /// Adds bytes that a filter has delivered.

@@ -61,6 +61,31 @@ extension Connection {
         return Promise(promise.core.traced(root: "write", Promise<Void>.self, file, line))
     }
 
+    /// Writes what `body` appends, without an array of its own for each write; see the form with bytes.
+    ///
+    /// ```swift
+    /// connection.write { output in
+    ///     output.append("value ")
+    ///     output.append(decimal: value)
+    /// }
+    /// ```
+    ///
+    /// `body` may call the connection: what it writes there precedes what it appends.
+    /// - Parameter body: appends the bytes; called once, inside this call. If it throws, nothing is written.
+    /// - Returns: as the form with bytes.
+    /// - Throws: what `body` throws.
+    @inlinable @inline(__always)
+    public func write(
+        _ body: (inout ByteWriter) throws -> Void, file: StaticString = #fileID, line: UInt = #line
+    ) rethrows -> Promise<Void> {
+        var output = ByteWriter(ByteWrite.takeSpare(of: self))
+        do { try body(&output) } catch {
+            ByteWrite.giveBack(&output, to: self)
+            throw error
+        }
+        return Promise(ByteWrite.start(&output, on: self).core.traced(root: "write", Promise<Void>.self, file, line))
+    }
+
     /// Writes several buffers as if they were one; see the form with bytes. Large arrays are not copied. One call
     /// (sendmsg(2), writev(2)) sends up to 1024 buffers.
     /// - Parameter buffers: the buffers; there may be none.

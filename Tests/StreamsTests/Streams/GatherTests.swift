@@ -10,7 +10,7 @@ import Testing
 @Suite struct GatherTests {
     /// The guide's ways to read requests and to answer each.
     enum Idiom: CaseIterable {
-        case forEachLine, forEachLineAwaited, readLine, readLineAwaited, exactly, until, deferred
+        case forEachLine, forEachLineAwaited, readLine, readLineAwaited, exactly, until, deferred, lending, readFrame
 
         /// Answers each line of nine bytes with `OK`, until the peer ends.
         func serve(_ connection: Connection) -> Promise<Void> {
@@ -33,6 +33,14 @@ import Testing
             case .until:
                 connection.read(until: [0x0D, 0x0A]).then { line in
                     line == nil ? .value : connection.write("+OK\r\n").then { serve(connection) }
+                }
+            case .lending:
+                connection.forEachFrame(lending: DelimiterDecoder("\r\n")) { _, _ in
+                    connection.write { $0.append("+OK\r\n") }
+                }
+            case .readFrame:
+                connection.readFrame { [UInt8](try $0.line()) }.then { line in
+                    line == nil ? .value : connection.write { $0.append("+OK\r\n") }.then { serve(connection) }
                 }
             case .deferred:
                 // An answer that takes some jobs to make.

@@ -1,0 +1,109 @@
+import Reactor
+
+// Frames that are lent instead of copied.
+
+extension Connection {
+    /// Calls `body` with each frame that `decoder` finds, and lends it the bytes of the frame, until the peer ends. Each call
+    /// waits for the promise of the call before.
+    ///
+    /// ```swift
+    /// /// Finds records: a type of one byte, and a text of at most 1,024 bytes behind its length.
+    /// struct RecordDecoder: FrameDecoder {
+    ///     func decode(_ bytes: RawSpan) throws -> DecodedFrame<UInt8> {
+    ///         try .reading(bytes) { reader in
+    ///             let type = try reader.byte()
+    ///             _ = try reader.bytes(prefixedBy: UInt16.self, limit: 1024)
+    ///             return type
+    ///         }
+    ///     }
+    /// }
+    ///
+    /// connection.forEachFrame(lending: RecordDecoder()) { type, record in
+    ///     try record.skip(1)
+    ///     let text = try record.bytes(prefixedBy: UInt16.self, limit: 1024)
+    ///     return connection.write(text)
+    /// }
+    /// ```
+    ///
+    /// The decoder finds where a frame ends, however often it is called for it, and returns what it knows of the frame: a type,
+    /// or the number of its parts. `body` is called once for each frame, and reads the frame out of the connection's buffer:
+    /// the reader and its spans are valid until `body` returns, and the compiler refuses code that keeps them for longer. A
+    /// closure that runs later needs a copy, such as `[UInt8](span)`. Nothing else is copied, and no memory is allocated for a
+    /// frame.
+    ///
+    /// Everything else, errors included, is as for the form with an owned frame.
+    /// - Parameters:
+    ///   - decoder: finds the frames.
+    ///   - body: called with each frame and a reader of all its bytes, in jobs of this thread's loop. `ByteError.endOfInput`
+    ///     says that it has read beyond the frame.
+    /// - Returns: a promise that is fulfilled at the peer's end, at a drain's, and after `StopReading`.
+    @available(*, noasync, message: "no loop runs the handler in an async function")
+    @inlinable
+    public func forEachFrame<Decoder: FrameDecoder, Next: Thenable>(
+        lending decoder: Decoder, _ body: @escaping (Decoder.Frame, inout ByteReader) throws -> Next,
+        file: StaticString = #fileID, line: UInt = #line
+    ) -> Promise<Void> {
+        let core = FrameLoop.start(decoder, of: self, readsAhead: false) { frame, bytes in
+            try body(frame, &bytes).asPromise().core
+        }
+        return Promise(core.traced(root: "forEachFrame", Promise<Void>.self, file, line))
+    }
+
+    /// Calls `body` with each frame, and lends it the bytes of the frame, without waiting between the calls; see the form with
+    /// promises.
+    /// - Parameters:
+    ///   - decoder: finds the frames.
+    ///   - body: called with each frame and a reader of all its bytes, in jobs of this thread's loop.
+    /// - Returns: as the form with promises.
+    @available(*, noasync, message: "no loop runs the handler in an async function")
+    @inlinable
+    public func forEachFrame<Decoder: FrameDecoder>(
+        lending decoder: Decoder, _ body: @escaping (Decoder.Frame, inout ByteReader) throws -> Void,
+        file: StaticString = #fileID, line: UInt = #line
+    ) -> Promise<Void> {
+        let core = FrameLoop.start(decoder, of: self, readsAhead: true) { frame, bytes in
+            try body(frame, &bytes)
+            return PromiseCore.void
+        }
+        return Promise(core.traced(root: "forEachFrame", Promise<Void>.self, file, line))
+    }
+
+    /// Reads the next frame with `body`; `nil` if the peer ends before another byte has come.
+    ///
+    /// ```swift
+    /// connection.readFrame { reader in
+    ///     let name = try String(utf8: reader.line(limit: 64))
+    ///     return (name, [UInt8](try reader.bytes(prefixedBy: UInt32.self, limit: 1 << 20)))
+    /// }
+    /// ```
+    ///
+    /// A whole request is one read in this form, whose parts would be several: fewer promises, and no state between the parts.
+    /// `body` gets all buffered bytes. Where it needs more, the reader throws `ByteError.incomplete`, nothing is consumed, and
+    /// `body` is called again from the front when as many bytes as were missing have come. So `body` reads, and does nothing
+    /// else: what is to be done with the frame belongs behind the promise. Spans do not leave `body`; it returns copies.
+    ///
+    /// Rejected as `readFrame` with a decoder, with `StreamError.limitExceeded` in place of `ByteError.limitExceeded`, and with
+    /// what else `body` throws; the bytes are kept then. For frames that arrive in very many parts, write a `FrameDecoder`,
+    /// which remembers how far it has come.
+    /// - Parameter body: reads a frame, of at least one byte; called inside this call and in jobs of this thread's loop.
+    /// - Returns: a promise of what `body` has returned; `nil` if the peer ends before another byte has come.
+    @inlinable @inline(__always)
+    public func readFrame<Frame>(
+        _ body: @escaping (inout ByteReader) throws -> Frame, file: StaticString = #fileID, line: UInt = #line
+    ) -> Promise<Frame?> {
+        let core = FrameReader.read(ReadingDecoder(body), from: self).core
+        return Promise(core.traced(root: "readFrame", Promise<Frame?>.self, file, line))
+    }
+}
+
+/// Reads a frame with a closure.
+@usableFromInline
+struct ReadingDecoder<Frame>: FrameDecoder {
+    @usableFromInline let body: (inout ByteReader) throws -> Frame
+
+    @inlinable
+    init(_ body: @escaping (inout ByteReader) throws -> Frame) { self.body = body }
+
+    @inlinable
+    func decode(_ bytes: RawSpan) throws -> DecodedFrame<Frame> { try .reading(bytes, body) }
+}

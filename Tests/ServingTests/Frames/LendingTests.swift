@@ -1,0 +1,341 @@
+import Glibc
+import Promises
+import Reactor
+import TestSupport
+import Testing
+
+@testable import PromisesTestSupport
+
+/// A type of one byte, and a text behind its length. Counts its calls.
+private final class RecordDecoder: FrameDecoder {
+    private(set) var calls = 0
+
+    func decode(_ bytes: RawSpan) throws -> DecodedFrame<UInt8> {
+        calls += 1
+        return try .reading(bytes) { reader in
+            let type = try reader.byte()
+            _ = try reader.bytes(prefixedBy: UInt32.self, limit: 1 << 20)
+            return type
+        }
+    }
+}
+
+private func record(_ type: UInt8, _ text: [UInt8]) -> [UInt8] {
+    var output = ByteWriter()
+    output.append(type)
+    output.append(UInt32(text.count))
+    output.append(text)
+    return output.bytes
+}
+
+private func text(of record: inout ByteReader) throws -> [UInt8] {
+    try record.skip(1)
+    return [UInt8](try record.bytes(prefixedBy: UInt32.self, limit: 1 << 20))
+}
+
+/// Frames whose bytes are lent to the body.
+@Suite struct LendingTests {
+    private let records = (0..<30).map { (type: UInt8($0), text: pattern($0 * 7)) }
+
+    /// What the peer sends, in pieces of `step` bytes.
+    private func pieces(_ step: Int) -> [[UInt8]] {
+        let bytes = records.flatMap { record($0.type, $0.text) }
+        return stride(from: 0, to: bytes.count, by: step).map { Array(bytes[$0..<min($0 + step, bytes.count)]) }
+    }
+
+    @Test(arguments: [1, 2, 5, 64, 100_000]) func eachFrameIsLentOnceHoweverItArrives(step: Int) throws {
+        try withNetwork(turns: 20_000) { net in
+            let (a, b) = try Connection.pair()
+            var seen: [[UInt8]] = []
+            let all = a.forEachFrame(lending: RecordDecoder()) { type, bytes -> Promise<Void> in
+                let remaining = bytes.remaining
+                #expect(Int(type) == seen.count && remaining == 5 + seen.count * 7)
+                seen.append(try text(of: &bytes))
+                let isAtEnd = bytes.isAtEnd
+                #expect(isAtEnd)
+                return .value
+            }
+            try hang(b.writeAll(pieces(step)).then { b.shutdownWrite() }, timeout: patience)
+            try hang(all, timeout: patience)
+            #expect(seen == records.map(\.text))
+        }
+    }
+
+    @Test(arguments: [1, 3, 100_000]) func behindAFilter(step: Int) throws {
+        try withNetwork(turns: 50_000) { net in
+            let (a, b) = try Connection.pair()
+            try hang(when(fulfilled: a.filter(RecordFilter()), b.filter(RecordFilter(key: 3))), timeout: patience)
+            a.forEachFrame(lending: RecordDecoder()) { type, bytes in
+                let text = try text(of: &bytes)
+                return a.write { output in
+                    output.append(type)
+                    output.append(UInt32(text.count))
+                    output.append(text)
+                }
+            }.cauterize()
+            let whole = pieces(.max / 2).flatMap { $0 }
+            let answers = b.read(exactly: whole.count)
+            try hang(b.writeAll(pieces(step)), timeout: patience)
+            #expect(try hang(answers, timeout: patience) == whole)
+            a.abort()
+            b.abort()
+        }
+    }
+
+    /// What a body does with its connection while it has a frame of it, with another frame behind that.
+    enum Deed: CaseIterable { case close, abort, readOn, readFrame, hang, cancel, startLoop }
+
+    @Test(arguments: Deed.allCases) func aFrameStaysValidWhateverTheBodyDoes(deed: Deed) throws {
+        try withNetwork(turns: 2000) { net in
+            let (a, b) = try Connection.pair()
+            let (first, second) = (pattern(3000), pattern(2000, from: 77))
+            var seen: [[UInt8]] = []
+            var inner: [UInt8]?
+            var all: Promise<Void>?
+            all = a.forEachFrame(lending: RecordDecoder()) { _, bytes -> Promise<Void> in
+                if !seen.isEmpty {
+                    seen.append(try text(of: &bytes))
+                    return .value
+                }
+                var next = Promise.value
+                switch deed {
+                case .close: a.close()
+                case .abort: a.abort()
+                case .readOn: next = a.read(exactly: 2005).done { inner = $0 }
+                case .readFrame:
+                    next = a.readFrame { try text(of: &$0) }.done { inner = $0 }
+                case .hang:
+                    // More arrives meanwhile.
+                    try hang(b.write(record(3, second)).then { after(.milliseconds(1)) }, timeout: patience)
+                case .cancel: all?.cancel()
+                case .startLoop:
+                    next = a.forEachFrame(lending: RecordDecoder()) { _, bytes in
+                        inner = try text(of: &bytes)
+                        throw StopReading()
+                    }
+                }
+                seen.append(try text(of: &bytes))
+                return next
+            }
+            try hang(b.write(record(1, first) + record(2, second)), timeout: patience)
+            try net.loop.run(until: { !seen.isEmpty })
+            b.shutdownWrite().ignoringErrors()
+            let result = Result { try all.map { try hang($0, timeout: patience) } }
+            #expect(seen.first == first)
+            switch deed {
+            case .close, .abort: #expect(throws: SystemError.self) { try result.get() }
+            case .readOn: #expect(inner == record(2, second) && seen.count == 1)
+            case .readFrame, .startLoop: #expect(inner == second && seen.count == 1)
+            case .hang: #expect(seen == [first, second, second])
+            case .cancel:
+                #expect(all?.error?.isCancelled == true)
+                #expect(try hang(a.readFrame { try text(of: &$0) }, timeout: patience) == second)
+            }
+            #expect((try? result.get()) != nil || ![.readOn, .readFrame, .hang, .startLoop].contains(deed))
+            a.abort()
+        }
+    }
+
+    @Test func theDescriptorMayBeTakenOutOfTheBody() throws {
+        try withNetwork { net in
+            let (a, b) = try Connection.pair()
+            var (seen, descriptor): ([UInt8], CInt) = ([], -1)
+            let all = a.forEachFrame(lending: RecordDecoder()) { _, bytes in
+                descriptor = try a.detach()
+                seen = try text(of: &bytes)
+                throw StopReading()
+            }
+            try hang(b.write(record(1, pattern(50))), timeout: patience)
+            try hang(all, timeout: patience)
+            #expect(seen == pattern(50) && descriptor >= 0)
+            try Connection(adopting: descriptor).close()
+        }
+    }
+
+    @Test func aBodyThatReadsBeyondItsFrameFails() throws {
+        try withNetwork { net in
+            let (a, b) = try Connection.pair()
+            let all = a.forEachFrame(lending: RecordDecoder()) { _, bytes in try bytes.skip(20) }
+            try hang(b.write(record(1, [1, 2, 3]) + record(2, pattern(100))), timeout: patience)
+            #expect(throws: ByteError.endOfInput(missing: 12)) { try hang(all, timeout: patience) }
+            // The frame behind it is left.
+            #expect(a.bufferedByteCount == 105)
+        }
+    }
+
+    @Test func aFrameBeyondTheLimitTakesNoMemory() throws {
+        try withNetwork { net in
+            let (a, b) = try Connection.pair()
+            let all = a.forEachFrame(lending: RecordDecoder()) { _, _ in Issue.record("there is no frame") }
+            try hang(b.write([1, 0xFF, 0xFF, 0xFF, 0xFF, 0]), timeout: patience)
+            #expect(throws: StreamError.limitExceeded(limit: 1 << 20)) { try hang(all, timeout: patience) }
+        }
+    }
+
+    @Test func theEndWithinAFrameIsAnError() throws {
+        try withNetwork { net in
+            let (a, b) = try Connection.pair()
+            let all = a.forEachFrame(lending: RecordDecoder()) { _, _ in Issue.record("there is no frame") }
+            try hang(b.write([1, 0, 0, 0, 9, 0]).then { b.shutdownWrite() }, timeout: patience)
+            #expect(throws: StreamError.endedEarly(expected: .frame, got: 6)) { try hang(all, timeout: patience) }
+        }
+    }
+
+    /// A large frame in pieces is looked at a few times, not once for each piece.
+    @Test func aDecoderIsCalledWhenItsMissingBytesAreHere() throws {
+        try withNetwork(turns: 20_000) { net in
+            let (a, b) = try Connection.pair()
+            let decoder = RecordDecoder()
+            let all = a.forEachFrame(lending: decoder) { _, bytes in
+                let remaining = bytes.remaining
+                #expect(remaining == 1_000_005)
+            }
+            let pieces = stride(from: 0, to: 1_000_005, by: 1000).map { offset in
+                Array(record(1, pattern(1_000_000))[offset..<min(offset + 1000, 1_000_005)])
+            }
+            try hang(b.writeAll(pieces).then { b.shutdownWrite() }, timeout: patience)
+            try hang(all, timeout: patience)
+            #expect(decoder.calls <= 4)
+        }
+    }
+
+    @Test func aDrainLetsAFrameFinishThatHasBegun() throws {
+        try withNetwork(clock: VirtualClock(), turns: 1000) { net in
+            let listener = try net.listen()
+            let served = listener.serve { connection in
+                connection.forEachFrame(lending: RecordDecoder()) { type, _ in
+                    after(.seconds(1)).then { connection.write { $0.append(type) } }
+                }
+            }
+            let client = try hang(connect(to: listener.localAddress), timeout: patience)
+            let whole = record(7, pattern(100))
+            try hang(client.write(whole[..<50]), timeout: patience)
+            net.settle(.milliseconds(1))
+            let drained = listener.drain(deadline: .seconds(10))
+            net.settle(.milliseconds(1))
+            try hang(client.write(whole[50...]), timeout: patience)
+            #expect(try hang(client.read(exactly: 1), timeout: patience) == [7])
+            #expect(try hang(client.receive(), timeout: patience) == [])
+            client.close()
+            #expect(hang(drained).aborted == 0)
+            try hang(served, timeout: patience)
+        }
+    }
+
+    /// The last frame takes what is left at the end.
+    @Test func aLastFrameIsLentToo() throws {
+        try withNetwork { net in
+            let (a, b) = try Connection.pair()
+            var lines: [String] = []
+            let all = a.forEachFrame(lending: LineDecoder(lastLine: .accept)) { line, bytes in
+                lines += [line, try String(utf8: bytes.rest())]
+            }
+            try hang(b.write("one\ntwo").then { b.shutdownWrite() }, timeout: patience)
+            try hang(all, timeout: patience)
+            #expect(lines == ["one", "one\n", "two", "two"])
+        }
+    }
+
+    @Test(arguments: 0..<2) func idleFramesCostNoCallsAndNoMemory(step: Int) throws {
+        try withNetwork { net in
+            let (a, b) = try Connection.pair()
+            var count = 0
+            let all = a.forEachFrame(lending: RecordDecoder()) { _, _ in count += 1 }
+            let sent = (0..<50).flatMap { record($0, []) }
+            try hang(b.write(sent).then { b.shutdownWrite() }, timeout: patience)
+            try hang(all, timeout: patience)
+            #expect(count == 50 && a.bufferedByteCount == 0)
+        }
+    }
+}
+
+/// A whole request as one read.
+@Suite struct ReadFrameByClosureTests {
+    private func request(_ reader: inout ByteReader) throws -> (name: String, body: [UInt8]) {
+        let name = try String(utf8: reader.line(limit: 100))
+        return (name, [UInt8](try reader.bytes(prefixedBy: UInt32.self, limit: 1 << 20)))
+    }
+
+    private func bytes(_ name: String, _ body: [UInt8]) -> [UInt8] {
+        var output = ByteWriter()
+        output.append(name + "\r\n")
+        output.append(UInt32(body.count))
+        output.append(body)
+        return output.bytes
+    }
+
+    @Test(arguments: [1, 7, 100_000]) func readsARequestHoweverItArrives(step: Int) throws {
+        try withNetwork(turns: 5000) { net in
+            let (a, b) = try Connection.pair()
+            var seen: [String] = []
+            func readAll() -> Promise<Void> {
+                a.readFrame(request).then { request -> Promise<Void> in
+                    guard let request else { return .value }
+                    seen.append("\(request.name) \(request.body.count)")
+                    return readAll()
+                }
+            }
+            let all = readAll()
+            let whole = bytes("one", pattern(10)) + bytes("two", []) + bytes("three", pattern(300))
+            let pieces = stride(from: 0, to: whole.count, by: step).map {
+                Array(whole[$0..<min($0 + step, whole.count)])
+            }
+            try hang(b.writeAll(pieces).then { b.shutdownWrite() }, timeout: patience)
+            try hang(all, timeout: patience)
+            #expect(seen == ["one 10", "two 0", "three 300"])
+        }
+    }
+
+    @Test func aBufferedRequestIsReadInsideTheCall() throws {
+        try withNetwork { net in
+            let (a, b) = try Connection.pair()
+            try hang(b.write(bytes("one", [1]) + bytes("two", [2])), timeout: patience)
+            #expect(try hang(a.readFrame(request), timeout: patience)?.name == "one")
+            let calls = net.calls(.receive)
+            #expect(a.readFrame(request).settledValue.flatMap { $0 }?.name == "two")
+            #expect(net.calls(.receive) == calls)
+        }
+    }
+
+    /// A large request in pieces is read a few times, not once for each piece.
+    @Test func isNotCalledForEachPiece() throws {
+        try withNetwork(turns: 20_000) { net in
+            let (a, b) = try Connection.pair()
+            var calls = 0
+            let read = a.readFrame { reader in
+                calls += 1
+                return try request(&reader).body
+            }
+            let whole = bytes("large", pattern(1_000_000))
+            let pieces = stride(from: 0, to: whole.count, by: 1000).map {
+                Array(whole[$0..<min($0 + 1000, whole.count)])
+            }
+            try hang(b.writeAll(pieces), timeout: patience)
+            #expect(try hang(read, timeout: patience) == pattern(1_000_000))
+            #expect(calls <= 4)
+        }
+    }
+
+    @Test func errorsConsumeNothing() throws {
+        try withNetwork { net in
+            let (a, b) = try Connection.pair()
+            try hang(b.write(bytes("x", pattern(5))), timeout: patience)
+            let flawed = a.readFrame { reader -> Int in
+                try reader.skip(4)
+                throw Flaw(3)
+            }
+            #expect(throws: Flaw(3)) { try hang(flawed, timeout: patience) }
+            let long = a.readFrame { reader in [UInt8](try reader.bytes(until: 9, limit: 2)) }
+            #expect(throws: StreamError.limitExceeded(limit: 2)) { try hang(long, timeout: patience) }
+            let nothing = a.readFrame { _ in 7 }
+            #expect(throws: PromiseError.self) { try hang(nothing, timeout: patience) }
+            let cancelled = a.readFrame { try $0.skip(1000) }
+            cancelled.cancel()
+            #expect(try hang(a.readFrame(request), timeout: patience)?.body == pattern(5))
+            b.write("half").cauterize()
+            let early = a.readFrame(request)
+            b.shutdownWrite().cauterize()
+            #expect(throws: StreamError.endedEarly(expected: .frame, got: 4)) { try hang(early, timeout: patience) }
+        }
+    }
+}

@@ -1,0 +1,137 @@
+import Glibc
+import Promises
+import Reactor
+import TestSupport
+import Testing
+
+@testable import PromisesTestSupport
+
+/// Writes whose bytes a closure appends.
+@Suite struct WriteInPlaceTests {
+    @Test(arguments: [0, 1, 1000, 16_384, 16_385, 300_000]) func anyNumberOfBytes(count: Int) throws {
+        try withNetwork(turns: 2000) { net in
+            let (a, b) = try Connection.pair()
+            let written = a.write { $0.append(pattern(count)) }
+            let next = a.write { $0.append("end") }
+            let read = b.read(exactly: count + 3)
+            #expect(try hang(read, timeout: patience) == pattern(count) + Array("end".utf8))
+            try hang(when(fulfilled: [written, next]), timeout: patience)
+        }
+    }
+
+    @Test func aBodyThatThrowsWritesNothing() throws {
+        try withNetwork { net in
+            let (a, b) = try Connection.pair()
+            for _ in 0..<3 {
+                #expect(throws: Flaw(1)) {
+                    try a.write { output in
+                        output.append("lost")
+                        throw Flaw(1)
+                    }
+                }
+            }
+            a.write { $0.append("kept") }.cauterize()
+            #expect(try hang(b.receive(), timeout: patience) == Array("kept".utf8))
+        }
+    }
+
+    @Test func writesInsideOfTheBodyPrecedeIt() throws {
+        try withNetwork { net in
+            let (a, b) = try Connection.pair()
+            let outer = a.write { output in
+                output.append("3")
+                a.write { inner in
+                    inner.append("2")
+                    a.write("1").cauterize()
+                }.cauterize()
+                output.append("4")
+            }
+            try hang(outer, timeout: patience)
+            #expect(try hang(b.read(exactly: 4), timeout: patience) == Array("1234".utf8))
+        }
+    }
+
+    /// What a body does with its connection.
+    enum Deed: CaseIterable { case close, abort, shutDown, hang, replace }
+
+    @Test(arguments: Deed.allCases) func whateverTheBodyDoes(deed: Deed) throws {
+        try withNetwork { net in
+            let (a, b) = try Connection.pair()
+            let written = try a.write { output in
+                output.append("first ")
+                switch deed {
+                case .close: a.close()
+                case .abort: a.abort()
+                case .shutDown: a.shutdownWrite().cauterize()
+                case .hang: try hang(after(.milliseconds(1)), timeout: patience)
+                case .replace: output = ByteWriter(reserving: 100_000)
+                }
+                output.append("last")
+            }
+            switch deed {
+            case .close, .abort: #expect(try rejection(of: written) == EBADF)
+            case .shutDown: #expect(try rejection(of: written) == EPIPE)
+            case .hang:
+                try hang(written, timeout: patience)
+                #expect(try hang(b.receive(), timeout: patience) == Array("first last".utf8))
+            case .replace:
+                try hang(written, timeout: patience)
+                #expect(try hang(b.receive(), timeout: patience) == Array("last".utf8))
+            }
+            a.abort()
+        }
+    }
+
+    /// A copy of the writer's bytes is not changed by the writes that follow.
+    @Test func bytesThatAreTakenOutStay() throws {
+        try withNetwork { net in
+            let (a, b) = try Connection.pair()
+            var taken: [[UInt8]] = []
+            for number in 0..<3 {
+                a.write { output in
+                    output.append("number \(number)")
+                    taken.append(output.bytes)
+                }.cauterize()
+            }
+            #expect(taken == (0..<3).map { Array("number \($0)".utf8) })
+            #expect(try hang(b.read(exactly: 24), timeout: patience) == taken.flatMap { $0 })
+        }
+    }
+
+    @Test func theLimitOfTheQueueHolds() throws {
+        try withNetwork { net in
+            let (a, b) = try Connection.pair()
+            a.writeQueueLimit = 100_000
+            var refused: Promise<Void>?
+            for _ in 0..<10_000 where refused == nil {
+                let written = a.write { $0.append(pattern(10_000)) }
+                if written.isRejected { refused = written } else { written.ignoringErrors() }
+            }
+            let promise = try #require(refused)
+            #expect(try rejection(of: promise) == ENOBUFS)
+            #expect(a.queuedBytes <= 110_000)
+            a.abort()
+            b.abort()
+        }
+    }
+
+    @Test func answersToRequestsThatCameTogetherLeaveTogether() throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            net.ledger.sendsPiecesSingly = false
+            let (connection, peer) = try net.pair()
+            let served = connection.forEachFrame(lending: LineDecoder()) { line, bytes in
+                connection.write { output in
+                    output.append(line)
+                    output.append(bytes.rest())
+                }
+            }
+            try peer.send("a\nb\nc\nd\n")
+            awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
+            try net.loop.run(until: { connection.bytesSent == 12 })
+            #expect(net.calls(.send) == 1)
+            #expect(try peer.receive(exactly: 12) == Array("aa\nbb\ncc\ndd\n".utf8))
+            peer.end()
+            try hang(served, timeout: patience)
+        }
+    }
+}
