@@ -31,7 +31,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / ".build-docs"
 MODULES = ["Reactor", "Promises"]
-TUTORIAL = ["first-promises", "first-server", "first-protocol"]
+TUTORIAL = [
+    "first-promises", "first-server", "first-protocol", "first-tests", "first-client", "first-cancellation", "first-service"]
 # DocC lists these by itself.
 AUTOMATIC = {"Default Implementations", "Extended Modules", "Relationships"}
 

@@ -107,6 +107,17 @@ let temporaryFolder: String = {
     return mkdtemp(&template).map { String(cString: $0) } ?? "/tmp"
 }()
 
+// patterns.md
+
+/// A C library that answers on a thread of its own: ten times the number of the sensor.
+func read_sensor(
+    _ sensor: CInt, _ context: UnsafeMutableRawPointer?,
+    _ callback: @escaping @convention(c) (UnsafeMutableRawPointer?, CInt) -> Void
+) {
+    let address = UInt(bitPattern: context)
+    startThread { callback(UnsafeMutableRawPointer(bitPattern: address), sensor * 10) }
+}
+
 // embedding.md, which declares it in its first block
 
 func turnAll(_ loop: EventLoop) throws(SystemError) {

@@ -20,7 +20,7 @@ extension Snippets {
         func main() throws {
             let listener = try Listener.bind("127.0.0.1:7000")
             print("listening on \(listener.localAddress)")
-            let options = ServeOptions(maxConnections: 1000, stopSignals: [SIGTERM, SIGINT])
+            let options = ServeOptions(maxConnections: 1000, stopSignals: [SIGTERM, SIGINT], drainTimeout: .seconds(1))
             let served = listener.serve(options, onError: { error, connection in print("\(connection): \(error)") }) { connection in
                 answerLines(connection)
             }
