@@ -44,12 +44,12 @@ final class Service {
     /// Reports that the server drains, within `timeout`. The manager may be configured to wait for less time than that.
     func notifyStopping(within timeout: Duration) {
         let microseconds = (timeout + .seconds(5)).components.seconds * 1_000_000
-        notify(.stopping, .status("draining"), "EXTEND_TIMEOUT_USEC=\(microseconds)")
+        notify(.stopping, .status("draining"), .other("EXTEND_TIMEOUT_USEC=\(microseconds)"))
     }
 
     /// Sends the states in one message, after those that wait.
     private func notify(_ states: ServiceManager.State...) {
-        unsent.append("\(states.map(\.text).joined(separator: "\n"))")
+        unsent.append(.other(states.map(\.text).joined(separator: "\n")))
         if retry == nil { send() }
     }
 

@@ -5,10 +5,10 @@ import Testing
 /// A thread that drives a loop of its own until it is told to stop.
 final class Driver: Sendable {
     private let thread: TestThread
-    private let remote: EventLoop.Remote
+    private let remote: LoopRemote
 
     init() {
-        let door = Shared<EventLoop.Remote?>(nil)
+        let door = Shared<LoopRemote?>(nil)
         let ready = Gate()
         thread = TestThread {
             let loop = EventLoop.current

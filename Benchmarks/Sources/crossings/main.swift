@@ -79,12 +79,12 @@ struct Row: Sendable {
 @inline(never) func beAtHome() { bench_mark() }
 
 actor Resident {
-    private let home: EventLoop.Remote
+    private let home: LoopRemote
     // Something to do, or there would be no need to come.
     private var visits = 0
     nonisolated var unownedExecutor: UnownedSerialExecutor { home.asUnownedSerialExecutor() }
 
-    init(on home: EventLoop.Remote) { self.home = home }
+    init(on home: LoopRemote) { self.home = home }
 
     func visit() { visits += 1 }
 
@@ -124,7 +124,7 @@ actor Neighbour {
     static func visit() { visits += 1 }
 }
 
-@concurrent func awaitPending(_ count: Int, _ home: EventLoop.Remote) async throws {
+@concurrent func awaitPending(_ count: Int, _ home: LoopRemote) async throws {
     for _ in 0..<count {
         let (promise, resolver) = Promise<Int>.pending()
         home.submit { resolver.fulfill(1) }
@@ -132,7 +132,7 @@ actor Neighbour {
     }
 }
 
-func onTheLoop(_ home: EventLoop.Remote) -> [Row] {
+func onTheLoop(_ home: LoopRemote) -> [Row] {
     let (resident, other) = (Resident(on: home), Resident(on: home))
     let neighbour = Neighbour()
     return [
@@ -171,7 +171,7 @@ func onTheLoop(_ home: EventLoop.Remote) -> [Row] {
     ]
 }
 
-func onThePool(_ home: EventLoop.Remote) -> [Row] {
+func onThePool(_ home: LoopRemote) -> [Row] {
     let resident = Resident(on: home)
     let neighbour = Neighbour()
     return [

@@ -17,7 +17,7 @@ import ServiceLifecycle
 /// aborted at once.
 public struct ServerService: Service, CustomStringConvertible {
     private let name: String
-    private let loop: EventLoop.Remote?
+    private let loop: LoopRemote?
     private let drainTimeout: Duration
     private let start: @Sendable () throws -> (Listener, Promise<DrainResult>)
 
@@ -28,7 +28,7 @@ public struct ServerService: Service, CustomStringConvertible {
     ///   - drainTimeout: how long the drain may take; see `Listener.drain`.
     ///   - start: is called on the loop's thread: binds the listener and returns it with the promise of its `serve`.
     public init(
-        name: String = "server", on loop: EventLoop.Remote? = nil, drainTimeout: Duration = .seconds(10),
+        name: String = "server", on loop: LoopRemote? = nil, drainTimeout: Duration = .seconds(10),
         _ start: @escaping @Sendable () throws -> (Listener, Promise<DrainResult>)
     ) {
         self.name = name
@@ -62,12 +62,12 @@ public struct ServerService: Service, CustomStringConvertible {
 /// A server on its loop.
 // @unchecked: the listener and the deadline are used in jobs of the loop only.
 private final class RunningServer: @unchecked Sendable {
-    private let loop: EventLoop.Remote
+    private let loop: LoopRemote
     private var listener: Listener?
     /// The shortest drain that has been asked for.
     private var deadline: Duration?
 
-    init(_ loop: EventLoop.Remote) { self.loop = loop }
+    init(_ loop: LoopRemote) { self.loop = loop }
 
     func serve(_ start: @escaping @Sendable () throws -> (Listener, Promise<DrainResult>)) async throws {
         try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in

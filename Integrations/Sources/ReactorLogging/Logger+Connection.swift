@@ -30,7 +30,7 @@ extension Logger {
     /// listener.serve(onError: logger.connectionErrors()) { connection in … }
     /// ```
     public func connectionErrors(
-        level: Level = .info, limit: LogLimit = LogLimit(burst: 10, period: .seconds(1))
+        level: Level = .info, limit: (burst: Int, period: Duration) = (burst: 10, period: .seconds(1))
     ) -> @Sendable (any Error, Connection) -> Void {
         let gate = Gate(limit)
         return { error, connection in
@@ -44,11 +44,11 @@ extension Logger {
 
     /// Lets some events of each period pass. For all threads.
     private final class Gate: Sendable {
-        private let limit: LogLimit
+        private let limit: (burst: Int, period: Duration)
         private let state: Mutex<(end: LoopInstant, passed: Int, suppressed: Int)>
 
-        init(_ limit: LogLimit) {
-            self.limit = limit
+        init(_ limit: (burst: Int, period: Duration)) {
+            self.limit = (max(limit.burst, 1), limit.period)
             state = Mutex((end: LoopInstant(nanoseconds: .min), passed: 0, suppressed: 0))
         }
 

@@ -27,7 +27,7 @@ import Testing
 
     /// A server that echoes lines, on a loop of its own or on a given one.
     private func echo(
-        _ announcement: Announcement, on loop: EventLoop.Remote? = nil, drainTimeout: Duration = .seconds(60)
+        _ announcement: Announcement, on loop: LoopRemote? = nil, drainTimeout: Duration = .seconds(60)
     ) -> ServerService {
         ServerService(name: "echo", on: loop, drainTimeout: drainTimeout) {
             let listener = try Listener.bind("127.0.0.1:0")
@@ -113,7 +113,7 @@ import Testing
         #expect(hasEnded)
     }
 
-    private func joined(_ remote: EventLoop.Remote) async {
+    private func joined(_ remote: LoopRemote) async {
         let promise = Guarantee(on: .shared) { remote.join() }
         await promise.value
     }

@@ -92,7 +92,7 @@ import Testing
         let record = Record()
         try EventLoop.withLoop(clock: clock) { _ in
             let (one, other) = try Connection.pair()
-            let handle = record.logger.connectionErrors(limit: LogLimit(burst: 2, period: .seconds(1)))
+            let handle = record.logger.connectionErrors(limit: (burst: 2, period: .seconds(1)))
             for _ in 0..<5 { handle(Flaw(), one) }
             #expect(record.all.count == 2)
             clock.advance(by: .seconds(1))

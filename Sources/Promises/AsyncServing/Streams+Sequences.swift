@@ -11,15 +11,9 @@ extension Connection {
     public var chunks: LoopSequence<[UInt8]> { LoopSequence(ChunkSource(self)) }
 
     /// The lines of the input, without their `\n` or `\r\n`, until the peer ends its side, or a drain of the listener ends
-    /// the connection behind a line. A line may have at most 65,536 bytes. The sequence fails as `readLine` does.
-    public var lines: LoopSequence<String> { lines(limit: 65536) }
-
-    /// The lines of the input; see `lines`.
-    /// - Parameter limit: the maximum number of bytes of a line.
-    /// - Returns: a sequence that ends with the input.
-    public func lines(limit: Int) -> LoopSequence<String> {
-        LoopSequence(FrameSource(self, LineDecoder(limit: limit), "connection.lines", limit))
-    }
+    /// the connection behind a line. A line may have at most 65,536 bytes; for another limit use `frames(LineDecoder(limit:))`.
+    /// The sequence fails as `readLine` does.
+    public var lines: LoopSequence<String> { LoopSequence(FrameSource(self, LineDecoder(), "connection.lines")) }
 
     /// The frames that `decoder` finds in the input, until the peer ends its side, or a drain of the listener ends the
     /// connection behind a frame.
@@ -64,12 +58,10 @@ private final class ChunkSource: LoopSource<[UInt8]> {
 private final class FrameSource<Decoder: FrameDecoder>: LoopSource<Decoder.Frame> {
     private let connection: Connection
     private var decoder: Decoder
-    private let limit: Int
 
-    init(_ connection: Connection, _ decoder: Decoder, _ name: StaticString, _ limit: Int = 1) {
+    init(_ connection: Connection, _ decoder: Decoder, _ name: StaticString) {
         self.connection = connection
         self.decoder = decoder
-        self.limit = limit
         super.init(name, on: connection.loop)
     }
 
@@ -77,7 +69,6 @@ private final class FrameSource<Decoder: FrameDecoder>: LoopSource<Decoder.Frame
     deinit { if connection.loop.isUsableHere { FrameReader.existing(of: connection)?.endMessages() } }
 
     override func next(isolation _: isolated (any Actor)?) async throws -> Decoder.Frame? {
-        if limit < 1 { throw SystemError(connection.readCall, EINVAL, detail: "limit: \(limit)") }
         // A call that is cancelled leaves no state behind: other reads may take the bytes that it has decoded.
         var decoder = decoder
         let frames = FrameReader.of(connection)

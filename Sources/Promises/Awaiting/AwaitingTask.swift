@@ -30,7 +30,7 @@ final class AwaitingTask: PromiseCore, @unchecked Sendable {
     private let promise: CoreRef
     @exclusivity(unchecked) private var job: UnownedJob?
     /// The loop, with a virtual clock, that counts this wait.
-    private let home: EventLoop.Remote?
+    private let home: LoopRemote?
 
     private init(until promise: PromiseCore) {
         self.promise = promise.ref

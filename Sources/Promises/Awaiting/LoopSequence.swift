@@ -1,13 +1,13 @@
 import Reactor
 
-/// An asynchronous sequence of what arrives on an event loop: lines, chunks, connections, signals, ticks.
+/// An asynchronous sequence of what arrives on an event loop: lines, chunks, connections, signals.
 ///
 /// ```swift
 /// for try await line in connection.lines { try await connection.write(line + "\n").value }
 /// ```
 ///
-/// The sequence is demand-driven: the loop reads, accepts or starts a timer only when the consumer asks for an element,
-/// and one element is requested at a time. A slow consumer therefore slows down its peer. Cancelling the waiting task
+/// The sequence is demand-driven: the loop reads or accepts only when the consumer asks for an element, and one
+/// element is requested at a time. A slow consumer therefore slows down its peer. Cancelling the waiting task
 /// ends its wait with a `CancellationError`. No element is lost: one that arrives at that moment is returned by this
 /// call or by the next.
 ///

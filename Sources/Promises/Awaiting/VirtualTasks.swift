@@ -12,10 +12,10 @@ enum VirtualTasks {
     /// The loops by the hashes of their tasks. Swift computes the hash from the task's address and a secret of the
     /// process, so two tasks have one hash only by a chance of one in 2^64. (The task itself must not be retained.) A
     /// task is in the list only while it runs, so no address is in use twice.
-    private static let homes = LockedValue<[Int: EventLoop.Remote]>([:])
+    private static let homes = LockedValue<[Int: LoopRemote]>([:])
 
     /// Runs `work`, which is external work of `home`, in the current task.
-    static func run(for home: EventLoop.Remote, _ work: () async -> Void) async {
+    static func run(for home: LoopRemote, _ work: () async -> Void) async {
         let key = currentTask
         homes.withLock { $0[key] = home }
         count.add(1, ordering: .relaxed)
@@ -26,7 +26,7 @@ enum VirtualTasks {
 
     /// The loop that counts the current task as external work. `nil` if its clock is not virtual, if `promise` belongs
     /// to another loop, or if `promise` has a resolver.
-    static func home(waitingFor promise: PromiseCore) -> EventLoop.Remote? {
+    static func home(waitingFor promise: PromiseCore) -> LoopRemote? {
         // A task sees its own entry.
         guard count.load(ordering: .relaxed) > 0 else { return nil }
         let key = currentTask

@@ -16,8 +16,7 @@ public enum LastFrame: Sendable {
 ///
 /// Throws `StreamError.limitExceeded` if a line has more than `limit` bytes, and `StreamError.notUTF8`.
 public struct LineDecoder: FrameDecoder, Sendable {
-    /// The greatest length of a line, in bytes.
-    public let limit: Int
+    private let limit: Int
     private let lastLine: LastFrame
     // The number of leading bytes that are known to contain no newline.
     private var searched = 0
@@ -79,10 +78,8 @@ public struct LineDecoder: FrameDecoder, Sendable {
 /// Throws `StreamError.limitExceeded` if more than `limit` bytes precede it. This decoder never finds an empty
 /// delimiter, and throws at the limit; `read(until:)` refuses one with `EINVAL`.
 public struct DelimiterDecoder: FrameDecoder, Sendable {
-    /// The bytes that end a frame.
-    public let delimiter: [UInt8]
-    /// The greatest number of bytes before the delimiter.
-    public let limit: Int
+    private let delimiter: [UInt8]
+    private let limit: Int
     private let lastFrame: LastFrame
     // The number of leading positions at which the delimiter does not begin.
     private var searched = 0
@@ -173,8 +170,7 @@ public struct DelimiterDecoder: FrameDecoder, Sendable {
 ///
 /// Throws `StreamError.limitExceeded` if a length is above `limit`, before the payload takes any memory.
 public struct LengthPrefixDecoder<Length: FixedWidthInteger & UnsignedInteger>: FrameDecoder, Sendable {
-    /// The greatest length of a payload, in bytes.
-    public let limit: Int
+    @usableFromInline let limit: Int
 
     /// Makes a decoder of payloads.
     /// - Parameter limit: the maximum number of bytes of a payload.

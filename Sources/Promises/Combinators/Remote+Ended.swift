@@ -1,7 +1,7 @@
 import Reactor
 import Synchronization
 
-extension EventLoop.Remote {
+extension LoopRemote {
     /// A guarantee that is fulfilled when the loop has ended and released all that it held. It waits without blocking a
     /// thread.
     ///
@@ -19,7 +19,7 @@ extension EventLoop.Remote {
 extension LoopGroup {
     /// A guarantee that is fulfilled when all loops have ended. It waits without blocking a thread.
     ///
-    /// The property may be read on any thread, and in async functions; see `EventLoop.Remote.ended`. The last loop that
+    /// The property may be read on any thread, and in async functions; see `LoopRemote.ended`. The last loop that
     /// ends settles the guarantee. No handler is attached on the calling thread, whose loop may never be driven.
     public var ended: Guarantee<Void> { Guarantee(EndOfLoops.of(self)) }
 }
@@ -30,7 +30,7 @@ extension LoopGroup {
 private final class EndOfLoops: PromiseCore, @unchecked Sendable {
     private let home = EventLoop.ofCurrentThread.remote
     private let left: Atomic<Int>
-    private var watches: [(loop: EventLoop.Remote, id: Int)] = []
+    private var watches: [(loop: LoopRemote, id: Int)] = []
 
     private init(_ count: Int) {
         left = Atomic(count)
@@ -39,7 +39,7 @@ private final class EndOfLoops: PromiseCore, @unchecked Sendable {
         }
     }
 
-    static func of(_ loops: some Collection<EventLoop.Remote>) -> PromiseCore {
+    static func of(_ loops: some Collection<LoopRemote>) -> PromiseCore {
         let end = EndOfLoops(loops.count)
         end.home.beginDispatchedJob()
         end.watches = loops.map { loop in (loop, loop.whenEnded { end.oneDidEnd() }) }

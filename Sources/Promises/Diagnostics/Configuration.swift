@@ -64,8 +64,8 @@ public final class Configuration: Sendable {
         set { clinux_set_tracing(newValue) }
     }
 
-    /// How many events of a kind and a source line reach the log handler per period. Ten per second by default; `nil`
-    /// for no limit.
+    /// How many events of a kind and a source line reach the log handler per period, which begins with the first event
+    /// that passes. Ten per second by default; `nil` for no limit. At least one event per nanosecond passes.
     ///
     /// The limit applies to every handler, because peers can cause many events, and the handler runs on a loop's
     /// thread.
@@ -74,9 +74,9 @@ public final class Configuration: Sendable {
     /// back. It is sent when the period is over and the next event of that kind and line occurs, or a little later on a
     /// thread of the library, or when the process ends by exit(3). Events whose errors have different types or
     /// different kernel codes are counted separately.
-    public var logLimit: LogLimit? {
-        get { limited.limit.map { LogLimit($0) } }
-        set { limited.limit = newValue?.reportLimit }
+    public var logLimit: (burst: Int, period: Duration)? {
+        get { limited.limit.map { ($0.burst, .nanoseconds($0.period)) } }
+        set { limited.limit = newValue.map { ReportLimit(burst: $0.burst, period: $0.period.clampedNanoseconds) } }
     }
 
     /// Receives the library's reports, within `logLimit`. It is called on the thread where the event occurs, and must

@@ -51,16 +51,6 @@ extension Connection {
         until delimiter: String, limit: Int = 65536, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<[UInt8]?> { read(until: Array(delimiter.utf8), limit: limit, file: file, line: line) }
 
-    /// Reads the bytes before the next byte that equals `delimiter`.
-    /// - Parameters:
-    ///   - delimiter: the byte to look for.
-    ///   - limit: the maximum number of bytes before the delimiter.
-    /// - Returns: as the form with bytes.
-    @inlinable @inline(__always)
-    public func read(
-        until delimiter: UInt8, limit: Int = 65536, file: StaticString = #fileID, line: UInt = #line
-    ) -> Promise<[UInt8]?> { read(until: [delimiter], limit: limit, file: file, line: line) }
-
     /// Reads the next line.
     ///
     /// Rejected as `read(until:)`, and with `StreamError.notUTF8` if the line is not UTF-8. If the last line has no

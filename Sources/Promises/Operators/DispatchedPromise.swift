@@ -57,7 +57,7 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
     private let progress: LockedValue<Progress>
     private let madeAt: CallSite
     /// The loop of the thread that attached the handler. If a job of a pool did that, the loop for which that job runs.
-    private let home: EventLoop.Remote
+    private let home: LoopRemote
     private let jobs: Jobs
     private let isGuarantee: Bool
     /// Whether a cancellation makes the closure run.
@@ -306,7 +306,7 @@ private enum Jobs {
     /// Until the promise has settled, a `hang` on the loop knows that it may be woken.
     case ofOthers
 
-    func begin(_ loop: EventLoop.Remote) {
+    func begin(_ loop: LoopRemote) {
         switch self {
         case .none: break
         case .ofPool: loop.beginExternalWork()
@@ -314,7 +314,7 @@ private enum Jobs {
         }
     }
 
-    func end(_ loop: EventLoop.Remote) {
+    func end(_ loop: LoopRemote) {
         switch self {
         case .none: break
         case .ofPool: loop.endExternalWork()

@@ -14,7 +14,7 @@ final class GroupServer: ConnectionServer, @unchecked Sendable {
     private let limit: Int
     private let optionsOfLoop: TrackerOptions
     let counters: DrainCounters
-    private let home: EventLoop.Remote
+    private let home: LoopRemote
     private let start: Start
     private let trackers: [TrackerBox]
     /// How many connections there are, and whether the listener is closed. One word, so that either the connection that
@@ -35,7 +35,7 @@ final class GroupServer: ConnectionServer, @unchecked Sendable {
     }
 
     init(
-        _ group: LoopGroup, _ options: ServeOptions, _ counters: DrainCounters, _ home: EventLoop.Remote,
+        _ group: LoopGroup, _ options: ServeOptions, _ counters: DrainCounters, _ home: LoopRemote,
         _ start: @escaping Start
     ) {
         self.group = group

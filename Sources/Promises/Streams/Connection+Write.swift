@@ -97,21 +97,6 @@ extension Connection {
         let arrays = buffers.map { $0 as? [UInt8] ?? Array($0) }
         return Promise(ByteWrite.start(arrays, on: self).core.traced(root: "write", Promise<Void>.self, file, line))
     }
-
-    /// Writes the chunks of a sequence, one after the other. Other writes may be sent between two chunks.
-    ///
-    /// Cancelling the result ends the iteration, and withdraws the present chunk if the kernel has taken none of it.
-    /// - Parameter chunks: the chunks. Each is taken from the sequence after the write of the chunk before, so that at most one
-    ///   chunk waits, however long the sequence is.
-    /// - Returns: a promise that is fulfilled after the last write, and rejected with the error of the first write that
-    ///   fails.
-    @available(*, noasync, message: "no loop runs the handler in an async function")
-    public func writeAll<Chunks: Sequence>(
-        _ chunks: Chunks, file: StaticString = #fileID, line: UInt = #line
-    ) -> Promise<Void> where Chunks.Element == [UInt8] {
-        let series = SequentialOperation<Void>(each: chunks) { [self] chunk in ByteWrite.start(chunk, on: self).core }
-        return Promise(series.start(series.makeCore().traced(root: "writeAll", Promise<Void>.self, file, line)))
-    }
 }
 
 /// Writes all bytes that are read from `source` to `sink`, until the source ends. Fulfilled with the number of bytes.

@@ -18,6 +18,6 @@ public struct SlowHandler: Hashable, Sendable, CustomStringConvertible {
 
     /// `a timer at App/Server.swift:12 held the loop for 0.25 seconds`
     public var description: String {
-        "a \(kind)\(callSite.map { " at \($0)" } ?? "") held the loop for \(duration)"
+        "a \(kind.rawValue)\(callSite.map { " at \($0)" } ?? "") held the loop for \(duration)"
     }
 }

@@ -24,7 +24,7 @@ extension LoopRemote {
 }
 
 extension EventLoop {
-    /// Any thread: as `Remote.endExternalWork`.
+    /// Any thread: as `LoopRemote.endExternalWork`.
     func endExternalWork() { if shared.work.externalWork.end() { wakeForExternalWork() } }
 
     /// Makes the loop look again at what it waits for. Any thread, and also after the loop has ended.

@@ -1,5 +1,5 @@
 /// The kind of code that a loop has called.
-public enum HandlerKind: String, Sendable, CustomStringConvertible {
+public enum HandlerKind: String, Sendable {
     /// A closure that was enqueued, submitted or dispatched.
     case job
     /// The callback of a timer.
@@ -10,9 +10,6 @@ public enum HandlerKind: String, Sendable, CustomStringConvertible {
     case signal
     /// A closure that was passed to `beforeWaiting` or `afterWaiting`.
     case hook
-    /// The closure of a promise's operator, which the layer above has queued.
+    /// The closure of a promise's operator.
     case promiseHandler = "promise handler"
-
-    /// `timer`
-    public var description: String { rawValue }
 }

@@ -5,7 +5,7 @@
 /// of twice. (The task executor must be the object that users refer to: Swift retains one object and releases the
 /// other.)
 final class LoopActorExecutor: SerialExecutor {
-    // Sound as in `Remote`: other threads touch only the loop's mailbox and its atomics.
+    // Sound as in `LoopRemote`: other threads touch only the loop's mailbox and its atomics.
     nonisolated(unsafe) private let loop: EventLoop
 
     init(_ loop: EventLoop) { self.loop = loop }

@@ -91,9 +91,6 @@ extension EventLoop {
     /// The `Sendable` reference to this loop for other threads. It is the same object each time, until the loop has
     /// ended.
     public var remote: LoopRemote { ownRemote ?? LoopRemote(of: self) }
-
-    /// See `remote`.
-    public typealias Remote = LoopRemote
 }
 
 extension LoopRemote: Hashable {

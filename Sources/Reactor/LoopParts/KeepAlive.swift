@@ -45,9 +45,9 @@ struct KeepAlive {
 /// loop.
 @usableFromInline
 struct SharedWork: ~Copyable {
-    /// Work that other threads do for this loop: see `Remote.beginExternalWork`.
+    /// Work that other threads do for this loop: see `LoopRemote.beginExternalWork`.
     let externalWork = ExternalWorkCounts()
-    /// Handlers that were given to dispatchers: see `Remote.beginDispatchedJob`.
+    /// Handlers that were given to dispatchers: see `LoopRemote.beginDispatchedJob`.
     let dispatchedJobs = Atomic<Int>(0)
     /// Whether the loop has been sent a job that only reports the end of external work.
     let isWakeJobPosted = Atomic(false)

@@ -65,14 +65,14 @@ public final class LoopGroup: Sendable {
     // This may run on a thread of one of the loops, so it does not wait.
     deinit { stop() }
 
-    /// Ends each loop after its current turn; see `Remote.stop()`. Connections that are served on the group are cut
+    /// Ends each loop after its current turn; see `LoopRemote.stop()`. Connections that are served on the group are cut
     /// off. To end them in an orderly way, drain their listener first. Further calls do nothing.
     public func stop() {
         for member in members { member.remote.stop() }
     }
 
     /// Blocks the calling thread until all loops have ended and released everything they held. A thread of the group
-    /// does not wait for its own loop. See `Remote.join()`.
+    /// does not wait for its own loop. See `LoopRemote.join()`.
     @available(*, noasync, message: "it blocks its thread")
     public func join() {
         for member in members { member.remote.join() }

@@ -4,26 +4,28 @@ import Glibc
 /// The protocols of systemd and compatible service managers: notifications, passed descriptors, and the watchdog.
 /// Without a service manager, all of this does nothing. See sd_notify(3), sd_listen_fds(3), sd_watchdog_enabled(3).
 public enum ServiceManager {
-    /// A notification for the service manager. A text of your own is sent unchanged: `"MAINPID=\(process)"`.
-    public struct State: Hashable, Sendable, ExpressibleByStringInterpolation {
-        /// The text that is sent: `READY=1`.
-        package let text: String
-
-        /// Creates a notification with a text of your own.
-        /// - Parameter text: the text as it is sent, `NAME=value`.
-        public init(stringLiteral text: String) { self.text = text }
-
+    /// A notification for the service manager.
+    public enum State: Hashable, Sendable {
         /// The service has started.
-        public static var ready: State { "READY=1" }
+        case ready
         /// The service is stopping.
-        public static var stopping: State { "STOPPING=1" }
+        case stopping
         /// The service is alive; see `watchdogInterval`.
-        public static var watchdog: State { "WATCHDOG=1" }
-        /// Describes the service by a status line.
-        /// - Parameter text: the line, for human readers. Line breaks are replaced by spaces.
-        /// - Returns: the notification.
-        public static func status(_ text: String) -> State {
-            "STATUS=\(String(text.map { $0.isNewline ? " " : $0 }))"
+        case watchdog
+        /// A status line, for human readers. Line breaks are replaced by spaces.
+        case status(String)
+        /// A text that is sent unchanged: `"MAINPID=\(process)"`.
+        case other(String)
+
+        /// The text that is sent: `READY=1`.
+        package var text: String {
+            switch self {
+            case .ready: "READY=1"
+            case .stopping: "STOPPING=1"
+            case .watchdog: "WATCHDOG=1"
+            case .status(let text): "STATUS=\(String(text.map { $0.isNewline ? " " : $0 }))"
+            case .other(let text): text
+            }
         }
     }
 

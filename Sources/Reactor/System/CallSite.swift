@@ -6,8 +6,7 @@ public struct CallSite: Hashable, Sendable, CustomStringConvertible {
     /// The line number.
     public let line: UInt32
 
-    /// Creates a call site.
-    public init(_ file: StaticString, _ line: UInt) {
+    @usableFromInline package init(_ file: StaticString, _ line: UInt) {
         name = StaticText(file)
         self.line = UInt32(truncatingIfNeeded: line)
     }

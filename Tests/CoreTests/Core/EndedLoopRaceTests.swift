@@ -46,11 +46,11 @@ import Testing
     }
 
     private actor Keeper {
-        private let home: EventLoop.Remote
+        private let home: LoopRemote
         private let books = Books()
         nonisolated var unownedExecutor: UnownedSerialExecutor { home.asUnownedSerialExecutor() }
 
-        init(on home: EventLoop.Remote) { self.home = home }
+        init(on home: LoopRemote) { self.home = home }
 
         func attach(to promise: Promise<Int>) { EndedLoopRaceTests.attach(books, to: promise) }
         func bump(_ times: Int, _ begun: Gate? = nil) {

@@ -39,7 +39,7 @@ import Testing
         await #expect(processExitsWith: .success) {
             let events = Shared<[LogEvent]>([])
             conf.logHandler = { event in events.change { $0.append(event) } }
-            conf.logLimit = LogLimit(burst: 2, period: .seconds(3600))
+            conf.logLimit = (burst: 2, period: .seconds(3600))
             LogLimitTests.causeEvents()
             let lines = events.value.map(\.description).joined(separator: "\n")
             precondition(events.value.count == 10, lines)
@@ -58,7 +58,7 @@ import Testing
 
     @Test func whatWasLeftOutIsToldAtTheEndOfTheProcess() async throws {
         let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
-            conf.logLimit = LogLimit(burst: 3, period: .seconds(3600))
+            conf.logLimit = (burst: 3, period: .seconds(3600))
             for _ in 0..<1000 { _ = Promise<Int>(error: Flaw(1)) }
             exit(EXIT_SUCCESS)
         }
@@ -74,7 +74,7 @@ import Testing
             conf.logHandler = { event in
                 if case .suppressed(let count, .unhandledRejection?, _) = event { resolver.fulfill(count) }
             }
-            conf.logLimit = LogLimit(burst: 1, period: .milliseconds(1))
+            conf.logLimit = (burst: 1, period: .milliseconds(1))
             try EventLoop.withLoop { _ in
                 func flood() { for _ in 0..<1000 { _ = Promise<Int>(error: Flaw(1)) } }
                 flood()

@@ -23,11 +23,11 @@ extension Snippets {
 extension Snippets {
     static func asyncOnALoop2() throws {
         actor Ledger {
-            private let home: EventLoop.Remote
+            private let home: LoopRemote
             private var lines: [String] = []
             nonisolated var unownedExecutor: UnownedSerialExecutor { home.asUnownedSerialExecutor() }
 
-            init(on home: EventLoop.Remote) { self.home = home }
+            init(on home: LoopRemote) { self.home = home }
 
             func add(_ line: String) { lines.append(line) }
             var count: Int { lines.count }
@@ -52,11 +52,11 @@ extension Snippets {
 extension Snippets {
     static func asyncOnALoop3() throws {
         actor Room {
-            private let home: EventLoop.Remote
+            private let home: LoopRemote
             private var members: [ObjectIdentifier: Connection] = [:]
             nonisolated var unownedExecutor: UnownedSerialExecutor { home.asUnownedSerialExecutor() }
 
-            init(on home: EventLoop.Remote) { self.home = home }
+            init(on home: LoopRemote) { self.home = home }
 
             private func listen() throws -> Listener { try Listener.bind("127.0.0.1:0") }
 
@@ -89,16 +89,16 @@ extension Snippets {
 // docs/guides/async-on-a-loop.md: Sequences
 extension Snippets {
     static func asyncOnALoop4() throws {
-        var heard = 0
-        let everyMillisecond = ticks(every: .milliseconds(1))
-        try EventLoop.current.run {
-            for try await _ in everyMillisecond {
-                heard += 1
-                if heard == 3 { break }
-            }
+        let (here, there) = try Connection.pair()
+        there.write("one\ntwo\n").then { there.shutdownWrite() }.cauterize()
+        let heard = try EventLoop.current.run {
+            var heard: [String] = []
+            for try await line in here.lines { heard.append(line) }
+            return heard
         }
-        assert(heard == 3)
+        assert(heard == ["one", "two"])
+        _ = here
+        _ = there
         _ = heard
-        _ = everyMillisecond
     }
 }

@@ -6,7 +6,7 @@ import Reactor
 // docs/guides/diagnostics.md: How many
 extension Snippets {
     static func diagnostics1() throws {
-        conf.logLimit = LogLimit(burst: 100, period: .seconds(60))
+        conf.logLimit = (burst: 100, period: .seconds(60))
         conf.logLimit = nil                                    // all: in a test that counts
     }
 }
@@ -36,7 +36,7 @@ extension Promise {
 // docs/guides/diagnostics.md: What is pending
 extension Snippets {
     static func diagnostics5() throws {
-        print(EventLoop.pendingPromisesReport)
+        for promise in EventLoop.pendingPromises { print(promise) }
     }
 }
 

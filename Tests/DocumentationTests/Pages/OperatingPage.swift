@@ -51,7 +51,7 @@ extension Snippets {
     static func operating4() throws {
         try EventLoop.current.onSignal(SIGUSR2) {
             print(EventLoop.current.keepAliveReasons)
-            print(EventLoop.pendingPromisesReport)
+            for promise in EventLoop.pendingPromises { print(promise) }
             fflush(nil)    // standard output to a pipe or to the journal is buffered
         }.unref()
     }

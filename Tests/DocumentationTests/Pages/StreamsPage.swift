@@ -39,7 +39,7 @@ extension Snippets {
         assert(bytes.count == 3_000_000)
 
         let numbers = (1...3).map { number in Array("\(number)\n".utf8) }
-        try hang(there.writeAll(numbers))
+        try hang(forEach(numbers) { there.write($0) })
         let text = try hang(here.read(exactly: 6))
         assert(text == Array("1\n2\n3\n".utf8))
         here.abort()

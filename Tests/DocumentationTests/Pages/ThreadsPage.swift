@@ -41,11 +41,11 @@ extension Snippets {
 extension Snippets {
     static func threads3() throws {
         actor Ledger {
-            private let home: EventLoop.Remote
+            private let home: LoopRemote
             private var total = 0
             nonisolated var unownedExecutor: UnownedSerialExecutor { home.asUnownedSerialExecutor() }
 
-            init(on home: EventLoop.Remote) { self.home = home }
+            init(on home: LoopRemote) { self.home = home }
 
             func add(_ amount: Int) -> Int {
                 total += amount

@@ -160,7 +160,7 @@ private func half(_ number: Int) throws -> Int {
     }
 
     @Test func anotherLoopsRemote() throws {
-        let box = Shared<EventLoop.Remote?>(nil)
+        let box = Shared<LoopRemote?>(nil)
         let isThere = Gate()
         let other = TestThread {
             let hold = EventLoop.current.hold()

@@ -26,7 +26,7 @@ import Testing
     private static let threads = 8
     private static let jobs = 10_000
 
-    private func startThreads(_ remote: EventLoop.Remote, _ inbox: Inbox, _ refusals: Counter) -> [TestThread] {
+    private func startThreads(_ remote: LoopRemote, _ inbox: Inbox, _ refusals: Counter) -> [TestThread] {
         (0..<Self.threads).map { thread in
             TestThread {
                 for index in 0..<Self.jobs {
@@ -70,7 +70,7 @@ import Testing
     /// The hook stands where the loop has decided to sleep and does not sleep yet.
     @Test func aBurstToALoopThatIsAboutToSleepWakesItOnce() throws {
         let inbox = Inbox(threads: 1)
-        var remote: EventLoop.Remote?
+        var remote: LoopRemote?
         var syscalls = Syscalls()
         let wait = syscalls.epollWait
         syscalls.epollWait = { epoll, events, count, timeout in
@@ -92,7 +92,7 @@ import Testing
     /// The hook stands between the last look at the mail and the decision to sleep.
     @Test func mailThatComesJustBeforeTheLoopDecidesToSleepKeepsItAwake() throws {
         let inbox = Inbox(threads: 1)
-        var remote: EventLoop.Remote?
+        var remote: LoopRemote?
         var syscalls = Syscalls()
         let set = syscalls.timerSet
         syscalls.timerSet = { fd, deadline in
@@ -147,7 +147,7 @@ import Testing
         let ends = [Counter(), Counter()]
         try EventLoop.withLoop { loop in
             let here = loop.remote
-            let there = Shared<EventLoop.Remote?>(nil)
+            let there = Shared<LoopRemote?>(nil)
             let helper = TestThread {
                 let loop = EventLoop.current
                 there.value = loop.remote

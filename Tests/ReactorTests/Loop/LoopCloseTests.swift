@@ -225,7 +225,7 @@ import Testing
             let refusals = Counter()
             _ = UndeliveredReportTests.reports {
                 for _ in 0..<100 {
-                    let door = Shared<EventLoop.Remote?>(nil)
+                    let door = Shared<LoopRemote?>(nil)
                     let sender = TestThread {
                         spin { door.value != nil }
                         let remote = door.value!

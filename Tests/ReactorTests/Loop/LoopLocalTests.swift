@@ -30,7 +30,7 @@ import Testing
         }
     }
 
-    private func ask<Value: Sendable>(_ remote: EventLoop.Remote, _ body: @escaping @Sendable () -> Value) -> Value {
+    private func ask<Value: Sendable>(_ remote: LoopRemote, _ body: @escaping @Sendable () -> Value) -> Value {
         let answer = Shared<Value?>(nil)
         let done = Gate()
         #expect(

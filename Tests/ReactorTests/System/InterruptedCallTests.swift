@@ -66,7 +66,7 @@ import Testing
     @Test func mailThatComesWithTheInterruptionIsNotLost() throws {
         let real = Syscalls()
         var syscalls = real
-        var remote: EventLoop.Remote?
+        var remote: LoopRemote?
         let received = Counter()
         syscalls.epollWait = { epoll, events, count, timeout in
             guard timeout < 0, let sender = remote else { return real.epollWait(epoll, events, count, timeout) }

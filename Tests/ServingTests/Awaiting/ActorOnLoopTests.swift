@@ -8,14 +8,14 @@ import Testing
 
 /// An actor that lives on a loop.
 private actor Resident {
-    private let executor: EventLoop.Remote
+    private let executor: LoopRemote
     nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
     private(set) var count = 0
     private(set) var threads: Set<pthread_t> = []
     private var isInside = false
     private(set) var overlaps = 0
 
-    init(on loop: EventLoop.Remote) { executor = loop }
+    init(on loop: LoopRemote) { executor = loop }
 
     func work() {
         if isInside { overlaps += 1 }

@@ -9,10 +9,10 @@ import Testing
 
 /// A loop as an executor that counts what it is given.
 private final class CountingExecutor: SerialExecutor {
-    private let remote: EventLoop.Remote
+    private let remote: LoopRemote
     let jobs = Atomic(0)
 
-    init(_ remote: EventLoop.Remote) { self.remote = remote }
+    init(_ remote: LoopRemote) { self.remote = remote }
 
     func enqueue(_ job: consuming ExecutorJob) {
         jobs.add(1, ordering: .relaxed)
@@ -35,7 +35,7 @@ private actor Clerk {
     private let (closed, close) = Guarantee<Book>.pending()
     private(set) var thread: pthread_t?
 
-    init(on loop: EventLoop.Remote) { executor = CountingExecutor(loop) }
+    init(on loop: LoopRemote) { executor = CountingExecutor(loop) }
 
     var jobs: Int { executor.jobs.load(ordering: .relaxed) }
 

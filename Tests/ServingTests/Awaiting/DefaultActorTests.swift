@@ -11,7 +11,7 @@ private actor Stranger {
     private(set) var visits = 0
 
     /// Whether a handler that this method attached would belong to `home`.
-    func attachesHandlers(to home: EventLoop.Remote) -> Bool {
+    func attachesHandlers(to home: LoopRemote) -> Bool {
         visits += 1
         return EventLoop.current.remote == home
     }
@@ -94,4 +94,4 @@ private actor Stranger {
     }
 }
 
-private func isCurrent(_ home: EventLoop.Remote) -> Bool { EventLoop.current.remote == home }
+private func isCurrent(_ home: LoopRemote) -> Bool { EventLoop.current.remote == home }

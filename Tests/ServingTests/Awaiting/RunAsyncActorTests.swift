@@ -27,11 +27,11 @@ import Testing
     }
 
     private actor Local {
-        private let home: EventLoop.Remote
+        private let home: LoopRemote
         private var count = 0
         nonisolated var unownedExecutor: UnownedSerialExecutor { home.asUnownedSerialExecutor() }
 
-        init(on home: EventLoop.Remote) { self.home = home }
+        init(on home: LoopRemote) { self.home = home }
 
         func addInBody(on loop: EventLoop) throws -> Int {
             try loop.run {

@@ -9,10 +9,10 @@ import Testing
 /// The effect of `stop()` on waiters on the loop, and on waiters for its end.
 @Suite(.ownThread) struct StoppedLoopTests {
     private actor Resident {
-        private let home: EventLoop.Remote
+        private let home: LoopRemote
         nonisolated var unownedExecutor: UnownedSerialExecutor { home.asUnownedSerialExecutor() }
 
-        init(on home: EventLoop.Remote) { self.home = home }
+        init(on home: LoopRemote) { self.home = home }
 
         func rest() async { await pause().value }
         private func pause() -> Guarantee<Void> { after(.seconds(60)) }

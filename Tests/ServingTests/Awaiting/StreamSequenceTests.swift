@@ -46,7 +46,7 @@ import Testing
         try withNetwork { net in
             let (a, b) = try Connection.pair()
             try net.loop.run {
-                var lines = a.lines(limit: 3).makeAsyncIterator()
+                var lines = a.frames(LineDecoder(limit: 3)).makeAsyncIterator()
                 try await b.write("abcdef\n").value
                 await #expect(throws: StreamError.limitExceeded(limit: 3)) { try await lines.next(isolation: nil) }
                 let after = try await lines.next(isolation: nil)
@@ -110,25 +110,6 @@ import Testing
             #expect(net.calls(.accept) == 1)
             listener.close()
             withExtendedLifetime(clients) {}
-        }
-    }
-
-    @Test func ticksOfVirtualTime() throws {
-        try EventLoop.withLoop(clock: VirtualClock()) { loop in
-            let begin = loop.now
-            let everyHour = ticks(every: .seconds(3600))
-            let moments = try loop.run {
-                var moments: [Duration] = []
-                for try await moment in everyHour {
-                    moments.append(begin.duration(to: moment))
-                    if moments.count == 2 { try await firstly { after(.seconds(9000)) }.asPromise().value }
-                    if moments.count == 4 { break }
-                }
-                return moments
-            }
-            // After the second, at 2 h, 2.5 h pass: those at 3 h are missed, that at 4 h comes at 4.5 h.
-            #expect(moments == [1, 2, 4, 5].map { .seconds(3600 * $0) })
-            #expect(!loop.isAlive, "no timer is armed without a waiter")
         }
     }
 
@@ -205,11 +186,11 @@ import Testing
 }
 
 private actor Reader {
-    private let home: EventLoop.Remote
+    private let home: LoopRemote
     nonisolated var unownedExecutor: UnownedSerialExecutor { home.asUnownedSerialExecutor() }
     var connection: Connection?
 
-    init(on home: EventLoop.Remote) { self.home = home }
+    init(on home: LoopRemote) { self.home = home }
 
     func sum() async throws -> Int {
         var sum = 0

@@ -65,7 +65,9 @@ private final class Party {
         case 1: promise = source.write([Array(bytes.prefix(count / 2)), [], Array(bytes.dropFirst(count / 2))])
         case 2: promise = source.write(bytes.span.bytes)
         // Other writes could be sent between the two.
-        default: return source.writeAll([Array(bytes.prefix(1)), Array(bytes.dropFirst(1))]).then { self.write() }
+        default:
+            let parts = [Array(bytes.prefix(1)), Array(bytes.dropFirst(1))]
+            return forEach(parts) { self.source.write($0) }.then { self.write() }
         }
         if number(below: 3) > 0 { return promise.then { self.write() } }
         // Not awaited, and perhaps cancelled, which changes nothing.

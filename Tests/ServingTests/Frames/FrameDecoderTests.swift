@@ -77,7 +77,7 @@ private final class MeddlingDecoder: FrameDecoder {
             let pieces = stride(from: 0, to: bytes.count, by: step).map {
                 Array(bytes[$0..<min($0 + step, bytes.count)])
             }
-            try hang(b.writeAll(pieces).then { b.shutdownWrite() }, timeout: patience)
+            try hang(forEach(pieces) { b.write($0) }.then { b.shutdownWrite() }, timeout: patience)
             try hang(all, timeout: patience)
             #expect(seen == records)
         }
@@ -87,7 +87,7 @@ private final class MeddlingDecoder: FrameDecoder {
         try withNetwork(turns: 5000) { net in
             let (a, b) = try Connection.pair()
             let payloads = [0, 1, 3, 4, 5, 4095, 4096, 4097, 65_535, 65_536, 300_000].map { pattern($0) }
-            b.writeAll(payloads.map(prefixed)).then { b.shutdownWrite() }.cauterize()
+            forEach(payloads.map(prefixed)) { b.write($0) }.then { b.shutdownWrite() }.cauterize()
             for payload in payloads {
                 let frame = try hang(a.readFrame(LengthPrefixDecoder<UInt32>(limit: 300_000)), timeout: patience)
                 #expect(frame == payload)
@@ -224,7 +224,7 @@ private final class MeddlingDecoder: FrameDecoder {
             try hang(b.write("one\r\n\r\ntwo|three;;four"), timeout: patience)
             func text(_ bytes: [UInt8]?) -> String? { bytes.map { String(decoding: $0, as: UTF8.self) } }
             #expect(try text(hang(a.read(until: "\r\n\r\n"), timeout: patience)) == "one")
-            #expect(try text(hang(a.read(until: UInt8(ascii: "|")), timeout: patience)) == "two")
+            #expect(try text(hang(a.read(until: [UInt8(ascii: "|")]), timeout: patience)) == "two")
             #expect(try text(hang(a.read(until: ";;".utf8), timeout: patience)) == "three")
             #expect(a.bufferedByteCount == 4)
             #expect(try rejection(of: a.read(until: "")) == EINVAL)

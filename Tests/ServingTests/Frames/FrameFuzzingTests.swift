@@ -118,7 +118,7 @@ import Testing
         let pieces = stride(from: 0, to: bytes.count, by: written).map {
             Array(bytes[$0..<min(bytes.count, $0 + written)])
         }
-        let sending = connection.writeAll(pieces.lazy.map { $0 })
+        let sending = forEach(pieces.lazy.map { $0 }) { connection.write($0) }
         sending.then { connection.shutdownWrite() }.ignoringErrors()
     }
 }

@@ -39,7 +39,7 @@ import Testing
         try withNetwork { net in
             let (a, b) = try Connection.pair()
             try hang(b.write("one;two;threefourfive;six\nrest"), timeout: patience)
-            #expect(try hang(a.read(until: 0x3B), timeout: patience) == bytes("one"))
+            #expect(try hang(a.read(until: [0x3B]), timeout: patience) == bytes("one"))
             let before = net.calls(.receive)
             #expect(a.read(until: bytes(";")).settledValue == bytes("two"))
             #expect(a.read(exactly: 5).settledValue == bytes("three"))
@@ -78,12 +78,12 @@ import Testing
             try hang(b.write("abc"), timeout: patience)
             b.close()
             expect(a.read(exactly: 4), failsWith: StreamError.endedEarly(expected: .bytes(4), got: 3))
-            expect(a.read(until: 0x3B), failsWith: StreamError.endedEarly(expected: .delimiter([0x3B]), got: 3))
+            expect(a.read(until: [0x3B]), failsWith: StreamError.endedEarly(expected: .delimiter([0x3B]), got: 3))
             expect(a.readLine(), failsWith: StreamError.endedEarly(expected: .delimiter([0x0A]), got: 3))
             #expect(a.read(exactly: 2).settledValue == bytes("ab"))
             #expect(try hang(a.receive(), timeout: patience) == bytes("c"))
             #expect(try hang(a.receive(), timeout: patience) == [])
-            #expect(a.read(until: 0x3B).settledValue == .some(nil))
+            #expect(a.read(until: [0x3B]).settledValue == .some(nil))
             #expect(a.readLine().settledValue == .some(nil))
             expect(a.read(exactly: 1), failsWith: StreamError.endedEarly(expected: .bytes(1), got: 0))
         }
@@ -108,8 +108,8 @@ import Testing
         try withNetwork { net in
             let (a, b) = try Connection.pair()
             try hang(b.write("12345;"), timeout: patience)
-            expect(a.read(until: 0x3B, limit: 4), failsWith: StreamError.limitExceeded(limit: 4))
-            #expect(a.read(until: 0x3B, limit: 5).settledValue == bytes("12345"))
+            expect(a.read(until: [0x3B], limit: 4), failsWith: StreamError.limitExceeded(limit: 4))
+            #expect(a.read(until: [0x3B], limit: 5).settledValue == bytes("12345"))
             // Without a delimiter it is known as soon as none can come in time.
             let read = a.read(until: bytes("--"), limit: 3)
             try hang(b.write("1234"), timeout: patience)
@@ -125,7 +125,7 @@ import Testing
         try withNetwork { net in
             let (a, b) = try Connection.pair()
             let reads: [() -> Promise<Void>] = [
-                { a.read(exactly: 100).asVoid() }, { a.read(until: 0).asVoid() }, { a.readLine().asVoid() },
+                { a.read(exactly: 100).asVoid() }, { a.read(until: [0]).asVoid() }, { a.readLine().asVoid() },
             ]
             for read in reads {
                 let waiting = read()
@@ -144,7 +144,7 @@ import Testing
             let refused: [(promise: Promise<Void>, detail: String)] = [
                 (a.read(exactly: 0).asVoid(), "exactly: 0"), (a.read(exactly: .min).asVoid(), "exactly: \(Int.min)"),
                 (a.read(until: []).asVoid(), "until: an empty delimiter"),
-                (a.read(until: 1, limit: 0).asVoid(), "limit: 0"), (a.readLine(limit: -5).asVoid(), "limit: -5"),
+                (a.read(until: [1], limit: 0).asVoid(), "limit: 0"), (a.readLine(limit: -5).asVoid(), "limit: -5"),
             ]
             for (promise, detail) in refused {
                 #expect(try rejection(of: promise) == EINVAL)
@@ -162,7 +162,7 @@ import Testing
     @Test func closingEndsAReadThatWaits() throws {
         try withNetwork { net in
             let (a, b) = try Connection.pair()
-            let read = a.read(until: 0)
+            let read = a.read(until: [0])
             try hang(b.write("part"), timeout: patience)
             net.settle(.milliseconds(1))
             a.close(linger: .zero)

@@ -55,7 +55,7 @@ private func text(of record: inout ByteReader) throws -> [UInt8] {
                 #expect(isAtEnd)
                 return .value
             }
-            try hang(b.writeAll(pieces(step)).then { b.shutdownWrite() }, timeout: patience)
+            try hang(forEach(pieces(step)) { b.write($0) }.then { b.shutdownWrite() }, timeout: patience)
             try hang(all, timeout: patience)
             #expect(seen == records.map(\.text))
         }
@@ -75,7 +75,7 @@ private func text(of record: inout ByteReader) throws -> [UInt8] {
             }.cauterize()
             let whole = pieces(.max / 2).flatMap { $0 }
             let answers = b.read(exactly: whole.count)
-            try hang(b.writeAll(pieces(step)), timeout: patience)
+            try hang(forEach(pieces(step)) { b.write($0) }, timeout: patience)
             #expect(try hang(answers, timeout: patience) == whole)
             a.abort()
             b.abort()
@@ -193,7 +193,7 @@ private func text(of record: inout ByteReader) throws -> [UInt8] {
             let pieces = stride(from: 0, to: 1_000_005, by: 1000).map { offset in
                 Array(record(1, pattern(1_000_000))[offset..<min(offset + 1000, 1_000_005)])
             }
-            try hang(b.writeAll(pieces).then { b.shutdownWrite() }, timeout: patience)
+            try hang(forEach(pieces) { b.write($0) }.then { b.shutdownWrite() }, timeout: patience)
             try hang(all, timeout: patience)
             #expect(decoder.calls <= 4)
         }
@@ -280,7 +280,7 @@ private func text(of record: inout ByteReader) throws -> [UInt8] {
             let pieces = stride(from: 0, to: whole.count, by: step).map {
                 Array(whole[$0..<min($0 + step, whole.count)])
             }
-            try hang(b.writeAll(pieces).then { b.shutdownWrite() }, timeout: patience)
+            try hang(forEach(pieces) { b.write($0) }.then { b.shutdownWrite() }, timeout: patience)
             try hang(all, timeout: patience)
             #expect(seen == ["one 10", "two 0", "three 300"])
         }
@@ -310,7 +310,7 @@ private func text(of record: inout ByteReader) throws -> [UInt8] {
             let pieces = stride(from: 0, to: whole.count, by: 1000).map {
                 Array(whole[$0..<min($0 + 1000, whole.count)])
             }
-            try hang(b.writeAll(pieces), timeout: patience)
+            try hang(forEach(pieces) { b.write($0) }, timeout: patience)
             #expect(try hang(read, timeout: patience) == pattern(1_000_000))
             #expect(calls <= 4)
         }

@@ -24,7 +24,7 @@ import Testing
             try hang(b.write(line + [0x0A]), timeout: patience)
             expect(a.readLine(), failsWith: StreamError.notUTF8(position: 3))
             expect(a.readLine(), failsWith: StreamError.notUTF8(position: 3))
-            #expect(a.read(until: 0x0A).settledValue == line)
+            #expect(a.read(until: [0x0A]).settledValue == line)
         }
     }
 

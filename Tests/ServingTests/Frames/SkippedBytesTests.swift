@@ -33,12 +33,12 @@ private struct SkippingDecoder: FrameDecoder {
             let (a, b) = try Connection.pair()
             var seen: [String] = []
             let all = a.forEachFrame(ScriptDecoder()) { seen.append($0) }
-            try hang(b.writeAll(pieces).then { b.shutdownWrite() }, timeout: patience)
+            try hang(forEach(pieces) { b.write($0) }.then { b.shutdownWrite() }, timeout: patience)
             try hang(all, timeout: patience)
             #expect(seen == ["one", "two"])
 
             let (c, d) = try Connection.pair()
-            d.writeAll(pieces).then { d.shutdownWrite() }.cauterize()
+            forEach(pieces) { d.write($0) }.then { d.shutdownWrite() }.cauterize()
             #expect(try hang(c.readFrame(ScriptDecoder()), timeout: patience) == "one")
             #expect(try hang(c.readFrame(ScriptDecoder()), timeout: patience) == "two")
             #expect(try hang(c.readFrame(ScriptDecoder()), timeout: patience) == nil)

@@ -202,12 +202,12 @@ import Testing
 
     /// An actor that lives on the loop, with a pool of that loop.
     private actor Clerk {
-        private let home: EventLoop.Remote
+        private let home: LoopRemote
         nonisolated var unownedExecutor: UnownedSerialExecutor { home.asUnownedSerialExecutor() }
         private var pool: Pool<Item>?
         private var numbers: [Int] = []
 
-        init(on home: EventLoop.Remote) { self.home = home }
+        init(on home: LoopRemote) { self.home = home }
 
         private func open() { pool = Pool(limits: PoolLimits(perKey: 1)) { .value(Item(7, $0)) } }
 

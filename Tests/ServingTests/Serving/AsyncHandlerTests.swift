@@ -14,11 +14,11 @@ private actor Counter {
 
 /// An actor that lives on a loop.
 private actor Resident {
-    private let home: EventLoop.Remote
+    private let home: LoopRemote
     private var listener: Listener?
     private var visits = 0
     nonisolated var unownedExecutor: UnownedSerialExecutor { home.asUnownedSerialExecutor() }
-    init(on home: EventLoop.Remote) { self.home = home }
+    init(on home: LoopRemote) { self.home = home }
 
     func visit() -> Bool {
         visits += 1
@@ -53,7 +53,7 @@ private actor Stranger {
     }
 }
 
-private func isCurrent(_ home: EventLoop.Remote) -> Bool { EventLoop.current.remote == home }
+private func isCurrent(_ home: LoopRemote) -> Bool { EventLoop.current.remote == home }
 
 @concurrent private func elsewhereOrNot() async {}
 

@@ -10,11 +10,11 @@ import Testing
 /// nor told twice.
 @Suite(.ownThread) struct CancelledElsewhereTests {
     private actor Reader {
-        private let home: EventLoop.Remote
+        private let home: LoopRemote
         private var connection: Connection?
         nonisolated var unownedExecutor: UnownedSerialExecutor { home.asUnownedSerialExecutor() }
 
-        init(on home: EventLoop.Remote) { self.home = home }
+        init(on home: LoopRemote) { self.home = home }
 
         func open(_ fd: CInt) throws { connection = try Connection(adopting: fd) }
         func read() async throws -> [UInt8] { try await connection!.receive().value }

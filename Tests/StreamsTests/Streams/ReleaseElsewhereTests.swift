@@ -177,11 +177,11 @@ import Testing
     }
 
     private actor Room {
-        private let home: EventLoop.Remote
+        private let home: LoopRemote
         private var connection: Connection?
         nonisolated var unownedExecutor: UnownedSerialExecutor { home.asUnownedSerialExecutor() }
 
-        init(on home: EventLoop.Remote) { self.home = home }
+        init(on home: LoopRemote) { self.home = home }
 
         func open() throws { connection = try pair() }
 

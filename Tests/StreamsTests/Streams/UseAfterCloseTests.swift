@@ -26,7 +26,7 @@ import Testing
             let lent = [UInt8](repeating: 1, count: 2)
             #expect(code(connection.write(lent.span.bytes)) == EBADF)
             #expect(code(connection.read(exactly: 1)) == EBADF)
-            #expect(code(connection.read(until: 0)) == EBADF)
+            #expect(code(connection.read(until: [0])) == EBADF)
             #expect(code(connection.readLine()) == EBADF)
             let chunks = connection.forEachChunk { _ in }
             #expect(code(chunks) == EBADF)

@@ -159,7 +159,7 @@ import Testing
         try withNetwork(turns: 4000) { net in
             let (a, b) = try Connection.pair()
             let source = Source(100, size: 50_000)
-            let written = a.writeAll(source)
+            let written = forEach(source) { a.write($0) }
             net.settle()
             #expect(source.taken < 100 && a.queuedBytes <= 50_000)
             let taken = source.taken
@@ -175,7 +175,7 @@ import Testing
             let (a, b) = try Connection.pair()
             var peak = 0
             let source = Source(100_000, size: 16)
-            let written = a.writeAll(source)
+            let written = forEach(source) { a.write($0) }
             var received = 0
             let all = b.forEachChunk { chunk in
                 peak = max(peak, a.queuedBytes)
@@ -192,7 +192,7 @@ import Testing
         try withNetwork { net in
             let (a, b) = try Connection.pair()
             let source = Source(.max, size: 50_000)
-            let written = a.writeAll(source)
+            let written = forEach(source) { a.write($0) }
             net.settle()
             written.cancel()
             let taken = source.taken
@@ -207,9 +207,9 @@ import Testing
             let (reader, writer) = try Connection.pipe()
             reader.abort()
             let source = Source(10, size: 5)
-            #expect(try rejection(of: writer.writeAll(source)) == EPIPE)
+            #expect(try rejection(of: forEach(source) { writer.write($0) }) == EPIPE)
             #expect(source.taken == 1)
-            #expect(writer.writeAll([[UInt8]]()).isResolved)
+            #expect(forEach([[UInt8]]()) { writer.write($0) }.isResolved)
         }
     }
 }

@@ -57,9 +57,9 @@ private struct Counts: Sendable {
 private final class Ticket: Sendable {
     private let calls = Atomic(0)
     private let counts: Counts
-    private let loop: EventLoop.Remote
+    private let loop: LoopRemote
 
-    init(_ counts: Counts, _ loop: EventLoop.Remote) {
+    init(_ counts: Counts, _ loop: LoopRemote) {
         self.counts = counts
         self.loop = loop
         counts.tickets.add()
@@ -84,10 +84,10 @@ private final class Storm: Sendable {
 
     let counts = Counts()
     private let slots = Shared<[Slot]>((0..<32).map { _ in Slot() })
-    private let loops = Shared<[EventLoop.Remote]>([])
+    private let loops = Shared<[LoopRemote]>([])
     private let isOver = Atomic(false)
     /// Outlives the others.
-    private let bystander: EventLoop.Remote
+    private let bystander: LoopRemote
 
     init() throws { bystander = try EventLoop.spawn(name: "bystander") }
 
@@ -134,7 +134,7 @@ private final class Storm: Sendable {
     }
 
     /// Some steps there, and on to another loop. One that has been stopped takes its walkers with it.
-    private func walk(on loop: EventLoop.Remote, _ dice: SplitMix64) {
+    private func walk(on loop: LoopRemote, _ dice: SplitMix64) {
         loop.submit { [self] in
             var dice = dice
             for _ in 0..<10 { step(loop, &dice) }
@@ -149,7 +149,7 @@ private final class Storm: Sendable {
         return slots.change { index < $0.count ? $0[index] : nil }
     }
 
-    private func step(_ loop: EventLoop.Remote, _ dice: inout SplitMix64) {
+    private func step(_ loop: LoopRemote, _ dice: inout SplitMix64) {
         counts.steps.add()
         guard let slot = slot(&dice) else { return }
         let ticket = Ticket(counts, loop)
@@ -188,7 +188,7 @@ private final class Storm: Sendable {
     }
 
     // Not on Swift's pool: other tests may hold its threads, and so does this one.
-    private func wait(for promise: Promise<Int>, on executor: EventLoop.Remote, cancelling: Bool) {
+    private func wait(for promise: Promise<Int>, on executor: LoopRemote, cancelling: Bool) {
         counts.waits.add()
         let task = Task.detached(executorPreference: executor) { [counts] in
             _ = try? await promise.value

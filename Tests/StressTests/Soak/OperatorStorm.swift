@@ -21,11 +21,11 @@ final class OperatorStorm: Sendable {
 
     let counts = Counts()
     let exchange = StormExchange()
-    let loops: [EventLoop.Remote]
+    let loops: [LoopRemote]
     let complaints = Shared<[String]>([])
     /// Threads whose reports concern the storm.
     let threads = Shared<[pthread_t]>([])
-    private let bystander: EventLoop.Remote
+    private let bystander: LoopRemote
     private let pool: ThreadPool
     /// Its jobs hang, so they must not wait for one another.
     private let crew: ThreadPool

@@ -95,7 +95,7 @@ extension SoakRound {
         }
         switch dice.below(5) {
         case 0: return next()
-        case 1: return connection.writeAll(sequence(state: ()) { _ in part() })
+        case 1: return forEach(sequence(state: ()) { _ in part() }) { connection.write($0) }
         case 2:
             // All at once, also in a hundred thousand writes.
             connection.writeQueueLimit = .max

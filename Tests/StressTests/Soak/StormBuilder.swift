@@ -6,7 +6,7 @@ import Reactor
 /// Builds an expression of the operator storm of the library's operators, on the loop of one thread.
 struct StormBuilder {
     let storm: OperatorStorm
-    let home: EventLoop.Remote
+    let home: LoopRemote
     let seed: UInt64
     let shared: [StormExchange.Entry]
     let sets: [OutcomeSet]

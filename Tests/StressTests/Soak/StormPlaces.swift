@@ -11,12 +11,12 @@ final class StormWitness: Sendable {
     private let storm: OperatorStorm
     private let seed: UInt64
     private let place: StormPlan.Place?
-    private let home: EventLoop.Remote?
+    private let home: LoopRemote?
     private let mayRepeat: Bool
     private let calls = Atomic(0)
 
     init(
-        _ storm: OperatorStorm, _ seed: UInt64, _ place: StormPlan.Place?, _ home: EventLoop.Remote?, _ mayRepeat: Bool
+        _ storm: OperatorStorm, _ seed: UInt64, _ place: StormPlan.Place?, _ home: LoopRemote?, _ mayRepeat: Bool
     ) {
         self.storm = storm
         self.seed = seed

@@ -3,13 +3,13 @@ import Reactor
 
 /// An actor that lives on a loop, with connections of that loop, which are not Sendable.
 actor ChatRoom {
-    private let home: EventLoop.Remote
+    private let home: LoopRemote
     nonisolated var unownedExecutor: UnownedSerialExecutor { home.asUnownedSerialExecutor() }
 
     private var members: [Connection] = []
     private(set) var lines = 0
 
-    init(on home: EventLoop.Remote) { self.home = home }
+    init(on home: LoopRemote) { self.home = home }
 
     /// Synchronous: here operators may be used, and what begins something on the loop.
     private func open() throws -> Listener { try Listener.bind("127.0.0.1:0") }

@@ -79,7 +79,7 @@ func objectOfAsyncHandlerInTask() throws -> Promise<DrainResult> {
 }
 
 /// A handler that leaves the loop by a preference for another executor.
-func connectionOfHandlerOnOtherExecutor(_ listener: Listener, _ other: EventLoop.Remote) -> Promise<DrainResult> {
+func connectionOfHandlerOnOtherExecutor(_ listener: Listener, _ other: LoopRemote) -> Promise<DrainResult> {
     listener.serve { connection in
         await withTaskExecutorPreference(other) { connection.abort() }
     }

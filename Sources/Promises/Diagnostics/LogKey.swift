@@ -1,31 +1,5 @@
 import Reactor
 
-/// How many log events of a kind and a source line pass to the handler in each period. See `Configuration.logLimit`.
-public struct LogLimit: Hashable, Sendable {
-    /// How many events pass per period; at least one.
-    public var burst: Int
-    /// The length of a period, on the monotonic clock, from the first event that passes. At least one nanosecond.
-    public var period: Duration
-
-    /// Makes a limit.
-    /// - Parameters:
-    ///   - burst: how many events pass in each period. A number below one counts as one.
-    ///   - period: the length of a period. Less than a nanosecond counts as one nanosecond.
-    public init(burst: Int, period: Duration) {
-        self.burst = max(burst, 1)
-        self.period = max(period, .nanoseconds(1))
-    }
-
-    /// Ten events per second.
-    package static var standard: LogLimit { LogLimit(burst: 10, period: .seconds(1)) }
-
-    init(_ limit: ReportLimit) {
-        self.init(burst: limit.burst, period: .nanoseconds(limit.period))
-    }
-
-    var reportLimit: ReportLimit { ReportLimit(burst: burst, period: period.clampedNanoseconds) }
-}
-
 /// The events that are counted together: those of one kind and one line, with errors of one type and, for kernel
 /// errors, one code.
 struct LogKey: Hashable, Sendable {
