@@ -33,8 +33,10 @@ import Testing
             close(fd)
             if !isAbstract { unlink(place) }
         }
-        let own: [ServiceManager.State] = [.other("MAINPID=\(12)"), .other("X_OWN=1")]
-        let isTold = try ServiceManager.notify([.ready, .status("two\nlines")] + own, environment(["NOTIFY_SOCKET": place]))
+        let states: [ServiceManager.State] = [
+            .ready, .status("two\nlines"), .other("MAINPID=\(12)"), .other("X_OWN=1"),
+        ]
+        let isTold = try ServiceManager.notify(states, environment(["NOTIFY_SOCKET": place]))
         #expect(isTold)
         #expect(received(fd) == "READY=1\nSTATUS=two lines\nMAINPID=12\nX_OWN=1")
         #expect(received(fd) == nil)
