@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Draws the charts of the documentation: charts.py
 
-Writes docs/pictures/*-race.svg. The numbers are read out of the tables of docs/explanation/performance.md, and the targets of
-the races out of Benchmarks/promises/rows.py. The other pictures are edited by hand.
+Writes docs/pictures/*-race.svg from the figures of Benchmarks/published.json and the targets of Benchmarks/promises/rows.py. The
+other pictures are edited by hand.
 
 The pictures have a background of their own, and colours for light and dark, which `prefers-color-scheme` selects.
 """
+import json
 import math
-import re
 import sys
 from html import escape
 from pathlib import Path
@@ -74,18 +74,8 @@ class Picture:
             *self.parts, "</svg>", ""])
 
 
-def cells(page, heading):
-    """The rows of the table whose first column is called `heading`, each a list of its cells."""
-    rows, inside = [], False
-    for line in (ROOT / page).read_text().splitlines():
-        if line.startswith(f"| {heading} |"):
-            inside = True
-        elif inside and not line.startswith("|"):
-            return rows
-        elif inside and not line.startswith("| ---"):
-            rows.append([cell.strip() for cell in line.strip("|").split("|")])
-    assert rows, f"{page}: no table '{heading}'"
-    return rows
+def published():
+    return json.loads((ROOT / "Benchmarks" / "published.json").read_text())
 
 
 PEERS = {
@@ -142,12 +132,12 @@ def promises_race():
         (row.title, target.peer): target.limit for row in rows.ROWS for target in row.targets if target.what == "ratio"}
     names = {name: peer for peer, name in rows.NAMES.items()}
     groups = []
-    for step, peer, ratios, *_ in cells("docs/explanation/performance.md", "A step"):
-        ratio, low, high = (float(number) for number in re.findall(r"[\d.]+", ratios))
-        if step:
-            groups.append((step, []))
-        peer = peer.replace(", isolated", "")
-        groups[-1][1].append((peer, ratio, low, high, targets.get((groups[-1][0], names.get(peer)))))
+    for row in published()["promises"]:
+        bars = []
+        for peer in row["peers"]:
+            name, spread = peer["name"].replace(", isolated", ""), peer["ratio"]
+            bars.append((name, spread["median"], spread["min"], spread["max"], targets.get((row["title"], names.get(name)))))
+        groups.append((row["title"], bars))
     return race(
         "Promises beside their peers",
         ("Processor time, ours divided by the peer's, on a logarithmic scale. A bar that goes left of 1: ours costs less.",
@@ -157,16 +147,13 @@ def promises_race():
 
 def echo_race():
     groups = []
-    for load, *ratios in cells("docs/explanation/performance.md", "Messages, connections"):
-        bars = []
-        for peer, cell in zip(("echo-server", "forEachChunk", "SwiftNIO", "libuv"), ratios):
-            bars.append((peer, float(re.search(r"[\d.]+", cell)[0]), None, None, None))
-        groups.append((load.split(", which")[0], bars))
+    for row in published()["echo"]:
+        groups.append((row["load"], [(peer, ratio, None, None, None) for peer, ratio in row["ratios"].items()]))
     return race(
         "An echo server beside a minimal one in C",
-        ("Processor time of the server for a message, divided by that of an epoll loop in C; bytes and connections.",
+        ("Processor time of the server per message, divided by that of an epoll loop in C; bytes and connections.",
          "Green: this library, by promises (echo-server) and by forEachChunk."),
-        groups, 0.9, 2.6, (0.9, 1, 1.2, 1.4, 1.6, 1.8, 2, 2.2, 2.4, 2.6))
+        groups, 0.8, 1.6, (0.8, 0.9, 1, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6))
 
 
 CHARTS = {"promises-race": promises_race, "echo-race": echo_race}

@@ -1,51 +1,60 @@
 #!/usr/bin/env python3
-"""Writes the results of run.py as a table of Markdown into docs/explanation/performance.md, between its two marks.
+"""Keeps the results of run.py in Benchmarks/published.json, and writes their table into docs/explanation/performance.md, between
+its two marks.
 
-    table.py [RESULTS.json] [PAGE.md]
+    table.py [RESULTS.json]
+
+Without results of a run it writes the table from what is published.
 """
 import json
 import sys
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-RESULTS = HERE.parent / ".build" / "promises" / "results.json"
-PAGE = HERE.parent.parent / "docs" / "explanation" / "performance.md"
+ROOT = Path(__file__).resolve().parent.parent.parent
+PUBLISHED = ROOT / "Benchmarks" / "published.json"
+PAGE = ROOT / "docs" / "explanation" / "performance.md"
+# What the page leaves out, since it says little more than another row or peer; the chart has all of them.
+LEFT_OUT = {
+    "map on a pending promise, chain of 1", "map on a fulfilled promise, one hang for a hundred, each", "race of 2",
+    "then with a settled promise, one hang for a hundred, each", "recursion through after and then, per step",
+    "to another thread and back, with handlers instead of hang", "a call, in C", "C, reading the eventfd",
+}
 BEGIN, END = "<!-- table: begin -->", "<!-- table: end -->"
-
-
-def number(value, digits=0):
-    return "–" if value is None else f"{value:,.{digits}f}"
 
 
 def ratio(value):
     return f"{value:.4f}" if value < 0.01 else f"{value:.2f}"
 
 
-def lines(results):
-    yield "| A step | Beside | Ratio (lowest to highest) | ns, ours | Allocations, ours / theirs | Instructions |"
-    yield "| --- | --- | --- | --- | --- | --- |"
-    for row in results["rows"]:
-        title = row["title"]
-        ours = row["ours"]
-        for peer in row["peers"]:
-            spread = peer["ratio"]
-            yield " | ".join([
-                f"| {title}", peer["name"],
-                f"**{ratio(spread['median'])}** ({ratio(spread['min'])} to {ratio(spread['max'])})",
-                number(ours["ns"], 0 if ours["ns"] >= 10 else 1),
-                f"{number(ours['allocations'], 1)} / {number(peer['allocations'], 1)}",
-                f"{number(ours['instructions'])} / {number(peer['instructions'])} |"])
-            title = ""
+def lines(rows):
+    yield "| Step | SwiftNIO | Swift Concurrency | Others | Allocations |"
+    yield "| --- | --- | --- | --- | --- |"
+    for row in (row for row in rows if row["title"] not in LEFT_OUT):
+        cells = {"SwiftNIO": "", "Swift Concurrency": ""}
+        for peer in (peer for peer in row["peers"] if peer["name"] not in LEFT_OUT):
+            name = peer["name"].replace(", isolated", "")
+            own = name in cells
+            cells[name] = ratio(peer["ratio"]["median"]) if own else f"{name} {ratio(peer['ratio']['median'])}"
+        first, second, *others = cells.values()
+        yield f"| {row['title']} | {first} | {second} | {', '.join(others)} | {row['ours']['allocations']:.1f} |"
+
+
+def text_of(published):
+    """A line per row, so that a difference shows what has changed."""
+    groups = (
+        f'  "{name}": [\n' + ",\n".join("    " + json.dumps(row, ensure_ascii=False) for row in rows) + "\n  ]"
+        for name, rows in published.items())
+    return "{\n" + ",\n".join(groups) + "\n}\n"
 
 
 def main():
-    arguments = [Path(name) for name in sys.argv[1:]]
-    results = json.loads((arguments[0] if arguments else RESULTS).read_text())
-    page = arguments[1] if len(arguments) > 1 else PAGE
-    text = page.read_text()
-    head, rest = text.split(BEGIN, 1)
+    published = json.loads(PUBLISHED.read_text())
+    if sys.argv[1:]:
+        published["promises"] = json.loads(Path(sys.argv[1]).read_text())["rows"]
+        PUBLISHED.write_text(text_of(published))
+    head, rest = PAGE.read_text().split(BEGIN, 1)
     tail = rest.split(END, 1)[1]
-    page.write_text(head + BEGIN + "\n\n" + "\n".join(lines(results)) + "\n\n" + END + tail)
+    PAGE.write_text(head + BEGIN + "\n\n" + "\n".join(lines(published["promises"])) + "\n\n" + END + tail)
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ let mirror = "https://mirror.example.org"
 
 func fetch(_ url: String) -> Promise<Page> { request(url).map(Page.init) }
 
-// life-of-a-promise.md
+// architecture.md#the-object-behind-a-promise
 func read() -> Promise<[UInt8]> { .value([]) }
 func write(_ bytes: [UInt8]) -> Promise<Void> { .value }
 

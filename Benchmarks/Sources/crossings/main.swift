@@ -1,4 +1,4 @@
-// What it costs to cross between promises, async functions and threads: a table, for docs/explanation/crossings.md.
+// What it costs to cross between promises, async functions and threads: a table, for docs/explanation/performance.md.
 //
 // Nanoseconds of processor time of the whole process and blocks asked of the allocator (`-` unless promises/allocations.c is
 // preloaded), for one crossing; the median of the rounds. `crossings 20000 5`: so many a round, so many rounds.

@@ -30,7 +30,7 @@ extension Promise where T: Sendable {
     /// `body` begins at once and continues as jobs of the loop, also after it has awaited what runs elsewhere. It may use
     /// what belongs to this thread, `Sendable` or not; so may the async functions that it calls and that belong to no actor.
     /// As with every handler, the compiler does not see all uses of such a value in a `Task` beside it; see
-    /// docs/guides/concurrency.md.
+    /// docs/guides/async.md.
     ///
     /// Cancelling the promise cancels the task; the promise is rejected when the task has ended. The loop stays alive until
     /// then. If it ends before, the promise is rejected with `PromiseError.loopEnded`, and the task cancelled.

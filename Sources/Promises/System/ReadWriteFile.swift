@@ -121,7 +121,7 @@ private final class Interruption: Sendable {
     private let address = Atomic<UInt>(0)
 
     func watch(_ core: PromiseCore) {
-        // An exchange and not a store: see docs/explanation/life-of-a-promise.md.
+        // An exchange and not a store: see docs/explanation/architecture.md.
         _ = address.exchange(core.address, ordering: .acquiringAndReleasing)
     }
 

@@ -124,7 +124,7 @@ public final class EventLoop {
 
     /// In every build: traps unless the calling thread owns the loop, or the loop has ended. For calls that are rare in
     /// comparison with their own cost, through handles that the compiler lets a task capture: see
-    /// docs/guides/concurrency.md.
+    /// docs/guides/async.md.
     func requireOwner(_ call: StaticString = #function) {
         precondition(
             EventLoop.owns(self) || hasEnded,

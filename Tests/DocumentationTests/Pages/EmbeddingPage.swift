@@ -4,7 +4,7 @@ import Glibc
 import Promises
 import Reactor
 
-// docs/guides/embedding.md: Theirs carries ours
+// docs/guides/embedding.md: Your loop drives this one
 extension Snippets {
     static func embedding1() throws {
         func turnAll(_ loop: EventLoop) throws(SystemError) {
@@ -30,7 +30,7 @@ extension Snippets {
     }
 }
 
-// docs/guides/embedding.md: Ours carries theirs
+// docs/guides/embedding.md: This loop drives yours
 extension Snippets {
     static func embedding3() throws {
         let outer = EventLoop.current

@@ -90,31 +90,9 @@ extension Snippets {
     }
 }
 
-// docs/guides/errors.md: Cancellation
-extension Snippets {
-    static func errors5() throws {
-        var log: [String] = []
-        let work = Promise<Int> { resolver in
-            let timer = EventLoop.current.schedule(after: .seconds(3600)) { resolver.fulfill(1) }
-            resolver.onCancel {
-                timer.cancel()
-                log.append("stopped")
-            }
-        }
-        let chain = work.map { $0 + 1 }.ensure { log.append("ensure") }
-        chain.cancel()
-        try EventLoop.current.run()                   // does not wait for the hour
-        assert(chain.isRejected && chain.isCancelled)
-        assert(log.sorted() == ["ensure", "stopped"])
-        _ = log
-        _ = work
-        _ = chain
-    }
-}
-
 // docs/guides/errors.md: Settings and the log
 extension Snippets {
-    static func errors6() throws {
+    static func errors5() throws {
         conf.logHandler = { event in
             logger.warning("\(event)")
         }

@@ -3,15 +3,9 @@
 import Promises
 import Reactor
 
-// docs/guides/networking.md: Networking
-extension Snippets {
-    static func networking1() throws {
-    }
-}
-
 // docs/guides/networking.md: Connecting
 extension Snippets {
-    static func networking2() throws {
+    static func networking1() throws {
         let listener = try Listener.bind("127.0.0.1:0")
         let connecting = connect(to: listener.localAddress, timeout: .seconds(5))
         let connection = try hang(connecting)
@@ -25,7 +19,7 @@ extension Snippets {
 
 // docs/guides/networking.md: Connecting
 extension Snippets {
-    static func networking3() throws {
+    static func networking2() throws {
         struct Table: NameLookup {
             let entries: [String: [String]]
 
@@ -47,7 +41,7 @@ extension Snippets {
 
 // docs/guides/networking.md: A pool of resources
 extension Snippets {
-    static func networking4() throws {
+    static func networking3() throws {
         let server = try Listener.bind("127.0.0.1:0")
         let served = server.serve { connection in connection.forEachLine { connection.write($0.uppercased() + "\n") } }
         let pool = Pool<Connection>(to: .address(server.localAddress), limits: PoolLimits(perKey: 2))
@@ -70,77 +64,42 @@ extension Snippets {
 
 // docs/guides/networking.md: A pool of resources
 extension Snippets {
-    static func networking5() throws {
-        struct Refused: Error { let answer: String }      // an answer like any other: the session can go on
-        struct Gone: Error {}
-
+    static func networking4() throws {
         final class Session {
             private let connection: Connection
             private(set) var statements = 0               // need not be Sendable: it stays on this thread
 
             init(_ connection: Connection) { self.connection = connection }
 
-            nonisolated(nonsending) func query(_ text: String) async throws -> String {
+            nonisolated(nonsending) func query(_ text: String) async throws -> String? {
                 statements += 1
                 try await connection.write(text + "\n").value
-                guard let answer = try await connection.readLine().value else { throw Gone() }
-                if answer.hasPrefix("refused") { throw Refused(answer: answer) }
-                return answer
-            }
-
-            nonisolated(nonsending) func transaction<Value>(
-                _ body: nonisolated(nonsending) (Session) async throws -> Value
-            ) async throws -> Value {
-                _ = try await query("BEGIN")
-                do {
-                    let value = try await body(self)
-                    _ = try await query("COMMIT")
-                    return value
-                } catch {
-                    if error is Refused { _ = try await query("ROLLBACK") }
-                    throw error
-                }
+                return try await connection.readLine().value
             }
         }
 
         let server = try Listener.bind("127.0.0.1:0")
-        var log: [String] = []
-        var names: Set<String> = []
-        let served = server.serve { connection in
-            connection.forEachLine { line in
-                log.append(line)
-                let isTwice = line.hasPrefix("INSERT") && !names.insert(line).inserted
-                return connection.write(isTwice ? "refused: unique\n" : "ok\n")
-            }
-        }
+        let served = server.serve { connection in connection.forEachLine { connection.write("\($0): ok\n") } }
         let sessions = Pool(
-            to: .address(server.localAddress), limits: PoolLimits(perKey: 1), keepsAfter: { $0 is Refused },
+            to: .address(server.localAddress), limits: PoolLimits(perKey: 1),
             prepare: { connection, _ in connection.write("LOGIN\n").then { connection.readLine() }.map { _ in Session(connection) } })
-        func add(_ name: String) -> Promise<String> {
-            Promise(on: .current) {
-                try await sessions.with { session in
-                    try await session.transaction { try await $0.query("INSERT \(name)") }
-                }
-            }
-        }
-        let results = hang(when(resolved: [add("a"), add("a")])).map { try? $0.get() }
-        assert(results == ["ok", nil])
-        assert(log == ["LOGIN", "BEGIN", "INSERT a", "COMMIT", "BEGIN", "INSERT a", "ROLLBACK"])     // one session for both
+        let answer = Promise(on: .current) { try await sessions.with { session in try await session.query("SELECT") } }
+        let text = try hang(answer)
+        assert(text == "SELECT: ok")
         sessions.close()
         server.close()
         try hang(served)
         _ = server
-        _ = log
-        _ = names
         _ = served
         _ = sessions
-        _ = results
+        _ = answer
+        _ = text
     }
 }
 
 // docs/guides/networking.md: Options
 extension Snippets {
-    static func networking6() throws {
+    static func networking5() throws {
         let listener = try Listener.bind("127.0.0.1:0", options: [.set(.keepAlive, to: true)])
         let connection = try hang(connect(to: listener.localAddress, options: [.set(.sendBuffer, to: 65_536)]))
         try connection.set(.keepAliveIdle, to: .seconds(30))
@@ -151,5 +110,30 @@ extension Snippets {
         _ = connection
         _ = idle
         _ = buffer
+    }
+}
+
+// docs/guides/networking.md: UDP
+extension Snippets {
+    static func networking6() throws {
+        let socket = try DatagramSocket.bind("127.0.0.1:0")
+        let answering = socket.forEachPacket { bytes, origin in
+            let reply = bytes.withUnsafeBytes { Array($0.reversed()) }
+            socket.send(reply, to: origin.address).cauterize()       // the sender decides whether that is possible
+        }
+        let asker = try DatagramSocket.connect(to: socket.localAddress!)
+        let answer = retry(maxAttempts: 3) { _ in                // datagrams may be lost
+            asker.send("ping".utf8).then { asker.receive().timeout(.seconds(1)) }
+        }
+        let packets = try hang(answer)
+        assert(packets.map(\.bytes) == [Array("gnip".utf8)])
+        answering.cancel()
+        socket.close()
+        asker.close()
+        _ = socket
+        _ = answering
+        _ = asker
+        _ = answer
+        _ = packets
     }
 }

@@ -211,3 +211,50 @@ extension Snippets {
         _ = said
     }
 }
+
+// docs/guides/promises.md: Asking and waiting
+extension Snippets {
+    static func promises11() throws {
+        let (promise, resolver) = Promise<Int>.pending()
+        assert(promise.isPending && promise.result == nil)
+        resolver.fulfill(3)
+        assert(promise.isResolved && promise.isFulfilled && promise.settledValue == 3)
+        let value = try hang(promise)
+        assert(value == 3)
+        _ = promise
+        _ = resolver
+        _ = value
+    }
+}
+
+// docs/guides/promises.md: A thenable of your own
+extension Snippets {
+    static func promises12() throws {
+        final class Button: Thenable {
+            private var presses = 0
+            private var handlers: [(Result<Int, any Error>) -> Void] = []
+
+            func press() {
+                presses += 1
+                let waiting = handlers
+                handlers = []
+                for handler in waiting { handler(.success(presses)) }
+            }
+
+            var result: Result<Int, any Error>? { presses == 0 ? nil : .success(presses) }
+
+            func pipe(to handler: @escaping (Result<Int, any Error>) -> Void) {
+                if let result { handler(result) } else { handlers.append(handler) }
+            }
+        }
+
+        let button = Button()
+        let pressed = when(fulfilled: button, after(.seconds(1))).map { presses, _ in presses }
+        button.press()
+        let presses = try hang(pressed)
+        assert(presses == 1)
+        _ = button
+        _ = pressed
+        _ = presses
+    }
+}

@@ -55,7 +55,7 @@ extension Snippets {
     }
 }
 
-// docs/guides/streams.md: Writing
+// docs/guides/streams.md: Many small messages
 extension Snippets {
     static func streams3() throws {
         let (publisher, subscriber) = try Connection.pair()
@@ -121,5 +121,43 @@ extension Snippets {
         _ = served
         _ = rest
         _ = answers
+    }
+}
+
+// docs/guides/streams.md: A proxy
+extension Snippets {
+    static func streams6() throws {
+        /// Both ways at once, until both have ended or one has failed.
+        func forward(_ client: Connection, to backend: SocketAddress) -> Promise<Void> {
+            connect(to: backend, timeout: .seconds(5)).then { server in
+                let there = pipe(from: client, to: server, endingSink: true)
+                let back = pipe(from: server, to: client, endingSink: true)
+                return when(fulfilled: there, back).asVoid()
+                    .tapError { _ in server.abort() }
+                    .ensure { server.close() }
+            }
+            .tapError { _ in client.abort() }                  // also if the backend refuses
+        }
+
+        let backend = try Listener.bind("127.0.0.1:0")
+        let echoing = backend.serve { connection in connection.forEachChunk { connection.write($0) } }
+        let front = try Listener.bind("127.0.0.1:0")
+        let forwarding = front.serve { client in forward(client, to: backend.localAddress) }
+        let echo = connect(to: front.localAddress).then { connection in
+            connection.write("through and back")
+                .then { connection.shutdownWrite() }
+                .then { connection.read(exactly: 16) }
+                .ensure { connection.close() }
+        }
+        let bytes = try hang(echo)
+        assert(bytes == Array("through and back".utf8))
+        for listener in [front, backend] { listener.close() }
+        try hang(when(fulfilled: forwarding, echoing))
+        _ = backend
+        _ = echoing
+        _ = front
+        _ = forwarding
+        _ = echo
+        _ = bytes
     }
 }

@@ -1,11 +1,11 @@
-// Made by .ci/snippets.py from docs/guides/concurrency.md; do not edit.
+// Made by .ci/snippets.py from docs/guides/async.md; do not edit.
 // swift-format-ignore-file
 import Promises
 import Reactor
 
-// docs/guides/concurrency.md: From promises to async functions
+// docs/guides/async.md: Await a promise
 extension Snippets {
-    static func concurrency1() throws {
+    static func async1() throws {
         func total(_ prices: [Promise<Int>]) async throws -> Int {
             var total = 0
             for price in prices { total += try await price.value }
@@ -18,22 +18,22 @@ extension Snippets {
     }
 }
 
-// docs/guides/concurrency.md: From async functions to promises
+// docs/guides/async.md: A promise of async work
 extension Snippets {
-    static func concurrency2() throws {
+    static func async2() throws {
         @Sendable func ask() async throws -> Int { 42 }
 
         let answer = Promise { try await ask() }
         answer.done { number in assert(number == 42) }.cauterize()
-        try EventLoop.current.run()
+        try EventLoop.current.run()                               // waits for the task
         _ = answer
     }
 }
 
-// docs/guides/concurrency.md: From async functions to promises
+// docs/guides/async.md: A promise of async work
 extension Snippets {
-    static func concurrency3() throws {
-        final class Journal { var lines: [String] = [] }
+    static func async3() throws {
+        final class Journal { var lines: [String] = [] }          // need not be Sendable
         let journal = Journal()
         let promise = Promise(on: .current) { journal.lines.append(try await Promise.value("line").value) }
         try hang(promise)
@@ -43,9 +43,9 @@ extension Snippets {
     }
 }
 
-// docs/guides/concurrency.md: Async handlers
+// docs/guides/async.md: Async handlers
 extension Snippets {
-    static func concurrency4() throws {
+    static func async4() throws {
         final class Guestbook {                                   // need not be Sendable
             var lines: [String] = []
         }
@@ -82,19 +82,47 @@ extension Snippets {
     }
 }
 
-// docs/guides/concurrency.md: Threads of others
+// docs/guides/async.md: A body on the loop
 extension Snippets {
-    static func concurrency5() throws {
-        let (reply, resolver) = Promise<Int>.pending()
-        let worker = try EventLoop.spawn(name: "worker")           // or any other thread
-        worker.submit { resolver.fulfill(42) }
-        let number = try hang(reply)
-        assert(number == 42)
-        worker.stop()
-        worker.join()
-        _ = reply
-        _ = resolver
-        _ = worker
-        _ = number
+    static func async5() throws {
+        var names: [String] = []                                  // need not be Sendable
+        try EventLoop.current.run {
+            let (here, there) = try { try Connection.pair() }()
+            try await there.write("ada\nbob\n").value
+            there.close()
+            for try await name in here.lines { names.append(name) }
+            here.close()
+        }
+        assert(names == ["ada", "bob"])
+        _ = names
+    }
+}
+
+// docs/guides/async.md: Actors
+extension Snippets {
+    static func async6() throws {
+        actor Ledger {
+            private let home: LoopRemote
+            private var lines: [String] = []
+            nonisolated var unownedExecutor: UnownedSerialExecutor { home.asUnownedSerialExecutor() }
+
+            init(on home: LoopRemote) { self.home = home }
+
+            func add(_ line: String) { lines.append(line) }
+            var count: Int { lines.count }
+        }
+
+        let ledger = Ledger(on: EventLoop.current.remote)
+        after(.milliseconds(1)).done {
+            ledger.assumeIsolated { $0.add("from a handler of the loop") }      // no await: it is the same thread
+        }
+        let count = try hang(
+            Promise {
+                await ledger.add("from a task")
+                return await ledger.count
+            })
+        assert(count >= 1)
+        _ = ledger
+        _ = count
     }
 }
