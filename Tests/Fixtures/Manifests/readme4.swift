@@ -5,7 +5,6 @@ import PackageDescription
 
 let package = Package(
     name: "my-server",
-    // Or .package(url: …, branch: …). A path needs the name if its folder has another.
     dependencies: [.package(name: "swift-reactor", path: "../swift-reactor")],
     targets: [
         .executableTarget(
