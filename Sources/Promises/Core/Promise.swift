@@ -39,6 +39,13 @@ public struct Promise<T> {
     }
 
     /// A pending promise and its resolver.
+    ///
+    /// ```swift
+    /// let (reply, resolver) = Promise<String>.pending()
+    /// waiting[id] = resolver                         // whoever has the reply calls resolver.fulfill("…")
+    /// return reply.timeout(.seconds(5))
+    /// ```
+    ///
     /// - Returns: the promise and the resolver that settles it.
     @inlinable
     public static func pending(
@@ -49,6 +56,14 @@ public struct Promise<T> {
     }
 
     /// A promise that is fulfilled with `value`.
+    ///
+    /// ```swift
+    /// func page(_ url: String) -> Promise<Page> {
+    ///     if let page = cache[url] { return .value(page) }
+    ///     return fetch(url)
+    /// }
+    /// ```
+    ///
     /// - Parameter value: the value.
     /// - Returns: a promise that has settled.
     @inlinable

@@ -12,6 +12,12 @@ extension DatagramSocket {
 
     /// Waits for a datagram and returns all that have arrived, at most `limit` and never more than 32.
     ///
+    /// ```swift
+    /// socket.receive().done { datagrams in
+    ///     for datagram in datagrams { print(datagram.bytes, datagram.address as Any) }
+    /// }
+    /// ```
+    ///
     /// Cancelling the promise leaves later datagrams to the next call. The promise is rejected with a `SystemError` of
     /// `recvmmsg`:
     /// - the error that the kernel reports, after which the next call can continue;

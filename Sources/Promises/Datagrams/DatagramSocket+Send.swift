@@ -16,6 +16,10 @@ extension DatagramSocket {
 
     /// Sends `bytes`, which may be empty, as one datagram to `address`, or to the peer of a connected socket.
     ///
+    /// ```swift
+    /// socket.send("ping".utf8).then { socket.receive().timeout(.seconds(1)) }
+    /// ```
+    ///
     /// The promise is fulfilled when the kernel has accepted the datagram; that does not mean that it arrives. Sends
     /// are made in the order of the calls. After an error the socket remains usable. The promise is rejected with a
     /// `SystemError` of `sendmmsg`:

@@ -6,6 +6,12 @@ import Reactor
 extension Connection {
     /// Reads exactly `count` bytes.
     ///
+    /// ```swift
+    /// connection.read(exactly: 2).then { head in
+    ///     connection.read(exactly: Int(head[0]) << 8 | Int(head[1]))
+    /// }
+    /// ```
+    ///
     /// Bytes that arrive behind them are kept for the next read, which may have another form. So are the bytes of a
     /// read that was cancelled or rejected. Rejected with
     /// - `StreamError.endedEarly` if the peer ends before;
@@ -23,6 +29,10 @@ extension Connection {
     }
 
     /// Reads the bytes before the next `delimiter`, and drops the delimiter.
+    ///
+    /// ```swift
+    /// connection.read(until: [0], limit: 64).done { name in print(name ?? []) }
+    /// ```
     ///
     /// The bytes of a rejected read are kept for a read of another form. Rejected as `read(exactly:)`, and with
     /// - `StreamError.limitExceeded` if more than `limit` bytes precede the delimiter;
@@ -42,6 +52,11 @@ extension Connection {
     }
 
     /// Reads the bytes before the next `delimiter`, which is sought in UTF-8.
+    ///
+    /// ```swift
+    /// connection.read(until: "\r\n\r\n", limit: 8192).then { head in answer(to: head) }
+    /// ```
+    ///
     /// - Parameters:
     ///   - delimiter: the text to look for.
     ///   - limit: the maximum number of bytes before the delimiter.
@@ -52,6 +67,12 @@ extension Connection {
     ) -> Promise<[UInt8]?> { read(until: Array(delimiter.utf8), limit: limit, file: file, line: line) }
 
     /// Reads the next line.
+    ///
+    /// ```swift
+    /// connection.readLine(limit: 1024).done { line in
+    ///     print(line ?? "the peer has ended")
+    /// }
+    /// ```
     ///
     /// Rejected as `read(until:)`, and with `StreamError.notUTF8` if the line is not UTF-8. If the last line has no
     /// end, this is rejected with `StreamError.endedEarly`, and `receive()` returns that part of a line;

@@ -2,6 +2,11 @@ extension Promise {
     /// Cancels a pending promise: rejects it with `PromiseError.cancelled` and stops the work that would have settled
     /// it.
     ///
+    /// ```swift
+    /// let page = fetch(url).ensure { print("over") }.map(Page.init)
+    /// page.cancel()                                  // ends the request, and then prints
+    /// ```
+    ///
     /// What is stopped depends on the producer. An operator releases its closure without calling it; a timer is removed
     /// from the loop; a resolver calls its `onCancel`. Then the source of this promise is cancelled in the same way,
     /// and so on upwards, as long as no other handler waits there. The closures of `ensure`, `ensureThen`, `tap` and
@@ -53,7 +58,7 @@ extension Guarantee {
     /// rejected with `PromiseError.cancelled`.
     public func cancel() { core.cancel() }
 
-    /// Cancels the guarantee, and waits for the end of what that ends; see the form of `Promise`.
+    /// Cancels the guarantee, and waits for the end of what that ends.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @discardableResult
     public func cancelAndWait(file: StaticString = #fileID, line: UInt = #line) -> Guarantee<Void> {

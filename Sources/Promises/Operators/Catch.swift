@@ -35,6 +35,11 @@ public struct Finalizer {
 
     /// Calls `body` when the chain has ended: after the `catch` handler, after a success, or after a cancellation that
     /// the handler did not see. `finally` may be called several times.
+    ///
+    /// ```swift
+    /// fetch(url).done { show($0) }.catch { print($0) }.finally { print("over") }
+    /// ```
+    ///
     /// - Parameter body: called once, in a job of this thread's loop.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     public func finally(_ body: @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line) {

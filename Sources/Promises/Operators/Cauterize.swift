@@ -4,6 +4,11 @@ import Synchronization
 extension Catchable {
     /// Ends a chain whose errors need no more than a log line: an error that `policy` lets pass is reported as
     /// `LogEvent.cauterized`, with the line of this call.
+    ///
+    /// ```swift
+    /// writeFile(figures, to: path).cauterize()
+    /// ```
+    ///
     /// - Parameter policy: whether an error that means "cancelled" is logged; by default `conf.catchPolicy`.
     /// - Returns: a finalizer, for a `finally` that always runs.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")

@@ -1,5 +1,10 @@
 extension Thenable {
     /// Transforms the value, which must have a result.
+    ///
+    /// ```swift
+    /// connection.readLine().compactMap { line in line.flatMap { Int($0) } }
+    /// ```
+    ///
     /// - Parameter body: called with the value, in a job of this thread's loop. A rejection of this promise skips it.
     /// - Returns: a promise of the result. Rejected with `PromiseError.compactMap`, which shows the value, if `body`
     ///   returns `nil`; otherwise with the error of this promise, or with the error that `body` throws.

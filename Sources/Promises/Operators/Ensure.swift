@@ -21,6 +21,10 @@ extension Catchable {
     /// Calls `body` when the promise settles, waits for the guarantee that `body` returns, and then passes the outcome
     /// on.
     ///
+    /// ```swift
+    /// session.ask(question).ensureThen { session.connection.close() }
+    /// ```
+    ///
     /// `body` is also called when the chain is cancelled, and then too the promise settles after the guarantee.
     /// - Parameter body: called in a job of this thread's loop. The guarantee that it returns is not cancelled with the chain.
     /// - Returns: a promise that settles as this one, once the guarantee of `body` is fulfilled.

@@ -1,5 +1,10 @@
 extension Thenable {
     /// Calls `body` with the value and passes the value on.
+    ///
+    /// ```swift
+    /// fetch(url).get { page in cache[url] = page }.done { page in show(page) }
+    /// ```
+    ///
     /// - Parameter body: called with the value, in a job of this thread's loop.
     /// - Returns: a promise of the value, fulfilled when `body` has returned. Rejected with the error of this promise,
     ///   or with the error that `body` throws.

@@ -1,5 +1,10 @@
 extension Thenable {
     /// Calls `body` with the outcome, a value or an error, and passes it on.
+    ///
+    /// ```swift
+    /// fetch(url).tap { result in print(result) }.done { page in show(page) }
+    /// ```
+    ///
     /// - Parameter body: called with the outcome, in a job of this thread's loop. It also sees a cancellation of the chain.
     /// - Returns: a promise that settles as this one, once `body` has returned.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")

@@ -4,6 +4,12 @@ import Reactor
 extension Listener {
     /// Waits for the next connection. Several calls are served in their order; a cancelled call is skipped.
     ///
+    /// ```swift
+    /// listener.accept().then { connection in
+    ///     connection.write("welcome\n").ensure { connection.close() }
+    /// }
+    /// ```
+    ///
     /// Rejected with a `SystemError` of `accept4`:
     /// - `EBADF` after `close`;
     /// - `ECANCELED` if `close` was called while it waited;

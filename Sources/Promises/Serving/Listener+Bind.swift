@@ -40,6 +40,11 @@ extension Listener {
     /// Listens on several addresses as one listener: with one `serve`, and one limit for all of them. If one address
     /// cannot be bound, none stays bound; if one socket fails later, all are closed. Each port 0 gets a port of its
     /// own. See the form with one address.
+    ///
+    /// ```swift
+    /// let listener = try Listener.bind(["0.0.0.0:80", "[::]:80"])
+    /// ```
+    ///
     /// - Parameters:
     ///   - addresses: where to listen; at least one address.
     ///   - backlog: how many connections may wait to be accepted, for each address.

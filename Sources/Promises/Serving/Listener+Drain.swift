@@ -6,6 +6,12 @@ extension Listener {
     /// at the deadline aborts the remaining ones and cancels what their handlers wait for. The backlog of an `inherited`
     /// listener is left to the next process.
     ///
+    /// ```swift
+    /// try nextSignal(SIGTERM).then { listener.drain(deadline: .seconds(10)) }.done { result in
+    ///     print("aborted: \(result.aborted)")
+    /// }
+    /// ```
+    ///
     /// A connection is *idle* while all of these hold:
     /// - it waits in a read, and no part of a frame has arrived, neither here nor in the kernel;
     /// - no write is queued;

@@ -10,6 +10,12 @@ extension Connection {
     /// Ends the write side: the peer reads everything that was queued and then the end; reading continues here. See
     /// shutdown(2), SHUT_WR.
     ///
+    /// ```swift
+    /// connection.write(request)
+    ///     .then { connection.shutdownWrite() }       // the peer sees the end of the request
+    ///     .then { connection.receive() }
+    /// ```
+    ///
     /// At a pipe's writer it closes the descriptor, since that is how a pipe ends.
     /// - Returns: a promise that is fulfilled when the end has been handed to the kernel. A further call has no effect
     ///   and returns an equivalent promise. Rejected with a `SystemError`:
@@ -50,6 +56,10 @@ extension Connection {
     // MARK: Orderly close
 
     /// Delivers the queued writes, then the end, and closes. Fulfilled when the descriptor is closed.
+    ///
+    /// ```swift
+    /// connection.write(answer).ensure { connection.close() }
+    /// ```
     ///
     /// A waiting read fails with `ECANCELED`, which counts as a cancellation; later operations fail with `EBADF`. Further input is read and discarded
     /// until the peer ends too, since closing a socket with unread input makes the kernel send a reset, which destroys
@@ -99,6 +109,11 @@ extension Connection {
     /// Drops everything and resets: the peer's reads fail with `ECONNRESET`. At a pipe or a Unix socket, which have no
     /// reset, the peer's reads end instead. Waiting operations fail with `ECANCELED`, which counts as a cancellation: see
     /// `Error.isCancelled`.
+    ///
+    /// ```swift
+    /// let half = pipe(from: source, to: sink)
+    /// half.tapError { _ in sink.abort() }            // half a file must not look like a whole one
+    /// ```
     public func abort() {
         loop.assertOwner()
         let attachment = lifecycle.hasDescriptor ? cold?.attachment : nil

@@ -7,6 +7,16 @@ extension Connection {
     /// Reads the next bytes, the peer's end, or a failure. Waits until the descriptor is readable and then reads once,
     /// at most `limit` bytes and never more than 64 KiB.
     ///
+    /// ```swift
+    /// connection.read().done { outcome in
+    ///     switch outcome {
+    ///     case .bytes(let bytes): print("\(bytes.count) bytes")
+    ///     case .end: print("the peer has ended")
+    ///     case .failed(let error): print(error)
+    ///     }
+    /// }
+    /// ```
+    ///
     /// A connection has one read at a time, of whatever form. Cancelling a read leaves the input to the next one.
     /// Fulfilled with `.failed` and
     /// - the error of recv(2), or of read(2) at a descriptor that is not a socket;
@@ -25,6 +35,11 @@ extension Connection {
     }
 
     /// Reads the next bytes as `read` does.
+    ///
+    /// ```swift
+    /// connection.receive().then { bytes in connection.write(bytes) }
+    /// ```
+    ///
     /// - Parameter limit: the maximum number of bytes; at least one.
     /// - Returns: a promise of the bytes, which are empty at the peer's end. Rejected with the `SystemError` of
     ///   `ReadOutcome.failed`, and with the error of the filter if that has failed.

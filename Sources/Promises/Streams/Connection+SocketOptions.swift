@@ -5,6 +5,11 @@ import Reactor
 
 extension Connection {
     /// Sets an option of the socket.
+    ///
+    /// ```swift
+    /// try connection.set(.keepAlive, to: true)
+    /// ```
+    ///
     /// - Parameters:
     ///   - option: the option.
     ///   - value: its new value.

@@ -5,6 +5,10 @@ import Reactor
 extension Connection {
     /// Writes all of `bytes`.
     ///
+    /// ```swift
+    /// connection.write([0x01, 0x00]).then { connection.read(exactly: 2) }
+    /// ```
+    ///
     /// The promise is fulfilled when the kernel has taken the bytes, which gives backpressure: a handler that waits for
     /// each write before the next one is slowed down by a slow reader. Writes are sent in the order of the calls; an
     /// empty write is fulfilled after the writes before it. The first write of a turn is sent at once; small writes
@@ -44,7 +48,12 @@ extension Connection {
         return Promise(ByteWrite.start(array, on: self).core.traced(root: "write", Promise<Void>.self, file, line))
     }
 
-    /// Writes `text` in UTF-8; see the form with bytes.
+    /// Writes all of `text` in UTF-8. Fulfilled when the kernel has taken it; the form with bytes lists the errors.
+    ///
+    /// ```swift
+    /// connection.write("hello\n").then { connection.readLine() }
+    /// ```
+    ///
     /// - Parameter text: the text.
     /// - Returns: as the form with bytes.
     @inlinable @inline(__always)
@@ -52,8 +61,9 @@ extension Connection {
         write(Array(text.utf8), file: file, line: line)
     }
 
-    /// Writes lent bytes, such as a chunk of `forEachChunk`; see the form with bytes.
-    /// - Parameter span: the bytes. Those that the kernel does not take at once are copied.
+    /// Writes all of the lent bytes, such as a chunk of `forEachChunk`, and copies only what the kernel does not take at
+    /// once. The form with bytes lists the errors.
+    /// - Parameter span: the bytes.
     /// - Returns: as the form with bytes.
     @inlinable @inline(__always)
     public func write(_ span: RawSpan, file: StaticString = #fileID, line: UInt = #line) -> Promise<Void> {
@@ -86,8 +96,8 @@ extension Connection {
         return Promise(ByteWrite.start(&output, on: self).core.traced(root: "write", Promise<Void>.self, file, line))
     }
 
-    /// Writes several buffers as if they were one; see the form with bytes. Large arrays are not copied. One call
-    /// (sendmsg(2), writev(2)) sends up to 1024 buffers.
+    /// Writes several buffers in their order as if they were one, without copying large arrays. One call (sendmsg(2),
+    /// writev(2)) sends up to 1024 buffers. The form with bytes lists the errors.
     /// - Parameter buffers: the buffers; there may be none.
     /// - Returns: as the form with bytes.
     @inlinable

@@ -56,6 +56,10 @@ package func readFile(
 
 /// Writes `bytes` to a file on a thread of `pool`, and creates the file if there is none.
 ///
+/// ```swift
+/// writeFile(bytes, to: "settings", .atomically).catch { error in print(error) }
+/// ```
+///
 /// The promise is fulfilled when the kernel has all bytes, and with `.atomically` when the disk has them. A cancelled
 /// write ends before the next chunk of 256 KiB. The promise is rejected with a `SystemError`, which has the path:
 /// `ENOSPC` or `EDQUOT` if there is no room, and the errors of `readFile` for what is not a regular file.
@@ -73,7 +77,7 @@ public func writeFile(
     writeFile(bytes, to: path, mode: mode, manner, on: pool, calls: FileSyscalls(), file: file, line: line)
 }
 
-/// Writes `text` in UTF-8; see the form with bytes.
+/// Writes `text` in UTF-8 to a file on a thread of `pool`. The form with bytes lists the errors.
 /// - Parameters:
 ///   - text: the content.
 ///   - path: the file.

@@ -18,6 +18,12 @@ public func after(_ delay: Duration, file: StaticString = #fileID, line: UInt = 
 }
 
 /// A guarantee that is fulfilled at `deadline`; see `after(_:)`.
+///
+/// ```swift
+/// let end = EventLoop.current.now + .seconds(30)
+/// after(deadline: end).done { print("thirty seconds later") }
+/// ```
+///
 /// - Parameter deadline: a moment on the clock of this thread's loop. One that has passed means the loop's next turn.
 /// - Returns: a guarantee without a value.
 @available(*, noasync, message: "an async function has no loop of its own; use Task.sleep")

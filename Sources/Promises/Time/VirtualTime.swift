@@ -25,6 +25,15 @@ public func withVirtualTime<Value>(_ body: () throws -> Value) rethrows -> Value
 
 /// Runs `body` with a new loop for this thread whose time is virtual, and passes it the clock, which `body` may also
 /// advance explicitly.
+///
+/// ```swift
+/// withVirtualTime { clock in
+///     let late = after(.seconds(5))
+///     clock.advance(by: .seconds(5))
+///     hang(late)                                 // waits for nothing
+/// }
+/// ```
+///
 /// - Parameter body: called once, inside this call, with the clock.
 /// - Returns: the result of `body`.
 /// - Throws: the error of `body`.

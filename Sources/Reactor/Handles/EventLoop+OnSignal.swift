@@ -3,6 +3,10 @@ import Glibc
 extension EventLoop {
     /// Calls `handler` on this loop after the process has received `signal`.
     ///
+    /// ```swift
+    /// let reload = try EventLoop.current.onSignal(SIGHUP) { settings.reload() }
+    /// ```
+    ///
     /// Signals in quick succession may be reported once, as the kernel itself merges them. Several watches, also on
     /// several loops, may watch one signal. The first watch replaces the process's action, by sigaction(2) with
     /// SA_RESTART; the end of the last watch restores the previous action. The watch keeps the loop alive unless it is

@@ -4,6 +4,12 @@ extension EventLoop {
     /// Calls `handler` on this loop whenever `fd` is ready for `interest`, until the watch is cancelled. The handler
     /// gets the part of the interest that is ready.
     ///
+    /// ```swift
+    /// let watch = try EventLoop.current.watch(inotify, for: .reading) { _ in
+    ///     readEvents(of: inotify)
+    /// }
+    /// ```
+    ///
     /// Readiness is level-triggered: it is reported again in each turn until the handler reads, writes, or cancels. An
     /// error or hang-up on the descriptor counts as ready; the handler's own system call then reports which. The watch
     /// keeps the loop alive unless it is unreferenced. A descriptor can have one watch for reading and one for writing

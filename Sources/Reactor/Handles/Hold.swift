@@ -3,6 +3,15 @@ import Synchronization
 extension EventLoop {
     /// Keeps the loop alive until the returned hold is cancelled or released.
     ///
+    /// ```swift
+    /// let hold = loop.hold()
+    /// library.start { result in                      // on a thread of the library
+    ///     resolver.fulfill(result)
+    ///     hold.cancel()
+    /// }
+    /// try loop.run()                                 // does not return before
+    /// ```
+    ///
     /// Take a hold for work whose result comes from elsewhere: from another thread, or from an async task.
     /// `keepAliveReasons` reports the source line of the call.
     /// - Returns: the hold.

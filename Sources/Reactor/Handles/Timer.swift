@@ -1,6 +1,11 @@
 extension EventLoop {
     /// Calls `body` on this loop once, after `delay`.
     ///
+    /// ```swift
+    /// let timer = EventLoop.current.schedule(after: .seconds(5)) { print("five seconds later") }
+    /// timer.cancel()
+    /// ```
+    ///
     /// The timer never fires early by the loop's clock. Timers with equal deadlines fire in the order in which they
     /// were started.
     /// - Parameters:
@@ -18,6 +23,12 @@ extension EventLoop {
     }
 
     /// Calls `body` on this loop once, at `deadline`.
+    ///
+    /// ```swift
+    /// let loop = EventLoop.current
+    /// loop.schedule(at: loop.now + .seconds(5)) { print("five seconds later") }
+    /// ```
+    ///
     /// - Parameters:
     ///   - deadline: a moment on the loop's clock. One that has passed means the next turn.
     ///   - body: called on the loop's thread.
@@ -34,6 +45,10 @@ extension EventLoop {
     }
 
     /// Calls `body` on this loop every `interval`, first after one interval, until the timer is cancelled.
+    ///
+    /// ```swift
+    /// EventLoop.current.schedule(every: .seconds(60)) { print("a minute") }.unref()
+    /// ```
     ///
     /// The ticks form a fixed grid: a late tick does not shift those after it. Of several missed ticks, one fires at
     /// once and the others are skipped.

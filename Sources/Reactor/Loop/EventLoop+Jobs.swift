@@ -3,6 +3,10 @@
 extension EventLoop {
     /// Runs `body` on this loop after all jobs that are ready already.
     ///
+    /// ```swift
+    /// EventLoop.current.enqueue { print("after the handlers that are ready now") }
+    /// ```
+    ///
     /// It runs in the current turn if one is under way, otherwise in the next. Once the loop has ended, `body` is
     /// released without being called.
     /// - Parameter body: called at most once, on the loop's thread.

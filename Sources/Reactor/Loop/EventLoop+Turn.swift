@@ -16,6 +16,11 @@ extension EventLoop {
 
     /// Runs turns until nothing is left that could happen, or until `stop()`.
     ///
+    /// ```swift
+    /// EventLoop.current.schedule(after: .seconds(1)) { print("a second") }
+    /// try EventLoop.current.run()                    // returns a second later
+    /// ```
+    ///
     /// These keep the loop running: ready jobs, timers, watches, signal watches and holds, unless they are
     /// unreferenced; and jobs of a `ThreadPool` whose results this loop waits for. The loop does not know of any other
     /// result that another thread is to deliver, such as a callback that settles a promise: take a `hold()`, or `hang` on the
@@ -37,6 +42,10 @@ extension EventLoop {
 
     /// Runs turns until `condition` holds, until nothing is left that could make it hold, or until `stop()`.
     ///
+    /// ```swift
+    /// try EventLoop.current.run(until: { answers.count == 3 })
+    /// ```
+    ///
     /// The condition is checked before each turn. Jobs that the previous turn made ready have run by then, unless they
     /// exceeded the turn's budget.
     /// - Parameter condition: called on this thread.
@@ -54,6 +63,10 @@ extension EventLoop {
     }
 
     /// Ends the innermost `run()` after its current turn.
+    ///
+    /// ```swift
+    /// EventLoop.current.schedule(after: .seconds(5)) { EventLoop.current.stop() }
+    /// ```
     ///
     /// If none is running, the next one ends at once. Further calls before that have no effect. Afterwards the loop can
     /// run again.

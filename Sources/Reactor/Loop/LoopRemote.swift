@@ -32,6 +32,14 @@ public final class LoopRemote: @unchecked Sendable {
 
     /// Runs `job` on the loop, after the jobs that this thread has submitted before. A sleeping loop is woken, once
     /// for any number of jobs.
+    ///
+    /// ```swift
+    /// let remote = EventLoop.current.remote         // Sendable
+    /// library.onProgress { percent in                // on a thread of the library
+    ///     remote.submit { print("\(percent) %") }    // on the loop's thread
+    /// }
+    /// ```
+    ///
     /// - Parameter job: called at most once, on the loop's thread.
     /// - Returns: false if the loop has ended; the job is then released on this thread without being run.
     @discardableResult
