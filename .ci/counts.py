@@ -63,10 +63,6 @@ ROWS = {
 SERVERS = {"echo-server": 800, "chunk-echo": 800}
 
 
-class CountingError(Exception):
-    pass
-
-
 # One run
 
 
@@ -131,7 +127,7 @@ def count_rows(program, names, folder):
     done = subprocess.run(
         callgrind(out, [program], "--dump-before=bench_mark"), input=lines, capture_output=True, text=True, timeout=PATIENCE)
     if done.returncode != 0:
-        raise CountingError(f"counted-rows ended with {done.returncode}: {done.stdout[-500:]}{done.stderr[-2000:]}")
+        raise ValueError(f"counted-rows ended with {done.returncode}: {done.stdout[-500:]}{done.stderr[-2000:]}")
     found = {}
     for index, name in enumerate(names):
         units, steps = ROWS[name]
@@ -163,7 +159,7 @@ def echo(command, messages):
                     break
             if not port:
                 complaints.seek(0)
-                raise CountingError(f"{command[-3]} does not listen: {complaints.read()[-2000:]}")
+                raise ValueError(f"{command[-3]} does not listen: {complaints.read()[-2000:]}")
             for _ in range(4):
                 peers.append(socket.create_connection(("127.0.0.1", int(port[1])), timeout=PATIENCE))
                 peers[-1].setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -174,7 +170,7 @@ def echo(command, messages):
                 while back != text:
                     more = peer.recv(len(text) - len(back))
                     if not more:
-                        raise CountingError(f"{command[-3]} ended a connection")
+                        raise ValueError(f"{command[-3]} ended a connection")
                     back += more
         finally:
             for peer in peers:
@@ -187,7 +183,7 @@ def echo(command, messages):
                 server.wait()
             server.stdout.close()
     if server.returncode != 0:
-        raise CountingError(f"{command[-3]} ended with {server.returncode}")
+        raise ValueError(f"{command[-3]} ended with {server.returncode}")
 
 
 def count(build, names, folder):
@@ -226,7 +222,7 @@ def read_limits():
         elif line:
             words = line.split()
             if len(words) != 3 or words[0] not in ROWS | SERVERS or words[1] not in KINDS:
-                raise CountingError(f"{LIMITS.name}:{number}: not SUBJECT KIND FIGURE: {line}")
+                raise ValueError(f"{LIMITS.name}:{number}: not SUBJECT KIND FIGURE: {line}")
             limits[words[0], words[1]] = float(words[2])
     return measured_with, limits
 
@@ -282,7 +278,7 @@ def main():
         measured_with, limits = read_limits()
         with tempfile.TemporaryDirectory() as folder:
             found = count(arguments.build, names, Path(folder))
-    except (CountingError, OSError, subprocess.SubprocessError, KeyError) as error:
+    except (OSError, subprocess.SubprocessError, KeyError, ValueError) as error:
         sys.exit(f"error: the counts cannot be taken: {error!r}")
     failed, lower = judge(found, limits)
     if arguments.functions:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Builds the reference of Reactor and Promises as a site: docs.py [--write] [--serve PORT]
+"""Builds the reference of Reactor and Promises as a site: docs.py [--write]
 
 Extracts the symbol graphs of the modules, has DocC convert the catalogues Sources/*/*.docc, any warning
 of which is an error, and merges both into .build-docs/site. DOCS_BASE_PATH is the path below which the site is hosted.
@@ -13,13 +13,8 @@ Below a heading of `## Topics`, a page of a catalogue has comments, each a patte
 `--write` puts the links that match above them, with the suffixes by which DocC tells overloads apart, and writes the
 articles of the tutorial, docs/start, into the catalogue of Promises. Without it the script fails if that would change a
 file, if no pattern matches a symbol of a module, or of a type with a page, or if a pattern matches none.
-
-`--serve` serves the site afterwards, for a browser: DocC's pages load their text by requests, which browsers refuse for
-files.
 """
 import fnmatch
-import functools
-import http.server
 import json
 import os
 import re
@@ -194,8 +189,7 @@ def uncurated(archive, faults):
 
 
 def main():
-    arguments = sys.argv[1:]
-    write = "--write" in arguments
+    write = "--write" in sys.argv[1:]
     extract()
     faults = []
     for module in MODULES:
@@ -213,12 +207,7 @@ def main():
     # Hosts of static pages leave out folders with some names, unless this file says that they must not.
     (site / ".nojekyll").touch()
     pages = sum(1 for _ in (site / "data").rglob("*.json"))
-    print(f"{pages} pages without a warning: .build-docs/site; .ci/docs.py --serve 8000 shows them")
-    if "--serve" in arguments:
-        port = int(arguments[arguments.index("--serve") + 1])
-        print(f"http://127.0.0.1:{port}/documentation")
-        handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(site))
-        http.server.ThreadingHTTPServer(("127.0.0.1", port), handler).serve_forever()
+    print(f"{pages} pages without a warning; python3 -m http.server -b 127.0.0.1 -d .build-docs/site 8000 shows them")
     return 0
 
 

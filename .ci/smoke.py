@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
 """Runs an echo server and talks to it as its users would: smoke.py PATH-OF-ECHO-SERVER
 
-netcat for a line, asyncio streams for 20 connections of 1 MB each that half-close, the signals, the exit code; a Unix
+asyncio streams for 20 connections of 1 MB each that half-close, the signals, the exit code; a Unix
 socket, the metrics by Python's HTTP client, a socket that is passed as systemd does it. The server listens on a free port, is ended by its own process id, and everything has a time limit.
 """
 import asyncio
 import http.client
 import os
 import re
-import shutil
 import signal
 import socket
 import subprocess
@@ -25,17 +24,6 @@ def check(truth, what):
     if not truth:
         raise AssertionError(what)
     print(f"ok: {what}", flush=True)
-
-
-def netcat(port):
-    path = shutil.which("nc")
-    usage = subprocess.run([path, "-h"], capture_output=True, text=True).stderr if path else ""
-    if "OpenBSD" not in usage:
-        print("skipped: nc is not OpenBSD's netcat, which alone ends its side with -N", flush=True)
-        return
-    reply = subprocess.run(
-        [path, "-N", "127.0.0.1", str(port)], input=b"hello\n", capture_output=True, timeout=PATIENCE, check=True)
-    check(reply.stdout == b"hello\n", "nc gets its line back")
 
 
 async def one_connection(place):
@@ -85,7 +73,6 @@ def port_of(server, what="listening on"):
 
 def serves_and_drains(server):
     port = port_of(server)
-    netcat(port)
     asyncio.run(streams(port))
     check(ends(server, signal.SIGTERM) == 0, "SIGTERM drains and ends with 0")
     rest = server.stdout.read()

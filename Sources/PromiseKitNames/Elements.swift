@@ -29,13 +29,6 @@ extension Thenable where T: Sequence {
         _ body: @escaping (T.Element) throws -> Bool, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<[T.Element]> { map({ try $0.filter(body) }, file: file, line: line) }
 
-    /// `map { try $0.sorted(by: areInIncreasingOrder) }`
-    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
-    public func sortedValues(
-        _ areInIncreasingOrder: @escaping (T.Element, T.Element) throws -> Bool, file: StaticString = #fileID,
-        line: UInt = #line
-    ) -> Promise<[T.Element]> { map({ try $0.sorted(by: areInIncreasingOrder) }, file: file, line: line) }
-
     /// The first element. Rejected with `PromiseError.emptySequence` if there is none.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     public var firstValue: Promise<T.Element> { firstValue { _ in true } }
@@ -101,16 +94,6 @@ extension Guarantee where T: Sequence {
         line: UInt = #line
     ) -> Guarantee<[T.Element]> { map({ $0.sorted(by: areInIncreasingOrder) }, file: file, line: line) }
 
-    /// `map { $0.first { _ in true } }`
-    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
-    public var firstValue: Guarantee<T.Element?> { map { $0.first { _ in true } } }
-
-    /// `map { $0.first(where: body) }`
-    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
-    public func firstValue(
-        where body: @escaping (T.Element) -> Bool, file: StaticString = #fileID, line: UInt = #line
-    ) -> Guarantee<T.Element?> { map({ $0.first(where: body) }, file: file, line: line) }
-
     /// `then { when(guarantees: $0.map(body)) }`
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @discardableResult
@@ -136,12 +119,6 @@ extension Guarantee where T: Sequence, T.Element: Comparable {
     public func sortedValues(file: StaticString = #fileID, line: UInt = #line) -> Guarantee<[T.Element]> {
         map({ $0.sorted() }, file: file, line: line)
     }
-}
-
-extension Guarantee where T: BidirectionalCollection {
-    /// `map { $0.last }`
-    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
-    public var lastValue: Guarantee<T.Element?> { map { $0.last } }
 }
 
 /// Unwraps `value`; throws `PromiseError.emptySequence` if it is `nil`.

@@ -44,15 +44,6 @@ extension Thenable where T: Sequence & Sendable, T.Element: Sendable {
         file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<[T.Element]> { asPromise().map(on: dispatcher, { try $0.filter(body) }, file: file, line: line) }
 
-    /// `map(on: dispatcher) { try $0.sorted(by: areInIncreasingOrder) }`
-    public func sortedValues(
-        on dispatcher: (any Dispatcher)?,
-        _ areInIncreasingOrder: @escaping @Sendable (T.Element, T.Element) throws -> Bool,
-        file: StaticString = #fileID, line: UInt = #line
-    ) -> Promise<[T.Element]> {
-        asPromise().map(on: dispatcher, { try $0.sorted(by: areInIncreasingOrder) }, file: file, line: line)
-    }
-
     /// The first element for which `body` returns `true`. Rejected with `PromiseError.emptySequence` if there is none.
     public func firstValue(
         on dispatcher: (any Dispatcher)?, where body: @escaping @Sendable (T.Element) throws -> Bool,

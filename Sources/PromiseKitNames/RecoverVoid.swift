@@ -30,31 +30,6 @@ extension Catchable where T == Void {
         return recover(policy: policy, handle, file: file, line: line)
     }
 
-    /// `recover(only: only) { error in try body(error); return .value }`
-    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
-    public func recover<E: Error>(
-        only: E.Type, policy: CatchPolicy = conf.catchPolicy, _ body: @escaping (E) throws -> Void,
-        file: StaticString = #fileID, line: UInt = #line
-    ) -> Promise<Void> {
-        let handle = { (error: E) -> Promise<Void> in
-            try body(error)
-            return .value
-        }
-        return recover(only: only, policy: policy, handle, file: file, line: line)
-    }
-
-    /// `recover(only: only) { try body(); return .value }`
-    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
-    public func recover<E: Error & Equatable>(
-        only: E, _ body: @escaping () throws -> Void, file: StaticString = #fileID, line: UInt = #line
-    ) -> Promise<Void> {
-        let handle = { () -> Promise<Void> in
-            try body()
-            return .value
-        }
-        return recover(only: only, handle, file: file, line: line)
-    }
-
     /// `recover(on: dispatcher) { error in body(error); return .value }`, as a guarantee.
     @discardableResult
     public func recover(

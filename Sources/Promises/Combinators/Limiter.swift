@@ -14,8 +14,7 @@ import Reactor
 ///
 /// Belongs to the thread that made it. What still waits when the loop ends is rejected with `PromiseError.loopEnded`.
 public final class Limiter {
-    /// How many works are under way at a time.
-    public let limit: Int
+    package let limit: Int
     /// How many are under way.
     public private(set) var active = 0
     /// How many wait.

@@ -128,22 +128,6 @@ extension Promise: Catchable {
         core.settled?.of(T.self).result
     }
 
-    /// Neither fulfilled nor rejected yet.
-    @inlinable
-    public var isPending: Bool { core.settled == nil }
-
-    /// Fulfilled or rejected.
-    @inlinable
-    public var isResolved: Bool { core.settled != nil }
-
-    /// Settled with a value.
-    @inlinable
-    public var isFulfilled: Bool { core.settled?.isFulfilled ?? false }
-
-    /// Settled with an error.
-    @inlinable
-    public var isRejected: Bool { core.settled.map { !$0.isFulfilled } ?? false }
-
     /// Returns this promise.
     /// - Returns: this promise.
     @inlinable

@@ -65,25 +65,31 @@ extension Thenable {
         return error
     }
 
+    /// The outcome; reading it does not count as handling the error of a promise.
+    @inlinable
+    var unmarkedResult: Result<T, any Error>? {
+        if let promise = self as? Promise<T> { promise.outcome } else { result }
+    }
+
     /// Neither fulfilled nor rejected yet.
     @inlinable
-    public var isPending: Bool { result == nil }
+    public var isPending: Bool { unmarkedResult == nil }
 
     /// Fulfilled or rejected.
     @inlinable
-    public var isResolved: Bool { result != nil }
+    public var isResolved: Bool { unmarkedResult != nil }
 
     /// Settled with a value.
     @inlinable
     public var isFulfilled: Bool {
-        guard case .success = result else { return false }
+        guard case .success = unmarkedResult else { return false }
         return true
     }
 
     /// Settled with an error.
     @inlinable
     public var isRejected: Bool {
-        guard case .failure = result else { return false }
+        guard case .failure = unmarkedResult else { return false }
         return true
     }
 }

@@ -1,6 +1,5 @@
-/// The reasons that keep a loop alive; see `EventLoop.keepAliveReasons`. Unreferenced watches and timers are included, and
-/// marked. As values, the counts are in `EventLoop.metrics`.
-public struct KeepAliveReasons: Sendable, CustomStringConvertible {
+/// The reasons that keep a loop alive. Unreferenced watches and timers are included, and marked.
+package struct KeepAliveReasons: Sendable, CustomStringConvertible {
     package let readyJobs: Int
     package let undeliveredEvents: Int
     package let timers: Int
@@ -30,13 +29,13 @@ public struct KeepAliveReasons: Sendable, CustomStringConvertible {
     }
 
     /// Whether there are no reasons, so that `run()` would return.
-    public var isEmpty: Bool {
+    package var isEmpty: Bool {
         readyJobs + undeliveredEvents + timers + holds.count + externalWork == 0
             && !descriptors.contains { $0.isReferenced } && !signals.contains { $0.isReferenced }
     }
 
     /// One line for each reason; `nothing` if there is none.
-    public var description: String {
+    package var description: String {
         var lines: [String] = []
         func add(_ count: Int, _ one: String, _ rest: String = "") {
             if count > 0 { lines.append("\(count) \(one)\(count == 1 ? "" : "s")\(rest)") }

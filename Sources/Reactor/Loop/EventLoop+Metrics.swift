@@ -43,15 +43,18 @@ extension EventLoop {
     /// See `LoopMeter.nodesVisited`.
     package var nodesVisited: Int { meter.nodesVisited }
 
-    /// Everything that keeps `run()` from returning. Use it to find out why a server does not exit; its `description`
-    /// has one line for each reason.
+    /// Everything that keeps `run()` from returning, one line for each reason; `nothing` if there is none. Use it to find
+    /// out why a server does not exit. Unreferenced watches and timers are included, and marked. The counts as values are
+    /// in `metrics`.
     ///
     /// ```
     /// 2 timers, the nearest due in 29.9 seconds
     /// descriptor 7 for reading: Connection(127.0.0.1:54321)
     /// hold at App/Server.swift:12
     /// ```
-    public var keepAliveReasons: KeepAliveReasons {
+    public var keepAliveReasons: String { keepAliveReport.description }
+
+    package var keepAliveReport: KeepAliveReasons {
         assertOwner()
         return KeepAliveReasons(
             readyJobs: jobs.count + shared.waker.mailbox.count,

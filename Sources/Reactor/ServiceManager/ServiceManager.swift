@@ -93,12 +93,12 @@ public enum ServiceManager {
     }
 
     /// A descriptor that the service manager has opened for this process.
-    public struct Descriptor: Hashable, Sendable {
+    package struct Descriptor: Hashable, Sendable {
         /// The number of the descriptor.
-        public let number: CInt
+        package let number: CInt
         /// The name that the service manager gave the descriptor: FileDescriptorName= of a socket unit, or "unknown"
         /// without one.
-        public let name: String
+        package let name: String
 
         package init(number: CInt, name: String) {
             self.number = number
@@ -113,7 +113,7 @@ public enum ServiceManager {
     /// - Returns: the descriptors, which are none without a service manager. Each call returns the same descriptors, so
     ///   do not call it again after taking one over.
     /// - Throws: `SystemError` of `fcntl`: `EINVAL` for invalid variables, `EBADF` for a number that is not open.
-    public static func descriptors(unsettingEnvironment: Bool = false) throws(SystemError) -> [Descriptor] {
+    package static func descriptors(unsettingEnvironment: Bool = false) throws(SystemError) -> [Descriptor] {
         defer {
             if unsettingEnvironment {
                 for name in ["LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"] { unsetenv(name) }

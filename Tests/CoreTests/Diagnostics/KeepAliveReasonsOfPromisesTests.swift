@@ -15,7 +15,7 @@ import Testing
             let (first, second) = try Connection.pair()
             let reading = first.read()
             let child = try ChildProcess.spawn("/bin/sleep", arguments: ["1000"])
-            let reasons = network.loop.keepAliveReasons
+            let reasons = network.loop.keepAliveReport
             let users = Set(reasons.descriptors.map(\.user))
             #expect(users == ["Listener(\(listener.localAddress))", "\(first)", "\(child)"])
             #expect(reasons.descriptors.count == 3)
@@ -28,7 +28,7 @@ import Testing
             first.close()
             try child.kill(SIGKILL)
             try network.loop.run()
-            #expect(network.loop.keepAliveReasons.isEmpty)
+            #expect(network.loop.keepAliveReport.isEmpty)
         }
     }
 
@@ -36,11 +36,11 @@ import Testing
         try EventLoop.withLoop { loop in
             let gate = Gate()
             let task = Promise { () async in gate.wait() }
-            #expect(loop.keepAliveReasons.description == "1 piece of work on other threads")
+            #expect(loop.keepAliveReport.description == "1 piece of work on other threads")
             gate.open()
             try hang(task)
             // The task ends after its promise has settled, and then wakes the loop.
-            spin { (try? loop.turn(.poll)) != nil && loop.keepAliveReasons.isEmpty }
+            spin { (try? loop.turn(.poll)) != nil && loop.keepAliveReport.isEmpty }
         }
     }
 }

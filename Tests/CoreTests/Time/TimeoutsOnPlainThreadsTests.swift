@@ -37,9 +37,9 @@ import Testing
                 }
             }
             @Sendable func waitOnItsOwnLoop() -> Int {
-                let before = EventLoop.current.keepAliveReasons.timers
+                let before = EventLoop.current.keepAliveReport.timers
                 expect(Promise.value(1).timeout(.seconds(3600)), gives: 1)
-                return EventLoop.current.keepAliveReasons.timers - before
+                return EventLoop.current.keepAliveReport.timers - before
             }
             return (wait(), waitOnItsOwnLoop())
         }.value

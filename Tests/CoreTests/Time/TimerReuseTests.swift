@@ -41,7 +41,7 @@ import Testing
                 step.cauterize()
                 step.cancel()
             }
-            #expect(loop.keepAliveReasons.timers == 4)
+            #expect(loop.keepAliveReport.timers == 4)
             try loop.run()
             #expect(timers.allSatisfy { !$0.isPending })
             withExtendedLifetime(resolver) {}
@@ -54,7 +54,7 @@ import Testing
                 let kept = after(.seconds(2)).map { 2 }
                 let cancelled = after(.seconds(1)).map { 1 }
                 cancelled.asPromise().cancel()
-                #expect(loop.keepAliveReasons.timers == 1)
+                #expect(loop.keepAliveReport.timers == 1)
                 try loop.run()
                 #expect(kept.settledValue == 2)
                 #expect(cancelled.asPromise().error as? PromiseError == .cancelled)

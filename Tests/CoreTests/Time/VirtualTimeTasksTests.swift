@@ -78,10 +78,10 @@ import Testing
             remote.beginExternalWork()
             remote.beginWaitingForLoop()
             try loop.turn(.poll)
-            #expect(loop.keepAliveReasons.readyJobs == 0)
+            #expect(loop.keepAliveReport.readyJobs == 0)
             TestThread { remote.endExternalWork() }.join()
             // The job that wakes the loop. All other work waits for the loop, so the clock may advance.
-            #expect(loop.keepAliveReasons.readyJobs == 1)
+            #expect(loop.keepAliveReport.readyJobs == 1)
             remote.endWaitingForLoop()
             remote.endExternalWork()
             #expect(loop.metrics.externalWork == 0)

@@ -122,7 +122,7 @@ extension Snippets {
         statistics.unref()
         assert(!loop.isAlive)
         let hold = loop.hold()
-        assert(loop.keepAliveReasons.description.contains("hold at "))
+        assert(loop.keepAliveReasons.contains("hold at "))
         hold.cancel()
         try loop.run()                                         // returns at once
         statistics.cancel()

@@ -60,27 +60,6 @@ import Testing
         }
     }
 
-    @Test func toVoid() throws {
-        try inLoop { _ throws in
-            var seen: [Int] = []
-            let failed = Promise<Void>(error: Flaw(1))
-            try hang(failed.recover(only: Flaw.self) { seen.append($0.number) })
-            try hang(failed.recover(only: Flaw(1)) { seen.append(2) })
-            try hang(
-                failed.recover(only: Flaw(1)) {
-                    let number = 3
-                    seen.append(number)
-                })
-            #expect(seen == [1, 2, 3])
-            expect(failed.recover(only: Flaw(2)) { seen.append(4) }, failsWith: Flaw(1))
-            expect(failed.recover(only: PromiseError.self) { _ in seen.append(5) }, failsWith: Flaw(1))
-            expect(failed.recover(only: Flaw.self) { throw Flaw($0.number + 1) }, failsWith: Flaw(2))
-            expect(failed.recover(only: Flaw(1)) { throw Flaw(3) }, failsWith: Flaw(3))
-            #expect(seen == [1, 2, 3])
-        }
-    }
-
-    /// A promise that is returned is waited for, although a closure to Void would be allowed to drop it.
     @Test func aPromiseOfVoidIsWaitedFor() {
         inLoop { _ in
             let failed = Promise<Void>(error: Flaw(1))

@@ -8,8 +8,8 @@ extension ProcessWide {
     @Suite struct KeepAliveReasonsTests {
         @Test func aLoopThatWouldEndHasNoReason() {
             EventLoop.withLoop { loop in
-                #expect(loop.keepAliveReasons.isEmpty)
-                #expect(loop.keepAliveReasons.description == "nothing")
+                #expect(loop.keepAliveReport.isEmpty)
+                #expect(loop.keepAliveReport.description == "nothing")
             }
         }
 
@@ -32,7 +32,7 @@ extension ProcessWide {
                 loop.enqueue {}
                 loop.remote.beginExternalWork()
 
-                let reasons = loop.keepAliveReasons
+                let reasons = loop.keepAliveReport
                 #expect(!reasons.isEmpty)
                 let file = "ReactorTests/KeepAliveReasonsTests.swift"
                 #expect(
@@ -60,7 +60,7 @@ extension ProcessWide {
                 loop.schedule(after: .seconds(2)) {}.unref()
                 let signal = try loop.onSignal(SIGUSR2) {}
                 signal.unref()
-                let reasons = loop.keepAliveReasons
+                let reasons = loop.keepAliveReport
                 #expect(reasons.isEmpty)
                 #expect(!loop.isAlive)
                 let lines = reasons.description.split(separator: "\n")
@@ -98,7 +98,7 @@ extension ProcessWide {
                         for end in ends.shuffled(using: &dice) { end() }
                         ends = []
                     }
-                    #expect(loop.keepAliveReasons.isEmpty == !loop.isAlive)
+                    #expect(loop.keepAliveReport.isEmpty == !loop.isAlive)
                 }
                 for end in ends { end() }
             }

@@ -31,8 +31,8 @@ import Testing
             try #require(high >= 600)
             defer { close(high) }
             let other = try loop.watch(high, for: .reading) { _ in }
-            #expect(loop.keepAliveReasons.descriptors.map(\.number) == [pipe.near, high])
-            #expect(loop.keepAliveReasons.descriptors.map(\.isReferenced) == [false, true])
+            #expect(loop.keepAliveReport.descriptors.map(\.number) == [pipe.near, high])
+            #expect(loop.keepAliveReport.descriptors.map(\.isReferenced) == [false, true])
             other.cancel()
             put(1, into: pipe.far)
             try loop.turn(.poll)

@@ -137,7 +137,7 @@ extension ProcessWide {
             try EventLoop.withLoop { loop in
                 let offspring = try Offspring(loop, SpawnRequest("/bin/true"))
                 let process = offspring.child.process
-                #expect(loop.keepAliveReasons.description.hasSuffix("for reading: child \(process) (/bin/true)"))
+                #expect(loop.keepAliveReport.description.hasSuffix("for reading: child \(process) (/bin/true)"))
                 try loop.run()
             }
         }

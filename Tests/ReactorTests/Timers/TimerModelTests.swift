@@ -45,14 +45,14 @@ import Testing
                     let timer = loop.schedule(at: moment) { fired.append(step) }
                     expected.append(Expected(name: step, timer: timer, deadline: deadline, order: step))
                 }
-                #expect(loop.keepAliveReasons.timers == expected.count { $0.isReferenced })
-                #expect(loop.keepAliveReasons.unreferencedTimers == expected.count { !$0.isReferenced })
+                #expect(loop.keepAliveReport.timers == expected.count { $0.isReferenced })
+                #expect(loop.keepAliveReport.unreferencedTimers == expected.count { !$0.isReferenced })
                 #expect(loop.nextDeadline?.nanoseconds == expected.map { Int64($0.deadline) }.min())
             }
             clock.advance(by: .nanoseconds(200))
             try loop.turn(.poll)
             #expect(fired == expected.sorted { ($0.deadline, $0.order) < ($1.deadline, $1.order) }.map(\.name))
-            #expect(loop.keepAliveReasons.isEmpty)
+            #expect(loop.keepAliveReport.isEmpty)
         }
     }
 

@@ -132,7 +132,7 @@ import Testing
                     #expect(first == one && second == other)
                 }
             }
-            #expect(!loop.isAlive && loop.keepAliveReasons.isEmpty)
+            #expect(!loop.isAlive && loop.keepAliveReport.isEmpty)
         }
     }
 

@@ -17,13 +17,13 @@ import Testing
             #expect(!net.loop.isAlive)
             try net.loop.run()
             #expect(pool.counts.idle == 1)
-            let reasons = net.loop.keepAliveReasons
+            let reasons = net.loop.keepAliveReport
             #expect(reasons.isEmpty && reasons.descriptors.count == 1 && reasons.unreferencedTimers == 1)
             // In use it does again, and so does a request that waits.
             let busy = pool.with(.address(listener.localAddress)) { $0.readLine() }
             #expect(net.loop.isAlive)
             net.settle(.milliseconds(1))
-            #expect(net.loop.keepAliveReasons.descriptors.contains { $0.isReferenced })
+            #expect(net.loop.keepAliveReport.descriptors.contains { $0.isReferenced })
             busy.cancel()
             net.settle(.milliseconds(1))
             #expect(pool.counts.all == [0, 0, 0, 0] && !net.loop.isAlive)

@@ -142,7 +142,7 @@ import Testing
             let lines = try logged { try net.loop.turn(.poll) }
             #expect(net.calls(.accept) == 3)
             #expect(lines.count == 1)
-            #expect(net.loop.keepAliveReasons.timers == 1)
+            #expect(net.loop.keepAliveReport.timers == 1)
             // The first would have been over at 100.
             net.settle(.milliseconds(80))
             #expect(net.calls(.accept) == 3)

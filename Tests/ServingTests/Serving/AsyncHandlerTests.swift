@@ -216,7 +216,7 @@ private final class Store {
             #expect(ended && served.isFulfilled)
             withExtendedLifetime(open) {}
             client.close()
-            #expect("\(network.loop.keepAliveReasons)" == "nothing")
+            #expect("\(network.loop.keepAliveReport)" == "nothing")
         }
         other.stop()
         other.join()

@@ -126,7 +126,7 @@ import Testing
         try withNetwork { net in
             let closed = try net.pair().0.closed
             #expect(closed.settledValue == .closed)
-            #expect("\(net.loop.keepAliveReasons)" == "nothing")
+            #expect("\(net.loop.keepAliveReport)" == "nothing")
         }
     }
 

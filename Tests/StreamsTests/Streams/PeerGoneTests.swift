@@ -128,7 +128,7 @@ import Testing
                 let (connection, peer) = try net.pair()
                 released = connection
                 let (one, other) = (connection.peerGone(), connection.peerGone(ignoringHalfClose: true))
-                #expect("\(net.loop.keepAliveReasons)".contains("for the peer's end: Connection"))
+                #expect("\(net.loop.keepAliveReport)".contains("for the peer's end: Connection"))
                 one.cancel()
                 peer.end()
                 #expect(net.turns { net.settle() } <= 4)
@@ -136,7 +136,7 @@ import Testing
                 other.cancel()
             }
             #expect(released == nil)
-            #expect("\(net.loop.keepAliveReasons)" == "nothing")
+            #expect("\(net.loop.keepAliveReport)" == "nothing")
         }
     }
 

@@ -185,7 +185,7 @@ final class SoakRound {
         while !isDone() && !isLate { try net.loop.turn(.wait) }
         watchdog.cancel()
         guard isLate else { return }
-        complain("\(what) never ended; \(begun - settled) promises are pending; \(net.loop.keepAliveReasons)")
+        complain("\(what) never ended; \(begun - settled) promises are pending; \(net.loop.keepAliveReport)")
         faults.isOn = false
     }
 
@@ -194,7 +194,7 @@ final class SoakRound {
         if begun != settled { complain("\(begun - settled) promises are pending") }
         if metrics.waitingHandlers != 0 { complain("\(metrics.waitingHandlers) handlers wait") }
         if metrics.timers != 0 { complain("\(metrics.timers) timers are left") }
-        if metrics.descriptors != 0 || net.loop.isAlive { complain("left: \(net.loop.keepAliveReasons)") }
+        if metrics.descriptors != 0 || net.loop.isAlive { complain("left: \(net.loop.keepAliveReport)") }
         if let folder, !folder.names.isEmpty { complain("files are left: \(folder.names)") }
         // Those of the loop.
         if net.ledger.open.count > 3 { complain("\(net.ledger.open.count) descriptors are open") }
