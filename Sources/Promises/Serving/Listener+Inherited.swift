@@ -3,13 +3,15 @@ import Reactor
 
 extension Listener {
     /// A listener on the sockets that the service manager has opened for this process: all of them as one, or those
-    /// named `name`. It takes the sockets over: call it once for each. See `ServiceManager.descriptors`,
+    /// named `name` (LISTEN_PID, LISTEN_FDS and LISTEN_FDNAMES). It takes the sockets over: call it once for each. See
     /// sd_listen_fds(3).
     /// - Parameters:
     ///   - name: FileDescriptorName= of the socket unit.
-    ///   - unsettingEnvironment: as for `ServiceManager.descriptors`.
+    ///   - unsettingEnvironment: whether to remove the variables, so that child processes do not see them. The environment
+    ///     belongs to the whole process; no other thread may read it meanwhile.
     /// - Returns: `nil` if there is no such socket, as in a process that no service manager has started.
-    /// - Throws: as `ServiceManager.descriptors` and `init(adopting:)`; nothing is taken over then.
+    /// - Throws: `SystemError` of `fcntl`: `EINVAL` for invalid variables, `EBADF` for a number that is not open; or as
+    ///   `init(adopting:)`. Nothing is taken over then.
     @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
     public static func inherited(
         named name: String? = nil, unsettingEnvironment: Bool = false

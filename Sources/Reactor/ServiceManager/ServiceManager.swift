@@ -106,13 +106,8 @@ public enum ServiceManager {
         }
     }
 
-    /// Takes the descriptors that the service manager has passed to this process (LISTEN_PID), and makes them
-    /// close-on-exec.
-    /// - Parameter unsettingEnvironment: whether to remove the variables, so that child processes do not see them. The
-    ///   environment belongs to the whole process; no other thread may read it meanwhile.
-    /// - Returns: the descriptors, which are none without a service manager. Each call returns the same descriptors, so
-    ///   do not call it again after taking one over.
-    /// - Throws: `SystemError` of `fcntl`: `EINVAL` for invalid variables, `EBADF` for a number that is not open.
+    /// Takes the descriptors that the service manager has passed to this process, and makes them close-on-exec. Each call
+    /// returns the same descriptors.
     package static func descriptors(unsettingEnvironment: Bool = false) throws(SystemError) -> [Descriptor] {
         defer {
             if unsettingEnvironment {
