@@ -31,7 +31,7 @@ public struct LoopSequence<Element>: AsyncSequence {
     /// - Returns: an iterator, which continues where the previous one stopped.
     public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(source) }
 
-    /// See `LoopSequence`.
+    /// Asks the sequence for one element at a time, and reads nothing in between.
     public struct AsyncIterator: AsyncIteratorProtocol {
         private let source: LoopSource<Element>
         private var isOver = false

@@ -37,10 +37,10 @@ public protocol FrameDecoder {
 }
 
 extension FrameDecoder {
-    /// No frame.
+    /// Bytes without an end are no frame, unless a decoder says otherwise.
     @inlinable public mutating func decodeLast(_ bytes: RawSpan) throws -> Frame? { nil }
 
-    /// A frame.
+    /// What errors name as missing, unless a decoder says more: a frame.
     @inlinable public var expectation: StreamError.Expectation { .frame }
 }
 

@@ -12,7 +12,7 @@ public struct FrameTimeouts: Hashable, Sendable {
     /// arriving is then never late.
     public var minimumRate: Int?
 
-    /// Makes limits.
+    /// Limits for the reads of frames; what is `nil` has no limit.
     /// - Parameters:
     ///   - idle: the limit for the time between two frames; see `idle`.
     ///   - frame: the limit for the time of one frame; see `frame`.

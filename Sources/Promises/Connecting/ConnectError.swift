@@ -10,7 +10,7 @@ public struct ConnectError: Error, Hashable, Sendable, CustomStringConvertible {
 
     /// An address to which no connection could be opened, and the reason.
     public struct Failure: Hashable, Sendable {
-        /// The address.
+        /// The address that refused, did not answer in time, or could not be reached.
         public let address: SocketAddress
         /// The error that the kernel reported.
         public let error: SystemError

@@ -82,7 +82,7 @@ extension Guarantee where T == Void {
 extension Guarantee: Sendable where T: Sendable {}
 
 extension Guarantee: Thenable {
-    /// As `Promise.pipe`.
+    /// Calls `handler` once the guarantee is fulfilled, inline: on the fulfilling thread, inside the call that fulfills.
     /// - Parameter handler: called exactly once. If the guarantee is abandoned (the closure that would have fulfilled
     ///   it was released), it receives `PromiseError.abandoned`.
     @inlinable
@@ -109,7 +109,7 @@ extension Guarantee: CustomStringConvertible, CustomDebugStringConvertible {
         settledValue.map { "Guarantee(\(core.label)\($0))" } ?? "Guarantee(\(core.label)…\(T.self))"
     }
 
-    /// As `Promise.debugDescription`.
+    /// `Guarantee<Int>.pending`, `Guarantee<Int>.fulfilled(3)`, followed by the name and the trace, if there are any.
     public var debugDescription: String {
         let outcome = settledValue.map { "fulfilled(\(String(reflecting: $0)))" } ?? "pending"
         return "Guarantee<\(T.self)>.\(outcome)\(core.remarks)"

@@ -22,7 +22,11 @@ public struct Resolver<T> {
     /// settle it in the next moment.
     public var isPending: Bool { token.core.ref.borrow { $0.state.load().isClaimable } }
 
-    /// Settles with a value.
+    /// Fulfills the promise with `value`, on any thread. Ignored if the promise has been settled or cancelled before.
+    ///
+    /// ```swift
+    /// let answer = Promise<Int> { resolver in ask { number in resolver.fulfill(number) } }
+    /// ```
     /// - Parameter value: the value of the promise.
     @inlinable
     public func fulfill(_ value: T) {
@@ -30,7 +34,7 @@ public struct Resolver<T> {
         if core.claim() { core.fulfill(value) }
     }
 
-    /// Settles with an error.
+    /// Rejects the promise with `error`, on any thread. Ignored if the promise has been settled or cancelled before.
     /// - Parameter error: the error of the promise.
     public func reject(_ error: any Error) { _ = token.reject(error) }
 

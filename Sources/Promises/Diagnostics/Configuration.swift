@@ -11,7 +11,7 @@ import Synchronization
 /// ```
 public let conf = Configuration()
 
-/// The type of `conf`.
+/// The settings of this process, of which `conf` is the only instance. Any thread may change them.
 public final class Configuration: Sendable {
     private let policy = Atomic<UInt8>(CatchPolicy.allErrorsExceptCancellation.rawValue)
     private let handler = Mutex(Handler { LoopEvent.print($0.description) })

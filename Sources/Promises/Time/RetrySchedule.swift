@@ -45,7 +45,11 @@ public struct RetrySchedule {
         return schedule
     }
 
-    /// A custom schedule.
+    /// Pauses that a closure computes, for example from what the server has said in its error.
+    ///
+    /// ```swift
+    /// .custom { attempt, error in (error as? Busy)?.retryAfter ?? .seconds(attempt) }
+    /// ```
     /// - Parameter pause: returns the pause after a failed attempt, given its number (from 1) and its error. `nil`
     ///   means no further attempt.
     /// - Returns: a schedule for `retry`.

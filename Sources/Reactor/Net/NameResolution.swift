@@ -3,7 +3,7 @@ import Glibc
 
 /// The reason why a name has no addresses, as getaddrinfo(3) reports it.
 public struct NameLookupError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// The name.
+    /// The name that was looked up.
     public let host: String
     /// The error code of getaddrinfo, for example `EAI_NONAME`.
     public let code: CInt

@@ -27,7 +27,7 @@ extension ReadinessHandler {
 public struct Interest: OptionSet, Hashable, Sendable {
     /// The set as bits of epoll: EPOLLIN, EPOLLOUT.
     public let rawValue: UInt32
-    /// Creates a set.
+    /// The directions of an event of epoll(7).
     /// - Parameter rawValue: bits of epoll.
     public init(rawValue: UInt32) { self.rawValue = rawValue }
 
