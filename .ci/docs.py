@@ -2,7 +2,7 @@
 """Builds the reference of Reactor and Promises as a site: docs.py [--write]
 
 Extracts the symbol graphs of the modules, has DocC convert the catalogues Sources/*/*.docc, any warning
-of which is an error, and merges both into .build-docs/site. DOCS_BASE_PATH is the path below which the site is hosted.
+of which is an error, and merges both into .build-docs/site; docs/guides become articles of it. DOCS_BASE_PATH is the path below which the site is hosted.
 
 Below a heading of `## Topics`, a page of a catalogue has comments, each a pattern of symbols:
 
@@ -29,7 +29,7 @@ MODULES = ["Reactor", "Promises"]
 TUTORIAL = [
     "first-promises", "first-server", "first-protocol", "first-tests", "first-client", "first-cancellation", "first-service"]
 # DocC lists these by itself.
-AUTOMATIC = {"Default Implementations", "Extended Modules", "Relationships"}
+AUTOMATIC = {"Default Implementations", "Extended Modules", "Relationships", "Articles"}
 
 def run(*command, **options):
     return subprocess.run(command, cwd=ROOT, check=True, text=True, **options)
@@ -55,6 +55,17 @@ def extract():
         graphs.mkdir(parents=True)
         run("swift-symbolgraph-extract", "-module-name", module, *common, "-minimum-access-level", "public",
             "-skip-synthesized-members", "-skip-inherited-docs", "-emit-extension-block-symbols", "-output-dir", graphs)
+
+
+def with_guides(catalogue):
+    """A copy of the catalogue of Promises, to which docs/guides adds an article for each guide."""
+    copy = BUILD / "catalogue.docc"
+    shutil.rmtree(copy, ignore_errors=True)
+    shutil.copytree(catalogue, copy)
+    for name, text in articles("docs/guides", sorted(page.stem for page in (ROOT / "docs/guides").glob("*.md"))):
+        (copy / name).write_text(text)
+    shutil.copytree(ROOT / "docs/pictures", copy, dirs_exist_ok=True)
+    return copy
 
 
 def convert(module, catalogue, strict):
@@ -136,22 +147,22 @@ def curate(page, links, faults):
     return head + found + "\n".join(lines) + "\n"
 
 
-def articles():
-    """The tutorial as articles of DocC: links between its steps become references, those to other pages their paths."""
-    for name in TUTORIAL:
-        text = (ROOT / f"docs/start/{name}.md").read_text()
+def articles(folder, names):
+    """Pages as articles of DocC: links between these become references, those to other pages their paths."""
+    for name in names:
+        text = (ROOT / folder / f"{name}.md").read_text()
 
         def link(match):
             label, path = match[1], match[2].split("#")[0]
             target = Path(path).stem
-            if target in TUTORIAL:
+            if target in names:
                 return f"[{label}](doc:{target})"
-            if re.match(r"\w+:", path):
-                return match[0]
-            return f"{label} (`{os.path.normpath(os.path.join('docs/start', path))}`)"
+            if re.match(r"\w+:", path) or not path:
+                return match[0] if path else label
+            return f"{label} (`{os.path.normpath(os.path.join(folder, path))}`)"
 
-        text = re.sub(r"(?<!!)\[([^\]]+)\]\(([^)\s]+)\)", link, text)
-        note = f"\n<!-- Made by .ci/docs.py from docs/start/{name}.md; do not edit. -->\n"
+        text = re.sub(r"(?<!!)\[([^\]]+)\]\(([^)\s]+)\)", link, text).replace("](../pictures/", "](")
+        note = f"\n<!-- Made by .ci/docs.py from {folder}/{name}.md; do not edit. -->\n"
         title, rest = text.split("\n", 1)
         yield f"{name}.md", title + "\n" + note + rest
 
@@ -165,7 +176,7 @@ def check(module, catalogue, archive, write, faults):
             continue
         wanted[page] = curate(page, links, faults)
     if module == "Promises":
-        wanted |= {catalogue / name: text for name, text in articles()}
+        wanted |= {catalogue / name: text for name, text in articles("docs/start", TUTORIAL)}
     for page, text in wanted.items():
         if not page.exists() or page.read_text() != text:
             if write:
@@ -195,7 +206,8 @@ def main():
     for module in MODULES:
         catalogue = ROOT / f"Sources/{module}/{module}.docc"
         check(module, catalogue, convert(module, None, strict=False), write, faults)
-        uncurated(convert(module, catalogue, strict=not faults), faults)
+        pages = with_guides(catalogue) if module == "Promises" else catalogue
+        uncurated(convert(module, pages, strict=not faults), faults)
     for fault in faults:
         print(f"error: {fault}")
     if faults:

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Checks the links of the documentation: links.py
+"""Checks the links and the figures of the documentation: links.py
 
 Every relative link of every Markdown page must lead to a file of this repository, and its anchor, if it has one, to a
 heading of that file. Every `docs/….md` that a page, a comment or a script names must exist. The README.md of the folder of a
-page below docs/, or of one above, must link to it. Prints each fault and fails
-if it found one.
+page below docs/, or of one above, must link to it.
+
+A figure that names its count, as in `2,990<!-- count: echo-server instructions -->`, must be within 5 % of that in .ci/counts.txt.
+Prints each fault and fails if it found one.
 """
 import os
 import re
@@ -49,11 +51,23 @@ def anchors_of(path):
     return anchors
 
 
+def stale_figures(page, counts):
+    """The figures of a page that differ from what was counted."""
+    for number, line in prose_of(page):
+        for figure, name in re.findall(r"([\d,.]+)<!-- count: (\S+ \S+) -->", line):
+            counted = counts.get(name)
+            if counted is None or abs(float(figure.replace(",", "")) - counted) > 0.05 * counted:
+                yield f"{page}:{number}: {figure} is given for {name}, and .ci/counts.txt has {counted}"
+
+
 def main():
+    counts = {" ".join(words[:2]): float(words[2]) for words in map(str.split, (ROOT / ".ci/counts.txt").read_text().splitlines())
+              if len(words) == 3 and words[0] != "#"}
     faults, files, linked = [], tracked(), {"docs/README.md"}
     pages = [path for path in files if path.endswith(".md")]
     anchors = {}
     for page in pages:
+        faults.extend(stale_figures(page, counts))
         for number, line in prose_of(page):
             line = re.sub(r"`[^`]*`", "", line)
             targets = re.findall(r"\]\(([^)\s]+)(?: \"[^\"]*\")?\)", line)

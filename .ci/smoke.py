@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Runs an echo server and talks to it as its users would: smoke.py PATH-OF-ECHO-SERVER
 
-asyncio streams for 20 connections of 1 MB each that half-close, the signals, the exit code; a Unix
-socket, the metrics by Python's HTTP client, a socket that is passed as systemd does it. The server listens on a free port, is ended by its own process id, and everything has a time limit.
+asyncio streams for 20 connections of 1 MB each that half-close, the signals, the exit code; a Unix socket, the metrics by Python's
+HTTP client. The server listens on a free port, is ended by its own process id, and everything has a time limit.
 """
 import asyncio
 import http.client
@@ -60,8 +60,8 @@ def errors_of(server):
     return [line for line in server.stderr.read().splitlines() if " held the loop for " not in line]
 
 
-def start(command, stdin=subprocess.DEVNULL):
-    return subprocess.Popen(command, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+def start(command):
+    return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def port_of(server, what="listening on"):
@@ -99,25 +99,6 @@ def unix_and_metrics(folder, server):
     check(errors_of(server) == [], "nothing on standard error")
 
 
-def restart(path):
-    """Two servers, one after the other, on one socket that outlives them."""
-    # The first descriptor of LISTEN_FDS is 3.
-    shell = ["/bin/sh", "-c", 'LISTEN_PID=$$ LISTEN_FDS=1 exec "$0" "$@" 3<&0', path]
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        port = listening.getsockname()[1]
-        for number in (1, 2):
-            with socket.create_connection(("127.0.0.1", port), PATIENCE) as client:
-                client.sendall(b"hello")
-
-                def talks(server):
-                    check(port_of(server) == port, f"server {number} takes the socket that it is passed")
-                    check(client.recv(5) == b"hello", "and serves who came before it")
-                    client.close()
-                    check(ends(server, signal.SIGTERM) == 0, "and ends with 0")
-
-                with_server(lambda: start(shell, stdin=listening), talks)
-
-
 def with_server(begin, body):
     server = begin()
     # Whatever happens, reading from the server ends.
@@ -139,7 +120,6 @@ def main():
         place = "unix:" + os.path.join(folder, "echo.sock")
         with_server(lambda: start([path, "--listen", place, "--metrics", "127.0.0.1:0"]),
                     lambda server: unix_and_metrics(folder, server))
-    restart(path)
 
 
 if __name__ == "__main__":

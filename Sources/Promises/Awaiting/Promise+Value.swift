@@ -28,8 +28,7 @@ extension Promise {
         // is in it. The getter stays there (`nonsending`), and so does its result. The code that fulfills is in the
         // caller's isolation too: the value is made, copied and released there, one after the other. A cancellation may
         // come from any thread, but it accesses only words of state, and a promise that it settles is rejected.
-        // (Regions do not know threads: docs/explanation/architecture.md describes what they let pass, under "Threads
-        // and ownership".)
+        // (Regions do not know threads: docs/guides/async.md describes what they let pass.)
         get async throws {
             if let outcome = result { return try outcome.get() }
             return try await AwaitingTask.suspendOrCancel(until: core).outcome()

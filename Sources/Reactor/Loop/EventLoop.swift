@@ -15,11 +15,12 @@ import Synchronization
 /// `remote`. The loop opens its descriptors when they are first needed; jobs alone need none.
 ///
 /// A turn has these steps:
-/// 1. Run the ready jobs.
-/// 2. Poll the descriptors, waiting only if there was nothing to do.
-/// 3. Deliver the events that have arrived.
-/// 4. Fire the timers that were due when the descriptors were polled.
-/// 5. Run the jobs that these steps have made ready.
+/// 1. Take the jobs that other threads have submitted.
+/// 2. Run the ready jobs.
+/// 3. Poll the descriptors, waiting only if there was nothing to do.
+/// 4. Deliver the events that have arrived.
+/// 5. Fire the timers that were due when the descriptors were polled.
+/// 6. Take such jobs again, and run those that these steps have made ready.
 ///
 /// Within a turn, jobs run in the order in which they were queued, timers in the order of their deadlines, and events
 /// in the kernel's order.

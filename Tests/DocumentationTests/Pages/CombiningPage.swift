@@ -6,21 +6,6 @@ import Reactor
 // docs/guides/combining.md: Sequences
 extension Snippets {
     static func combining1() throws {
-        let words = Promise.value(["pear", "fig", "apple"])
-        let counts = try hang(words.map { $0.map(\.count) })
-        let long = try hang(words.map { words in words.filter { $0.count > 3 } })
-        let last = try hang(words.compactMap { $0.sorted().last })
-        assert(counts == [4, 3, 5] && long == ["pear", "apple"] && last == "pear")
-        _ = words
-        _ = counts
-        _ = long
-        _ = last
-    }
-}
-
-// docs/guides/combining.md: Sequences
-extension Snippets {
-    static func combining2() throws {
         func price(of fruit: String) -> Promise<Int> { after(.seconds(1)).map { fruit.count } }
         let words = Promise.value(["pear", "fig", "apple"])
         let clock = EventLoop.current
@@ -28,11 +13,8 @@ extension Snippets {
         let together = try hang(words.thenMap { price(of: $0) })
         assert(together == [4, 3, 5] && clock.now == LoopInstant(nanoseconds: 1_000_000_000))
 
-        let byTwos = try hang(words.then { when(fulfilled: $0, concurrently: 2) { price(of: $0) } })
-        assert(byTwos == [4, 3, 5] && clock.now == LoopInstant(nanoseconds: 3_000_000_000))
-
         let sum = try hang(words.thenReduce(0) { total, word in price(of: word).map { total + $0 } })
-        assert(sum == 12 && clock.now == LoopInstant(nanoseconds: 6_000_000_000))
+        assert(sum == 12 && clock.now == LoopInstant(nanoseconds: 4_000_000_000))
 
         var bought: [String] = []
         try hang(words.then { forEach($0) { word in price(of: word).done { _ in bought.append(word) } } })
@@ -40,7 +22,6 @@ extension Snippets {
         _ = words
         _ = clock
         _ = together
-        _ = byTwos
         _ = sum
         _ = bought
     }
@@ -48,7 +29,7 @@ extension Snippets {
 
 // docs/guides/combining.md: Several at once
 extension Snippets {
-    static func combining3() throws {
+    static func combining2() throws {
         let name = after(.seconds(1)).map { "Ann" }
         let age = after(.seconds(2)).then { Promise.value(41) }
         let person = try hang(when(fulfilled: name, age).map { name, age in "\(name), \(age)" })
@@ -68,7 +49,7 @@ extension Snippets {
 
 // docs/guides/combining.md: Several at once
 extension Snippets {
-    static func combining4() throws {
+    static func combining3() throws {
         struct Offline: Error {}
         let up = Promise.value("up")
         let down = Promise<String>(error: Offline())
@@ -98,7 +79,7 @@ extension Snippets {
 
 // docs/guides/combining.md: Several at once
 extension Snippets {
-    static func combining5() throws {
+    static func combining4() throws {
         let slow = after(.seconds(10)).map { "slow" }
         let quick = after(.seconds(1)).then { Promise.value("quick") }
         let first = try hang(race(quick, slow))
@@ -120,7 +101,7 @@ extension Snippets {
 
 // docs/guides/combining.md: One after another
 extension Snippets {
-    static func combining6() throws {
+    static func combining5() throws {
         var running = 0, most = 0
         func load(_ number: Int) -> Promise<Int> {
             running += 1
@@ -130,10 +111,6 @@ extension Snippets {
 
         let squares = try hang(when(fulfilled: 1...10, concurrently: 3) { load($0) })
         assert(squares == [1, 4, 9, 16, 25, 36, 49, 64, 81, 100] && most == 3)
-
-        // Results instead of values: no rejection ends it.
-        let results = try hang(when(fulfilled: [1, 2], concurrently: 1) { when(resolved: [load($0)]) })
-        assert(results.joined().count == 2)
 
         var visited: [Int] = []
         try hang(forEach(1...3) { number in load(number).done { visited.append($0) } })
@@ -147,7 +124,6 @@ extension Snippets {
         assert(left == 0)
         _ = running
         _ = squares
-        _ = results
         _ = visited
         _ = left
     }
@@ -155,7 +131,7 @@ extension Snippets {
 
 // docs/guides/combining.md: Time
 extension Snippets {
-    static func combining7() throws {
+    static func combining6() throws {
         let clock = EventLoop.current
         hang(after(.milliseconds(1500)))
         hang(after(.seconds(1.5)))
@@ -182,7 +158,7 @@ extension Snippets {
 
 // docs/guides/combining.md: Time
 extension Snippets {
-    static func combining8() throws {
+    static func combining7() throws {
         struct Busy: Error {}
         var attempts: [Int] = []
         let answer = retry(maxAttempts: 5, delay: .constant(.seconds(10))) { attempt -> Promise<String> in

@@ -42,30 +42,23 @@ extension Snippets {
     }
 }
 
-// docs/guides/diagnostics.md: Traces
-extension Promise {
-    func logged(file: StaticString = #fileID, line: UInt = #line) -> Promise<T> {
-        tap({ print($0) }, file: file, line: line)
-    }
-}
-
 // docs/guides/diagnostics.md: What is pending
 extension Snippets {
-    static func diagnostics6() throws {
+    static func diagnostics5() throws {
         for promise in EventLoop.pendingPromises { print(promise) }
     }
 }
 
 // docs/guides/diagnostics.md: Slow handlers
 extension Snippets {
-    static func diagnostics7() throws {
+    static func diagnostics6() throws {
         EventLoop.current.slowHandlerThreshold = .milliseconds(20)
     }
 }
 
 // docs/guides/diagnostics.md: Why `run()` does not return
 extension Snippets {
-    static func diagnostics8() throws {
+    static func diagnostics7() throws {
         print(EventLoop.current.keepAliveReasons)
     }
 }

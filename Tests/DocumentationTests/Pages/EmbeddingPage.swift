@@ -46,38 +46,3 @@ extension Snippets {
         _ = outer
     }
 }
-
-// docs/guides/embedding.md: A thread each
-extension Snippets {
-    static func embedding4() throws {
-        let (stop, stopHealth) = Guarantee<Void>.pending()
-        let health = try EventLoop.spawn(name: "health")
-        let (address, drained) = try hang(Promise(on: health) { () throws -> (SocketAddress, Guarantee<DrainResult>) in
-            let listener = try Listener.bind("127.0.0.1:0")                  // usually a port of your choice
-            listener.serve { connection in
-                connection.idleTimeout = .seconds(5)
-                return connection.read(until: "\r\n\r\n", limit: 8192).then { _ in
-                    connection.write("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 3\r\n\r\nok\n")
-                }
-            }.cauterize()
-            return (listener.localAddress, stop.then { listener.drain(deadline: .seconds(5)) })
-        })
-        let answer = connect(to: address).then { monitor in
-            monitor.write("GET /health HTTP/1.1\r\n\r\n").then { monitor.readLine() }.ensure { monitor.close() }
-        }
-        let status = try hang(answer)
-        assert(status?.hasPrefix("HTTP/1.1 200") == true)
-
-        stopHealth(())
-        print(hang(drained))                                                 // how its connections ended
-        health.stop()
-        hang(health.ended)
-        _ = stop
-        _ = stopHealth
-        _ = health
-        _ = address
-        _ = drained
-        _ = answer
-        _ = status
-    }
-}

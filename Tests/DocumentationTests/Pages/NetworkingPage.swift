@@ -62,44 +62,9 @@ extension Snippets {
     }
 }
 
-// docs/guides/networking.md: A pool of resources
-extension Snippets {
-    static func networking4() throws {
-        final class Session {
-            private let connection: Connection
-            private(set) var statements = 0               // need not be Sendable: it stays on this thread
-
-            init(_ connection: Connection) { self.connection = connection }
-
-            nonisolated(nonsending) func query(_ text: String) async throws -> String? {
-                statements += 1
-                try await connection.write(text + "\n").value
-                return try await connection.readLine().value
-            }
-        }
-
-        let server = try Listener.bind("127.0.0.1:0")
-        let served = server.serve { connection in connection.forEachLine { connection.write("\($0): ok\n") } }
-        let sessions = Pool(
-            to: .address(server.localAddress), limits: PoolLimits(perKey: 1),
-            prepare: { connection, _ in connection.write("LOGIN\n").then { connection.readLine() }.map { _ in Session(connection) } })
-        let answer = Promise(on: .current) { try await sessions.with { session in try await session.query("SELECT") } }
-        let text = try hang(answer)
-        assert(text == "SELECT: ok")
-        sessions.close()
-        server.close()
-        try hang(served)
-        _ = server
-        _ = served
-        _ = sessions
-        _ = answer
-        _ = text
-    }
-}
-
 // docs/guides/networking.md: Options
 extension Snippets {
-    static func networking5() throws {
+    static func networking4() throws {
         let listener = try Listener.bind("127.0.0.1:0", options: [.set(.keepAlive, to: true)])
         let connection = try hang(connect(to: listener.localAddress, options: [.set(.sendBuffer, to: 65_536)]))
         try connection.set(.keepAliveIdle, to: .seconds(30))
@@ -115,7 +80,7 @@ extension Snippets {
 
 // docs/guides/networking.md: UDP
 extension Snippets {
-    static func networking6() throws {
+    static func networking5() throws {
         let socket = try DatagramSocket.bind("127.0.0.1:0")
         let answering = socket.forEachPacket { bytes, origin in
             let reply = bytes.withUnsafeBytes { Array($0.reversed()) }

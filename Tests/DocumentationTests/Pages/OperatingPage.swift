@@ -16,7 +16,7 @@ extension Snippets {
     }
 }
 
-// docs/guides/operating.md: Draining and rolling restarts
+// docs/guides/operating.md: Draining and restarts
 extension Snippets {
     static func operating2() throws {
         let listener = try Listener.bind("127.0.0.1:7000")
@@ -36,19 +36,9 @@ extension Snippets {
     }
 }
 
-// docs/guides/operating.md: Tuning
-extension Snippets {
-    static func operating3() throws {
-        let tuned = try Listener.bind(
-            "127.0.0.1:0", backlog: 16384,
-            options: [.set(.sendBuffer, to: 256 << 10), .set(.userTimeout, to: .seconds(30))])
-        _ = tuned
-    }
-}
-
 // docs/guides/operating.md: Diagnosis
 extension Snippets {
-    static func operating4() throws {
+    static func operating3() throws {
         try EventLoop.current.onSignal(SIGUSR2) {
             print(EventLoop.current.keepAliveReasons)
             for promise in EventLoop.pendingPromises { print(promise) }

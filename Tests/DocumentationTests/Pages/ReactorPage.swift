@@ -4,15 +4,9 @@ import Glibc
 import Promises
 import Reactor
 
-// docs/guides/reactor.md: The event loop
-extension Snippets {
-    static func reactor1() throws {
-    }
-}
-
 // docs/guides/reactor.md: A turn
 extension Snippets {
-    static func reactor2() throws {
+    static func reactor1() throws {
         let loop = EventLoop.current
         var order: [String] = []
         loop.schedule(after: .zero) { order.append("timer") }
@@ -30,7 +24,7 @@ extension Snippets {
 
 // docs/guides/reactor.md: Timers
 extension Snippets {
-    static func reactor3() throws {
+    static func reactor2() throws {
         let loop = EventLoop.current
         var log: [String] = []
         loop.schedule(after: .seconds(2)) { log.append("second") }
@@ -62,7 +56,7 @@ extension Snippets {
 
 // docs/guides/reactor.md: Watches
 extension Snippets {
-    static func reactor4() throws {
+    static func reactor3() throws {
         let loop = EventLoop.current
         let (reader, writer) = try openPipe()                  // pipe2(2), non-blocking
         var heard: [UInt8] = []
@@ -85,7 +79,7 @@ extension Snippets {
 
 // docs/guides/reactor.md: Signals
 extension Snippets {
-    static func reactor5() throws {
+    static func reactor4() throws {
         let loop = EventLoop.current
         var resizings = 0
         let watch = try loop.onSignal(SIGWINCH) { resizings += 1 }
@@ -99,23 +93,9 @@ extension Snippets {
     }
 }
 
-// docs/guides/reactor.md: Handles
-extension Snippets {
-    static func reactor6() throws {
-        let loop = EventLoop.current
-        let handles: [any LoopHandle] = [loop.schedule(every: .seconds(1)) {}, loop.beforeWaiting {}, loop.hold()]
-        assert(handles.allSatisfy { $0.isActive } && loop.isAlive)
-        for handle in handles { handle.cancel() }
-        assert(!handles.contains { $0.isActive } && !loop.isAlive)
-        assert(!handles[0].cancel())
-        _ = loop
-        _ = handles
-    }
-}
-
 // docs/guides/reactor.md: What keeps it alive
 extension Snippets {
-    static func reactor7() throws {
+    static func reactor5() throws {
         let loop = EventLoop.current
         let statistics = loop.schedule(every: .seconds(60)) { print("a minute") }
         assert(loop.isAlive)
@@ -134,7 +114,7 @@ extension Snippets {
 
 // docs/guides/reactor.md: Hooks
 extension Snippets {
-    static func reactor8() throws {
+    static func reactor6() throws {
         let loop = EventLoop.current
         var batch: [String] = []
         var flushed: [[String]] = []
@@ -154,16 +134,5 @@ extension Snippets {
         _ = batch
         _ = flushed
         _ = hook
-    }
-}
-
-// docs/guides/reactor.md: Virtual time
-extension Snippets {
-    static func reactor9() throws {
-        withVirtualTime {
-            let loop = EventLoop.current
-            hang(after(.seconds(3600)))
-            assert(loop.now == LoopInstant(nanoseconds: 3_600_000_000_000))
-        }
     }
 }

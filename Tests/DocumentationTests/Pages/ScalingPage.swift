@@ -4,7 +4,7 @@ import Glibc
 import Promises
 import Reactor
 
-// docs/guides/scaling.md: One listener for all
+// docs/guides/scaling.md: Many loops
 extension Snippets {
     static func scaling1() throws {
         let group = try LoopGroup(loops: 2, name: "server")
@@ -82,35 +82,9 @@ extension Snippets {
     }
 }
 
-// docs/guides/scaling.md: Why not a listener each
-extension Snippets {
-    static func scaling3() throws {
-        let group = try LoopGroup(loops: 2, name: "server")
-        let shared: [SocketSetting] = [.set(.reusePort, to: true)]
-        let first = try Listener.bind("127.0.0.1:0", options: shared)
-        let address = first.localAddress
-        @Sendable func serve(_ listener: Listener) -> Promise<DrainResult> {
-            listener.serve { connection in connection.forEachChunk { connection.write($0) } }
-        }
-        let others = group.map { remote in
-            Promise<Void>(on: remote) { serve(try Listener.bind([address], options: shared)).cauterize() }
-        }
-        try hang(when(fulfilled: others))
-        let served = serve(first)
-        first.close(drain: true)
-        try hang(served)
-        _ = group
-        _ = shared
-        _ = first
-        _ = address
-        _ = others
-        _ = served
-    }
-}
-
 // docs/guides/scaling.md: Handing connections over
 extension Snippets {
-    static func scaling4() throws {
+    static func scaling3() throws {
         let group = try LoopGroup(loops: 2, name: "server")
 
         @Sendable func serveThere(_ descriptor: CInt, _ lease: LoopGroup.Lease) {
@@ -146,15 +120,5 @@ extension Snippets {
         _ = served
         _ = echo
         _ = bytes
-    }
-}
-
-// docs/guides/scaling.md: Many processes
-extension Snippets {
-    static func scaling5() throws {
-        let listener = try Listener.inherited(named: "echo") ?? Listener.bind("127.0.0.1:0")
-        try ServiceManager.notify(.ready)
-        listener.close()
-        _ = listener
     }
 }

@@ -85,19 +85,6 @@ extension Snippets {
 // docs/guides/serving.md: Idle time-outs
 extension Snippets {
     static func serving6() throws {
-        /// Ten seconds for each line, however it comes; when they are over `serve` closes the connection.
-        func converse(_ connection: Connection) -> Promise<Void> {
-            connection.readLine(limit: 1024).timeout(.seconds(10)).then { line -> Promise<Void> in
-                guard let line else { return .value }
-                return connection.write("\(line)\n").then { converse(connection) }
-            }
-        }
-    }
-}
-
-// docs/guides/serving.md: Idle time-outs
-extension Snippets {
-    static func serving7() throws {
         func answer(_ connection: Connection) -> Promise<Void> {
             connection.frameTimeouts = FrameTimeouts(idle: .seconds(60), frame: .seconds(10))
             return connection.forEachLine { line in connection.write("\(line)\n") }.recover { error -> Promise<Void> in
@@ -105,18 +92,5 @@ extension Snippets {
                 return got == 0 ? .value : connection.write("408 too slow\n")
             }
         }
-    }
-}
-
-// docs/guides/serving.md: Service managers
-extension Snippets {
-    static func serving8() throws {
-        let listener = try Listener.inherited(named: "http") ?? Listener.bind("127.0.0.1:0")
-        try ServiceManager.notify(.ready, .status("listening on \(listener.localAddress)"))
-        if let interval = ServiceManager.watchdogInterval {
-            EventLoop.current.schedule(every: interval / 2) { _ = try? ServiceManager.notify(.watchdog) }.unref()
-        }
-        assert(listener.localAddress.port != 0)
-        _ = listener
     }
 }

@@ -15,12 +15,6 @@ import XCTest
         #expect(doubled.isPending)                        // never inside fulfill
         #expect(try hang(doubled, timeout: .seconds(2)) == 42)
     }
-
-    @Test func anErrorIsThrown() {
-        let (promise, resolver) = Promise<Int>.pending()
-        resolver.reject(PromiseError.badInput("no"))
-        #expect(throws: PromiseError.badInput("no")) { try hang(promise) }
-    }
 }
 
 // docs/guides/testing.md: XCTest
@@ -82,21 +76,8 @@ extension Snippets {
     }
 }
 
-// docs/guides/testing.md: Settling from other threads
-@Suite struct Testing6 {
-    @Test func settledElsewhere() throws {
-        final class Counter { var count = 0 }                 // not Sendable
-        let counter = Counter()
-        let (promise, resolver) = Promise<Int>.pending()
-        let counted = promise.done { counter.count += $0 }    // runs on this thread
-        Thread.detachNewThread { resolver.fulfill(1) }        // settles on another
-        try hang(counted, timeout: .seconds(2))
-        #expect(counter.count == 1)
-    }
-}
-
 // docs/guides/testing.md: Reports
-@Suite(.disabled("the page says so")) struct Testing7 {
+@Suite(.disabled("the page says so")) struct Testing6 {
     final class Reports: Sendable {
         private let lines = Mutex<[String]>([])
         func append(_ event: LogEvent) { lines.withLock { $0.append("\(event)") } }
