@@ -73,7 +73,7 @@ private final class FrameSource<Decoder: FrameDecoder>: LoopSource<Decoder.Frame
         var decoder = decoder
         let frames = FrameReader.of(connection)
         while true {
-            if let refusal = frames.refusalToBeginFrame { throw refusal }
+            if let refusal = frames.refusalToBeginFrame(of: connection) { throw refusal }
             var missing = 1
             if let frame = try decoder.next(in: connection, &missing) ?? decoder.last(in: connection) {
                 self.decoder = decoder

@@ -31,7 +31,11 @@ public struct ByteWriter: Sendable {
 
     /// Appends the UTF-8 of `text`.
     @inlinable
-    public mutating func append(_ text: String) { written.append(contentsOf: text.utf8) }
+    public mutating func append(_ text: String) {
+        // A view of a text's bytes would be appended one by one.
+        let isDone: Void? = text.utf8.withContiguousStorageIfAvailable { written.append(contentsOf: $0) }
+        if isDone == nil { written.append(contentsOf: text.utf8) }
+    }
 
     /// Appends an integer, of the size of its type.
     @inlinable
@@ -57,16 +61,38 @@ public struct ByteWriter: Sendable {
     }
 
     /// Appends the decimal digits of an integer, behind a `-` if it is negative.
+    @inlinable
     public mutating func append(decimal value: some FixedWidthInteger) {
         if value < 0 { written.append(0x2D) }
+        let magnitude = value.magnitude
+        if magnitude < 10 { return written.append(0x30 + UInt8(truncatingIfNeeded: magnitude)) }
+        if let word = UInt64(exactly: magnitude) { append(digitsOf: word) } else { append(digitsOf: magnitude) }
+    }
+
+    @usableFromInline
+    mutating func append(digitsOf value: some FixedWidthInteger) {
         let first = written.count
-        var rest = value.magnitude
+        var rest = value
         repeat {
             let (quotient, digit) = rest.quotientAndRemainder(dividingBy: 10)
             written.append(0x30 + UInt8(truncatingIfNeeded: digit))
             rest = quotient
         } while rest > 0
         written[first...].reverse()
+    }
+
+    @usableFromInline
+    mutating func append(digitsOf value: UInt64) {
+        // At most 20 digits, from the last to the first.
+        withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 20) { digits in
+            var (first, rest) = (20, value)
+            repeat {
+                first -= 1
+                digits[first] = 0x30 + UInt8(truncatingIfNeeded: rest % 10)
+                rest /= 10
+            } while rest > 0
+            written.append(contentsOf: UnsafeBufferPointer(rebasing: digits[first...]))
+        }
     }
 
     /// Appends the UTF-8 of `text`, and a zero byte.

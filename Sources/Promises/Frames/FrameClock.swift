@@ -18,7 +18,8 @@ final class FrameClock {
     /// Whether the deadline has passed while the kernel had input, which is read first.
     private var isLate = false
     /// The message that reads belong to; `nil` if each read is one of its own.
-    var message: Message?
+    // Unchecked: no user code is called during an access, and each frame of a loop makes one.
+    @exclusivity(unchecked) var message: Message?
     /// Since when a read waits for a part of that message.
     private var waitSince: LoopInstant?
     /// Whether `deadline` is that of the message.
@@ -42,7 +43,9 @@ final class FrameClock {
 
     // MARK: What happens to the input
 
-    func beginMessage(at offset: Int) {
+    /// The next byte of `connection` that no read has consumed begins a message.
+    func beginMessage(of connection: Connection) {
+        let offset = connection.deliveredByteCount - connection.bufferedByteCount
         if message?.offset != offset { message = Message(offset: offset) }
     }
 

@@ -117,7 +117,7 @@ struct FrameLoop<Decoder: FrameDecoder>: Operation {
         var start = 0
         repeat {
             left -= 1
-            if let refusal = context.reader.refusalToBeginFrame { throw refusal }
+            if let refusal = context.reader.refusalToBeginFrame(of: connection) { throw refusal }
             let rest = UnsafeRawBufferPointer(rebasing: bytes[start...])
             var missing = 1
             if !rest.isEmpty {

@@ -6,14 +6,14 @@ import Reactor
 /// It reads the connection's buffered input, and asks the connection to wait for more.
 @usableFromInline
 final class FrameReader: FrameReading {
-    // The connection retains this.
+    // The connection retains this. `@exclusivity(unchecked)`: one thread, and no user code is called during an access.
     private unowned let connection: Connection
     /// The frame that a read waits for.
-    private var pending: PendingFrame?
+    @exclusivity(unchecked) private var pending: PendingFrame?
     /// Present with `frameTimeouts`.
-    private(set) var clock: FrameClock?
+    @exclusivity(unchecked) private(set) var clock: FrameClock?
     /// How many loops over frames there are: more than one where the body of one has begun another.
-    private var loops = 0
+    @exclusivity(unchecked) private var loops = 0
 
     /// Settles the promise of a read.
     typealias Settling = (PromiseCore) -> Void
@@ -259,9 +259,10 @@ final class FrameReader: FrameReading {
 
     /// As `Connection.refusalToRead`, of a loop that looks for its next frame: this begins a message, unless the loop is in
     /// the body of another.
+    /// - Parameter connection: that of this reader. From a property it would be counted, for each frame.
     @usableFromInline
-    var refusalToBeginFrame: SystemError? {
-        if clock != nil, loops < 2 { beginMessage() }
+    func refusalToBeginFrame(of connection: Connection) -> SystemError? {
+        if let clock, loops < 2 { clock.beginMessage(of: connection) }
         return connection.refusalToRead
     }
 
@@ -276,7 +277,7 @@ final class FrameReader: FrameReading {
         }
     }
 
-    func beginMessage() { clock?.beginMessage(at: connection.deliveredByteCount - connection.bufferedByteCount) }
+    func beginMessage() { clock?.beginMessage(of: connection) }
 
     /// The reads that follow a loop over frames are messages of their own.
     func endMessages() { clock?.message = nil }

@@ -43,18 +43,14 @@ enum ByteWrite {
     @usableFromInline
     static func takeSpare(of connection: Connection) -> [UInt8] {
         connection.loop.assertOwner()
-        var spare: [UInt8] = []
-        swap(&spare, &connection.loop.spareOutput)
-        return spare
+        return connection.loop.takeSpareOutput()
     }
 
     /// Keeps the memory of `bytes` for the next write. One that is larger than an ordinary write would only be held.
     @usableFromInline
     static func giveBack(_ output: inout ByteWriter, to connection: Connection) {
         if output.written.capacity > 2 * WriteQueue.coalesceLimit { return }
-        output.written.removeAll(keepingCapacity: true)
-        // What the writer leaves behind is not copied: it would no longer be the only reference to its memory.
-        swap(&output.written, &connection.loop.spareOutput)
+        connection.loop.giveBack(spareOutput: &output.written)
     }
 
     /// Sends what was written into a spare array.

@@ -63,6 +63,20 @@ extension EventLoop {
 
     package func giveBack(_ borrowed: UnsafeMutableRawBufferPointer) { scratchBuffer.giveBack(borrowed) }
 
+    /// Takes the loop's array for a message that is being built, so that messages need no arrays of their own. It is empty, and
+    /// may have memory; a message that is built inside of another finds none.
+    package func takeSpareOutput() -> [UInt8] {
+        var spare: [UInt8] = []
+        swap(&spare, &spareOutput)
+        return spare
+    }
+
+    /// Keeps the memory of `bytes`, which are in no other array, for the next message.
+    package func giveBack(spareOutput bytes: inout [UInt8]) {
+        bytes.removeAll(keepingCapacity: true)
+        swap(&bytes, &spareOutput)
+    }
+
     /// One recv(2) of a stream. Code of other modules would retain `kernel` for the call; here it is known to outlive it.
     package func receive(_ fd: CInt, _ buffer: UnsafeMutableRawPointer, _ count: Int) -> Int {
         kernel.receive(fd, buffer, count)

@@ -57,8 +57,8 @@ public final class EventLoop {
     @exclusivity(unchecked) var signals = LoopSignals()
     @exclusivity(unchecked) var registrationFailures = RegistrationFailures()
     @exclusivity(unchecked) var scratchBuffer = ScratchBuffer()
-    /// An empty array, whose memory the next message that this thread builds can use.
-    @exclusivity(unchecked) package var spareOutput: [UInt8] = []
+    /// See `takeSpareOutput`.
+    @exclusivity(unchecked) var spareOutput: [UInt8] = []
     @exclusivity(unchecked) var ending = LoopEnding()
     @exclusivity(unchecked) var scope = LoopScope.thread
     /// The loop on whose behalf this thread, which belongs to a pool, runs its current job.
