@@ -2,13 +2,13 @@ import Promises
 
 /// The subscribers of each channel.
 final class Channels {
-    private var subscribers: [Key: [ObjectIdentifier: Session]] = [:]
+    private var subscribers: [[UInt8]: [ObjectIdentifier: Session]] = [:]
 
-    func add(_ session: Session, to channel: Key) {
+    func add(_ session: Session, to channel: [UInt8]) {
         subscribers[channel, default: [:]][ObjectIdentifier(session)] = session
     }
 
-    func remove(_ session: Session, from channel: Key) {
+    func remove(_ session: Session, from channel: [UInt8]) {
         subscribers[channel]?[ObjectIdentifier(session)] = nil
         if subscribers[channel]?.isEmpty == true { subscribers[channel] = nil }
     }
@@ -16,12 +16,14 @@ final class Channels {
     /// Sends a message to all subscribers of a channel. Nothing waits for them: a subscriber for which too much is queued
     /// is reset, which ends its session.
     /// - Returns: the number of subscribers.
-    func publish(_ message: [UInt8], to channel: Key) -> Int {
+    func publish(_ message: [UInt8], to channel: [UInt8]) -> Int {
         guard let sessions = subscribers[channel] else { return 0 }
-        let reply = Reply.push([.bulk("message"), .bulk(channel.bytes), .bulk(message)])
+        let reply = Reply.push([.bulk("message"), .bulk(channel), .bulk(message)])
         for version in [ProtocolVersion.resp2, .resp3] {
             let readers = sessions.values.lazy.filter { $0.version == version }.map(\.connection)
-            broadcast(reply.bytes(version), to: readers, overflow: .abort)
+            var bytes = ByteWriter()
+            reply.append(to: &bytes, version)
+            broadcast(bytes.bytes, to: readers, overflow: .abort)
         }
         return sessions.count
     }
@@ -29,30 +31,26 @@ final class Channels {
 
 extension Session {
     /// `PUBLISH channel message`
-    func publish(_ request: Request) -> Reply {
-        .integer(server.channels.publish(request[2], to: Key(request[1])))
-    }
+    func publish(_ words: [[UInt8]]) -> Reply { .integer(server.channels.publish(words[1], to: words[0])) }
 
     /// `SUBSCRIBE channel…`
     func subscribe(to channels: some Sequence<[UInt8]>) -> Reply {
         // A subscriber may be silent for as long as it likes.
         connection.idleTimeout = nil
         return .sequence(
-            channels.map { name in
-                let channel = Key(name)
+            channels.map { channel in
                 subscriptions.insert(channel)
                 server.channels.add(self, to: channel)
-                return .push([.bulk("subscribe"), .bulk(name), .integer(subscriptions.count)])
+                return .push([.bulk("subscribe"), .bulk(channel), .integer(subscriptions.count)])
             })
     }
 
     /// `UNSUBSCRIBE channel…`
     func unsubscribe(from channels: some Sequence<[UInt8]>) -> Reply {
-        let replies = channels.map { name -> Reply in
-            let channel = Key(name)
+        let replies = channels.map { channel -> Reply in
             subscriptions.remove(channel)
             server.channels.remove(self, from: channel)
-            return .push([.bulk("unsubscribe"), .bulk(name), .integer(subscriptions.count)])
+            return .push([.bulk("unsubscribe"), .bulk(channel), .integer(subscriptions.count)])
         }
         if subscriptions.isEmpty { connection.idleTimeout = server.limits.idle }
         return .sequence(replies)
@@ -62,6 +60,6 @@ extension Session {
     @discardableResult
     func unsubscribe() -> Reply {
         if subscriptions.isEmpty { return .push([.bulk("unsubscribe"), .bulk(nil), .integer(0)]) }
-        return unsubscribe(from: subscriptions.map(\.bytes))
+        return unsubscribe(from: Array(subscriptions))
     }
 }

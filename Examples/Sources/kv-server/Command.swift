@@ -30,58 +30,56 @@ enum Command: Int, CaseIterable {
         }
     }
 
-    /// The command that a request names; `nil` if there is none of that name.
-    init?(_ request: Request) {
-        guard let name = request.withName({ CommandName($0) }), let command = Self.byName[name] else { return nil }
-        self = command
+    /// The command of a name, in whatever case; `nil` if there is none.
+    init?(_ name: RawSpan) {
+        guard let name = Self.packed(name), let index = Self.names.firstIndex(of: name) else { return nil }
+        self = Self.allCases[index]
     }
 
-    private static let byName = Dictionary(
-        uniqueKeysWithValues: allCases.map { (Array($0.name.utf8).withUnsafeBytes { CommandName($0)! }, $0) })
+    private static let names = allCases.map { packed(Array($0.name.utf8).span.bytes) }
+
+    /// A name in an integer: comparing it touches no other memory. `nil` if it is longer than any command's.
+    private static func packed(_ name: RawSpan) -> UInt128? {
+        if name.byteCount > 16 { return nil }
+        var packed: UInt128 = 0
+        for index in 0..<name.byteCount {
+            packed = packed << 8 | UInt128(name.unsafeLoad(fromByteOffset: index, as: UInt8.self) | 0x20)
+        }
+        return packed
+    }
 }
 
 extension Session {
-    /// Executes a request with a valid number of words.
-    func execute(_ command: Command, _ request: Request) throws(CommandError) -> Reply {
+    /// Executes a request with a valid number of words, of which the first has been taken.
+    func execute(_ command: Command, _ request: inout Request, _ bytes: RawSpan) throws(CommandError) -> Reply {
         switch command {
-        case .get: try get(request)
-        case .set: try set(request)
-        case .incr: try increment(request, by: 1)
-        case .incrby: try increment(request, by: try request.integer(2))
-        case .del: delete(request)
-        case .exists: exists(request)
-        case .expire: try expire(request, inUnitsOf: .seconds(1), command)
-        case .pexpire: try expire(request, inUnitsOf: .milliseconds(1), command)
-        case .ttl: timeToLive(request, inUnitsOf: .seconds(1))
-        case .pttl: timeToLive(request, inUnitsOf: .milliseconds(1))
-        case .lpush: try pushToList(request)
-        case .lrange: try listRange(request)
-        case .llen: try listLength(request)
-        case .publish: publish(request)
-        case .subscribe: subscribe(to: request.dropFirst())
-        case .unsubscribe: request.count == 1 ? unsubscribe() : unsubscribe(from: request.dropFirst())
-        case .ping: ping(request)
-        case .echo: .bulk(request[1])
-        case .select: try select(request)
-        case .hello: try hello(request)
+        case .get: try get(&request, bytes)
+        case .set: try set(&request, bytes)
+        case .incr: try increment(bytes.extracting(request.next(bytes)), by: 1)
+        case .incrby: try increment(bytes.extracting(request.next(bytes)), by: try request.integer(bytes))
+        case .del: count(&request, bytes) { store.remove($0) }
+        case .exists: count(&request, bytes) { store.contains($0) }
+        case .expire: try expire(&request, bytes, inUnitsOf: .seconds(1), command)
+        case .pexpire: try expire(&request, bytes, inUnitsOf: .milliseconds(1), command)
+        case .ttl: timeToLive(&request, bytes, inUnitsOf: .seconds(1))
+        case .pttl: timeToLive(&request, bytes, inUnitsOf: .milliseconds(1))
+        case .lpush: try pushToList(&request, bytes)
+        case .lrange: try listRange(&request, bytes)
+        case .llen: .integer(try store.list(at: bytes.extracting(request.next(bytes)))?.count ?? 0)
+        case .publish: publish(request.words(bytes))
+        case .subscribe: subscribe(to: request.words(bytes))
+        case .unsubscribe: request.left == 0 ? unsubscribe() : unsubscribe(from: request.words(bytes))
+        case .ping: ping(request.words(bytes).first)
+        case .echo: .bulk(request.words(bytes)[0])
+        case .select: try select(&request, bytes)
+        case .hello: try hello(request.words(bytes))
         case .reset: reset()
         case .quit: quit()
         case .dbsize: .integer(store.count)
-        case .flushall: try removeAllKeys(request)
-        case .config: try configuration(request)
-        case .info: serverInformation(request)
+        case .flushall: try removeAllKeys(request.words(bytes))
+        case .config: try configuration(request.words(bytes))
+        case .info: serverInformation(request.words(bytes))
         case .command: .array([])
         }
-    }
-}
-
-/// The name of a command, whatever its case, in an integer: comparing and hashing it touches no other memory.
-private struct CommandName: Hashable {
-    private var packed: UInt128 = 0
-
-    /// `nil` if the name is longer than any command's.
-    init?(_ name: UnsafeRawBufferPointer) {
-        if name.count > 16 { return nil }
-        for byte in name { packed = packed << 8 | UInt128(byte | 0x20) }
     }
 }

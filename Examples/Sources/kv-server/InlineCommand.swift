@@ -4,8 +4,8 @@ struct InlineCommand {
     private var rest: Slice<UnsafeRawBufferPointer>
 
     /// The words of a line, which may be none.
-    static func words(of line: Slice<UnsafeRawBufferPointer>) throws(ProtocolError) -> [[UInt8]] {
-        var command = InlineCommand(rest: line)
+    static func words(of line: UnsafeRawBufferPointer) throws(ProtocolError) -> [[UInt8]] {
+        var command = InlineCommand(rest: line[...])
         var words: [[UInt8]] = []
         while let word = try command.nextWord() { words.append(word) }
         return words

@@ -39,7 +39,7 @@ final class Server {
     var hasReleasedMuch = false
     var acceptedSessions = 0
     /// By the raw values of the commands.
-    var statistics = Array(repeating: CommandStatistics(), count: Command.allCases.count)
+    let statistics = Command.allCases.map { _ in CommandStatistics() }
 
     init(limits: Limits) {
         self.limits = limits

@@ -12,8 +12,8 @@ struct SetOptions {
     /// The option that says when the key expires.
     private var expiry: String?
 
-    init(_ request: Request) throws(CommandError) {
-        var words = request.dropFirst(3).makeIterator()
+    init(_ words: [[UInt8]]) throws(CommandError) {
+        var words = words.makeIterator()
         while let word = words.next() {
             switch optionName(word) {
             case "nx" where mustExist != true: mustExist = false
@@ -38,7 +38,7 @@ struct SetOptions {
         else {
             throw .syntax
         }
-        guard let number = parseInteger(word) else { throw .notInteger }
+        guard let number = parseInteger(word.span.bytes) else { throw .notInteger }
         guard number > 0, let time = Duration(number, inUnitsOf: unit) else { throw .invalidExpireTime(.set) }
         timeToLive = name.hasSuffix("at") ? time - timeOfDay : time
     }
@@ -48,8 +48,8 @@ struct SetOptions {
 struct ExpireCondition {
     private var names: Set<String> = []
 
-    init(_ request: Request) throws(CommandError) {
-        for word in request.dropFirst(3) {
+    init(_ words: [[UInt8]]) throws(CommandError) {
+        for word in words {
             let name = optionName(word)
             guard ["nx", "xx", "gt", "lt"].contains(name) else {
                 throw CommandError(text: "ERR Unsupported option \(excerpt(word))")
@@ -83,14 +83,6 @@ private var timeOfDay: Duration {
     var time = timespec()
     clock_gettime(CLOCK_REALTIME, &time)
     return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
-}
-
-extension Request {
-    /// The word at `index` as an integer.
-    func integer(_ index: Int) throws(CommandError) -> Int {
-        guard let integer = parseInteger(self[index]) else { throw .notInteger }
-        return integer
-    }
 }
 
 extension Duration {

@@ -30,13 +30,17 @@ struct RequestDecoder: FrameDecoder {
 
     private mutating func decode(_ bytes: Bytes) throws(ProtocolError) -> DecodedFrame<Request> {
         while missing == 0 {
-            guard let line = try nextLine(bytes, limits.line, "too big inline request") else { return skipEmpty() }
-            guard line.first == UInt8(ascii: "*") else {
-                let words = try InlineCommand.words(of: line)
-                if words.isEmpty { continue }
-                return complete(Request(words))
+            var announced = number(behind: "*", bytes)
+            if announced == nil {
+                guard let line = try nextLine(bytes, limits.line, "too big inline request") else { return skipEmpty() }
+                guard line.first == UInt8(ascii: "*") else {
+                    let words = try InlineCommand.words(of: line)
+                    if words.isEmpty { continue }
+                    return complete(Request(words))
+                }
+                announced = parseInteger(line.bytes.extracting(1..<line.count))
             }
-            guard let announced = parseInteger(line.dropFirst()), announced <= limits.words else {
+            guard let announced, announced <= limits.words else {
                 throw ProtocolError(reason: "invalid multibulk length")
             }
             count = max(announced, 0)
@@ -50,7 +54,7 @@ struct RequestDecoder: FrameDecoder {
             }
             missing -= 1
         }
-        return complete(Request(count: count, Bytes(rebasing: bytes[firstWord..<start])))
+        return complete(Request(count: count, at: firstWord))
     }
 
     private mutating func complete(_ request: Request) -> DecodedFrame<Request> {
@@ -68,8 +72,16 @@ struct RequestDecoder: FrameDecoder {
     /// - Returns: whether the next word has arrived.
     private mutating func skipWord(_ bytes: Bytes) throws(ProtocolError) -> Bool {
         if length == nil {
-            guard let line = try nextLine(bytes, limits.header, "too big bulk count string") else { return false }
-            length = try parseLength(line)
+            var announced = number(behind: "$", bytes)
+            if announced == nil {
+                guard let line = try nextLine(bytes, limits.header, "too big bulk count string") else { return false }
+                guard line.first == UInt8(ascii: "$") else {
+                    throw ProtocolError(reason: "expected '$', got '\(Unicode.Scalar(line.first ?? 0x20))'")
+                }
+                announced = parseInteger(line.bytes.extracting(1..<line.count))
+            }
+            guard let announced, 0...bytesLeft ~= announced else { throw ProtocolError(reason: "invalid bulk length") }
+            length = announced
         }
         guard let length, bytes.count - start >= length + 2 else { return false }
         bytesLeft -= length
@@ -79,28 +91,32 @@ struct RequestDecoder: FrameDecoder {
         return true
     }
 
-    private func parseLength(_ line: Slice<Bytes>) throws(ProtocolError) -> Int {
-        guard line.first == UInt8(ascii: "$") else {
-            throw ProtocolError(reason: "expected '$', got '\(Unicode.Scalar(line.first ?? 0x20))'")
+    /// The number of a line that is a sign and digits, as nearly all are; `nil`, and takes nothing, if it is not, or has not arrived.
+    private mutating func number(behind sign: Unicode.Scalar, _ bytes: Bytes) -> Int? {
+        guard searched == start, start < bytes.count, bytes[start] == UInt8(ascii: sign) else { return nil }
+        var (value, end) = (0, start + 1)
+        while end < bytes.count, end - start <= 15, 0x30...0x39 ~= bytes[end] {
+            value = value &* 10 &+ Int(bytes[end] & 0x0F)
+            end += 1
         }
-        guard let length = parseInteger(line.dropFirst()), 0...bytesLeft ~= length else {
-            throw ProtocolError(reason: "invalid bulk length")
-        }
-        return length
+        guard end + 1 < bytes.count, bytes[end] == 0x0D, bytes[end + 1] == 0x0A, end > start + 1,
+            bytes[start + 1] != 0x30 || value == 0 && end == start + 2
+        else { return nil }
+        start = end + 2
+        searched = start
+        return value
     }
 
     /// The next line without its end; `nil` if the end has not arrived.
     private mutating func nextLine(
         _ bytes: Bytes, _ limit: Int, _ excess: String
-    ) throws(ProtocolError) -> Slice<Bytes>? {
-        guard let end = bytes[searched...].firstIndex(of: 0x0A) else {
-            searched = bytes.count
-            if searched - start > limit { throw ProtocolError(reason: excess) }
-            return nil
-        }
+    ) throws(ProtocolError) -> Bytes? {
+        let end = bytes[searched...].firstIndex(of: 0x0A) ?? bytes.count
+        searched = end
         if end - start > limit { throw ProtocolError(reason: excess) }
+        if end == bytes.count { return nil }
         let hasReturn = end > start && bytes[end - 1] == 0x0D
-        let line = bytes[start..<(hasReturn ? end - 1 : end)]
+        let line = Bytes(rebasing: bytes[start..<(hasReturn ? end - 1 : end)])
         start = end + 1
         searched = start
         return line
@@ -108,19 +124,11 @@ struct RequestDecoder: FrameDecoder {
 }
 
 /// The integer that `digits` are; `nil` if they are none in the form in which the protocol writes integers.
-func parseInteger(_ digits: some Collection<UInt8>) -> Int? {
-    let isNegative = digits.first == UInt8(ascii: "-")
-    let digits = isNegative ? digits.dropFirst() : digits[...]
-    guard let first = digits.first, first != UInt8(ascii: "0") || (digits.count == 1 && !isNegative) else { return nil }
-    var value = 0
-    for digit in digits {
-        guard UInt8(ascii: "0")...UInt8(ascii: "9") ~= digit else { return nil }
-        let (product, overflow) = value.multipliedReportingOverflow(by: 10)
-        let figure = Int(digit - UInt8(ascii: "0"))
-        let (sum, carry) =
-            isNegative ? product.subtractingReportingOverflow(figure) : product.addingReportingOverflow(figure)
-        if overflow || carry { return nil }
-        value = sum
-    }
-    return value
+func parseInteger(_ digits: RawSpan) -> Int? {
+    guard let value = Int(decimal: digits) else { return nil }
+    // No zero before other digits, and none behind a sign.
+    let first = digits.unsafeLoad(fromByteOffset: 0, as: UInt8.self)
+    let hasSign = first == UInt8(ascii: "-")
+    let leading = hasSign ? digits.unsafeLoad(fromByteOffset: 1, as: UInt8.self) : first
+    return leading != UInt8(ascii: "0") || digits.byteCount == 1 ? value : nil
 }

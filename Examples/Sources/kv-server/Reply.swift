@@ -1,3 +1,5 @@
+import Promises
+
 /// The version of the protocol in which a client is answered. `HELLO` chooses it.
 enum ProtocolVersion: Int { case resp2 = 2, resp3 }
 
@@ -20,67 +22,49 @@ enum Reply {
 
     static func bulk(_ text: String) -> Reply { .bulk(Array(text.utf8)) }
 
-    /// The reply as it is sent.
-    func bytes(_ version: ProtocolVersion) -> [UInt8] {
-        var output: [UInt8] = []
-        output.reserveCapacity(capacity)
-        append(to: &output, version)
-        return output
-    }
-
-    /// The bytes of the reply, or some more. The buffer is reserved once: an exact reservation for each item would copy all
-    /// items before it.
-    private var capacity: Int {
-        switch self {
-        case .simple, .integer, .bulk(nil): 24
-        case .error(let error): error.text.utf8.count + 3
-        case .bulk(let bytes?): bytes.count + 24
-        case .array(let replies), .map(let replies), .push(let replies), .sequence(let replies):
-            replies.reduce(24) { $0 + $1.capacity }
-        }
-    }
-
-    private func append(to output: inout [UInt8], _ version: ProtocolVersion) {
+    /// Appends the reply as it is sent.
+    func append(to output: inout ByteWriter, _ version: ProtocolVersion) {
         switch self {
         case .simple(let text): text.withUTF8Buffer { output.append(line: "+", $0) }
         case .error(let error): output.append(line: "-", error.text.utf8.map { $0 < 0x20 ? UInt8(ascii: " ") : $0 })
         case .integer(let number): output.append(line: ":", number)
-        case .bulk(nil):
-            if version == .resp3 { output.append(line: "_", []) } else { output.append(line: "$", -1) }
+        case .bulk(nil): output.append(version == .resp3 ? "_\r\n" : "$-1\r\n")
         case .bulk(let bytes?):
             output.append(line: "$", bytes.count)
-            output.append(contentsOf: bytes)
-            output.append(contentsOf: Self.lineEnd)
-        case .array(let replies):
-            output.append(line: "*", replies.count)
-            for reply in replies { reply.append(to: &output, version) }
-        case .map(let replies):
-            if version == .resp2 { return Reply.array(replies).append(to: &output, version) }
-            output.append(line: "%", replies.count / 2)
-            for reply in replies { reply.append(to: &output, version) }
-        case .push(let replies):
-            output.append(line: version == .resp3 ? ">" : "*", replies.count)
-            for reply in replies { reply.append(to: &output, version) }
-        case .sequence(let replies):
-            for reply in replies { reply.append(to: &output, version) }
+            output.append(bytes.span.bytes)
+            output.append(lineEnd)
+        case .array(let replies): append(replies, "*", replies.count, to: &output, version)
+        case .map(let replies) where version == .resp2: append(replies, "*", replies.count, to: &output, version)
+        case .map(let replies): append(replies, "%", replies.count / 2, to: &output, version)
+        case .push(let replies): append(replies, version == .resp3 ? ">" : "*", replies.count, to: &output, version)
+        case .sequence(let replies): for reply in replies { reply.append(to: &output, version) }
         }
     }
 
-    fileprivate static let lineEnd: [UInt8] = [0x0D, 0x0A]
+    private func append(
+        _ replies: [Reply], _ sign: Unicode.Scalar, _ count: Int, to output: inout ByteWriter,
+        _ version: ProtocolVersion
+    ) {
+        output.append(line: sign, count)
+        for reply in replies { reply.append(to: &output, version) }
+    }
 }
 
-extension [UInt8] {
+extension ByteWriter {
     fileprivate mutating func append(line sign: Unicode.Scalar, _ content: some Collection<UInt8>) {
         append(UInt8(ascii: sign))
-        append(contentsOf: content)
-        append(0x0D)
-        append(0x0A)
+        append(content)
+        append(lineEnd)
     }
 
     fileprivate mutating func append(line sign: Unicode.Scalar, _ number: Int) {
-        append(line: sign, String(number).utf8)
+        append(UInt8(ascii: sign))
+        append(decimal: number)
+        append(lineEnd)
     }
 }
+
+private let lineEnd: UInt16 = 0x0D0A
 
 /// Why a command was refused, in the words of redis, which clients compare.
 struct CommandError: Error {
@@ -109,11 +93,11 @@ struct CommandError: Error {
     }
 
     /// Names the command and the first arguments, up to 128 bytes of each.
-    static func unknownCommand(_ request: Request) -> CommandError {
+    static func unknownCommand(_ name: [UInt8], _ words: [[UInt8]]) -> CommandError {
         func quoted(_ word: some Collection<UInt8>) -> String { "'\(excerpt(word))'" }
         var arguments = ""
-        for word in request.dropFirst() where arguments.utf8.count < 128 { arguments += quoted(word) + " " }
+        for word in words where arguments.utf8.count < 128 { arguments += quoted(word) + " " }
         return CommandError(
-            text: "ERR unknown command \(quoted(request[0])), with args beginning with: \(arguments)")
+            text: "ERR unknown command \(quoted(name)), with args beginning with: \(arguments)")
     }
 }

@@ -1,53 +1,50 @@
-/// A request: the name of a command and its arguments. It is one piece of memory, however many words it has: they are in it as
-/// in the protocol, each behind a line with its length.
-struct Request: Sequence {
+/// A request: where its words are in the bytes that its connection lends. Each is there as in the protocol, behind a line with its
+/// length, and the decoder has checked them.
+struct Request {
+    /// The number of words, the command's name included.
     let count: Int
-    private let bytes: [UInt8]
+    /// The words of an inline command, in the form of the others; those of other requests are in the connection's buffer.
+    let line: [UInt8]?
+    /// Where the `$` of the next word is.
+    private var offset: Int
+    private var taken = 0
 
-    /// - Parameter words: as in the protocol, each with `$length` before it. The decoder has checked them.
-    init(count: Int, _ words: UnsafeRawBufferPointer) {
-        self.count = count
-        bytes = Array(words)
+    init(count: Int, at offset: Int) {
+        (self.count, self.offset, line) = (count, offset, nil)
     }
 
     init(_ words: [[UInt8]]) {
-        count = words.count
-        bytes = Array(words.map { Array("$\($0.count)\n".utf8) + $0 + [0x0D, 0x0A] }.joined())
+        (count, offset) = (words.count, 0)
+        line = Array(words.map { Array("$\($0.count)\n".utf8) + $0 + [0x0D, 0x0A] }.joined())
     }
 
-    /// Calls `body` with the name of the command.
-    func withName<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
-        bytes.withUnsafeBytes { body(UnsafeRawBufferPointer(rebasing: $0[Self.word(in: $0, at: 0)])) }
-    }
+    /// The number of words that have not been taken.
+    var left: Int { count - taken }
 
-    /// A copy of the word at `index`, which is one of the first: it is found behind those before it.
-    subscript(index: Int) -> [UInt8] {
-        bytes.withUnsafeBytes { bytes in
-            var word = Self.word(in: bytes, at: 0)
-            for _ in 0..<index { word = Self.word(in: bytes, at: word.upperBound + 2) }
-            return Array(UnsafeRawBufferPointer(rebasing: bytes[word]))
-        }
-    }
-
-    /// Copies of the words, in their order.
-    func makeIterator() -> some IteratorProtocol<[UInt8]> {
-        sequence(state: 0) { offset in
-            if offset == bytes.count { return nil }
-            return bytes.withUnsafeBytes { bytes in
-                let word = Self.word(in: bytes, at: offset)
-                offset = word.upperBound + 2
-                return Array(UnsafeRawBufferPointer(rebasing: bytes[word]))
-            }
-        }
-    }
-
-    /// Where the word is whose `$` is at `offset`.
-    private static func word(in bytes: UnsafeRawBufferPointer, at offset: Int) -> Range<Int> {
+    /// Takes the next word, which must be there.
+    /// - Returns: its place in `bytes`, which are those of the request.
+    mutating func next(_ bytes: RawSpan) -> Range<Int> {
         var (start, length) = (offset + 1, 0)
-        while bytes[start] != 0x0A {
-            if bytes[start] != 0x0D { length = length * 10 + Int(bytes[start] & 0x0F) }
+        while true {
+            // Within the bytes: the decoder has found the end of the line.
+            let byte = bytes.unsafeLoad(fromUncheckedByteOffset: start, as: UInt8.self)
             start += 1
+            if byte == 0x0A { break }
+            if byte != 0x0D { length = length &* 10 &+ Int(byte & 0x0F) }
         }
-        return start + 1..<start + 1 + length
+        offset = start + length + 2
+        taken += 1
+        return start..<start + length
+    }
+
+    /// Takes the next word as an integer.
+    mutating func integer(_ bytes: RawSpan) throws(CommandError) -> Int {
+        guard let integer = parseInteger(bytes.extracting(next(bytes))) else { throw .notInteger }
+        return integer
+    }
+
+    /// Takes the other words, as copies.
+    mutating func words(_ bytes: RawSpan) -> [[UInt8]] {
+        (0..<left).map { _ in [UInt8](bytes.extracting(next(bytes))) }
     }
 }

@@ -2,23 +2,22 @@
 
 extension Session {
     /// `PING [message]`. A subscriber is answered in the form of the messages that it waits for.
-    func ping(_ request: Request) -> Reply {
-        let message = request.count > 1 ? request[1] : nil
+    func ping(_ message: [UInt8]?) -> Reply {
         if !subscriptions.isEmpty && version == .resp2 { return .array([.bulk("pong"), .bulk(message ?? [])]) }
         return message.map { .bulk($0) } ?? .simple("PONG")
     }
 
     /// `HELLO [version [AUTH name password] [SETNAME name]]`: there are neither passwords nor names of clients.
-    func hello(_ request: Request) throws(CommandError) -> Reply {
+    func hello(_ words: [[UInt8]]) throws(CommandError) -> Reply {
         var version = version
-        if request.count > 1 {
-            guard let number = parseInteger(request[1]) else {
+        var words = words.makeIterator()
+        if let word = words.next() {
+            guard let number = parseInteger(word.span.bytes) else {
                 throw CommandError(text: "ERR Protocol version is not an integer or out of range")
             }
             guard let known = ProtocolVersion(rawValue: number) else { throw .unsupportedVersion }
             version = known
         }
-        var words = request.dropFirst(2).makeIterator()
         while let word = words.next() {
             switch optionName(word) {
             case "auth":
@@ -53,31 +52,31 @@ extension Session {
     }
 
     /// `SELECT 0`: there is one database.
-    func select(_ request: Request) throws(CommandError) -> Reply {
-        guard try request.integer(1) == 0 else { throw .noSuchDatabase }
+    func select(_ request: inout Request, _ bytes: RawSpan) throws(CommandError) -> Reply {
+        guard try request.integer(bytes) == 0 else { throw .noSuchDatabase }
         return .ok
     }
 
     /// `FLUSHALL [ASYNC | SYNC]`
-    func removeAllKeys(_ request: Request) throws(CommandError) -> Reply {
-        guard request.count == 1 || ["async", "sync"].contains(optionName(request[1])) else { throw .syntax }
+    func removeAllKeys(_ words: [[UInt8]]) throws(CommandError) -> Reply {
+        guard words.isEmpty || ["async", "sync"].contains(optionName(words[0])) else { throw .syntax }
         if store.count > 10_000 { server.hasReleasedMuch = true }
         store.removeAll()
         return .ok
     }
 
     /// `CONFIG GET name…`: names and values of the parameters that redis-benchmark and redis-cli ask for. `CONFIG RESETSTAT`.
-    func configuration(_ request: Request) throws(CommandError) -> Reply {
-        let subcommand = optionName(request[1])
+    func configuration(_ words: [[UInt8]]) throws(CommandError) -> Reply {
+        let subcommand = optionName(words[0])
         if subcommand == "resetstat" {
             server.resetStatistics()
             return .ok
         }
         guard subcommand == "get" else {
-            throw CommandError(text: "ERR unknown subcommand '\(excerpt(request[1]))'. Try CONFIG HELP.")
+            throw CommandError(text: "ERR unknown subcommand '\(excerpt(words[0]))'. Try CONFIG HELP.")
         }
-        guard request.count > 2 else { throw .wrongNumberOfArguments("config|get") }
-        let names = request.dropFirst(2).map(optionName)
+        guard words.count > 1 else { throw .wrongNumberOfArguments("config|get") }
+        let names = words.dropFirst().map(optionName)
         let parameters = Self.parameters.filter { names.contains($0.name) || names.contains("*") }
         return .map(parameters.flatMap { [.bulk($0.name), .bulk($0.value)] })
     }

@@ -6,7 +6,7 @@ import Reactor
 let redisVersion = "7.0.15"
 
 /// How often a command was executed, how often that failed, and how often it was not because its request was wrong.
-struct CommandStatistics {
+final class CommandStatistics {
     var calls = 0
     var failed = 0
     var rejected = 0
@@ -14,7 +14,7 @@ struct CommandStatistics {
 
 extension Server {
     func resetStatistics() {
-        statistics = Array(repeating: CommandStatistics(), count: statistics.count)
+        for count in statistics { (count.calls, count.failed, count.rejected) = (0, 0, 0) }
         store.expiredCount = 0
     }
 
@@ -29,8 +29,8 @@ extension Server {
 extension Session {
     /// `INFO [section…]`: those that clients of redis read. Without names, and with `default`, all but the statistics of
     /// commands, which `all` and `everything` have too.
-    func serverInformation(_ request: Request) -> Reply {
-        var names = Set(request.dropFirst().map(optionName))
+    func serverInformation(_ words: [[UInt8]]) -> Reply {
+        var names = Set(words.map(optionName))
         if names.isEmpty { names = ["default"] }
         let hasAll = !names.isDisjoint(with: ["all", "everything"])
         let sections = sections.filter { name, _ in

@@ -6,7 +6,7 @@ final class Session {
     let connection: Connection
     let server: Server
     /// The channels that the client is subscribed to.
-    var subscriptions: Set<Key> = []
+    var subscriptions: Set<[UInt8]> = []
     /// Whether the client has quit.
     var isOver = false
     var version = ProtocolVersion.resp2
@@ -27,29 +27,34 @@ final class Session {
         connection.idleTimeout = server.limits.idle
         connection.frameTimeouts = FrameTimeouts(frame: server.limits.partialRequest)
         connection.writeQueueLimit = server.limits.subscriberQueue
-        return connection.forEachFrame(RequestDecoder(server.limits)) { try self.send(self.answer($0)) }
-            .recover(only: ProtocolError.self) { error in
-                self.send(.error(CommandError(text: "ERR Protocol error: \(error.reason)")))
-            }
-            .ensure {
-                if self.subscriptions.count > 10_000 { self.server.hasReleasedMuch = true }
-                self.unsubscribe()
-                self.server.openSessions -= 1
-            }
+        return connection.forEachFrame(lending: RequestDecoder(server.limits)) { request, bytes in
+            guard let line = request.line else { return try self.send(self.answer(request, bytes.rest())) }
+            return try self.send(self.answer(request, line.span.bytes))
+        }
+        .recover(only: ProtocolError.self) { error in
+            self.send(.error(CommandError(text: "ERR Protocol error: \(error.reason)")))
+        }
+        .ensure {
+            if self.subscriptions.count > 10_000 { self.server.hasReleasedMuch = true }
+            self.unsubscribe()
+            self.server.openSessions -= 1
+        }
     }
 
     /// The next request is taken when the answer has been written, so a client that asks and never reads is slowed down.
     /// Answers to requests that came together leave together.
     private func send(_ reply: Reply) -> Promise<Void> {
-        let written = connection.write(reply.bytes(version))
+        let written = connection.write { reply.append(to: &$0, version) }
         return isOver ? written.done { throw StopReading() } : written
     }
 
-    private func answer(_ request: Request) throws -> Reply {
-        guard let command = Command(request) else {
+    private func answer(_ request: Request, _ bytes: RawSpan) throws -> Reply {
+        var request = request
+        let name = bytes.extracting(request.next(bytes))
+        guard let command = Command(name) else {
             // A web page could otherwise have a browser send commands, as the body of a request.
-            if isHTTP(request) { throw StopReading() }
-            return .error(.unknownCommand(request))
+            if isHTTP([UInt8](name)) { throw StopReading() }
+            return .error(.unknownCommand([UInt8](name), request.words(bytes)))
         }
         do throws(CommandError) {
             guard command.words ~= request.count else { throw .wrongNumberOfArguments(command.name) }
@@ -61,12 +66,12 @@ final class Session {
             return .error(error)
         }
         server.statistics[command.rawValue].calls += 1
-        do throws(CommandError) { return try execute(command, request) } catch {
+        do throws(CommandError) { return try execute(command, &request, bytes) } catch {
             server.statistics[command.rawValue].failed += 1
             return .error(error)
         }
     }
 
     /// Whether a word begins a line that every request of HTTP with a body has.
-    private func isHTTP(_ request: Request) -> Bool { ["post", "host:"].contains(optionName(request[0])) }
+    private func isHTTP(_ name: [UInt8]) -> Bool { ["post", "host:"].contains(optionName(name)) }
 }

@@ -1,3 +1,5 @@
+import Glibc
+import Promises
 import Reactor
 
 /// The keys and their values.
@@ -27,10 +29,10 @@ final class Store {
         var expiry: Expiry?
     }
 
-    private struct Expiry {
+    struct Expiry {
         var deadline: LoopInstant
         /// The key's index in `expiring`.
-        var index: Int
+        fileprivate var index: Int
     }
 
     private var entries: [Key: Entry] = [:]
@@ -48,8 +50,8 @@ final class Store {
     // MARK: Values
 
     /// The string at `key`; `nil` if there is no such key.
-    func string(at key: Key) throws(CommandError) -> [UInt8]? {
-        switch self[key] {
+    func string(at key: RawSpan) throws(CommandError) -> [UInt8]? {
+        switch value(at: key) {
         case .string(let bytes): bytes
         case .list: throw .wrongType
         case nil: nil
@@ -57,38 +59,43 @@ final class Store {
     }
 
     /// The list at `key`; `nil` if there is no such key.
-    func list(at key: Key) throws(CommandError) -> List? {
-        switch self[key] {
+    func list(at key: RawSpan) throws(CommandError) -> List? {
+        switch value(at: key) {
         case .list(let list): list
         case .string: throw .wrongType
         case nil: nil
         }
     }
 
-    func contains(_ key: Key) -> Bool { self[key] != nil }
+    func contains(_ key: RawSpan) -> Bool { value(at: key) != nil }
 
     /// Sets the value of a key, which expires at `deadline`, or never.
-    func set(_ key: Key, to value: Value, expiringAt deadline: LoopInstant? = nil) {
-        let old = entries.updateValue(Entry(value: value), forKey: key)
-        if let expiry = old?.expiry { removeExpiring(at: expiry.index) }
+    func set(_ key: RawSpan, to value: Value, expiringAt deadline: LoopInstant? = nil) {
+        if let expiry = replace(key, with: value), deadline == nil {
+            removeExpiring(at: expiry.index)
+            if let entry = index(of: key) { entries.values[entry].expiry = nil }
+        }
         if let deadline { setDeadline(deadline, of: key) }
     }
 
     /// Replaces the value of a key, which expires when it would have.
-    func replace(_ key: Key, with value: Value) {
-        if let index = entries.index(forKey: key) {
-            entries.values[index].value = value
-        } else {
-            entries[key] = Entry(value: value)
+    /// - Returns: when that is.
+    @discardableResult
+    func replace(_ key: RawSpan, with value: Value) -> Expiry? {
+        guard let entry = index(of: key) else {
+            entries[.owned([UInt8](key))] = Entry(value: value)
+            return nil
         }
+        entries.values[entry].value = value
+        return entries.values[entry].expiry
     }
 
     /// Removes a key.
     /// - Returns: whether it was there.
     @discardableResult
-    func remove(_ key: Key) -> Bool {
-        guard contains(key), let entry = entries.removeValue(forKey: key) else { return false }
-        if let expiry = entry.expiry { removeExpiring(at: expiry.index) }
+    func remove(_ key: RawSpan) -> Bool {
+        guard contains(key), let entry = index(of: key) else { return false }
+        remove(entry)
         return true
     }
 
@@ -97,26 +104,37 @@ final class Store {
         expiring = []
     }
 
-    private subscript(key: Key) -> Value? {
-        guard let entry = entries[key] else { return nil }
+    /// The value at `key`, unless that has expired.
+    private func value(at key: RawSpan) -> Value? {
+        // The bytes are lent for the call, and nothing stores this key.
+        guard let entry = key.withUnsafeBytes({ entries[.lent($0)] }) else { return nil }
         if let expiry = entry.expiry, expiry.deadline <= now {
-            expire(key)
+            if let index = index(of: key) { expire(index) }
             return nil
         }
         return entry.value
     }
 
+    private func index(of key: RawSpan) -> Dictionary<Key, Entry>.Index? {
+        // The bytes are lent for the call, and the dictionary stores only owned keys.
+        key.withUnsafeBytes { entries.index(forKey: .lent($0)) }
+    }
+
+    private func remove(_ index: Dictionary<Key, Entry>.Index) {
+        if let expiry = entries.remove(at: index).value.expiry { removeExpiring(at: expiry.index) }
+    }
+
     // MARK: Time to live
 
     /// When a key expires; `nil` if it never does, or if there is no such key.
-    func deadline(of key: Key) -> LoopInstant? { entries[key]?.expiry?.deadline }
+    func deadline(of key: RawSpan) -> LoopInstant? { index(of: key).flatMap { entries.values[$0].expiry?.deadline } }
 
     /// Sets when a key expires, which must be there.
-    func setDeadline(_ deadline: LoopInstant, of key: Key) {
-        guard let entry = entries.index(forKey: key) else { return }
+    func setDeadline(_ deadline: LoopInstant, of key: RawSpan) {
+        guard let entry = index(of: key) else { return }
         if entries.values[entry].expiry == nil {
             entries.values[entry].expiry = Expiry(deadline: deadline, index: expiring.count)
-            expiring.append(key)
+            expiring.append(entries.keys[entry])
         } else {
             entries.values[entry].expiry?.deadline = deadline
         }
@@ -130,9 +148,10 @@ final class Store {
         let checks = min(limit, expiring.count)
         for _ in 0..<checks {
             if sweepIndex >= expiring.count { sweepIndex = 0 }
-            let key = expiring[sweepIndex]
-            if let deadline = deadline(of: key), deadline <= now {
-                expire(key)
+            if let entry = entries.index(forKey: expiring[sweepIndex]),
+                let expiry = entries.values[entry].expiry, expiry.deadline <= now
+            {
+                expire(entry)
                 expired += 1
             } else {
                 sweepIndex += 1
@@ -141,9 +160,8 @@ final class Store {
         return expired > checks / 4
     }
 
-    private func expire(_ key: Key) {
-        guard let entry = entries.removeValue(forKey: key) else { return }
-        if let expiry = entry.expiry { removeExpiring(at: expiry.index) }
+    private func expire(_ index: Dictionary<Key, Entry>.Index) {
+        remove(index)
         expiredCount += 1
     }
 
@@ -156,13 +174,26 @@ final class Store {
     }
 }
 
-/// A key: any bytes, hashed in one piece.
-struct Key: Hashable {
-    let bytes: [UInt8]
+/// A key: any bytes, hashed in one piece, with a seed that clients do not know. One that is looked up is lent.
+private enum Key: Hashable {
+    case owned([UInt8])
+    /// Valid during a call of `index(of:)`, and never stored.
+    case lent(UnsafeRawBufferPointer)
 
-    init(_ bytes: [UInt8]) { self.bytes = bytes }
-
-    func hash(into hasher: inout Hasher) {
-        bytes.withUnsafeBytes { hasher.combine(bytes: $0) }
+    func withBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
+        switch self {
+        case .owned(let bytes): bytes.withUnsafeBytes(body)
+        case .lent(let bytes): body(bytes)
+        }
     }
+
+    static func == (one: Key, other: Key) -> Bool {
+        one.withBytes { one in
+            other.withBytes {
+                one.count == $0.count && (one.isEmpty || memcmp(one.baseAddress!, $0.baseAddress!, one.count) == 0)
+            }
+        }
+    }
+
+    func hash(into hasher: inout Hasher) { withBytes { hasher.combine(bytes: $0) } }
 }
