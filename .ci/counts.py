@@ -55,6 +55,8 @@ ROWS = {
     "hang-timer": (200, 1),
     "timer-0": (300, 1),
     "frame-line": (20, 64),
+    "frame-lent": (20, 64),
+    "frame-read": (20, 64),
     "post": (50, 20),
     "pool-lease": (200, 1),
     "pool-connection": (50, 1),
