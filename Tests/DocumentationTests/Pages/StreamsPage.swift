@@ -77,18 +77,25 @@ extension Snippets {
 // docs/guides/streams.md: Protocols: frames, pipelining, gathering
 extension Snippets {
     static func streams4() throws {
-        /// A type of one byte, a length of one byte, and as many bytes.
+        /// A type of one byte, a length of one byte, and as many bytes. The decoder tells the type.
         struct RecordDecoder: FrameDecoder {
-            func decode(_ bytes: RawSpan) throws -> DecodedFrame<(type: UInt8, payload: [UInt8])> {
+            func decode(_ bytes: RawSpan) throws -> DecodedFrame<UInt8> {
                 try .reading(bytes) { reader in
-                    (try reader.byte(), Array(try reader.bytes(prefixedBy: UInt8.self, limit: 255)))
+                    let type = try reader.byte()
+                    _ = try reader.bytes(prefixedBy: UInt8.self, limit: 255)
+                    return type
                 }
             }
         }
 
         let (server, client) = try Connection.pair()
-        let served = server.forEachFrame(RecordDecoder()) { record in
-            server.write([record.type, UInt8(record.payload.count)])
+        let served = server.forEachFrame(lending: RecordDecoder()) { type, record in
+            try record.skip(1)
+            let payload = try record.bytes(prefixedBy: UInt8.self, limit: 255)
+            return server.write { output in
+                output.append(type)
+                output.append(UInt8(payload.byteCount))
+            }
         }
         let answers = client.read(exactly: 4)
         try hang(client.write([7, 2, 0, 0, 8, 0]).then { client.shutdownWrite() })
