@@ -89,12 +89,3 @@ extension Snippets {
         _ = cleaned
     }
 }
-
-// docs/guides/errors.md: Settings and the log
-extension Snippets {
-    static func errors5() throws {
-        conf.logHandler = { event in
-            logger.warning("\(event)")
-        }
-    }
-}

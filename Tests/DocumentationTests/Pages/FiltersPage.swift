@@ -49,34 +49,3 @@ extension Snippets {
         _ = text
     }
 }
-
-// docs/guides/filters.md: Filters
-extension Snippets {
-    static func filters2() throws {
-        func serve(_ listener: Listener) -> Promise<DrainResult> {
-            listener.serve(onError: { error, connection in logger.warning("\(connection): \(error)") }) { connection in
-                connection.filter(Rot13(), timeout: .seconds(5)).then { connection in
-                    connection.forEachLine { line in connection.write("\(line)\n") }
-                }
-            }
-        }
-
-        struct Rot13: ConnectionFilter {
-            func receive(_ bytes: RawSpan, _ output: inout FilterOutput) { output.deliver(rotated(bytes)) }
-            func write(_ bytes: RawSpan, _ output: inout FilterOutput) { output.send(rotated(bytes)) }
-            func receiveEnd(_ output: inout FilterOutput) {}
-
-            private func rotated(_ bytes: RawSpan) -> [UInt8] {
-                bytes.withUnsafeBytes { bytes in
-                    bytes.map { byte in
-                        switch byte {
-                        case 65...90: (byte - 65 + 13) % 26 + 65
-                        case 97...122: (byte - 97 + 13) % 26 + 97
-                        default: byte
-                        }
-                    }
-                }
-            }
-        }
-    }
-}

@@ -16,29 +16,9 @@ extension Snippets {
     }
 }
 
-// docs/guides/operating.md: Draining and restarts
-extension Snippets {
-    static func operating2() throws {
-        let listener = try Listener.bind("127.0.0.1:7000")
-        var isDraining = false
-        let options = ServeOptions(
-            stopSignals: [SIGTERM, SIGINT], drainTimeout: .seconds(30),
-            onSignal: { signal in
-                if isDraining { exit(128 + signal) }           // the second means now; exit(3) runs what atexit(3) was given
-                isDraining = true
-            })
-        let served = listener.serve(options) { connection in connection.forEachChunk { connection.write($0) } }
-        try hang(served)
-        _ = listener
-        _ = isDraining
-        _ = options
-        _ = served
-    }
-}
-
 // docs/guides/operating.md: Diagnosis
 extension Snippets {
-    static func operating3() throws {
+    static func operating2() throws {
         try EventLoop.current.onSignal(SIGUSR2) {
             print(EventLoop.current.keepAliveReasons)
             for promise in EventLoop.pendingPromises { print(promise) }

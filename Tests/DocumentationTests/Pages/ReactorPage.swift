@@ -111,28 +111,3 @@ extension Snippets {
         _ = hold
     }
 }
-
-// docs/guides/reactor.md: Hooks
-extension Snippets {
-    static func reactor6() throws {
-        let loop = EventLoop.current
-        var batch: [String] = []
-        var flushed: [[String]] = []
-        let hook = loop.beforeWaiting {
-            if batch.isEmpty { return }
-            flushed.append(batch)
-            batch = []
-        }
-        loop.enqueue { batch.append("a") }
-        loop.enqueue { batch.append("b") }
-        loop.schedule(after: .seconds(1)) { batch.append("c") }
-        loop.schedule(after: .seconds(2)) {}
-        try loop.run()
-        hook.cancel()
-        assert(flushed == [["a", "b"], ["c"]])
-        _ = loop
-        _ = batch
-        _ = flushed
-        _ = hook
-    }
-}

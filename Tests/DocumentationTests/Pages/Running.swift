@@ -60,7 +60,6 @@ extension Snippet {
         Snippet("docs/guides/reactor.md: Watches (reactor3)", asserts: 1, Snippets.reactor3),
         Snippet("docs/guides/reactor.md: Signals (reactor4)", asserts: 1, Snippets.reactor4),
         Snippet("docs/guides/reactor.md: What keeps it alive (reactor5)", asserts: 3, Snippets.reactor5),
-        Snippet("docs/guides/reactor.md: Hooks (reactor6)", asserts: 1, Snippets.reactor6),
         Snippet("docs/guides/scaling.md: Many loops (scaling1)", asserts: 1, Snippets.scaling1),
         Snippet("docs/guides/scaling.md: What each loop has (scaling2)", asserts: 2, Snippets.scaling2),
         Snippet("docs/guides/scaling.md: Handing connections over (scaling3)", asserts: 1, Snippets.scaling3),

@@ -66,25 +66,9 @@ extension Snippets {
     }
 }
 
-// docs/guides/serving.md: Until told to stop
-extension Snippets {
-    static func serving5() throws {
-        let pages = try Listener.bind("127.0.0.1:7000")
-        let figures = try Listener.bind("127.0.0.1:7001")
-        let served = pages.serve { connection in connection.forEachChunk { connection.write($0) } }
-        let reported = figures.serve { connection in connection.write("connections: \(pages.activeConnections)\n") }
-        try hang(Listener.drain([pages, figures], atFirstOf: [SIGTERM, SIGINT], deadline: .seconds(10)))
-        try hang(when(fulfilled: served, reported))
-        _ = pages
-        _ = figures
-        _ = served
-        _ = reported
-    }
-}
-
 // docs/guides/serving.md: Idle time-outs
 extension Snippets {
-    static func serving6() throws {
+    static func serving5() throws {
         func answer(_ connection: Connection) -> Promise<Void> {
             connection.frameTimeouts = FrameTimeouts(idle: .seconds(60), frame: .seconds(10))
             return connection.forEachLine { line in connection.write("\(line)\n") }.recover { error -> Promise<Void> in

@@ -67,17 +67,8 @@ final class DoublingTests: XCTestCase {
     }
 }
 
-// docs/guides/testing.md: Nested hang
-extension Snippets {
-    static func testing5() throws {
-        let sum = after(.milliseconds(1)).map { hang(after(.milliseconds(1)).map { 1 }) + 1 }
-        #expect(try hang(sum, timeout: .seconds(2)) == 2)
-        _ = sum
-    }
-}
-
 // docs/guides/testing.md: Reports
-@Suite(.disabled("the page says so")) struct Testing6 {
+@Suite(.disabled("the page says so")) struct Testing5 {
     final class Reports: Sendable {
         private let lines = Mutex<[String]>([])
         func append(_ event: LogEvent) { lines.withLock { $0.append("\(event)") } }
