@@ -9,11 +9,12 @@ public struct SystemError: Error, Sendable, CustomStringConvertible {
     public let code: CInt
     /// The system call that failed, or that the library has refused to make.
     public let call: SystemCall
+    // Before the detail, where there is room for it: with 24 bytes a `ReadOutcome` fits into a promise, and needs no block.
+    /// Whether the program itself has ended what the call waited for: an `ECANCELED` that is no failure.
+    package let isCancellation: Bool
     /// The subject of the call, such as an address, or the reason why the library refused; `nil` if call and code are
     /// sufficient.
     public let detail: String?
-    /// Whether the program itself has ended what the call waited for: an `ECANCELED` that is no failure.
-    package let isCancellation: Bool
 
     /// Creates an error.
     /// - Parameters:

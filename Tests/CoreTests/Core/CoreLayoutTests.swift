@@ -12,6 +12,8 @@ import Testing
         #expect(core.hasPayload(at: core.payload.address.assumingMemoryBound(to: UInt.self)))
     }
 
+    @Test func whatAReadHasFoundNeedsNoBlock() { #expect(CorePayload.isInline(ReadOutcome.self)) }
+
     @Test(arguments: [-8, 8]) func aPayloadThatIsElsewhereIsNamed(by distance: Int) throws {
         let layout = CoreLayout(payloadOffset: CorePayload.offset + distance)
         let fault = try #require(layout.fault(in: core))
