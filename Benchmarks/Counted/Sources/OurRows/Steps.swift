@@ -1,0 +1,80 @@
+import Promises
+import Reactor
+import Workload
+
+let steps: [Workload] = [
+    Workload("steps-set") { answerSteps("*3\r\n$3\r\nSET\r\n$8\r\nkey:0001\r\n$3\r\nxyz\r\n", "+OK\r\n", $0) },
+    Workload("steps-get") { answerSteps("*2\r\n$3\r\nGET\r\n$8\r\nkey:0001\r\n", "$3\r\nxyz\r\n", $0) },
+]
+
+private let requestsInPacket = 16
+
+/// Packets of 16 requests of Redis's protocol, each of which is read step by step: a line for each number, as many bytes as
+/// it says for each word. Seven reads for SET, five for GET, and a write that is waited for.
+func answerSteps(_ request: String, _ answer: String, _ n: Int) {
+    let (server, client) = try! Connection.pair()
+    let store = StepStore(server)
+    store.values["key:0001"] = Array("xyz".utf8)
+    let served = store.serve()
+    let packet = Array(String(repeating: request, count: requestsInPacket).utf8)
+    let answers = Array(String(repeating: answer, count: requestsInPacket).utf8)
+    for _ in 0..<n {
+        client.write(packet).cauterize()
+        let got = try! hang(client.read(exactly: answers.count))
+        precondition(got == answers)
+    }
+    client.close()
+    try! hang(served)
+    server.close()
+}
+
+/// A server in the form of steps, as a program would write it.
+final class StepStore {
+    struct BadRequest: Error {}
+
+    let connection: Connection
+    var values: [String: [UInt8]] = [:]
+    /// Those of the request that is being read.
+    private var words: [[UInt8]] = []
+
+    init(_ connection: Connection) { self.connection = connection }
+
+    /// Answers one request after the other until the peer ends.
+    func serve() -> Promise<Void> {
+        connection.readLine().then { [self] header -> Promise<Void> in
+            guard let header else { return .value }
+            words.removeAll(keepingCapacity: true)
+            return readWords(try number(header, "*"))
+                .then { [self] in connection.write(try answer()) }
+                .then { [self] in serve() }
+        }
+    }
+
+    private func readWords(_ left: Int) -> Promise<Void> {
+        if left == 0 { return .value }
+        return connection.readLine().then { [self] header in
+            guard let header else { throw BadRequest() }
+            return connection.read(exactly: try number(header, "$") + 2)
+        }.then { [self] word in
+            words.append(Array(word.dropLast(2)))
+            return readWords(left - 1)
+        }
+    }
+
+    /// The number behind `mark`.
+    private func number(_ line: String, _ mark: Unicode.Scalar) throws -> Int {
+        guard line.unicodeScalars.first == mark, let number = Int(line.dropFirst()) else { throw BadRequest() }
+        return number
+    }
+
+    private func answer() throws -> [UInt8] {
+        let name = words.first.map { String(decoding: $0, as: UTF8.self) }
+        if name == "SET", words.count == 3 {
+            values[String(decoding: words[1], as: UTF8.self)] = words[2]
+            return Array("+OK\r\n".utf8)
+        }
+        guard name == "GET", words.count == 2 else { throw BadRequest() }
+        guard let value = values[String(decoding: words[1], as: UTF8.self)] else { return Array("$-1\r\n".utf8) }
+        return Array("$\(value.count)\r\n".utf8) + value + [13, 10]
+    }
+}
