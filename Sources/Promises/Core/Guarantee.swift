@@ -40,7 +40,7 @@ public struct Guarantee<T> {
     /// - Parameter value: the value.
     /// - Returns: a guarantee that has settled.
     @inlinable
-    public static func value(_ value: T) -> Guarantee<T> { Guarantee(PromiseCore(value: value)) }
+    public static func value(_ value: T) -> Guarantee<T> { Guarantee(PromiseCore.fulfilled(value)) }
 }
 
 extension Guarantee where T: Sendable {

@@ -116,13 +116,12 @@ extension PromiseCore {
 
     /// A pending core of this thread's loop, whose operation the caller stores.
     @inlinable @inline(__always)
-    static func pending(_ code: @escaping (PromiseCore, Phase) -> Void) -> PromiseCore { SpareCores.pending(code) }
+    static func pending(_ code: @escaping (PromiseCore, Phase) -> Void) -> PromiseCore { makePendingCore(code) }
 
-    /// A core that is fulfilled from the start, for a result that a handler is waiting to receive, whose core is kept in the
-    /// end; others are made by `init`.
+    /// A core that is fulfilled from the start.
     @inlinable @inline(__always)
     static func fulfilled<Value>(_ value: consuming Value) -> PromiseCore {
-        let core = SpareCores.settled(as: .fulfilled(isTrivial: CorePayload.isTrivial(Value.self))) {
+        let core = makeSettledCore(.fulfilled(isTrivial: CorePayload.isTrivial(Value.self))) {
             PromiseCore.perform(Follow<Value>.self, $0, $1)
         }
         core.payload.store(value)
@@ -155,7 +154,7 @@ extension PromiseCore {
             let operation = core.payload.take(Op.self)
             core.upstream.store(.taken)
             operation.run(Source(source, isFulfilled: word.isFulfilled), core)
-            SpareCores.releaseOrKeep(source)
+            source.releaseOrKeep()
         case .drop:
             _ = core.payload.take(Op.self)
         case .destroy:
@@ -208,19 +207,23 @@ extension PromiseCore {
         if source.isFulfilled { finish(source.value) } else { finish(rejectedAs: source.reference) }
     }
 
-    /// Settles this core as `inner` settles.
+    /// Settles this core as `inner` settles. Consumes the caller's reference to `inner` too.
     @inlinable @inline(__always)
-    func finish<Value>(following inner: PromiseCore, as type: Value.Type) {
-        // Nothing to wait for. Copying the value here, where its type is known, saves three indirect calls.
+    func finish<Value>(following inner: consuming PromiseCore, as type: Value.Type) {
+        // Nothing to wait for. Taking the value here, where its type is known, saves three indirect calls.
         if inner.state.load().isFulfilled {
-            return finish(inner.payload.value(as: Value.self))
+            // Mostly the promise that all share.
+            if Value.self == Void.self { return finish(inner.payload.value(as: Value.self)) }
+            let reference = CoreRef.retaining(inner)
+            finish(Source<Value>(reference, isFulfilled: true).takeValue())
+            return reference.releaseOrKeep()
         }
         follow(inner) { PromiseCore.perform(Follow<Value>.self, $0, $1) }
     }
 
     /// Settles this core as `inner` settles. For a guarantee, which has no error to report a cycle with.
     @inlinable @inline(__always)
-    func finish<Value>(followingGuarantee inner: PromiseCore, as type: Value.Type) {
+    func finish<Value>(followingGuarantee inner: consuming PromiseCore, as type: Value.Type) {
         precondition(inner.root !== root, "a handler returned its own guarantee, which would then wait for itself")
         finish(following: inner, as: type)
     }

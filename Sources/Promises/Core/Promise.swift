@@ -67,7 +67,7 @@ public struct Promise<T> {
     /// - Parameter value: the value.
     /// - Returns: a promise that has settled.
     @inlinable
-    public static func value(_ value: T) -> Promise<T> { Promise(PromiseCore(value: value)) }
+    public static func value(_ value: T) -> Promise<T> { Promise(PromiseCore.fulfilled(value)) }
 
     /// A promise that is rejected with `error`.
     /// - Parameter error: the error of the rejection.

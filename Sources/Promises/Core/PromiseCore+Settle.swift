@@ -109,10 +109,10 @@ extension PromiseCore {
     /// that a hop retains nothing.
     @usableFromInline
     func settle(_ outcome: StateWord) {
-        if !settleAtOnce(outcome, passingReference: true) {
-            settleSlow(outcome)
-            release()
-        }
+        if settleAtOnce(outcome, passingReference: true) { return }
+        if state.load().isLink { return settleRootAndRelease(outcome) }
+        settleSlow(outcome)
+        release()
     }
 
     /// As `settle`, but the caller keeps its reference: the core is retained only for waiters that receive it.
@@ -183,6 +183,23 @@ extension PromiseCore {
                 return Delivery.deliverAll(outcome, of: self, to: newest.reversed())
             }
         }
+    }
+
+    /// Settles the root in place of this core, which has been linked, and releases this core.
+    ///
+    /// At the end of a recursion through `then` nothing else refers to it: its reference to the root becomes the one that
+    /// settles the root, and the core is kept.
+    @inline(never)
+    private func settleRootAndRelease(_ outcome: StateWord) {
+        let root = state.load().root
+        let here = LoopRef.ofThisThread
+        guard SpareCores.canKeepLink(self, at: here), !root.borrow({ $0.state.load().isLink }) else {
+            settleRoot(outcome)
+            return release()
+        }
+        root.payload.move(from: payload)
+        SpareCores.keepWithoutLink(self, at: here)
+        root.borrow { $0.settle(outcome) }
     }
 
     /// Settles the root in place of this core, which has been linked meanwhile.

@@ -30,7 +30,7 @@ extension Thenable {
     /// - Returns: a promise that has settled.
     @inlinable
     public static func value<V>(_ value: V) -> Promise<V> where Self == Promise<V> {
-        Promise(PromiseCore(value: value))
+        Promise(PromiseCore.fulfilled(value))
     }
 }
 

@@ -33,32 +33,55 @@ import Synchronization
 // no outcome, and no promise leads to it: it is and stays pending. The combinator that has its address forgets the address
 // before the node notifies it, or withdraws.
 
-/// The functions that take and keep cores, which clients call. In an enumeration, since the callers of a class's static
-/// functions look its metadata up.
-@usableFromInline
+// The functions that clients call are no static ones: callers in another module reach those through a second function, which
+// drops the type. They are never inlined, nor are the functions that keep a core: no function that has read the constants of a
+// core also sees them written anew. Their uncommon parts are functions of their own, so that they need not save registers.
+
+/// A pending core of this thread's loop, whose operation the caller stores.
+@usableFromInline @inline(never)
+func makePendingCore(_ code: @escaping (PromiseCore, PromiseCore.Phase) -> Void) -> PromiseCore {
+    guard let here = LoopRef.ofThisThreadIfAny else { return makeNewPendingCore(.ofThisThread, code) }
+    guard let spare = SpareCores.take(on: here) else { return makeNewPendingCore(here, code) }
+    return SpareCores.reuse(spare, here, code, as: .pending)
+}
+
+@inline(never)
+private func makeNewPendingCore(
+    _ loop: LoopRef, _ code: @escaping (PromiseCore, PromiseCore.Phase) -> Void
+) -> PromiseCore { PromiseCore(state: .pending, loop: loop, code: code) }
+
+/// A core in this state, whose outcome the caller stores. No loop is made for a thread that has none.
+@usableFromInline @inline(never)
+func makeSettledCore(_ state: StateWord, _ code: @escaping (PromiseCore, PromiseCore.Phase) -> Void) -> PromiseCore {
+    guard let here = LoopRef.ofThisThreadIfAny, let spare = SpareCores.take(on: here) else {
+        return makeNewSettledCore(state, code)
+    }
+    return SpareCores.reuse(spare, nil, code, as: state)
+}
+
+@inline(never)
+private func makeNewSettledCore(
+    _ state: StateWord, _ code: @escaping (PromiseCore, PromiseCore.Phase) -> Void
+) -> PromiseCore { PromiseCore(state: state, loop: nil, code: code) }
+
+extension CoreRef {
+    /// Releases the caller's reference to a core that has settled and whose outcome it has received. Keeps the core if
+    /// it can be used again.
+    @usableFromInline @inline(never)
+    func releaseOrKeep() {
+        guard let here = LoopRef.ofThisThreadIfAny else { return release() }
+        var core = takeOver()
+        // (By this reference, which `core` has taken over: otherwise the check would retain it.)
+        guard SpareCores.isPlain(core, at: here), isKnownUniquelyReferenced(&core),
+            borrow({ SpareCores.isUnannotated($0) })
+        else { return }
+        if !core.state.load().isFulfilledTrivially { core.destroyOutcome() }
+        // The loop is there still: it does not end before the code that runs on it has returned.
+        SpareCores.keep(.retaining(core), at: here)
+    }
+}
+
 enum SpareCores {
-    // Never inlined, nor are the functions that keep a core: no function that has read the constants of a core also sees
-    // them written anew.
-
-    /// A pending core of this thread's loop, whose operation the caller stores.
-    @usableFromInline @inline(never)
-    static func pending(_ code: @escaping (PromiseCore, PromiseCore.Phase) -> Void) -> PromiseCore {
-        let loop = LoopRef.ofThisThread
-        guard let spare = take(on: loop) else { return PromiseCore(state: .pending, loop: loop, code: code) }
-        return reuse(spare, loop, code, as: .pending)
-    }
-
-    /// A core in this state, whose outcome the caller stores. No loop is made for a thread that has none.
-    @usableFromInline @inline(never)
-    static func settled(
-        as state: StateWord, _ code: @escaping (PromiseCore, PromiseCore.Phase) -> Void
-    ) -> PromiseCore {
-        guard let here = LoopRef.ofThisThreadIfAny, let spare = take(on: here) else {
-            return PromiseCore(state: state, loop: nil, code: code)
-        }
-        return reuse(spare, nil, code, as: state)
-    }
-
     /// The fields that are written anew although they are constants: those before the payload.
     private struct Constants {
         let loop: LoopRef?
@@ -70,7 +93,7 @@ enum SpareCores {
 
     /// Makes a kept core one in this state.
     @inline(__always)
-    private static func reuse(
+    fileprivate static func reuse(
         _ spare: CoreRef, _ loop: LoopRef?, _ code: @escaping (PromiseCore, PromiseCore.Phase) -> Void,
         as state: StateWord
     ) -> PromiseCore {
@@ -83,25 +106,17 @@ enum SpareCores {
         if words.captures | place.load(as: ConstantWords.self).captures == 0 {
             place.storeBytes(of: words, as: ConstantWords.self)
         } else {
-            place.assumingMemoryBound(to: Constants.self).pointee = Constants(loop: loop, code: code)
+            reassign(place, loop, code)
         }
         begin(spare, as: state)
         return spare.takeOver()
     }
 
-    /// Releases the caller's reference to a core that has settled and whose outcome it has received. Keeps the core if
-    /// it can be used again.
-    @usableFromInline @inline(never)
-    static func releaseOrKeep(_ reference: CoreRef) {
-        guard let here = LoopRef.ofThisThreadIfAny else { return reference.release() }
-        var core = reference.takeOver()
-        // (By the reference, which `core` has taken over: otherwise the check would retain it.)
-        guard isPlain(core, at: here), isKnownUniquelyReferenced(&core), reference.borrow({ isUnannotated($0) })
-        else { return }
-        if !core.state.load().isFulfilledTrivially { core.destroyOutcome() }
-        // The loop is there still: it does not end before the code that runs on it has returned.
-        keep(.retaining(core), at: here)
-    }
+    @inline(never)
+    private static func reassign(
+        _ place: UnsafeMutableRawPointer, _ loop: LoopRef?,
+        _ code: @escaping (PromiseCore, PromiseCore.Phase) -> Void
+    ) { place.assumingMemoryBound(to: Constants.self).pointee = Constants(loop: loop, code: code) }
 
     /// A node that runs inline and that `releaseOrKeep(node:)` has kept, pending again, with its only reference.
     static func takeNode(on loop: LoopRef) -> CoreRef? {
@@ -120,7 +135,7 @@ enum SpareCores {
     // MARK: Parts
 
     @inline(__always)
-    private static func take(on loop: LoopRef) -> CoreRef? {
+    fileprivate static func take(on loop: LoopRef) -> CoreRef? {
         #if DEBUG
             if hasQuarantine { return takeFromQuarantine(loop) }
         #endif
@@ -146,18 +161,20 @@ enum SpareCores {
     /// Whether a core to which the caller has the only reference can be kept by the loop at `here`, apart from what the
     /// core holds.
     @inline(__always)
-    private static func isPlain(_ core: PromiseCore, at here: LoopRef) -> Bool {
+    fileprivate static func isPlain(_ core: PromiseCore, at here: LoopRef) -> Bool {
         type(of: core) == PromiseCore.self && (core.loop == here || core.loop == nil) && core.role.isEmpty
     }
 
     /// Ask it only once the caller's reference is known to be the only one: until then, another thread may annotate the
     /// core.
     @inline(__always)
-    private static func isUnannotated(_ core: PromiseCore) -> Bool { core.annotations.load(ordering: .relaxed) == 0 }
+    fileprivate static func isUnannotated(_ core: PromiseCore) -> Bool {
+        core.annotations.load(ordering: .relaxed) == 0
+    }
 
     /// Keeps the core, with the caller's reference, or releases that. The core has nothing to destroy.
     @inline(__always)
-    private static func keep(_ core: CoreRef, at here: LoopRef) {
+    fileprivate static func keep(_ core: CoreRef, at here: LoopRef) {
         assert(!CoreLayout.hasSideTable(core), "a weak reference to a core that is not a WeakCore")
         if !here.borrow({ $0.keepSpare(core.job) }) { return core.release() }
         core.borrow { $0.state.store(.spare) }

@@ -61,6 +61,58 @@ import Testing
         }
     }
 
+    /// The number of cores that the loop keeps.
+    private func keptCores(_ loop: EventLoop) -> Int {
+        var kept: [Unmanaged<_Job>] = []
+        while let job = loop.takeSpare() { kept.append(job) }
+        for job in kept where !loop.keepSpare(job) { job.release() }
+        return kept.count
+    }
+
+    /// What a handler returns has settled: its value moves on, and its core is there for the next promise.
+    @Test(.enabled(if: Self.keepsLinks)) func aPromiseThatAHandlerReturnedIsKept() throws {
+        try inLoop { loop throws in
+            let source = Promise.value(1)
+            let all = (0..<10).map { number in source.then { _ in Promise.value([number]) } }
+            #expect(keptCores(loop) == 0)
+            try loop.run()
+            #expect(all.map(\.settledValue) == (0..<10).map { [$0] })
+            // Each handler has made its promise of the core of the one before.
+            #expect(keptCores(loop) == 1)
+        }
+    }
+
+    /// The last promise of a recursion settles the first one in its place, and is kept like those between.
+    @Test(.enabled(if: Self.keepsLinks)) func theLastLinkOfARecursionIsKept() throws {
+        try inLoop { loop throws in
+            let settled = Promise.value([7])
+            func descend(_ left: Int) -> Promise<[Int]> {
+                settled.then { _ in left == 0 ? settled : descend(left - 1) }
+            }
+            let all = descend(3)
+            try loop.run()
+            #expect(all.settledValue == [7])
+            #expect(keptCores(loop) == 2)
+        }
+    }
+
+    @Test func aReturnedPromiseThatTheProgramHoldsKeepsItsValue() throws {
+        final class Value: Sendable {}
+        try inLoop { loop throws in
+            weak var value: Value?
+            func run() throws {
+                let held = Promise.value([Value()])
+                value = held.settledValue?.first
+                let results = (0..<3).map { _ in Promise.value(()).then { held } }
+                try loop.run()
+                #expect(value != nil && held.settledValue?.first === value)
+                #expect(results.allSatisfy { $0.settledValue?.first === value })
+            }
+            try run()
+            #expect(value == nil)
+        }
+    }
+
     @Test func aStepThatTheProgramHoldsIsNot() throws {
         try inLoop { loop throws in
             let (promise, resolver) = Promise<Int>.pending()
