@@ -33,7 +33,8 @@ struct InputBuffer {
         if start == 0 && count == bytes.count {
             swap(&taken, &bytes)
         } else {
-            taken = Array(bytes[start..<start + count])
+            // An array of a slice would retain the array of all bytes, and copy by a slower way.
+            taken = bytes.withUnsafeBytes { [UInt8](UnsafeRawBufferPointer(rebasing: $0[start..<start + count])) }
         }
         drop(count)
         return taken

@@ -33,7 +33,8 @@ extension FrameDecoder {
                 return 0
             }
         }
-        return frame
+        // Moved out: a copy would be counted.
+        return frame.take()
     }
 
     /// Decodes what is left if the stream has ended, and drops it if that is a frame.

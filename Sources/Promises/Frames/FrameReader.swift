@@ -82,9 +82,8 @@ final class FrameReader: FrameReading {
         var decoder = decoder
         var missing = 0
         do {
-            if let frame = try decoder.next(in: connection, &missing) {
-                return Promise(PromiseCore.fulfilled(frame as Decoder.Frame?))
-            }
+            let frame = try decoder.next(in: connection, &missing)
+            if case .some = frame { return Promise(PromiseCore.fulfilled(consume frame)) }
         } catch { return Promise(refused: error) }
         return of(connection).frameWhenComplete(decoder, missing: missing)
     }

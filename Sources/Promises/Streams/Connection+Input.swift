@@ -16,15 +16,15 @@ extension Connection {
 
     /// Consumes at most `count` of the buffered bytes.
     func takeInput(_ count: Int) -> [UInt8] {
-        guard let cold else { return [] }
-        return cold.input.take(min(count, cold.input.count))
+        // As for `consumeInput`.
+        cold.map { Uncounted($0) }?.borrow { $0.input.take(min(count, $0.input.count)) } ?? []
     }
 
     /// Lends the buffered bytes to `body`, if there are any, and consumes as many of them as `body` returns.
     @usableFromInline
     func consumeInput(_ body: (UnsafeRawBufferPointer) throws -> Int) rethrows {
-        guard let cold, !cold.input.isEmpty else { return }
-        try cold.input.consume(body)
+        // Not counted: the connection, which the caller holds, keeps the state that it has once made.
+        try cold.map { Uncounted($0) }?.borrow { if !$0.input.isEmpty { try $0.input.consume(body) } }
     }
 
     /// Lends the buffered bytes to `body`, which consumes them by `dropInput`. They stay valid during the call, whatever

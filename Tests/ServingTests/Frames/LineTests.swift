@@ -28,6 +28,28 @@ import Testing
         }
     }
 
+    /// Lines of up to 15 bytes of ASCII become texts by a way of their own.
+    @Test func everyLengthWithOtherBytesAtEveryPlace() throws {
+        try withNetwork { net in
+            let (a, b) = try Connection.pair()
+            for length in 0...18 {
+                let ascii = (0..<length).map { UInt8(0x61 + $0) }
+                try hang(b.write(ascii + [0x0A]), timeout: patience)
+                #expect(try hang(a.readLine(), timeout: patience) == String(decoding: ascii, as: UTF8.self))
+                for place in 0..<length {
+                    let text = Array(ascii[..<place] + "ü".utf8 + ascii[(place + 1)...])
+                    try hang(b.write(text + [0x0D, 0x0A]), timeout: patience)
+                    #expect(try hang(a.readLine(), timeout: patience) == String(decoding: text, as: UTF8.self))
+                    var flawed = ascii
+                    flawed[place] = 0x80
+                    try hang(b.write(flawed + [0x0A]), timeout: patience)
+                    expect(a.readLine(), failsWith: StreamError.notUTF8(position: place))
+                    #expect(try hang(a.read(until: "\n"), timeout: patience) == flawed)
+                }
+            }
+        }
+    }
+
     @Test func theLimitCountsTheLineAlone() throws {
         try withNetwork { net in
             let (a, b) = try Connection.pair()
