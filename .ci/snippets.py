@@ -3,7 +3,7 @@
 
 Every ```swift block of README.md, CONTRIBUTING.md and the pages below docs/ becomes part of
 Tests/DocumentationTests/Pages, as it stands, indented; those of docs/guides/integrations.md, which need other packages,
-of Integrations/Tests/IntegrationPagesTests/Pages. `--check` writes nothing and fails if a file there is not what it
+of Integrations/Tests/IntegrationPagesTests/Pages, and those of http.md in its package. `--check` writes nothing and fails if a file there is not what it
 would be. The name of a page names its file: no two pages with Swift blocks may share one.
 
 Where a block goes follows from what is in it:
@@ -31,7 +31,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = Path("Tests/DocumentationTests/Pages")
 # The pages whose code needs other packages, and the folders of those.
-OTHER_PAGES = {"docs/guides/integrations.md": Path("Integrations/Tests/IntegrationPagesTests/Pages")}
+OTHER_PAGES = {
+    "docs/guides/http.md": Path("HTTP/Tests/HTTPPagesTests/Pages"),
+    "docs/guides/integrations.md": Path("Integrations/Tests/IntegrationPagesTests/Pages")}
 MANIFESTS = Path("Tests/Fixtures/Manifests")
 # The modules of the tutorial's package; their code is in the pages too.
 OWN_MODULES = {"TutorialServer"}

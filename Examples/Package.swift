@@ -13,7 +13,7 @@ let tls: [Target.Dependency] =
     hasTLS ? [.product(name: "ReactorTLS", package: "swift-reactor-integrations")] : []
 
 // A package of its own, so that a package that depends on the library builds none of the examples. Without TLS it depends
-// on nothing but the library: it builds without a network.
+// on nothing but the library and its HTTP: it builds without a network.
 let package = Package(
     name: "swift-reactor-examples",
     products: [
@@ -25,7 +25,8 @@ let package = Package(
     ],
     dependencies: [
         // Named, since the name of a folder is whatever it was cloned as.
-        .package(name: "swift-reactor", path: "..")
+        .package(name: "swift-reactor", path: ".."),
+        .package(name: "swift-reactor-http", path: "../HTTP"),
     ] + (hasTLS ? [.package(name: "swift-reactor-integrations", path: "../Integrations")] : []),
     targets: [
         // Command lines, exit codes and the line that says where a server listens.
@@ -35,7 +36,9 @@ let package = Package(
         .testTarget(name: "AddressChecksTests", dependencies: ["AddressChecks"] + libraries),
         .executableTarget(name: "check-addresses", dependencies: ["AddressChecks", "ExampleSupport"] + libraries),
         .executableTarget(
-            name: "http-server", dependencies: ["ExampleSupport"] + libraries + tls,
+            name: "http-server",
+            dependencies: ["ExampleSupport", .product(name: "ReactorHTTP", package: "swift-reactor-http")] + libraries
+                + tls,
             swiftSettings: hasTLS ? [.define("TLS")] : []),
         .systemLibrary(name: "CMalloc"),
         .executableTarget(name: "kv-server", dependencies: ["CMalloc", "ExampleSupport"] + libraries),

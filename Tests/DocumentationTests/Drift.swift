@@ -6,7 +6,8 @@ import Testing
     @Test func everyBlockIsCompiledAsItStands() throws {
         let folders = [
             "Tests/DocumentationTests/Pages", "Tests/Fixtures/Manifests",
-            "Integrations/Tests/IntegrationPagesTests/Pages", "Integrations/Sources/https-hello",
+            "HTTP/Tests/HTTPPagesTests/Pages", "Integrations/Tests/IntegrationPagesTests/Pages",
+            "Integrations/Sources/https-hello",
         ]
         let generated = try folders.flatMap(Repository.files)
         let code = try Self.code(of: generated.flatMap(Repository.lines))

@@ -2,6 +2,7 @@ import ExampleSupport
 import Glibc
 import Promises
 import Reactor
+import ReactorHTTP
 
 /// The program: listens, says where, and serves until SIGTERM or SIGINT.
 @main
@@ -10,36 +11,49 @@ enum HTTPServer {
 
     private static func serve(_ options: Options) throws {
         let listener = try Listener.bind(options.address, backlog: 1024, options: [.set(.keepAlive, to: true)])
-        let server = Server(options.limits)
         let secure = try TLSSettings(options)
         // The first signal closes idle connections and lets requests be answered; a second signal ends the process at once.
-        let served = listener.serve(
-            ServeOptions(
-                maxConnections: 10_000, memoryLimit: options.limits.memory, stopSignals: [SIGTERM, SIGINT],
-                drainTimeout: options.limits.drain,
-                onSignal: { signal in
-                    if server.isDraining { _exit(128 + signal) }
-                    server.isDraining = true
-                })
-        ) { connection in
-            secure.begin(connection).then { connection in Session(connection, of: server).serve() }
+        var isDraining = false
+        let serving = ServeOptions(
+            maxConnections: 10_000, memoryLimit: 256 << 20, stopSignals: [SIGTERM, SIGINT],
+            drainTimeout: options.drainTimeout,
+            onSignal: { signal in
+                if isDraining { _exit(128 + signal) }
+                isDraining = true
+            })
+        let served = listener.serveHTTP(options.http, serving: secure.added(to: serving)) { request in
+            respond(to: request, options)
         }
         let reload = try secure.reloadAtHangup()
         defer { reload?.cancel() }
         listener.printAddress()
         try hang(served)
     }
-}
 
-/// What all sessions share. Everything happens on one thread, so nothing is locked.
-final class Server {
-    let limits: Limits
-    let date = DateField()
-    /// The answer to a request that is under way is the last one of its connection.
-    var isDraining = false
+    private static func respond(to request: Request, _ options: Options) -> Answer {
+        switch (request.path, request.method) {
+        case ("/", .get), ("/", .head): .now(Response("Hello, world!\n"))
+        case ("/slow", .get), ("/slow", .head): .later(slow(request, options.slowness))
+        case ("/echo", .post): .now(echo(request))
+        case ("/", _), ("/slow", _): .now(refusal("Use GET\n", allowing: "GET, HEAD"))
+        case ("/echo", _): .now(refusal("Use POST\n", allowing: "POST"))
+        default: .now(Response("Not found\n", status: .notFound))
+        }
+    }
 
-    init(_ limits: Limits) { self.limits = limits }
+    private static func refusal(_ text: String, allowing methods: String) -> Response {
+        Response(text, status: .methodNotAllowed, headers: ["Allow": methods])
+    }
 
-    /// The answer to a request that is not understood. Its connection ends, since where the next request begins is unknown.
-    func refusal(_ status: Status) -> [UInt8] { Answer(status, .known(0), .close, date: date.bytes).bytes }
+    /// Sends the body back as it arrives: with its length if that is known, otherwise in chunks.
+    private static func echo(_ request: Request) -> Response {
+        let body = request.body
+        return .stream(type: "text/plain", length: body.length) { output in body.forEach { output.write($0) } }
+    }
+
+    /// Answers after a while, unless the client leaves before. A client that ends its side counts as one that leaves.
+    private static func slow(_ request: Request, _ time: Duration) -> Promise<Response> {
+        guard let connection = request.connection else { return .value(Response(.serviceUnavailable)) }
+        return connection.cancelWhenPeerGone { after(time) }.map { Response("At last\n") }
+    }
 }

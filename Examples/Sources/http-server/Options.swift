@@ -1,10 +1,15 @@
 import ExampleSupport
 import Reactor
+import ReactorHTTP
 
 /// The command line: `http-server [--listen HOST:PORT] [--head-timeout SECONDS] …`.
 struct Options {
     private(set) var address: SocketAddress
-    private(set) var limits = Limits()
+    private(set) var http = HTTPOptions()
+    /// How long requests under way may take when the server ends.
+    private(set) var drainTimeout = Duration.seconds(10)
+    /// How long `/slow` takes.
+    private(set) var slowness = Duration.seconds(1)
     /// The files of `--certificate` and `--key`. Without them the server speaks plain HTTP.
     private(set) var certificate: String?
     private(set) var key: String?
@@ -16,13 +21,13 @@ struct Options {
             case "--listen": address = try option.address()
             case "--certificate": certificate = option.value
             case "--key": key = option.value
-            case "--idle-timeout": limits.idle = try option.seconds()
-            case "--head-timeout": limits.headTime = try option.seconds()
-            case "--body-timeout": limits.requestTime = try option.seconds()
-            case "--drain-timeout": limits.drain = try option.seconds()
-            case "--slowness": limits.slowness = try option.seconds()
-            case "--max-head": limits.head = try option.bytes()
-            case "--max-body": limits.body = try option.bytes()
+            case "--idle-timeout": http.idle = try option.seconds()
+            case "--head-timeout": http.headTime = try option.seconds()
+            case "--body-timeout": http.requestTime = try option.seconds()
+            case "--drain-timeout": drainTimeout = try option.seconds()
+            case "--slowness": slowness = try option.seconds()
+            case "--max-head": http.maxHead = try option.bytes()
+            case "--max-body": http.maxBody = try option.bytes()
             default: throw option.unknown
             }
         }
@@ -30,30 +35,4 @@ struct Options {
             throw CommandLineOption.UsageError("--certificate and --key need each other")
         }
     }
-}
-
-/// What one client may take of the server.
-struct Limits {
-    /// Bytes that all clients together may have sent in unfinished requests, or not read of their answers.
-    var memory = 256 << 20
-    /// Bytes of a head, and of the trailers of a body.
-    var head = 16_384
-    /// Bytes of a body.
-    var body = 1 << 20
-    /// Fields of a head.
-    static let fields = 100
-    /// Bytes of the line before a chunk.
-    static let chunkLine = 256
-    /// How long a client may be silent, between two requests or while it does not read an answer.
-    var idle = Duration.seconds(60)
-    /// How long the rest of a head may take once its first bytes have arrived.
-    var headTime = Duration.seconds(10)
-    /// How long a request may take to arrive, body included.
-    var requestTime = Duration.seconds(30)
-    /// Bytes a second, at which a request may take longer.
-    var rate = 1000
-    /// How long requests under way may take when the server ends.
-    var drain = Duration.seconds(10)
-    /// How long `/slow` takes.
-    var slowness = Duration.seconds(1)
 }

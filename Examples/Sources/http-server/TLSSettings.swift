@@ -21,10 +21,8 @@ import Reactor
             server = try TLSServer(configuration)
         }
 
-        /// The handshake, if there is one.
-        func begin(_ connection: Connection) -> Promise<Connection> {
-            server.map { connection.startTLS(as: $0) } ?? .value(connection)
-        }
+        /// The options with a handshake, if there is one.
+        func added(to options: ServeOptions) -> ServeOptions { options.tls(server) }
 
         /// Reads the files again at each SIGHUP, for connections that begin after it.
         func reloadAtHangup() throws(SystemError) -> EventLoop.Watch? {
@@ -44,7 +42,7 @@ import Reactor
             }
         }
 
-        func begin(_ connection: Connection) -> Promise<Connection> { .value(connection) }
+        func added(to options: ServeOptions) -> ServeOptions { options }
 
         func reloadAtHangup() throws(SystemError) -> EventLoop.Watch? { nil }
     }

@@ -5,9 +5,11 @@ typealias Bytes = UnsafeRawBufferPointer
 
 extension Bytes {
     /// The bytes in `range`, counted from 0 again.
+    @inline(__always)
     func slice(_ range: Range<Int>) -> Bytes { Bytes(rebasing: self[range]) }
 
     /// The index of the first `byte` from `start` on.
+    @inline(__always)
     func position(of byte: UInt8, from start: Int = 0) -> Int? {
         guard let baseAddress, start < count, let hit = memchr(baseAddress + start, CInt(byte), count - start) else {
             return nil
@@ -27,16 +29,36 @@ extension Bytes {
         return name.withUTF8Buffer { name in indices.allSatisfy { lowercased(self[$0]) == name[$0] } }
     }
 
-    /// The bytes without blanks and tabs at both ends.
-    var trimmed: Bytes {
-        var range = 0..<count
-        while let first = range.first, isBlank(self[first]) { range.removeFirst() }
-        while let last = range.last, isBlank(self[last]) { range.removeLast() }
-        return slice(range)
+    /// Whether the line at `start` is a field of this name, whatever the case of both.
+    @inline(__always)
+    func line(_ start: Int, isNamed name: UnsafeBufferPointer<UInt8>) -> Bool {
+        guard start + name.count < count, self[start + name.count] == UInt8(ascii: ":") else { return false }
+        for index in 0..<name.count where lowercased(self[start + index]) != lowercased(name[index]) { return false }
+        return true
     }
 
+    /// Calls `body` with the range of each line, with its end.
+    func forEachLine(from start: Int, _ body: (Range<Int>) -> Void) {
+        var start = start
+        while let end = position(of: 0x0A, from: start) {
+            body(start..<end + 1)
+            start = end + 1
+        }
+    }
+
+    /// `range` without the blanks and tabs at both ends of its bytes.
+    func trimmed(_ range: Range<Int>) -> Range<Int> {
+        var range = range
+        while let first = range.first, isBlank(self[first]) { range.removeFirst() }
+        while let last = range.last, isBlank(self[last]) { range.removeLast() }
+        return range
+    }
+
+    /// The bytes without blanks and tabs at both ends.
+    var trimmed: Bytes { slice(trimmed(0..<count)) }
+
     /// Calls `body` with each element of a list with commas, without the blanks around it. It may be empty.
-    func forEachElement(_ body: (Bytes) throws(Status) -> Void) throws(Status) {
+    func forEachElement<Failure: Error>(_ body: (Bytes) throws(Failure) -> Void) throws(Failure) {
         var start = 0
         while start <= count {
             let end = position(of: UInt8(ascii: ","), from: start) ?? count
@@ -46,26 +68,52 @@ extension Bytes {
     }
 
     /// The end of the line that begins at `start`, which is the index of its CR; `nil` if the end has not arrived. A line
-    /// ends with CR LF and with nothing else: where one recipient sees the end of a line and another one does not, a request
+    /// ends with CR LF and with nothing else: where one recipient sees the end of a line and another one does not, a message
     /// can be hidden in another one.
-    func endOfLine(from start: Int, searchingFrom searched: Int) throws(Status) -> Int? {
+    @inline(__always)
+    func endOfLine(from start: Int, searchingFrom searched: Int) throws(HTTPError) -> Int? {
         guard let newline = position(of: 0x0A, from: searched) else { return nil }
-        guard newline > start, self[newline - 1] == 0x0D else { throw .badRequest }
+        guard newline > start, self[newline - 1] == 0x0D else { throw .bad("a line that does not end with CR LF") }
         return newline - 1
+    }
+
+    /// Whether all bytes may be in the value of a field. Eight at a time are found to have no control character; otherwise they
+    /// are looked at one by one, since a tab may be one of them.
+    @inline(__always)
+    var isValue: Bool {
+        let (low, high) = (0x0101_0101_0101_0101 as UInt64, 0x8080_8080_8080_8080 as UInt64)
+        var index = 0
+        // Each load lies within the buffer, by the condition of the loop; alignment does not matter to it.
+        while index + 8 <= count {
+            let word = loadUnaligned(fromByteOffset: index, as: UInt64.self)
+            let deletes = word ^ (low &* 0x7F)
+            let found = (word &- low &* 0x20) & ~word | (deletes &- low) & ~deletes
+            if found & high != 0, !self[index..<index + 8].allSatisfy(isValueByte) { return false }
+            index += 8
+        }
+        while index < count {
+            if !isValueByte(self[index]) { return false }
+            index += 1
+        }
+        return true
     }
 }
 
-private func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
+@inline(__always)
+func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
 
-private func lowercased(_ byte: UInt8) -> UInt8 { 0x41...0x5A ~= byte ? byte | 0x20 : byte }
+@inline(__always)
+func lowercased(_ byte: UInt8) -> UInt8 { 0x41...0x5A ~= byte ? byte | 0x20 : byte }
 
 /// Whether a byte may be in a token, such as a method or the name of a field: RFC 9110, section 5.6.2.
+@inline(__always)
 func isTokenByte(_ byte: UInt8) -> Bool {
     if byte < 0x40 { return 0x03FF_6CFA_0000_0000 as UInt64 >> UInt64(byte) & 1 == 1 }
     return byte < 0x80 && 0x57FF_FFFF_C7FF_FFFE as UInt64 >> UInt64(byte & 0x3F) & 1 == 1
 }
 
 /// Whether a byte may be in the value of a field: no control characters, and so no CR, LF or NUL.
+@inline(__always)
 func isValueByte(_ byte: UInt8) -> Bool { byte >= 0x20 && byte != 0x7F || byte == 0x09 }
 
 /// Whether a byte may be in the name of a host.
@@ -80,6 +128,7 @@ func isHostByte(_ byte: UInt8) -> Bool {
     }
 }
 
+@inline(__always)
 func isDigit(_ byte: UInt8) -> Bool { UInt8(ascii: "0")...UInt8(ascii: "9") ~= byte }
 
 /// Whether a byte may be in an IPv6 address.

@@ -1,0 +1,173 @@
+import Promises
+import Reactor
+
+/// The body of a request or of a response, read on demand: as long as nobody reads it, the peer is slowed down.
+///
+/// ```swift
+/// request.body.text().map { Response("you said \($0)") }
+/// ```
+///
+/// One read at a time. A body can be read once, in parts or as a whole.
+public final class Body {
+    /// The number of its bytes, if the sender has said it; `nil` for a body in chunks, or until the connection ends.
+    public let length: Int?
+
+    /// How many bytes the body may have; reads of a longer one are rejected with `HTTPError` (413). At first the limit of the
+    /// server or of the client.
+    public var limit: Int {
+        get { decoder.limit }
+        set { decoder.limit = min(max(newValue, 0), Self.largestLimit) }
+    }
+
+    /// The fields behind a body in chunks, once it has been read.
+    public var trailers: Headers { decoder.trailers }
+
+    /// Whether all of it has been read.
+    public var isComplete: Bool { decoder.isComplete }
+
+    let decoder: BodyDecoder
+    private var source: Source
+    /// Called once when the body is complete, with nil, or will never be.
+    private var onEnd: ((any Error)?) -> Void = { _ in }
+
+    private enum Source {
+        case connection(Connection, beforeFirstRead: (() -> Promise<Void>)?)
+        case ended
+    }
+
+    /// Sums with such a limit do not overflow.
+    static var largestLimit: Int { .max / 64 }
+
+    init(
+        _ framing: Framing, of connection: Connection, limit: Int, maxHead: Int,
+        beforeFirstRead: (() -> Promise<Void>)? = nil, onEnd: @escaping ((any Error)?) -> Void = { _ in }
+    ) {
+        length = framing.knownLength
+        decoder = BodyDecoder(framing, limit: min(limit, Self.largestLimit), maxHead: maxHead)
+        source = .connection(connection, beforeFirstRead: beforeFirstRead)
+        self.onEnd = onEnd
+        if decoder.isComplete { finish(nil) }
+    }
+
+    /// A body of a message that has ended.
+    init(refusing framing: Framing) {
+        length = framing.knownLength
+        decoder = BodyDecoder(framing, limit: 0, maxHead: 0)
+        source = .ended
+    }
+
+    deinit { if !decoder.isComplete { finish(BodyError.unread) } }
+
+    /// No further reads.
+    func end() { source = .ended }
+
+    private func finish(_ error: (any Error)?) {
+        source = .ended
+        let onEnd = onEnd
+        self.onEnd = { _ in }
+        onEnd(error)
+    }
+
+    // MARK: Reading
+
+    /// The next part, as it has arrived; never empty. `nil` at the end.
+    ///
+    /// Rejected with
+    /// - `HTTPError` if the body is longer than `limit`, or not valid;
+    /// - `StreamError.timedOut` at a limit of time;
+    /// - `BodyError.endedEarly` if the peer ends before;
+    /// - `BodyError.unreadable` once the response to the request has been sent;
+    /// - the `SystemError` of the connection.
+    ///
+    /// After an error the message cannot be continued: its connection ends.
+    public func read() -> Promise<[UInt8]?> {
+        if decoder.isComplete { return .value(nil) }
+        guard case .connection(let connection, let beforeFirstRead) = source else {
+            return Promise(error: BodyError.unreadable)
+        }
+        // Before the client is told to continue, and without waiting for a byte of it.
+        if let error = decoder.excess { return Promise(error: error) }
+        if let beforeFirstRead {
+            source = .connection(connection, beforeFirstRead: nil)
+            return beforeFirstRead().then { self.read() }
+        }
+        let part = connection.readFrame(decoder)
+        // It has usually arrived with the head.
+        if case .success(let part) = part.result { return firstly { try self.accept(part) } }
+        return part.mapError { error in
+            if case StreamError.endedEarly = error { BodyError.endedEarly } else { error }
+        }.then { try self.accept($0) }
+    }
+
+    private func accept(_ part: [UInt8]?) throws -> Promise<[UInt8]?> {
+        guard let part else { return try connectionDidEnd() }
+        if decoder.isComplete { finish(nil) }
+        // The framing of a chunk, without bytes of the body.
+        return part.isEmpty ? read() : .value(part)
+    }
+
+    /// The connection has ended between two parts.
+    private func connectionDidEnd() throws -> Promise<[UInt8]?> {
+        decoder.end()
+        guard decoder.isComplete else { throw BodyError.endedEarly }
+        finish(nil)
+        return .value(nil)
+    }
+
+    /// All bytes, in one array.
+    /// - Returns: a promise that is rejected as `read`.
+    public func bytes() -> Promise<[UInt8]> {
+        read().then { first -> Promise<[UInt8]> in
+            guard let first else { return .value([]) }
+            if self.isComplete { return .value(first) }
+            return self.rest(behind: first)
+        }
+    }
+
+    private func rest(behind first: [UInt8]) -> Promise<[UInt8]> {
+        var all = first
+        return forEach { part in
+            all += part
+            return .value
+        }.map { all }
+    }
+
+    /// All of it as text. Bytes that are not UTF-8 are replaced.
+    /// - Returns: a promise that is rejected as `read`.
+    public func text() -> Promise<String> { bytes().map { String(decoding: $0, as: UTF8.self) } }
+
+    /// Calls `body` with each part, the next one when the promise of the call before is fulfilled.
+    /// - Returns: a promise that is fulfilled at the end, and rejected as `read` or with the error of `body`.
+    public func forEach(_ body: @escaping ([UInt8]) throws -> Promise<Void>) -> Promise<Void> {
+        let part = read()
+        if isComplete, case .success(let part?) = part.result { return firstly { try body(part) } }
+        // A loop, written as recursion: it runs in constant memory.
+        return part.then { part -> Promise<Void> in
+            guard let part else { return .value }
+            return try body(part).then { self.forEach(body) }
+        }
+    }
+
+    /// Reads what is left, and drops it.
+    func discard() -> Promise<Void> { isComplete ? .value : forEach { _ in .value } }
+}
+
+/// Why a body cannot be read.
+public enum BodyError: Error, Hashable, Sendable {
+    /// The peer has ended the connection before the end of the body.
+    case endedEarly
+    /// The response to the request has been sent, or the body was given up.
+    case unreadable
+    /// The body was released before it was read to its end.
+    case unread
+}
+
+extension Framing {
+    fileprivate var knownLength: Int? {
+        switch self {
+        case .none: 0
+        case .length(let length): length
+        case .chunked, .untilEnd: nil
+        }
+    }
+}

@@ -1,0 +1,175 @@
+import Promises
+
+/// The fields of a message, in the order in which they stand in it. Names are compared without regard to case.
+///
+/// ```swift
+/// var headers: Headers = ["Content-Type": "text/plain"]
+/// headers.append("Set-Cookie", "a=1")
+/// if let type = headers["content-type"] { print(type) }
+/// ```
+///
+/// The fields are kept as the bytes of their lines: a lookup compares these bytes, and those that return bytes or a `Bool`
+/// allocate nothing.
+public struct Headers: Sendable, ExpressibleByDictionaryLiteral {
+    /// `Name: value CR LF` for each field, all of which are valid, from `start` on. Before them may be the first line of a
+    /// head.
+    private(set) var lines: [UInt8] = []
+    private var start = 0
+
+    /// No fields.
+    public init() {}
+
+    /// Several fields, also of one name.
+    public init(dictionaryLiteral fields: (String, String)...) { for (name, value) in fields { append(name, value) } }
+
+    /// Whether there are no fields.
+    public var isEmpty: Bool { lines.count == start }
+
+    // MARK: Reading
+
+    /// The value of the first field `name`; `nil` without one. Bytes that are not UTF-8 are replaced. Set, it replaces all
+    /// fields of the name; `nil` removes them.
+    public subscript(name: String) -> String? {
+        get { bytes(name).map { String(decoding: $0, as: UTF8.self) } }
+        set {
+            remove(name)
+            if let newValue { append(name, newValue) }
+        }
+    }
+
+    /// The bytes of the first value of the field `name`, without blanks around them; `nil` without such a field.
+    public func bytes(_ name: String) -> ArraySlice<UInt8>? {
+        var found: ArraySlice<UInt8>?
+        forEach(named: name) { range in
+            found = lines[range]
+            return false
+        }
+        return found
+    }
+
+    /// The values of all fields `name`.
+    public func all(_ name: String) -> [String] {
+        var values: [String] = []
+        forEach(named: name) { range in
+            values.append(String(decoding: lines[range], as: UTF8.self))
+            return true
+        }
+        return values
+    }
+
+    /// Whether a field `name` is there.
+    public func has(_ name: String) -> Bool { bytes(name) != nil }
+
+    /// Whether `element` is in the lists with commas that the fields `name` are, whatever its case: `Connection: upgrade`.
+    public func has(_ name: String, listing element: StaticString) -> Bool {
+        var isListed = false
+        forEach(named: name) { range in
+            lines.withUnsafeBytes { bytes in
+                bytes.slice(range).forEachElement { if $0.isEqual(ignoringCase: element) { isListed = true } }
+            }
+            return !isListed
+        }
+        return isListed
+    }
+
+    /// Calls `body` with the range of each value of `name`, until it returns false.
+    private func forEach(named name: String, _ body: (Range<Int>) -> Bool) {
+        var name = name
+        name.withUTF8 { name in
+            lines.withUnsafeBytes { bytes in
+                var start = start
+                while let end = bytes.position(of: 0x0A, from: start) {
+                    if bytes.line(start, isNamed: name) {
+                        let value = bytes.trimmed(start + name.count + 1..<end - 1)
+                        if !body(value) { return }
+                    }
+                    start = end + 1
+                }
+            }
+        }
+    }
+
+    // MARK: Writing
+
+    /// Adds a field behind the others.
+    /// - Parameters:
+    ///   - name: a token; any other name is a mistake of the program, and traps.
+    ///   - value: the value. Bytes that no value may contain, such as CR and LF, become spaces, as RFC 9110, section 5.5,
+    ///     allows: a value that a peer has chosen cannot add fields.
+    public mutating func append(_ name: String, _ value: String) {
+        precondition(!name.isEmpty && name.utf8.allSatisfy(isTokenByte), "'\(name)' is not the name of a field")
+        lines.append(contentsOf: name.utf8)
+        lines.append(UInt8(ascii: ":"))
+        lines.append(UInt8(ascii: " "))
+        for byte in value.utf8 { lines.append(isValueByte(byte) ? byte : UInt8(ascii: " ")) }
+        lines.append(0x0D)
+        lines.append(0x0A)
+    }
+
+    /// Removes all fields `name`.
+    public mutating func remove(_ name: String) {
+        guard has(name) else { return }
+        var name = name
+        var kept: [UInt8] = []
+        name.withUTF8 { name in
+            lines.withUnsafeBytes { bytes in
+                bytes.forEachLine(from: start) {
+                    if !bytes.line($0.lowerBound, isNamed: name) { kept += bytes.slice($0) }
+                }
+            }
+        }
+        lines = kept
+        start = 0
+    }
+
+    /// Takes a head that has been validated, in the memory of the one before.
+    /// - Parameter start: where its fields begin.
+    mutating func replace(with head: Bytes, from start: Int) {
+        lines.removeAll(keepingCapacity: true)
+        lines.append(contentsOf: head)
+        self.start = start
+    }
+
+    /// Calls `body` with the lines, each with its end.
+    func forEachLine(_ body: (Bytes) -> Void) {
+        lines.withUnsafeBytes { bytes in bytes.forEachLine(from: start) { body(bytes.slice($0)) } }
+    }
+}
+
+extension Headers: Sequence {
+    /// The names and values, in their order.
+    public func makeIterator() -> some IteratorProtocol<(name: String, value: String)> {
+        var fields: [(name: String, value: String)] = []
+        lines.withUnsafeBytes { bytes in
+            bytes.forEachLine(from: start) { range in
+                guard let colon = bytes.position(of: UInt8(ascii: ":"), from: range.lowerBound) else { return }
+                let value = bytes.slice(bytes.trimmed(colon + 1..<range.upperBound - 2))
+                fields.append(
+                    (
+                        String(decoding: bytes.slice(range.lowerBound..<colon), as: UTF8.self),
+                        String(decoding: value, as: UTF8.self)
+                    ))
+            }
+        }
+        return fields.makeIterator()
+    }
+}
+
+extension Headers: Equatable, CustomStringConvertible {
+    /// Whether both have the same lines.
+    public static func == (one: Headers, other: Headers) -> Bool {
+        one.lines[one.start...] == other.lines[other.start...]
+    }
+
+    /// The lines.
+    public var description: String { String(decoding: lines[start...], as: UTF8.self) }
+}
+
+extension ByteWriter {
+    /// The fields of a program, without those that the library writes itself.
+    mutating func append(_ headers: Headers, without own: [StaticString]) {
+        headers.forEachLine { line in
+            if !own.contains(where: { $0.withUTF8Buffer { line.line(0, isNamed: $0) } }) { append(line) }
+        }
+    }
+}

@@ -1,0 +1,43 @@
+/// The method of a request, which is distinguished by case: RFC 9110, section 9.
+public struct Method: Hashable, Sendable, ExpressibleByStringLiteral {
+    /// A token, such as `GET`.
+    public let name: String
+
+    /// - Parameter name: a token. `fetch` refuses any other text.
+    public init(_ name: String) { self.name = name }
+
+    /// The method of this name.
+    public init(stringLiteral name: String) { self.name = name }
+
+    /// Reads.
+    public static var get: Method { "GET" }
+    /// Reads without the body.
+    public static var head: Method { "HEAD" }
+    /// Processes the body.
+    public static var post: Method { "POST" }
+    /// Replaces by the body.
+    public static var put: Method { "PUT" }
+    /// Changes by the body.
+    public static var patch: Method { "PATCH" }
+    /// Removes.
+    public static var delete: Method { "DELETE" }
+    /// Asks what is possible.
+    public static var options: Method { "OPTIONS" }
+
+    /// Whether a request may be made twice without harm: RFC 9110, section 9.2.2.
+    public var isIdempotent: Bool {
+        switch name {
+        case "GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE": true
+        default: false
+        }
+    }
+
+    init(_ bytes: Bytes) {
+        if bytes.isEqual(to: "GET") { self = .get } else { name = String(decoding: bytes, as: UTF8.self) }
+    }
+}
+
+extension Method: CustomStringConvertible {
+    /// The name.
+    public var description: String { name }
+}

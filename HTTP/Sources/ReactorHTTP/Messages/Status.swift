@@ -1,0 +1,108 @@
+import Promises
+
+/// The status code of a response: RFC 9110, section 15.
+public struct Status: Hashable, Sendable {
+    /// Three digits.
+    public let code: Int
+
+    /// - Parameter code: three digits. Any other number becomes 500.
+    public init(_ code: Int) { self.code = 100...999 ~= code ? code : 500 }
+
+    /// Whether the code is from 200 to 299.
+    public var isSuccess: Bool { 200...299 ~= code }
+
+    /// Whether a response with this status has no body, whatever its fields say: RFC 9112, section 6.3.
+    var hasNoBody: Bool { code < 200 || code == 204 || code == 304 }
+
+    /// The words that follow the code, which mean nothing to a client; empty for codes without well-known words.
+    public var reason: String {
+        switch code {
+        case 100: "Continue"
+        case 101: "Switching Protocols"
+        case 200: "OK"
+        case 201: "Created"
+        case 202: "Accepted"
+        case 204: "No Content"
+        case 206: "Partial Content"
+        case 301: "Moved Permanently"
+        case 302: "Found"
+        case 303: "See Other"
+        case 304: "Not Modified"
+        case 307: "Temporary Redirect"
+        case 308: "Permanent Redirect"
+        case 400: "Bad Request"
+        case 401: "Unauthorized"
+        case 403: "Forbidden"
+        case 404: "Not Found"
+        case 405: "Method Not Allowed"
+        case 408: "Request Timeout"
+        case 409: "Conflict"
+        case 412: "Precondition Failed"
+        case 413: "Content Too Large"
+        case 414: "URI Too Long"
+        case 415: "Unsupported Media Type"
+        case 416: "Range Not Satisfiable"
+        case 417: "Expectation Failed"
+        case 422: "Unprocessable Content"
+        case 426: "Upgrade Required"
+        case 429: "Too Many Requests"
+        case 431: "Request Header Fields Too Large"
+        case 500: "Internal Server Error"
+        case 501: "Not Implemented"
+        case 502: "Bad Gateway"
+        case 503: "Service Unavailable"
+        case 504: "Gateway Timeout"
+        case 505: "HTTP Version Not Supported"
+        default: ""
+        }
+    }
+}
+
+// The codes that programs name most; `Status(418)` makes any other.
+extension Status {
+    /// 200: the request has succeeded.
+    public static var ok: Status { Status(200) }
+    /// 201: it has made something, which `Location` names.
+    public static var created: Status { Status(201) }
+    /// 204: it has succeeded, and there is no body.
+    public static var noContent: Status { Status(204) }
+    /// 304: what the client has is current.
+    public static var notModified: Status { Status(304) }
+    /// 400: the request is not understood.
+    public static var badRequest: Status { Status(400) }
+    /// 401: the client must say who it is.
+    public static var unauthorized: Status { Status(401) }
+    /// 403: the client may not do this.
+    public static var forbidden: Status { Status(403) }
+    /// 404: there is nothing here.
+    public static var notFound: Status { Status(404) }
+    /// 405: not by this method; `Allow` names the others.
+    public static var methodNotAllowed: Status { Status(405) }
+    /// 413: the body is too long.
+    public static var contentTooLarge: Status { Status(413) }
+    /// 500: the server has failed.
+    public static var internalServerError: Status { Status(500) }
+    /// 503: the server cannot do it now.
+    public static var serviceUnavailable: Status { Status(503) }
+}
+
+extension Status: CustomStringConvertible {
+    /// `404 Not Found`.
+    public var description: String { reason.isEmpty ? "\(code)" : "\(code) \(reason)" }
+}
+
+extension ByteWriter {
+    /// The first line of a response.
+    mutating func append(statusLine status: Status) {
+        if status.code == 200 { return append("HTTP/1.1 200 OK\r\n") }
+        append("HTTP/1.1 ")
+        append(decimal: status.code)
+        append(" ")
+        append(status.reason)
+        append("\r\n")
+    }
+
+    /// Without the steps that a `String` takes.
+    @inline(__always)
+    mutating func append(_ text: StaticString) { text.withUTF8Buffer { append($0) } }
+}

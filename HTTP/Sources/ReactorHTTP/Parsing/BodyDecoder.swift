@@ -1,0 +1,141 @@
+import Promises
+
+/// Decodes the body of one message in parts, as large as they have arrived, without the framing of chunks. A class, since
+/// its state is that of the body, and each part is a read of its own. See RFC 9112, sections 6 and 7.
+final class BodyDecoder: FrameDecoder {
+    private enum State {
+        /// Bytes of the body, or of a chunk.
+        case data(left: Int)
+        case endOfChunk, chunkSize, trailers, complete
+    }
+
+    private let isChunked: Bool
+    private var state: State
+    private var total = 0
+    private var trailerBytes = 0
+    private let maxHead: Int
+    /// How many bytes the body may have.
+    var limit: Int
+    /// The fields behind a body in chunks.
+    private(set) var trailers = Headers()
+
+    /// - Parameter maxHead: how many bytes the trailers may have.
+    init(_ framing: Framing, limit: Int, maxHead: Int) {
+        self.limit = limit
+        self.maxHead = maxHead
+        switch framing {
+        case .none: (isChunked, state) = (false, .complete)
+        case .length(let length): (isChunked, state) = (false, .data(left: length))
+        case .chunked: (isChunked, state) = (true, .chunkSize)
+        case .untilEnd: (isChunked, state) = (false, .data(left: .max))
+        }
+    }
+
+    /// Whether all of the body has been read.
+    var isComplete: Bool { if case .complete = state { true } else { false } }
+
+    /// The length that has not been read, of a body without chunks.
+    var left: Int? { if case .data(let left) = state, !isChunked { left } else { nil } }
+
+    /// Longest line before a chunk.
+    private static var maxChunkLine: Int { 256 }
+
+    func decode(_ bytes: RawSpan) throws -> DecodedFrame<[UInt8]> {
+        // The bytes are lent for the call, and nothing keeps the pointer.
+        try bytes.withUnsafeBytes { bytes throws(HTTPError) in try decode(bytes) }
+    }
+
+    private func decode(_ bytes: Bytes) throws(HTTPError) -> DecodedFrame<[UInt8]> {
+        if let excess { throw excess }
+        var part: [UInt8] = []
+        var position = 0
+        while try advance(bytes, &position, &part) {}
+        return position == 0 ? .incomplete(missing: 1) : .frame(part, consumed: position)
+    }
+
+    /// The error of a body whose length is known to be more than allowed.
+    var excess: HTTPError? {
+        guard let left, left > limit, left < .max else { return nil }
+        return tooLarge
+    }
+
+    private var tooLarge: HTTPError { HTTPError(.contentTooLarge, "a body of more than \(limit) bytes") }
+
+    /// Takes one step.
+    /// - Returns: false if it needs more bytes, or if the body is complete.
+    private func advance(_ bytes: Bytes, _ position: inout Int, _ part: inout [UInt8]) throws(HTTPError) -> Bool {
+        switch state {
+        case .complete: return false
+        case .data(let left):
+            let count = min(left, bytes.count - position)
+            part.append(contentsOf: bytes[position..<position + count])
+            position += count
+            if left == .max {
+                total += count
+                if total > limit { throw tooLarge }
+                return false
+            }
+            if count < left {
+                state = .data(left: left - count)
+                return false
+            }
+            state = isChunked ? .endOfChunk : .complete
+        case .endOfChunk:
+            guard let line = try nextLine(bytes, &position, limit: 0) else { return false }
+            guard line.isEmpty else { throw .bad("bytes behind a chunk") }
+            state = .chunkSize
+        case .chunkSize:
+            guard let line = try nextLine(bytes, &position, limit: Self.maxChunkLine) else { return false }
+            let size = try chunkSize(line)
+            if size > limit - total { throw tooLarge }
+            total += size
+            state = size == 0 ? .trailers : .data(left: size)
+        case .trailers:
+            guard let line = try nextLine(bytes, &position, limit: maxHead) else { return false }
+            trailerBytes += line.count + 2
+            if trailerBytes > maxHead { throw HTTPError(Status(431), "trailers of more than \(maxHead) bytes") }
+            if line.isEmpty { state = .complete } else { try addTrailer(line) }
+        }
+        return true
+    }
+
+    private func addTrailer(_ line: Bytes) throws(HTTPError) {
+        let length = try HeadFields.nameLength(line)
+        trailers.append(
+            String(decoding: line.slice(0..<length), as: UTF8.self),
+            String(decoding: line.slice(length + 1..<line.count).trimmed, as: UTF8.self))
+    }
+
+    private func nextLine(_ bytes: Bytes, _ position: inout Int, limit: Int) throws(HTTPError) -> Bytes? {
+        let end = try bytes.endOfLine(from: position, searchingFrom: position)
+        // The CR of the end may have arrived without the LF.
+        if (end ?? bytes.count - 1) - position > limit { throw .bad("a line that is too long in a body") }
+        guard let end else { return nil }
+        defer { position = end + 2 }
+        return bytes.slice(position..<end)
+    }
+
+    /// Hexadecimal digits, behind which there may be an extension, which means nothing here.
+    private func chunkSize(_ line: Bytes) throws(HTTPError) -> Int {
+        guard line.isValue else { throw .bad("a control character before a chunk") }
+        let end = line.position(of: UInt8(ascii: ";")) ?? line.count
+        let digits = end < line.count ? line.slice(0..<end).trimmed : line
+        // No blank before them.
+        guard let first = digits.first, first == line[0] else { throw .bad("a chunk without a size") }
+        var size = 0
+        for byte in digits {
+            let digit: UInt8
+            switch byte {
+            case 0x30...0x39: digit = byte - 0x30
+            case 0x41...0x46, 0x61...0x66: digit = (byte | 0x20) - 0x61 + 10
+            default: throw .bad("a size of a chunk that is not a hexadecimal number")
+            }
+            size = size << 4 | Int(digit)
+            if size > limit { throw tooLarge }
+        }
+        return size
+    }
+
+    /// A body until the end of the connection is complete there.
+    func end() { if case .data(.max) = state { state = .complete } }
+}

@@ -1,0 +1,125 @@
+/// How the end of a body is found: RFC 9112, section 6.3.
+enum Framing: Equatable {
+    case none
+    /// Of at least one byte.
+    case length(Int)
+    case chunked
+    /// Until the connection ends; of responses only.
+    case untilEnd
+}
+
+/// What the fields of a head say about the message as a whole, and the rules against messages that two recipients would
+/// delimit differently.
+struct HeadFields {
+    private var count = 0
+    private(set) var hasHost = false
+    private(set) var contentLength: Int?
+    /// The transfer codings end with `chunked`.
+    private(set) var isChunked = false
+    private(set) var hasTransferEncoding = false
+    private(set) var isClosing = false
+    private(set) var isKeptAlive = false
+    private(set) var expectsContinue = false
+
+    /// Checks the line of a field. There is no blank before the colon, and a line that begins with a blank, which once
+    /// continued the one before, is refused: RFC 9112, sections 5.1 and 5.2.
+    /// - Returns: the number of bytes of the name.
+    @inline(__always)
+    static func nameLength(_ line: Bytes) throws(HTTPError) -> Int {
+        var colon = 0
+        while colon < line.count, isTokenByte(line[colon]) { colon += 1 }
+        guard colon > 0, colon < line.count, line[colon] == UInt8(ascii: ":") else {
+            throw .bad("a line that is not a field")
+        }
+        guard line.slice(colon + 1..<line.count).isValue else { throw .bad("a control character in a field") }
+        return colon
+    }
+
+    /// - Parameter isRequest: whether fields of requests count.
+    @inline(__always)
+    mutating func add(_ line: Bytes, limit: Int, isRequest: Bool) throws(HTTPError) {
+        count += 1
+        if count > limit { throw HTTPError(Status(431), "more than \(limit) fields") }
+        let length = try Self.nameLength(line)
+        // Most fields are told apart by the lengths of their names and the first letter.
+        switch (length, line[0] | 0x20) {
+        case (4, UInt8(ascii: "h")), (6, UInt8(ascii: "e")):
+            if isRequest { try addOfRequest(line.slice(0..<length), line.slice(length + 1..<line.count).trimmed) }
+        case (10, UInt8(ascii: "c")), (14, UInt8(ascii: "c")), (17, UInt8(ascii: "t")):
+            try add(line.slice(0..<length), line.slice(length + 1..<line.count).trimmed)
+        default: break
+        }
+    }
+
+    private mutating func addOfRequest(_ name: Bytes, _ value: Bytes) throws(HTTPError) {
+        if name.isEqual(ignoringCase: "host") {
+            guard !hasHost, Self.isHost(value) else { throw .bad(hasHost ? "two Host fields" : "no host") }
+            hasHost = true
+        } else if name.isEqual(ignoringCase: "expect") {
+            guard value.isEqual(ignoringCase: "100-continue") else {
+                throw HTTPError(Status(417), "an expectation other than 100-continue")
+            }
+            expectsContinue = true
+        }
+    }
+
+    private mutating func add(_ name: Bytes, _ value: Bytes) throws(HTTPError) {
+        if name.isEqual(ignoringCase: "connection") {
+            value.forEachElement { option in
+                if option.isEqual(ignoringCase: "close") { isClosing = true }
+                if option.isEqual(ignoringCase: "keep-alive") { isKeptAlive = true }
+            }
+        } else if name.isEqual(ignoringCase: "content-length") {
+            try addContentLength(value)
+        } else if name.isEqual(ignoringCase: "transfer-encoding") {
+            try addTransferEncoding(value)
+        }
+    }
+
+    /// Whether `value` is a name, an IPv4 address or an IPv6 address in brackets, with or without a port.
+    static func isHost(_ value: Bytes) -> Bool {
+        var port = value.slice((value.position(of: UInt8(ascii: ":")) ?? value.count)..<value.count)
+        var isName = value.slice(0..<value.count - port.count).allSatisfy(isHostByte)
+        if value.first == UInt8(ascii: "["), let end = value.position(of: UInt8(ascii: "]")) {
+            port = value.slice(end + 1..<value.count)
+            isName = end > 1 && value.slice(1..<end).allSatisfy(isAddressByte)
+        }
+        return isName && (port.isEmpty || port[0] == UInt8(ascii: ":") && port.dropFirst().allSatisfy(isDigit))
+    }
+
+    /// Digits only, and each time the same number: no sign, no list.
+    private mutating func addContentLength(_ value: Bytes) throws(HTTPError) {
+        guard !value.isEmpty else { throw .bad("an empty Content-Length") }
+        var length = 0
+        for digit in value {
+            guard isDigit(digit) else { throw .bad("a Content-Length that is not a number") }
+            // A length that is too large for any limit stays so.
+            length = min(length, .max / 16) * 10 + Int(digit - UInt8(ascii: "0"))
+        }
+        if let contentLength, contentLength != length { throw .bad("two lengths") }
+        contentLength = length
+    }
+
+    /// `chunked` must be the last coding, once; no other one is known here. Empty elements, which other lists may have, are
+    /// refused: some recipients see no coding in `, chunked`.
+    private mutating func addTransferEncoding(_ value: Bytes) throws(HTTPError) {
+        hasTransferEncoding = true
+        try value.forEachElement { coding throws(HTTPError) in
+            if isChunked || coding.isEmpty { throw .bad("chunked is not the last transfer coding") }
+            guard coding.isEqual(ignoringCase: "chunked") else { throw HTTPError(Status(501), "a transfer coding") }
+            isChunked = true
+        }
+    }
+
+    /// The framing of the body: RFC 9112, section 6.1, whose "ought to" and "may" are decided for the error.
+    func framing(isHTTP10: Bool) throws(HTTPError) -> Framing {
+        if hasTransferEncoding {
+            guard isChunked, contentLength == nil, !isHTTP10 else { throw .bad("a length beside chunks") }
+            return .chunked
+        }
+        if let contentLength, contentLength > 0 { return .length(contentLength) }
+        return .none
+    }
+
+    func keepsAlive(isHTTP10: Bool) -> Bool { !isClosing && (isKeptAlive || !isHTTP10) }
+}

@@ -1,0 +1,37 @@
+import Promises
+import Reactor
+
+/// What one client may take of a server, and what is told about it.
+public struct HTTPOptions: Sendable {
+    /// Bytes of a head, and of the trailers of a body. A request beyond it is answered 414 or 431.
+    public var maxHead = 16_384
+    /// Fields of a head. A request beyond it is answered 431.
+    public var maxFields = 100
+    /// Bytes of a body, unless the handler sets `request.body.limit`. A request beyond it is answered 413.
+    public var maxBody = 1 << 20
+    /// How long a client may be silent between two requests, or not read its response. Then its connection ends.
+    public var idle: Duration? = .seconds(60)
+    /// How long a head may take from its first byte on. A request beyond it is answered 408.
+    public var headTime: Duration? = .seconds(10)
+    /// How long a request may take to arrive, body included. A request beyond it is answered 408.
+    public var requestTime: Duration? = .seconds(30)
+    /// Bytes a second, at which a request may take longer.
+    public var minimumRate: Int? = 1000
+    /// Called on the connection's loop with each response that has been sent, for an access log.
+    public var log: (@Sendable (ServedRequest) -> Void)?
+
+    /// The limits above.
+    public init() {}
+}
+
+/// A request whose response has been sent, or has failed to be.
+public struct ServedRequest {
+    /// The request; `nil` if it was not understood.
+    public let request: Request?
+    /// The status of the response.
+    public let status: Status
+    /// The client's address, where it has one.
+    public let peer: SocketAddress?
+    /// From the end of the request's head to the end of the response.
+    public let duration: Duration
+}

@@ -1,0 +1,80 @@
+import Glibc
+import Promises
+import Reactor
+
+/// What all sessions of a loop share.
+final class LoopState {
+    private static let ofLoops = LoopLocal { LoopState() }
+    private let date = DateField()
+    /// The beginning of the head of the last response, which is that of many: see `beginning`.
+    // `@exclusivity(unchecked)`: one thread, and no field is being changed while code is called that could call back.
+    @exclusivity(unchecked) private var cached = Beginning()
+
+    private struct Beginning {
+        var status = Status(0)
+        var type: String?
+        var second: time_t = -1
+        var bytes: [UInt8] = []
+    }
+    /// The request that was answered last. It serves again if nothing else has it by then.
+    @exclusivity(unchecked) private var last: Request?
+
+    static func of(_ connection: Connection) -> LoopState { ofLoops.value(for: connection) }
+
+    func takeRequest() -> Request {
+        if var request = last.take(), isKnownUniquelyReferenced(&request) { return request }
+        return Request()
+    }
+
+    /// The first line of a response, and the fields `Date` and `Content-Type`.
+    func beginning(_ status: Status, _ type: String?) -> [UInt8] {
+        let now = time(nil)
+        if cached.second != now || cached.status != status || cached.type != type {
+            var output = ByteWriter()
+            output.append(statusLine: status)
+            output.append(date.line(at: now))
+            if let type {
+                output.append("Content-Type: ")
+                // As the values of other fields.
+                output.append(type.utf8.lazy.map { isValueByte($0) ? $0 : UInt8(ascii: " ") })
+                output.append("\r\n")
+            }
+            cached = Beginning(status: status, type: type, second: now, bytes: output.bytes)
+        }
+        return cached.bytes
+    }
+
+    /// Keeps the memory of a request for the next one.
+    func giveBack(_ request: Request) {
+        request.end()
+        last = request
+    }
+}
+
+/// The field `Date`, which is formatted once a second.
+final class DateField {
+    private var second: time_t = -1
+    private var line: [UInt8] = []
+
+    /// `Date: Sun, 06 Nov 1994 08:49:37 GMT`, with its CR LF.
+    func line(at now: time_t) -> [UInt8] {
+        if now != second {
+            second = now
+            line = Array("Date: \(httpDate(now))\r\n".utf8)
+        }
+        return line
+    }
+}
+
+/// `Sun, 06 Nov 1994 08:49:37 GMT`: RFC 9110, section 5.6.7.
+func httpDate(_ second: time_t) -> String {
+    var (second, fields) = (second, tm())
+    gmtime_r(&second, &fields)
+    // Not strftime, whose names are those of the locale.
+    let days = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"]
+    let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+    func two(_ number: CInt) -> String { number < 10 ? "0\(number)" : "\(number)" }
+    let date = "\(two(fields.tm_mday)) \(months[Int(fields.tm_mon)]) \(1900 + Int(fields.tm_year))"
+    return
+        "\(days[Int(fields.tm_wday)]), \(date) \(two(fields.tm_hour)):\(two(fields.tm_min)):\(two(fields.tm_sec)) GMT"
+}

@@ -1,0 +1,143 @@
+import Promises
+
+/// The response of a handler.
+///
+/// ```swift
+/// Response("Hello, world!\n")
+/// Response(.notFound)
+/// Response(json, type: "application/json", headers: ["Cache-Control": "no-store"])
+/// Response.stream(type: "text/csv") { output in rows.forEach { output.write($0) } }
+/// ```
+///
+/// The server writes the fields `Date`, `Connection`, `Content-Length` and `Transfer-Encoding`: those of a program are left out,
+/// except that `Connection: close` ends the connection behind the response.
+public struct Response {
+    /// The status.
+    public var status: Status
+    /// Further fields.
+    public var headers: Headers
+    /// The field `Content-Type`; `nil` to leave it out.
+    public var contentType: String?
+    var content: Content
+
+    enum Content {
+        case none
+        case text(String)
+        case bytes([UInt8])
+        /// Of this length if it is known.
+        case stream(length: Int?, (ResponseOutput) throws -> Promise<Void>)
+        case upgrade(String, (Connection) throws -> Promise<Void>)
+    }
+
+    /// A response with a text, or with none.
+    /// - Parameters:
+    ///   - text: the body, which is sent in UTF-8.
+    ///   - status: the status.
+    ///   - type: the field `Content-Type`.
+    ///   - headers: further fields.
+    public init(
+        _ text: String, status: Status = .ok, type: String? = "text/plain; charset=utf-8", headers: Headers = Headers()
+    ) { self.init(status, type, headers, .text(text)) }
+
+    /// A response with bytes.
+    /// - Parameters:
+    ///   - bytes: the body.
+    ///   - status: the status.
+    ///   - type: the field `Content-Type`.
+    ///   - headers: further fields.
+    public init(
+        _ bytes: [UInt8], status: Status = .ok, type: String? = "application/octet-stream", headers: Headers = Headers()
+    ) { self.init(status, type, headers, .bytes(bytes)) }
+
+    /// A response without a body.
+    /// - Parameters:
+    ///   - status: the status.
+    ///   - headers: further fields.
+    public init(_ status: Status, headers: Headers = Headers()) { self.init(status, nil, headers, .none) }
+
+    /// A response that sends the client elsewhere.
+    /// - Parameters:
+    ///   - location: the field `Location`.
+    ///   - status: 303, so that the client gets the new place; 307 and 308 keep the method.
+    public static func redirect(to location: String, status: Status = Status(303)) -> Response {
+        Response(status, headers: ["Location": location])
+    }
+
+    /// A response whose body is written while it is made.
+    ///
+    /// `body` is called once, when the head can be sent; not for HEAD. Its promise ends the body. If it is rejected, the
+    /// connection ends, so that the client sees an incomplete response; before the first write the client gets the error's status
+    /// instead.
+    /// - Parameters:
+    ///   - status: the status.
+    ///   - type: the field `Content-Type`.
+    ///   - headers: further fields.
+    ///   - length: the number of bytes of the body; `nil` to send it in chunks.
+    ///   - body: writes the body.
+    public static func stream(
+        status: Status = .ok, type: String? = "application/octet-stream", headers: Headers = Headers(),
+        length: Int? = nil, _ body: @escaping (ResponseOutput) throws -> Promise<Void>
+    ) -> Response { Response(status, type, headers, .stream(length: length, body)) }
+
+    /// Answers `101 Switching Protocols`, and hands the connection over: RFC 9110, section 7.8.
+    ///
+    /// Bytes that the client has sent behind its request are the first that `body` reads. The limits of time of HTTP no longer
+    /// apply. The connection ends with the promise of `body`. The handler checks the request first: `Upgrade: protocol`, and
+    /// what the protocol asks for. For HTTP/1.0, which has no upgrades, the response is 426.
+    /// - Parameters:
+    ///   - protocol: the field `Upgrade`.
+    ///   - headers: further fields.
+    ///   - body: continues with the connection.
+    public static func upgrade(
+        to protocol: String, headers: Headers = Headers(), _ body: @escaping (Connection) throws -> Promise<Void>
+    ) -> Response { Response(Status(101), nil, headers, .upgrade(`protocol`, body)) }
+
+    private init(_ status: Status, _ type: String?, _ headers: Headers, _ content: Content) {
+        self.status = status
+        self.headers = headers
+        contentType = type
+        self.content = content
+    }
+
+    /// The response to a request that has failed with `error`.
+    init(for error: any Error) {
+        self.init((error as? HTTPError)?.status ?? .internalServerError)
+        contentType = "text/plain; charset=utf-8"
+    }
+
+    /// Whether the whole body is here.
+    var isWhole: Bool {
+        switch content {
+        case .none, .text, .bytes: true
+        case .stream, .upgrade: false
+        }
+    }
+}
+
+/// What a handler returns: a `Response`, or a promise of one.
+public protocol ResponseConvertible {
+    /// The response, or the promise.
+    consuming func asAnswer() -> Answer
+}
+
+/// A response, or a promise of one; for handlers that return now the one and now the other.
+public enum Answer: ResponseConvertible {
+    case now(Response)
+    case later(Promise<Response>)
+
+    /// This.
+    @inlinable
+    public consuming func asAnswer() -> Answer { self }
+}
+
+extension Response: ResponseConvertible {
+    /// This, now.
+    @inlinable
+    public consuming func asAnswer() -> Answer { .now(self) }
+}
+
+extension Promise: ResponseConvertible where T == Response {
+    /// This, later.
+    @inlinable
+    public consuming func asAnswer() -> Answer { .later(self) }
+}

@@ -1,0 +1,104 @@
+import Promises
+
+/// The body of a response that is written while it is made; see `Response.stream`.
+public final class ResponseOutput {
+    /// The fields behind the body, if it is sent in chunks: set them before the promise of the body is fulfilled.
+    public var trailers = Headers()
+
+    private let session: Session
+    /// What has not been sent yet: it leaves with the first part.
+    private var head: ((inout ByteWriter) -> Void)?
+    private let form: Form
+    private var left: Int
+
+    enum Form {
+        case length(Int)
+        case chunked
+        /// The end of the connection ends the body: for HTTP/1.0.
+        case untilEnd
+    }
+
+    /// More bytes were written than the length of the response says.
+    public struct TooMuch: Error, Hashable, Sendable {}
+
+    init(_ session: Session, _ form: Form, head: @escaping (inout ByteWriter) -> Void) {
+        self.session = session
+        self.form = form
+        self.head = head
+        if case .length(let length) = form { left = length } else { left = .max }
+    }
+
+    /// Whether nothing has been sent.
+    var isUnsent: Bool { head != nil }
+
+    /// Writes a part of the body.
+    /// - Parameter bytes: the part; an empty one sends the head, if that has not left.
+    /// - Returns: a promise that is fulfilled when the kernel has taken the bytes, so that a slow client slows the writer
+    ///   down. Rejected as `Connection.write`, and with `TooMuch`.
+    @discardableResult
+    public func write(_ bytes: [UInt8]) -> Promise<Void> {
+        if bytes.count > left { return Promise(error: TooMuch()) }
+        if case .length = form { left -= bytes.count }
+        let head = head.take()
+        session.hasBegunResponse = true
+        return session.noting(
+            session.connection.write { output in
+                head?(&output)
+                if bytes.isEmpty { return }
+                if case .chunked = form {
+                    output.append(hexadecimal: bytes.count)
+                    output.append("\r\n")
+                }
+                output.append(bytes)
+                if case .chunked = form { output.append("\r\n") }
+            })
+    }
+
+    /// Writes a part of the body in UTF-8; see the form with bytes.
+    @discardableResult
+    public func write(_ text: String) -> Promise<Void> { write(Array(text.utf8)) }
+
+    /// Ends the body.
+    /// - Throws: an error if the length was not reached: the client must not take the response for a whole one.
+    func finish() throws -> Promise<Void> {
+        switch form {
+        case .length where left > 0: throw BodyError.endedEarly
+        case .length, .untilEnd: return head == nil ? .value : write([UInt8]())
+        case .chunked:
+            let head = head.take()
+            session.hasBegunResponse = true
+            return session.noting(
+                session.connection.write { [trailers] output in
+                    head?(&output)
+                    output.append("0\r\n")
+                    output.append(trailers, without: ["content-length", "transfer-encoding", "host", "trailer"])
+                    output.append("\r\n")
+                })
+        }
+    }
+}
+
+extension ByteWriter {
+    /// The field `Content-Length`, and the end of the head, in two steps.
+    mutating func append(contentLength length: Int) {
+        append("Content-Length: " as StaticString)
+        var text = InlineArray<24, UInt8>(repeating: 0)
+        // CR LF CR LF, and the digits before them, from the last to the first.
+        var first = 20
+        (text[20], text[21], text[22], text[23]) = (0x0D, 0x0A, 0x0D, 0x0A)
+        var rest = UInt(length)
+        repeat {
+            first -= 1
+            text[first] = UInt8(ascii: "0") + UInt8(rest % 10)
+            rest /= 10
+        } while rest > 0
+        append(text.span.bytes.extracting(first..<24))
+    }
+
+    /// The digits of a number that is not negative, in lower case.
+    mutating func append(hexadecimal value: Int) {
+        if value >= 16 { append(hexadecimal: value / 16) }
+        let digit = UInt8(value % 16)
+        append(CollectionOfOne(digit < 10 ? UInt8(ascii: "0") + digit : UInt8(ascii: "a") - 10 + digit))
+    }
+}

@@ -1,0 +1,311 @@
+import Promises
+import Reactor
+
+/// The conversation with one client.
+@usableFromInline
+final class Session {
+    let connection: Connection
+    let options: HTTPOptions
+    let state: LoopState
+    private let handler: (Request) throws -> Answer
+    private let onError: ((any Error, Connection) -> Void)?
+    // `@exclusivity(unchecked)`: one thread, and no field is being changed while code is called that could call back.
+    @exclusivity(unchecked) private var parser: RequestParser
+    /// The request whose head has been decoded, until its body is called.
+    @exclusivity(unchecked) private var decoded: Request?
+    /// A request has arrived and has not been answered yet.
+    @exclusivity(unchecked) private var isAnswering = false
+    /// A part of the response is written, so no other one can be given.
+    @exclusivity(unchecked) var hasBegunResponse = false
+    /// Only the end of the connection ends the body of the response.
+    @exclusivity(unchecked) private var isDelimitedByEnd = false
+    /// What continues with the connection.
+    @exclusivity(unchecked) private var upgraded: ((Connection) throws -> Promise<Void>)?
+    /// When the head of the request was complete, if that is logged.
+    @exclusivity(unchecked) private var began: ContinuousClock.Instant?
+
+    init(
+        _ connection: Connection, _ options: HTTPOptions, _ onError: ((any Error, Connection) -> Void)?,
+        _ handler: @escaping (Request) throws -> Answer
+    ) {
+        self.connection = connection
+        self.options = options
+        self.onError = onError
+        self.handler = handler
+        state = .of(connection)
+        parser = RequestParser(maxHead: options.maxHead, maxFields: options.maxFields)
+    }
+
+    @usableFromInline
+    static func serve(
+        _ connection: Connection, _ options: HTTPOptions, _ onError: ((any Error, Connection) -> Void)?,
+        _ handler: @escaping (Request) throws -> Answer
+    ) -> Promise<Void> { Session(connection, options, onError, handler).serve() }
+
+    /// Answers one request after the other, until the client or the server ends the conversation.
+    private func serve() -> Promise<Void> {
+        connection.frameTimeouts = FrameTimeouts(
+            idle: options.idle, frame: options.headTime, message: options.requestTime, minimumRate: options.minimumRate)
+        return connection.forEachFrame(self) { _ in try self.respond() }
+            .recover { error in try self.end(error) }
+            .then { try self.handOver() }
+    }
+
+    // MARK: One request
+
+    /// Answers the request that has been decoded. The next one is decoded when the returned promise is fulfilled.
+    private func respond() throws -> Promise<Void> {
+        guard let request = decoded.take() else { return .value }
+        request.session = self
+        isAnswering = true
+        if options.log != nil { began = .now }
+        let answer: Answer
+        do { answer = try handler(request) } catch { return send(failure(error), to: request) }
+        switch consume answer {
+        case .now(let response): return send(response, to: request)
+        case .later(let promise):
+            return promise.recover(policy: .allErrors) { error in
+                if error is PeerGone { throw error }
+                return .value(self.failure(error))
+            }.then { self.send($0, to: request) }
+        }
+    }
+
+    /// The response to a request whose handler has failed.
+    private func failure(_ error: any Error) -> Response {
+        switch error {
+        case is HTTPError, is BodyError, is StreamError, is PeerGone: break
+        default: onError?(error, connection)
+        }
+        return Self.response(for: error)
+    }
+
+    private static func response(for error: any Error) -> Response {
+        if case StreamError.timedOut = error { return Response(for: HTTPError(Status(408))) }
+        return Response(for: error is BodyError || error is StreamError ? HTTPError(.badRequest) : error)
+    }
+
+    /// Sends a response once the body of its request has been read, and ends the request.
+    private func send(_ response: Response, to request: Request) -> Promise<Void> {
+        if request.framing == .none { return sendNow(response, to: request, isLast: false) }
+        // The client has been promised nothing yet, and waits to hear whether it shall send the body.
+        if request.expectsContinue && request.usedBody == nil {
+            return sendNow(response, to: request, isLast: true)
+        }
+        if case .stream = response.content, request.method != .head {
+            return sendNow(response, to: request, isLast: false)
+        }
+        let body = request.body
+        if body.isComplete { return sendNow(response, to: request, isLast: false) }
+        // So much is not read for nothing.
+        if body.decoder.excess != nil { return sendNow(response, to: request, isLast: true) }
+        return body.discard().then { self.sendNow(response, to: request, isLast: false) }
+    }
+
+    /// - Parameter isLast: whether the connection ends with the response, whatever the client wants.
+    private func sendNow(_ response: Response, to request: Request, isLast: Bool) -> Promise<Void> {
+        let isLast =
+            isLast || !request.keepsAlive || connection.isDraining
+            || !response.headers.isEmpty && response.headers.has("connection", listing: "close")
+        if response.isWhole {
+            let sent = write(response, to: request, isLast: isLast)
+            return finish(sent, response.status, request, isLast: isLast)
+        }
+        switch response.content {
+        case .stream(let length, let body) where request.method != .head && !response.status.hasNoBody:
+            return stream(response, length, body, to: request, isLast)
+        case .upgrade(let name, let body):
+            if request.isHTTP10 { return sendNow(Response(Status(426)), to: request, isLast: isLast) }
+            upgraded = body
+            let sent = connection.write { output in
+                appendHead(response, to: request, isLast: false, length: nil, upgrade: name, &output)
+            }
+            return finish(noting(sent), response.status, request, isLast: true)
+        case .stream(let length, _):
+            let sent = connection.write { appendHead(response, to: request, isLast: isLast, length: length, &$0) }
+            return finish(noting(sent), response.status, request, isLast: isLast)
+        case .none, .text, .bytes: return .value
+        }
+    }
+
+    /// The request has been answered when `sent` is fulfilled.
+    @inline(__always)
+    private func finish(_ sent: Promise<Void>, _ status: Status, _ request: Request, isLast: Bool) -> Promise<Void> {
+        hasBegunResponse = false
+        isAnswering = false
+        if options.log != nil { log(sent, status, request) }
+        state.giveBack(request)
+        return isLast ? sent.done { throw StopReading() } : sent
+    }
+
+    private func log(_ sent: Promise<Void>, _ status: Status, _ request: Request?) {
+        guard let log = options.log else { return }
+        let duration = began.map { ContinuousClock.now - $0 } ?? .zero
+        log(ServedRequest(request: request, status: status, peer: connection.peerAddress, duration: duration))
+    }
+
+    // MARK: Writing
+
+    /// Writes a response whose body is here.
+    private func write(_ response: Response, to request: Request, isLast: Bool) -> Promise<Void> {
+        let withBody = request.method != .head && !response.status.hasNoBody
+        switch response.content {
+        case .text(var text):
+            return text.withUTF8 { write(response, Bytes($0), withBody, to: request, isLast) }
+        case .bytes(let bytes) where withBody && bytes.count > 16_384:
+            // A large body is sent without a copy.
+            var head = ByteWriter(reserving: 512)
+            appendHead(response, to: request, isLast: isLast, length: bytes.count, &head)
+            return noting(connection.write([head.bytes, bytes]))
+        case .bytes(let bytes): return bytes.withUnsafeBytes { write(response, $0, withBody, to: request, isLast) }
+        case .none, .stream, .upgrade: return write(response, Bytes(start: nil, count: 0), false, to: request, isLast)
+        }
+    }
+
+    private func write(
+        _ response: Response, _ bytes: Bytes, _ withBody: Bool, to request: Request, _ isLast: Bool
+    ) -> Promise<Void> {
+        noting(
+            connection.write { output in
+                appendHead(response, to: request, isLast: isLast, length: bytes.count, &output)
+                if withBody { output.append(bytes) }
+            })
+    }
+
+    /// - Parameters:
+    ///   - length: the number of bytes of the body; `nil` where only its end says it.
+    ///   - upgrade: the protocol of a response 101.
+    private func appendHead(
+        _ response: Response, to request: Request?, isLast: Bool, length: Int?, upgrade: String? = nil,
+        _ output: inout ByteWriter
+    ) {
+        output.append(state.beginning(response.status, response.contentType))
+        if !response.headers.isEmpty { output.append(response.headers, without: Self.ownFields) }
+        if let upgrade {
+            output.append("Connection: Upgrade\r\nUpgrade: " as StaticString)
+            output.append(upgrade)
+            output.append("\r\n\r\n" as StaticString)
+            return
+        }
+        if isLast {
+            output.append("Connection: close\r\n" as StaticString)
+        } else if request?.isHTTP10 == true {
+            output.append("Connection: keep-alive\r\n" as StaticString)
+        }
+        if response.status.hasNoBody {
+            output.append("\r\n" as StaticString)
+        } else if let length {
+            output.append(contentLength: length)
+        } else if request?.isHTTP10 == true {
+            output.append("\r\n" as StaticString)
+        } else {
+            output.append("Transfer-Encoding: chunked\r\n\r\n" as StaticString)
+        }
+    }
+
+    private static var ownFields: [StaticString] { ["content-length", "transfer-encoding", "connection", "date"] }
+
+    /// Limits the time of a write that waits for a client that does not read.
+    @inline(__always)
+    func noting(_ write: Promise<Void>) -> Promise<Void> {
+        if !write.isPending { return write }
+        return limited(write)
+    }
+
+    private func limited(_ write: Promise<Void>) -> Promise<Void> {
+        connection.idleTimeout = options.idle
+        return write.ensure { [connection] in connection.idleTimeout = nil }
+    }
+
+    // MARK: Streams
+
+    private func stream(
+        _ response: Response, _ length: Int?, _ body: (ResponseOutput) throws -> Promise<Void>, to request: Request,
+        _ isLast: Bool
+    ) -> Promise<Void> {
+        isDelimitedByEnd = length == nil && request.isHTTP10
+        let isLast = isLast || isDelimitedByEnd
+        let form: ResponseOutput.Form = length.map { .length($0) } ?? (request.isHTTP10 ? .untilEnd : .chunked)
+        let output = ResponseOutput(self, form) { [self] in
+            appendHead(response, to: request, isLast: isLast, length: length, &$0)
+        }
+        let writing = firstly { try body(output) }
+        // Usually the body of a small request has arrived, and the kernel takes what is written.
+        let written = writing.isFulfilled ? firstly { try output.finish() } : writing.then { try output.finish() }
+        if written.isFulfilled, request.framing == .none || request.body.isComplete {
+            return finish(.value, response.status, request, isLast: isLast || connection.isDraining)
+        }
+        return
+            written
+            .recover(policy: .allErrors) { [self] error -> Promise<Void> in
+                if !output.isUnsent { throw error }
+                return sendNow(failure(error), to: request, isLast: request.usedBody?.isComplete == false)
+                    .then { Promise<Void>(error: Answered()) }
+            }.then { [self] in
+                // What the body of the response has left of that of the request.
+                let rest = request.framing == .none ? .value : request.body.discard()
+                // A drain may have begun since the head was sent.
+                return rest.then { [self] in
+                    finish(.value, response.status, request, isLast: isLast || connection.isDraining)
+                }
+            }.recover(only: Answered.self) { _ in .value }
+    }
+
+    /// Thrown behind a response that was sent in place of a stream.
+    private struct Answered: Error {}
+
+    func makeBody(_ framing: Framing, waitsForContinue: Bool) -> Body {
+        Body(
+            framing, of: connection, limit: options.maxBody, maxHead: options.maxHead,
+            beforeFirstRead: waitsForContinue ? { [unowned self] in sendContinue() } : nil)
+    }
+
+    /// A client that sends the body already does not wait for this.
+    private func sendContinue() -> Promise<Void> {
+        connection.bufferedByteCount == 0 ? connection.write("HTTP/1.1 100 Continue\r\n\r\n") : .value
+    }
+
+    // MARK: The end
+
+    private func end(_ error: any Error) throws -> Promise<Void> {
+        // The client sees that the response is incomplete, unless its end is that of the connection: then that is reset.
+        if hasBegunResponse {
+            if isDelimitedByEnd { connection.abort() }
+            throw error
+        }
+        switch error {
+        case is PeerGone: return .value
+        // Between two requests.
+        case StreamError.timedOut(got: 0) where !isAnswering: return .value
+        case is HTTPError, StreamError.timedOut: return refuse(Self.response(for: error))
+        default: throw error
+        }
+    }
+
+    /// Answers a request that is not understood. Its connection ends, since where the next request begins is unknown.
+    private func refuse(_ response: Response) -> Promise<Void> {
+        let sent = connection.write { appendHead(response, to: nil, isLast: true, length: 0, &$0) }
+        if options.log != nil { log(sent, response.status, nil) }
+        return noting(sent)
+    }
+
+    private func handOver() throws -> Promise<Void> {
+        guard let upgraded = upgraded.take() else { return .value }
+        connection.frameTimeouts = nil
+        return try upgraded(connection)
+    }
+}
+
+extension Session: FrameDecoder {
+    @usableFromInline
+    func decode(_ bytes: RawSpan) throws -> DecodedFrame<Void> {
+        // The bytes are lent for the call, and nothing keeps the pointer.
+        try bytes.withUnsafeBytes { bytes throws(HTTPError) in
+            try parser.decode(bytes) {
+                let request = state.takeRequest()
+                decoded = request
+                return request
+            }
+        }
+    }
+}

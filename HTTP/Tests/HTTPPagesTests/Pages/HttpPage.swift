@@ -1,0 +1,105 @@
+// Made by .ci/snippets.py from docs/guides/http.md; do not edit.
+// swift-format-ignore-file
+import Promises
+import Reactor
+import ReactorHTTP
+
+// docs/guides/http.md: HTTP
+extension Snippets {
+    static func http1() throws {
+    }
+}
+
+// docs/guides/http.md: A server
+extension Snippets {
+    static func http2() throws {
+        let listener = try Listener.bind("127.0.0.1:8080")
+        let served = listener.serveHTTP(serving: .untilStopped) { request in
+            switch request.path {
+            case "/": Response("Hello, world!\n")
+            default: Response("Not found\n", status: .notFound)
+            }
+        }
+        try hang(served)
+        _ = listener
+        _ = served
+    }
+}
+
+// docs/guides/http.md: A server
+extension Snippets {
+    static func http3() throws {
+        listener.serveHTTP { request -> Answer in
+            guard request.method == .post else { return .now(Response(.methodNotAllowed, headers: ["Allow": "POST"])) }
+            return .later(request.body.text().then { shop.place(order: $0) }.map { Response("order \($0)\n", status: .created) })
+        }
+
+        listener.serveHTTP { request async throws in
+            let order = try await request.body.text().value
+            return Response("order \(try await shop.place(order: order).value)\n")
+        }
+    }
+}
+
+// docs/guides/http.md: Bodies
+extension Snippets {
+    static func http4() throws {
+        listener.serveHTTP { request in
+            let body = request.body
+            return Response.stream(type: "text/plain", length: body.length) { output in body.forEach { output.write($0) } }
+        }
+    }
+}
+
+// docs/guides/http.md: Upgrades
+extension Snippets {
+    static func http5() throws {
+        listener.serveHTTP { request in
+            guard request.headers.has("upgrade", listing: "lines") else { return Response(Status(426)) }
+            return Response.upgrade(to: "lines") { connection in connection.forEachLine { connection.write("\($0)\n") } }
+        }
+    }
+}
+
+// docs/guides/http.md: A client
+extension Snippets {
+    static func http6() throws {
+        let page = try hang(fetch("http://127.0.0.1:8080/").then { $0.body.text() })
+        _ = page
+    }
+}
+
+// docs/guides/http.md: A client
+extension Snippets {
+    static func http7() throws {
+        var options = HTTPClient.Options()
+        options.firstByte = .seconds(5)
+        options.connections = PoolLimits(perKey: 16)
+        let client = HTTPClient(options)
+        let login = client.fetch(
+            "http://127.0.0.1:8080/login", .post, headers: ["Content-Type": "text/plain"], body: Array("name".utf8))
+        _ = options
+        _ = client
+        _ = login
+    }
+}
+
+// docs/guides/http.md: PromiseKit's first programs
+extension Snippets {
+    static func http8() throws {
+        let client = HTTPClient()
+        spinner.start()
+        firstly { client.fetch("http://127.0.0.1:8080/login", .post, body: Array("me".utf8)) }
+            .then { try $0.validated().body.text() }
+            .then { avatar in client.fetch("http://127.0.0.1:8080/images/\(avatar)") }
+            .then { try $0.validated().body.bytes() }
+            .done { image in show(image) }
+            .ensure { spinner.stop() }
+            .catch { error in report(error) }
+        let pages = when(fulfilled: 1...10, concurrently: 3) { number in
+            client.fetch("http://127.0.0.1:8080/pages/\(number)").then { $0.body.text() }
+        }
+        _ = client
+        _ = pages
+    }
+}

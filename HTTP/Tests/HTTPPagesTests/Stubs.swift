@@ -1,0 +1,18 @@
+import Promises
+import Reactor
+import ReactorHTTP
+
+// The names that the code of the page uses and does not declare. It is compiled and not run.
+
+enum Snippets {}
+
+var listener: Listener { fatalError("not run") }
+var shop: Shop { Shop() }
+struct Shop { func place(order: String) -> Promise<Int> { .value(order.count) } }
+var spinner: Spinner { Spinner() }
+struct Spinner {
+    func start() {}
+    func stop() {}
+}
+func show(_ image: [UInt8]) {}
+func report(_ error: any Error) {}

@@ -1,0 +1,273 @@
+import Promises
+import Reactor
+import ReactorHTTP
+import Testing
+
+@Suite struct ServerTests {
+    static let get = "GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+
+    @Test func answersInTheFormOfTheRequest() throws {
+        try withServer({ _ in .now(Response("hi\n", headers: ["X-A": "1", "Content-Length": "99"])) }) { address, _ in
+            let answer = try conversation(address, Self.get)
+            #expect(answer.hasPrefix("HTTP/1.1 200 OK\r\nDate: "))
+            #expect(answer.hasSuffix("X-A: 1\r\nContent-Length: 3\r\n\r\nhi\n"))
+            let head = try conversation(address, "HEAD / HTTP/1.1\r\nHost: x\r\n\r\n")
+            #expect(head.hasSuffix("Content-Length: 3\r\n\r\n"))
+            let old = try conversation(address, "GET / HTTP/1.0\r\n\r\n")
+            #expect(old.contains("\r\nConnection: close\r\n"))
+            let kept = try conversation(address, "GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n")
+            #expect(kept.contains("\r\nConnection: keep-alive\r\n"))
+        }
+    }
+
+    @Test func aStatusWithoutABodyHasNone() throws {
+        try withServer({ _ in .now(Response("text", status: .noContent)) }) { address, _ in
+            let answer = try conversation(address, Self.get)
+            #expect(answer.hasSuffix("\r\n\r\n") && !answer.contains("Content-Length"))
+        }
+    }
+
+    @Test func pipelinedRequestsAreAnsweredInOrder() throws {
+        var count = 0
+        let handler = { (request: Request) -> Answer in
+            count += 1
+            let number = count
+            // Every second one later.
+            return number % 2 == 0
+                ? .later(after(.milliseconds(1)).map { Response("\(number);") }) : .now(Response("\(number);"))
+        }
+        try withServer(handler) { address, _ in
+            let answers = try conversation(address, String(repeating: Self.get, count: 100))
+            let bodies = answers.components("\r\n\r\n").dropFirst().map { $0.prefix { $0 != ";" } }
+            #expect(bodies == (1...100).map { Substring("\($0)") })
+        }
+    }
+
+    @Test func aRequestThatIsKeptStaysAsItIs() throws {
+        var kept: [Request] = []
+        let handler = { (request: Request) -> Answer in
+            kept.append(request)
+            return .now(Response(""))
+        }
+        try withServer(handler) { address, _ in
+            _ = try conversation(
+                address, "GET /a?x=1 HTTP/1.1\r\nHost: x\r\nA:  1 \r\n\r\nPUT /b HTTP/1.1\r\nHost: x\r\na: 2\r\n\r\n")
+        }
+        #expect(kept.map(\.path) == ["/a", "/b"] && kept.map(\.query) == ["x=1", nil])
+        #expect(kept.map { $0.headers["a"] } == ["1", "2"] && kept.map(\.method) == [.get, .put])
+        #expect(kept.allSatisfy { $0.connection == nil })
+    }
+
+    @Test func anErrorOfAHandlerIsAnswered() throws {
+        struct Odd: Error {}
+        var reported = 0
+        let handler = { (request: Request) -> Answer in
+            switch request.path {
+            case "/a": throw HTTPError(.forbidden)
+            case "/b": throw Odd()
+            default: .later(after(.milliseconds(1)).then { Promise<Response>(error: Odd()) })
+            }
+        }
+        try withServer(onError: { _, _ in reported += 1 }, handler) { address, _ in
+            let sent = ["/a", "/b", "/c"].map { "GET \($0) HTTP/1.1\r\nHost: x\r\n\r\n" }.joined()
+            try expect([403, 500, 500], address, sent)
+        }
+        #expect(reported == 2)
+    }
+
+    @Test func anAsyncHandlerAnswers() throws {
+        try EventLoop.withLoop { _ in
+            let listener = try Listener.bind("127.0.0.1:0")
+            listener.serveHTTP { request async throws in
+                let text = try await request.body.text().value
+                return Response("got \(text)")
+            }
+            let answers = try conversation(
+                listener.localAddress, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc" + Self.get)
+            #expect(answers.contains("got abc") && answers.hasSuffix("got "))
+            _ = hang(listener.drain(deadline: .seconds(10)))
+        }
+    }
+
+    // MARK: Bodies
+
+    @Test func aBodyCannotBeReadBehindItsResponse() throws {
+        var kept: [Request] = []
+        let handler = { (request: Request) -> Answer in
+            kept.append(request)
+            return .now(.stream { $0.write("a") })
+        }
+        try withServer(handler) { address, _ in
+            _ = try conversation(address, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\na")
+            #expect(kept[0].body.isComplete == false)
+            #expect(throws: BodyError.unreadable) { _ = try hang(kept[0].body.bytes()) }
+        }
+    }
+
+    @Test func aBodyNobodyHasReadIsSkipped() throws {
+        try withServer({ _ in .now(Response("")) }) { address, _ in
+            let sent = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nGET " + Self.get
+            try expect([200, 200], address, sent)
+        }
+    }
+
+    @Test func trailersAreThere() throws {
+        let handler = { (request: Request) -> Answer in
+            .later(request.body.bytes().map { _ in Response(request.body.trailers["check"] ?? "none") })
+        }
+        try withServer(handler) { address, _ in
+            let sent =
+                "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\nCheck: sum \r\n\r\n"
+            let answer = try conversation(address, sent)
+            #expect(answer.hasSuffix("sum"))
+        }
+    }
+
+    @Test func aHandlerChoosesTheLimitOfItsBody() throws {
+        var options = HTTPOptions()
+        options.maxBody = 4
+        let handler = { (request: Request) -> Answer in
+            if request.path == "/more" { request.body.limit = 8 }
+            return .later(request.body.text().map { Response($0) })
+        }
+        try withServer(limits: options, handler) { address, _ in
+            func post(_ path: String, _ body: String) -> String {
+                "POST \(path) HTTP/1.1\r\nHost: x\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)"
+            }
+            try expect([200, 200], address, post("/", "1234") + post("/more", "12345678"))
+            try expect([413], address, post("/", "12345"))
+            try expect([413], address, post("/more", "123456789"))
+        }
+    }
+
+    @Test func aStreamIsSentInChunksWithTrailers() throws {
+        let handler = { (_: Request) -> Answer in
+            .now(
+                .stream { output in
+                    output.write("abc").then { output.write("0123456789abcdef") }.done { output.trailers["T"] = "x" }
+                })
+        }
+        try withServer(handler) { address, _ in
+            let answer = try conversation(address, Self.get)
+            #expect(answer.hasSuffix("\r\n\r\n3\r\nabc\r\n10\r\n0123456789abcdef\r\n0\r\nT: x\r\n\r\n"))
+            let old = try conversation(address, "GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n")
+            #expect(old.contains("Connection: close\r\n") && old.hasSuffix("\r\n\r\nabc0123456789abcdef"))
+        }
+    }
+
+    @Test func aStreamThatFailsIsNoWholeResponse() throws {
+        struct Odd: Error {}
+        let handler = { (request: Request) -> Answer in
+            let isLate = request.path == "/late"
+            return .now(.stream { output in isLate ? output.write("a").done { throw Odd() } : Promise(error: Odd()) })
+        }
+        try withServer(handler) { address, _ in
+            try expect([500, 500], address, Self.get + Self.get)
+            let late = try conversation(address, "GET /late HTTP/1.1\r\nHost: x\r\n\r\n" + Self.get)
+            #expect(statuses(late) == [200] && late.hasSuffix("1\r\na\r\n"))
+        }
+    }
+
+    @Test func aStreamKeepsToItsLength() throws {
+        let handler = { (request: Request) -> Answer in
+            .now(.stream(length: 3) { output in output.write(request.path == "/long" ? "abcd" : "ab") })
+        }
+        try withServer(handler) { address, _ in
+            let short = try conversation(address, Self.get + Self.get)
+            #expect(statuses(short) == [200] && short.hasSuffix("Content-Length: 3\r\n\r\nab"))
+            try expect([500], address, "GET /long HTTP/1.1\r\nHost: x\r\n\r\n")
+        }
+    }
+
+    // MARK: Upgrade
+
+    @Test func anUpgradeHandsOverTheConnectionWithWhatFollows() throws {
+        let handler = { (request: Request) -> Answer in
+            guard request.headers.has("Upgrade", listing: "lines") else { return .now(Response("")) }
+            return .now(.upgrade(to: "lines") { connection in connection.forEachLine { connection.write("<\($0)>") } })
+        }
+        try withServer(handler) { address, _ in
+            let sent =
+                Self.get
+                + "GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: lines\r\n\r\nfirst\nGET / HTTP/1.1\n"
+            let answers = try conversation(address, sent)
+            #expect(statuses(answers) == [200, 101])
+            #expect(answers.hasSuffix("Connection: Upgrade\r\nUpgrade: lines\r\n\r\n<first><GET / HTTP/1.1>"))
+        }
+    }
+
+    // MARK: Limits of time
+
+    @Test(arguments: ["GET / HTTP/1.1\r\nHo", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nab"])
+    func aSlowRequestIsAnswered408(_ sent: String) throws {
+        try withVirtualServer({ Listener.echo($0) }) { client in
+            try hang(client.write(sent))
+            let answers = try readToEnd(client)
+            #expect(statuses(answers) == [408])
+        }
+    }
+
+    @Test func aSilentClientSeesTheEnd() throws {
+        try withVirtualServer({ _ in .later(after(.seconds(600)).map { Response("late") }) }) { client in
+            try hang(client.write(Self.get))
+            // The handler takes longer than any limit of a client's.
+            let answer = try readToEnd(client)
+            #expect(answer.hasSuffix("late") && statuses(answer) == [200])
+        }
+    }
+
+    // MARK: The end
+
+    @Test func aDrainLetsARequestBeAnswered() throws {
+        let (gate, open) = Guarantee<Void>.pending()
+        var begun = false
+        let handler = { (_: Request) -> Answer in
+            begun = true
+            return .later(gate.map { Response("done") }.asPromise())
+        }
+        try withServer(handler) { address, listener in
+            let client = try hang(connect(to: address), timeout: patience)
+            try hang(client.write(Self.get))
+            _ = try hang(repeatWhile { after(.milliseconds(1)).map { !begun } }, timeout: patience)
+            listener.drain(deadline: .seconds(20))
+            open(())
+            let answer = try readToEnd(client)
+            #expect(answer.contains("Connection: close\r\n") && answer.hasSuffix("done"))
+            client.close()
+        }
+    }
+
+    @Test func aResetInsideABodyEndsTheRequest() throws {
+        let (ended, end) = Guarantee<Bool>.pending()
+        let handler = { (request: Request) -> Answer in
+            .later(request.body.bytes().tap { end($0.isFailure) }.map { _ in Response("") })
+        }
+        try withServer(handler) { address, _ in
+            let client = try hang(connect(to: address), timeout: patience)
+            try hang(client.write("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nabc"))
+            client.abort()
+            let hasFailed = try hang(ended.asPromise(), timeout: patience)
+            #expect(hasFailed)
+        }
+    }
+
+    @Test func responsesAreLogged() throws {
+        let log = LoggedLines()
+        var options = HTTPOptions()
+        options.log = { log.add("\($0.request?.path ?? "-") \($0.status.code)") }
+        try withServer(limits: options, { _ in .now(Response("")) }) { address, _ in
+            _ = try conversation(address, Self.get + "nonsense\r\n")
+        }
+        #expect(log.lines == ["/ 200", "- 400"])
+    }
+}
+
+// @unchecked: the server calls it on the thread of the test.
+private final class LoggedLines: @unchecked Sendable {
+    private(set) var lines: [String] = []
+    func add(_ line: String) { lines.append(line) }
+}
+
+extension Result {
+    fileprivate var isFailure: Bool { if case .failure = self { true } else { false } }
+}

@@ -1,0 +1,128 @@
+import Promises
+import Reactor
+import ReactorHTTP
+import Testing
+
+/// A message that two recipients could delimit or understand differently is refused, with the section that says why.
+@Suite struct StrictnessTests {
+    struct Case: Sendable, CustomTestStringConvertible {
+        let section: String
+        let sent: String
+        let statuses: [Int]
+        var testDescription: String { "\(section): \(sent.debugDescription.prefix(60))" }
+
+        init(_ section: String, _ sent: String, _ statuses: Int...) { self.init(section, sent, statuses) }
+
+        init(_ section: String, _ sent: String, _ statuses: [Int]) {
+            (self.section, self.sent, self.statuses) = (section, sent, statuses)
+        }
+    }
+
+    static func post(_ section: String, _ fields: String, _ body: String, _ codes: Int...) -> Case {
+        Case(section, "POST / HTTP/1.1\r\nHost: x\r\n\(fields)\r\n\r\n\(body)", codes)
+    }
+
+    static func chunks(_ section: String, _ body: String, _ codes: Int...) -> Case {
+        Case(section, "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n\(body)", codes)
+    }
+
+    static let hidden = "GET /hidden HTTP/1.1\r\nHost: x\r\n\r\n"
+
+    static let cases: [Case] = [
+        // The first line, and the ends of lines.
+        Case("9112 2.2 empty lines before", "\r\n\r\nGET / HTTP/1.1\r\nHost: x\r\n\r\n", 200),
+        Case("9112 2.2 bare LF", "GET / HTTP/1.1\nHost: x\n\n", 400),
+        Case("9112 2.2 bare LF in fields", "GET / HTTP/1.1\r\nHost: x\nA: b\r\n\r\n", 400),
+        Case("9112 2.2 bare CR", "GET / HTTP/1.1\r\nHost: x\r\nA: b\rC: d\r\n\r\n", 400),
+        Case("9112 2.2 blank before a field", "GET / HTTP/1.1\r\n Host: x\r\n\r\n", 400),
+        Case("9112 2.3 version", "GET / HTTP/2.0\r\nHost: x\r\n\r\n", 505),
+        Case("9112 2.3 lower case", "GET / http/1.1\r\nHost: x\r\n\r\n", 400),
+        Case("9112 3 two spaces", "GET  / HTTP/1.1\r\nHost: x\r\n\r\n", 400),
+        Case("9112 3.2.2 absolute-form", "GET http://x/a?b HTTP/1.1\r\nHost: x\r\n\r\n", 200),
+        Case("9112 3.2.3 authority-form", "CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n", 400),
+        Case("9112 3.2.4 asterisk-form", "OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n", 200),
+        Case("9112 3.2 no Host", "GET / HTTP/1.1\r\n\r\n", 400),
+        Case("9112 3.2 two Hosts", "GET / HTTP/1.1\r\nHost: x\r\nHost: x\r\n\r\n", 400),
+        Case("9112 3.2 no host", "GET / HTTP/1.1\r\nHost: a@b\r\n\r\n", 400),
+        // Fields.
+        Case("9112 5.1 blank before the colon", "GET / HTTP/1.1\r\nHost: x\r\nA : b\r\n\r\n", 400),
+        Case("9112 5.1 no name", "GET / HTTP/1.1\r\nHost: x\r\n: b\r\n\r\n", 400),
+        Case("9112 5.2 folded", "GET / HTTP/1.1\r\nHost: x\r\nA: b\r\n c\r\n\r\n", 400),
+        Case("9110 5.5 NUL", "GET / HTTP/1.1\r\nHost: x\r\nA: b\0\r\n\r\n", 400),
+        Case(
+            "9110 5.5 control in a long value", "GET / HTTP/1.1\r\nHost: x\r\nA: 0123456789abcdefg\u{7F}h\r\n\r\n", 400),
+        Case("9110 10.1.1 expectation", "GET / HTTP/1.1\r\nHost: x\r\nExpect: magic\r\n\r\n", 417),
+        // The length of a body.
+        post(
+            "9112 6.1 length and chunks", "Content-Length: 5\r\nTransfer-Encoding: chunked", "0\r\n\r\n" + hidden,
+            400),
+        post(
+            "9112 6.1 chunks and length", "Transfer-Encoding: chunked\r\nContent-Length: 5", "0\r\n\r\n" + hidden,
+            400),
+        Case("9112 6.1 HTTP/1.0", "POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + hidden, 400),
+        post("9112 6.1 other coding", "Transfer-Encoding: gzip, chunked", "", 501),
+        post(
+            "9112 6.1 chunked twice", "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked", "0\r\n\r\n",
+            400),
+        post("9112 6.1 chunked not last", "Transfer-Encoding: chunked, gzip", "", 400),
+        post(
+            "9112 6.1 empty element", "Transfer-Encoding: , chunked", "0\r\n\r\n", 400
+        ),
+        post(
+            "9112 6.3 equal lengths", "Content-Length: 2\r\nContent-Length: 2", "ab",
+            200),
+        post("9112 6.3 two lengths", "Content-Length: 2\r\nContent-Length: 3", "abc" + hidden, 400),
+        post("9112 6.3 list of lengths", "Content-Length: 2, 2", "ab", 400),
+        post("9112 6.2 sign", "Content-Length: +2", "ab", 400),
+        post("9112 6.2 overflow", "Content-Length: 18446744073709551618", "ab" + hidden, 413),
+        // Chunks.
+        chunks(
+            "9112 7.1 chunks", "2;a=b\r\nab\r\n0\r\nT: x\r\n\r\n" + hidden,
+            200, 200),
+        chunks("9112 7.1 signed size", "+2\r\nab\r\n0\r\n\r\n" + hidden, 400),
+        chunks("9112 7.1 prefixed size", "0x2\r\nab\r\n0\r\n\r\n" + hidden, 400),
+        chunks(
+            "9112 7.1 overflowing size",
+            "10000000000000002\r\nab\r\n0\r\n\r\n"
+                + hidden, 413),
+        chunks("9112 7.1 bytes behind", "2\r\nabc\r\n0\r\n\r\n" + hidden, 400),
+        chunks("9112 7.1 bare LF", "2\nab\r\n0\r\n\r\n" + hidden, 400),
+        chunks("9112 7.1.1 LF in an extension", "2;\nxx\r\nab\r\n0\r\n\r\n" + hidden, 400),
+        chunks("9112 7.1.2 folded trailer", "0\r\nA: b\r\n c\r\n\r\n" + hidden, 400),
+    ]
+
+    @Test(arguments: cases) func isAnsweredOrRefused(_ one: Case) throws {
+        try withServer({ Listener.echo($0) }) { address, _ in
+            let answers = try conversation(address, one.sent)
+            #expect(statuses(answers) == one.statuses, "\(answers)")
+            // Behind a refusal nothing is understood.
+            if one.statuses.last! >= 400 {
+                #expect(!answers.contains("hidden"))
+                #expect(answers.contains("Connection: close\r\n"))
+            }
+        }
+    }
+
+    @Test func headsAndFieldsHaveLimits() throws {
+        var options = HTTPOptions()
+        options.maxHead = 200
+        options.maxFields = 3
+        try withServer(limits: options, { _ in .now(Response("")) }) { address, _ in
+            let long = String(repeating: "a", count: 200)
+            try expect([414], address, "GET /\(long)")
+            try expect([431], address, "GET / HTTP/1.1\r\nHost: x\r\nA: \(long)")
+            let fields = String(repeating: "A: b\r\n", count: 3)
+            try expect([431], address, "GET / HTTP/1.1\r\nHost: x\r\n\(fields)\r\n")
+            try expect([200], address, "GET / HTTP/1.1\r\nHost: x\r\nA: b\r\nA: b\r\n\r\n")
+        }
+    }
+
+    /// A value that a peer has chosen cannot add fields to a response: RFC 9110, section 5.5.
+    @Test func valuesCannotSplitAResponse() throws {
+        let handler = { (_: Request) in Answer.now(Response("", headers: ["X": "a\r\nSet-Cookie: b\0"])) }
+        try withServer(handler) { address, _ in
+            let answer = try conversation(address, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            #expect(answer.contains("X: a  Set-Cookie: b \r\n"))
+        }
+    }
+}

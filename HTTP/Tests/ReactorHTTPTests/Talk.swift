@@ -1,0 +1,78 @@
+import Promises
+import Reactor
+import ReactorHTTP
+import Testing
+
+/// Runs a server with `handler` on a loop of its own, and `body` with an address to connect to.
+func withServer(
+    limits options: HTTPOptions = HTTPOptions(), onError: ((any Error, Connection) -> Void)? = nil,
+    _ handler: @escaping (Request) throws -> Answer, _ body: (SocketAddress, Listener) throws -> Void
+) throws {
+    try EventLoop.withLoop { _ in
+        let listener = try Listener.bind("127.0.0.1:0")
+        let served = listener.serveHTTP(options, onError: onError, handler: handler)
+        try body(listener.localAddress, listener)
+        listener.drain(deadline: .seconds(10))
+        _ = try hang(served, timeout: patience)
+    }
+}
+
+/// As `withServer`, on a virtual clock: limits of time pass at once.
+func withVirtualServer(
+    limits options: HTTPOptions = HTTPOptions(), _ handler: @escaping (Request) throws -> Answer,
+    _ body: (Connection) throws -> Void
+) throws {
+    try withVirtualTime { _ in
+        let (client, server) = try Connection.pair()
+        let served = server.serveHTTP(options, handler: handler)
+        let ended = served.ensure { server.close() }
+        try body(client)
+        client.close()
+        _ = try? hang(ended, timeout: .seconds(3600))
+    }
+}
+
+/// Only a test that fails waits for so long.
+let patience = Duration.seconds(30)
+
+/// Sends `text`, ends this side, and returns everything that the server answers until it ends.
+func conversation(_ address: SocketAddress, _ text: String) throws -> String {
+    let client = try hang(connect(to: address), timeout: patience)
+    defer { client.close() }
+    try hang(client.write(text).then { client.shutdownWrite() }, timeout: patience)
+    return try readToEnd(client)
+}
+
+func readToEnd(_ client: Connection) throws -> String {
+    var all: [UInt8] = []
+    try hang(client.forEachChunk { all += [UInt8]($0) }, timeout: .seconds(3600))
+    return String(decoding: all, as: UTF8.self)
+}
+
+/// The status codes in a series of responses whose bodies do not look like a status line.
+func statuses(_ answers: String) -> [Int] {
+    answers.components("HTTP/1.1 ").dropFirst().compactMap { Int($0.prefix(3)) }
+}
+
+extension String {
+    /// The parts between the occurrences of `separator`.
+    func components(_ separator: String) -> [Substring] {
+        split(separator: separator, omittingEmptySubsequences: false)
+    }
+}
+
+extension Listener {
+    /// With routes that the tests of ambiguous requests use: what the server has understood is in the answer.
+    static func echo(_ request: Request) -> Answer {
+        if request.method == .head { return .now(Response("\(request.path)")) }
+        return .later(request.body.text().map { Response("[\(request.method) \(request.path) \($0)]") })
+    }
+}
+
+/// Expects responses with these codes to `text`, and then the end.
+func expect(
+    _ codes: [Int], _ address: SocketAddress, _ text: String, sourceLocation: SourceLocation = #_sourceLocation
+) throws {
+    let answers = try conversation(address, text)
+    #expect(statuses(answers) == codes, "\(answers)", sourceLocation: sourceLocation)
+}
