@@ -1,0 +1,149 @@
+import Promises
+import Reactor
+
+/// Makes requests, over connections that it keeps for each server. It belongs to the loop of its thread.
+///
+/// ```swift
+/// let client = HTTPClient()
+/// client.fetch("http://example.com/").then { $0.body.text() }.done { print($0) }
+/// ```
+public final class HTTPClient {
+    /// How long requests may take, and how much of an answer is accepted.
+    public struct Options: Sendable {
+        /// The connections; their `makeTimeout` limits a connect with its handshake.
+        public var connections = PoolLimits(idleTimeout: .seconds(30))
+        /// How long the server may take from the end of the request to the head of its response.
+        public var firstByte: Duration? = .seconds(30)
+        /// How long the server may pause inside a body.
+        public var idle: Duration? = .seconds(30)
+        /// How long everything may take up to the head of the response, redirects included.
+        public var total: Duration? = .seconds(60)
+        /// How many redirects are followed; with 0 their responses are returned.
+        public var maxRedirects = 5
+        /// Bytes of a head.
+        public var maxHead = 65_536
+        /// Fields of a head.
+        public var maxFields = 200
+        /// Bytes of a body, unless the program sets `response.body.limit`.
+        public var maxBody = 64 << 20
+        /// Makes a connection secure for a host, whose name it verifies: `{ $0.startTLS(as: tls, serverName: $1) }`. Without it
+        /// addresses with `https:` are refused.
+        public var startTLS: (@Sendable (_ connection: Connection, _ host: String) -> Promise<Connection>)?
+
+        /// The limits above.
+        public init() {}
+    }
+
+    /// The limits.
+    public let options: Options
+    private let plain: Pool<Connection>
+    private let secure: Pool<Connection>
+
+    /// - Parameters:
+    ///   - options: the limits.
+    ///   - lookup: finds the addresses of a name.
+    @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
+    public init(_ options: Options = Options(), lookup: any NameLookup = SystemNameLookup.shared) {
+        self.options = options
+        plain = Pool(limits: options.connections, lookup: lookup)
+        secure = Pool(limits: options.connections, lookup: lookup) { connection, key in
+            guard let startTLS = options.startTLS else { throw FetchError.noTLS("\(key)") }
+            return startTLS(connection, hostName(of: key))
+        }
+    }
+
+    /// Makes a request.
+    ///
+    /// ```swift
+    /// client.fetch("http://127.0.0.1:8080/login", .post, headers: ["Content-Type": "text/plain"], body: Array("me".utf8))
+    ///     .done { response in print(response.status) }
+    /// ```
+    ///
+    /// Every status is a response, and none an error; see `Fetched.validated`. Redirects are followed: 303, and 301 and 302 to a
+    /// POST, by GET; to another server without `Authorization` and `Cookie`. An idempotent request whose connection the server
+    /// has closed meanwhile is made again on another one.
+    ///
+    /// Cancelling the promise ends the request, and closes its connection.
+    /// - Parameters:
+    ///   - address: `http://host:port/path?query`, or with `https:`. Bytes that are not those of a URI must be escaped.
+    ///   - method: the method.
+    ///   - headers: further fields; `Host`, `Content-Length` and `Transfer-Encoding` are the client's own.
+    ///   - body: the body; `nil` for none.
+    /// - Returns: a promise of the response when its head has arrived. Rejected with
+    ///   - `FetchError`;
+    ///   - `HTTPError` for a response that is not valid;
+    ///   - `PromiseError.timedOut` at `total` and `makeTimeout`, `PoolError` if no connection was free in time;
+    ///   - the `ConnectError` or `SystemError` of the connection, and the error of TLS.
+    @available(*, noasync, message: "on a loop write try await firstly { … }.value, else use a synchronous function")
+    public func fetch(
+        _ address: String, _ method: Method = .get, headers: Headers = Headers(), body: [UInt8]? = nil
+    ) -> Promise<Fetched> {
+        let outgoing: OutgoingRequest
+        do { outgoing = try OutgoingRequest(WebAddress(address), method, headers, body) } catch {
+            return Promise(error: error)
+        }
+        let fetched = follow(outgoing, redirects: 0)
+        return options.total.map { fetched.timeout($0) } ?? fetched
+    }
+
+    /// Makes a request, and further ones for its redirects.
+    private func follow(_ request: OutgoingRequest, redirects: Int) -> Promise<Fetched> {
+        send(request).then { [self] response -> Promise<Fetched> in
+            guard options.maxRedirects > 0, let next = try request.redirected(by: response) else {
+                return .value(response)
+            }
+            if redirects == options.maxRedirects { throw FetchError.tooManyRedirects(limit: redirects) }
+            return follow(next, redirects: redirects + 1)
+        }
+    }
+
+    private func send(_ request: OutgoingRequest) -> Promise<Fetched> {
+        let address = request.address
+        if address.isSecure && options.startTLS == nil { return Promise(error: FetchError.noTLS(address.authority)) }
+        let (promise, resolver) = Promise<Fetched>.pending()
+        let pool = address.isSecure ? secure : plain
+        // The connection is the exchange's until the body has been read, which may be long after the head.
+        let exchange = pool.with(address.key, isIdempotent: request.method.isIdempotent) { [options] connection in
+            Exchange(connection, request, options).run(resolver)
+        }
+        resolver.onCancel { exchange.cancel() }
+        exchange.catch(policy: .allErrors) { resolver.reject($0) }
+        return promise
+    }
+
+    /// Closes the connections that are idle, and the others when their responses have been read. Later requests are rejected.
+    public func close() {
+        plain.close()
+        secure.close()
+    }
+}
+
+/// The name of the key `host:port`, which TLS verifies, without the brackets of an IPv6 address.
+private func hostName(of key: PoolKey) -> String {
+    let text = "\(key)"
+    let host = text.lastIndex(of: ":").map { text[..<$0] } ?? text[...]
+    return String(host.hasPrefix("[") ? host.dropFirst().dropLast() : host)
+}
+
+private let clients = LoopLocal { HTTPClient() }
+
+/// Makes a request with a client of this thread's loop, which has the default options: plain HTTP. See `HTTPClient.fetch`.
+///
+/// ```swift
+/// let page = try hang(fetch("http://127.0.0.1:8080/").then { $0.body.text() })
+/// ```
+@available(*, noasync, message: "on a loop write try await firstly { … }.value, else use a synchronous function")
+public func fetch(
+    _ address: String, _ method: Method = .get, headers: Headers = Headers(), body: [UInt8]? = nil
+) -> Promise<Fetched> { clients.valueHere.fetch(address, method, headers: headers, body: body) }
+
+extension LoopLocal {
+    /// The value of this thread's loop, on which it stays.
+    @available(*, noasync, message: "an async function has no loop of its own")
+    fileprivate var valueHere: Value {
+        // Sound because the value is made and used on this thread only, as `withValue` says.
+        nonisolated(unsafe) var found: Value?
+        withValue { found = $0 }
+        return found!
+    }
+}

@@ -1,0 +1,261 @@
+import Glibc
+import Promises
+import Reactor
+import ReactorHTTP
+import Testing
+
+@Suite struct ClientTests {
+    @Test func fetchesWithMethodFieldsAndBody() throws {
+        let handler = { (request: Request) -> Answer in
+            .later(
+                request.body.text().map { text in
+                    Response(
+                        "\(request.method) \(request.target) \(request.headers["x-a"] ?? "-") \(text)",
+                        status: .created, headers: ["X-B": "2"])
+                })
+        }
+        try withServer(handler) { address, _ in
+            let client = HTTPClient()
+            let response = try hang(
+                client.fetch("http://\(address)/a?b=c#d", .put, headers: ["X-A": "1"], body: Array("text".utf8)),
+                timeout: patience)
+            #expect(response.status == .created && response.headers["x-b"] == "2")
+            let text = try hang(response.body.text(), timeout: patience)
+            #expect(text == "PUT /a?b=c 1 text")
+            client.close()
+        }
+    }
+
+    @Test func aConnectionServesOneRequestBehindAnother() throws {
+        var ports: Set<UInt16> = []
+        let handler = { (request: Request) -> Answer in
+            if let peer = request.connection?.peerAddress { ports.insert(peer.port) }
+            return .now(request.path == "/stream" ? .stream { $0.write("abc") } : Response("text"))
+        }
+        try withServer(handler) { address, _ in
+            let client = HTTPClient()
+            for path in ["/", "/stream", "/", "/stream"] {
+                let text = try hang(client.fetch("http://\(address)\(path)").then { $0.body.text() }, timeout: patience)
+                #expect(text == (path == "/" ? "text" : "abc"))
+            }
+            #expect(ports.count == 1)
+            client.close()
+        }
+    }
+
+    @Test func redirectsAreFollowedUpToALimit() throws {
+        let handler = { (request: Request) -> Answer in
+            switch request.path {
+            case "/a/b": .now(.redirect(to: "c?x"))
+            case "/a/c": .now(.redirect(to: "/end", status: Status(307)))
+            case "/end": .now(Response("\(request.method)"))
+            default: .now(.redirect(to: request.path))
+            }
+        }
+        try withServer(handler) { address, _ in
+            let client = HTTPClient()
+            let text = try hang(
+                client.fetch("http://\(address)/a/b", .post, body: [1]).then { $0.body.text() }, timeout: patience)
+            #expect(text == "GET")
+            #expect(throws: FetchError.tooManyRedirects(limit: 5)) {
+                _ = try hang(client.fetch("http://\(address)/loop"), timeout: patience)
+            }
+            client.close()
+        }
+    }
+
+    @Test func secretsDoNotFollowARedirectToAnotherServer() throws {
+        var seen: [String] = []
+        try withServer({ request in
+            seen.append("\(request.headers["authorization"] ?? "none") \(request.headers["x-other"] ?? "none")")
+            return .now(Response(""))
+        }) { other, _ in
+            let listener = try Listener.bind("127.0.0.1:0")
+            listener.serveHTTP { _ in Response.redirect(to: "http://\(other)/") }
+            let client = HTTPClient()
+            _ = try hang(
+                client.fetch("http://\(listener.localAddress)/", headers: ["Authorization": "secret", "X-Other": "1"]),
+                timeout: patience)
+            client.close()
+            listener.drain(deadline: .zero)
+        }
+        #expect(seen == ["none 1"])
+    }
+
+    /// A server that answers the first line it gets with `answer`, and ends.
+    private func fetched(_ answer: String, _ method: Method = .get, _ options: HTTPClient.Options = .init()) throws
+        -> (status: Int, body: String)
+    {
+        try EventLoop.withLoop { _ in
+            let listener = try Listener.bind("127.0.0.1:0")
+            listener.serve { connection in connection.readLine().then { _ in connection.write(answer) } }
+            let client = HTTPClient(options)
+            defer { listener.close() }
+            let got = client.fetch("http://\(listener.localAddress)/", method).then { response in
+                response.body.text().map { (response.status.code, $0) }
+            }
+            return try hang(got, timeout: patience)
+        }
+    }
+
+    @Test func responsesAreDelimitedAsTheRFCSays() throws {
+        // RFC 9112, section 6.3: no length at all means until the end of the connection.
+        let open = try fetched("HTTP/1.1 200 OK\r\n\r\nto the end")
+        #expect(open == (200, "to the end"))
+        let chunks = try fetched("HTTP/1.1 200\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\nmore")
+        #expect(chunks == (200, "abc"))
+        let early = try fetched(
+            "HTTP/1.1 103 Early Hints\r\nA: b\r\n\r\nHTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\nno")
+        #expect(early == (404, "no"))
+        let head = try fetched("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", .head)
+        #expect(head == (200, ""))
+        let none = try fetched("HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n")
+        #expect(none == (304, ""))
+    }
+
+    @Test(arguments: [
+        "HTTP/1.1 200 OK\nA: b\n\n", "HTTP/2 200 OK\r\n\r\n", "HTTP/1.1 20 OK\r\n\r\n", "SSH-2.0-OpenSSH\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab", "HTTP/1.1 200 OK\r\nA : b\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nA: b\r\n c\r\n\r\n", "HTTP/1.1 101 Switching\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n",
+    ])
+    func whatIsNoResponseIsAnError(_ answer: String) throws {
+        #expect(throws: HTTPError.self) { _ = try fetched(answer) }
+    }
+
+    @Test(arguments: [
+        ("", "\(FetchError.endedEarly)"),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nabc", "\(BodyError.endedEarly)"),
+        ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n", "\(BodyError.endedEarly)"),
+        ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r", "\(BodyError.endedEarly)"),
+    ])
+    func aResponseThatEndsEarlyIsNoWholeOne(_ answer: String, _ error: String) throws {
+        do {
+            let got = try fetched(answer)
+            Issue.record("\(got)")
+        } catch let found { #expect("\(found)" == error) }
+    }
+
+    @Test func limitsOfAResponse() throws {
+        var options = HTTPClient.Options()
+        options.maxHead = 100
+        options.maxBody = 4
+        let long = String(repeating: "a", count: 100)
+        #expect(throws: HTTPError.self) { _ = try fetched("HTTP/1.1 200 OK\r\nA: \(long)\r\n\r\n", .get, options) }
+        #expect(throws: HTTPError.self) { _ = try fetched("HTTP/1.1 200 OK\r\n\r\n12345", .get, options) }
+        #expect(throws: HTTPError.self) {
+            _ = try fetched("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n12345", .get, options)
+        }
+    }
+
+    @Test func aServerThatSaysNothingIsGivenUp() throws {
+        var options = HTTPClient.Options()
+        options.firstByte = .milliseconds(20)
+        try EventLoop.withLoop { _ in
+            let listener = try Listener.bind("127.0.0.1:0")
+            var ended = 0
+            listener.serve { connection in connection.forEachChunk { _ in .value }.ensure { ended += 1 } }
+            let client = HTTPClient(options)
+            #expect(throws: FetchError.noResponse) {
+                _ = try hang(client.fetch("http://\(listener.localAddress)/"), timeout: patience)
+            }
+            // Cancelling closes as well.
+            let other = HTTPClient().fetch("http://\(listener.localAddress)/")
+            _ = try hang(
+                repeatWhile { after(.milliseconds(1)).map { listener.activeConnections == 0 } }, timeout: patience)
+            other.cancel()
+            _ = try hang(repeatWhile { after(.milliseconds(1)).map { ended < 2 } }, timeout: patience)
+            listener.close()
+        }
+    }
+
+    @Test func aStaleConnectionIsReplacedForAnIdempotentRequest() throws {
+        try EventLoop.withLoop { _ in
+            let listener = try Listener.bind("127.0.0.1:0")
+            var accepted = 0
+            // Ends each connection inside of its second request.
+            listener.serve { connection in
+                accepted += 1
+                var requests = 0
+                return connection.forEachFrame(DelimiterDecoder("\r\n\r\n")) { _ in
+                    requests += 1
+                    if requests > 1 { throw StopReading() }
+                    return connection.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+                }
+            }
+            let client = HTTPClient()
+            func text(_ method: Method) throws -> String {
+                try hang(
+                    client.fetch("http://\(listener.localAddress)/", method).then { $0.body.text() }, timeout: patience)
+            }
+            let texts = [try text(.get), try text(.get), try text(.get)]
+            #expect(texts == ["ok", "ok", "ok"] && accepted == 3)
+            #expect(throws: (any Error).self) { _ = try text(.post) }
+            client.close()
+            listener.close()
+        }
+    }
+
+    @Test func aLargeBodyIsStreamedWithBackpressure() throws {
+        let part = [UInt8](repeating: 7, count: 65_536)
+        var written = 0
+        let handler = { (_: Request) -> Answer in
+            .now(
+                .stream { output in
+                    func more() -> Promise<Void> {
+                        written += 1
+                        return written < 200 ? output.write(part).then { more() } : .value
+                    }
+                    return more()
+                })
+        }
+        try withServer(handler) { address, _ in
+            let client = HTTPClient()
+            let response = try hang(client.fetch("http://\(address)/"), timeout: patience)
+            _ = try hang(after(.milliseconds(50)).asPromise(), timeout: patience)
+            // Nobody reads: the kernel's buffers are full, and the writer waits.
+            #expect(written < 200)
+            var count = 0
+            try hang(
+                response.body.forEach { part in
+                    count += part.count
+                    return .value
+                }, timeout: patience)
+            #expect(count == 199 * 65_536)
+            client.close()
+        }
+    }
+
+    @Test(arguments: [
+        "", "x", "/x", "ftp://x/", "http://", "http:///x", "http://a b/", "http://u@x/", "http://x:y/",
+        "http://x:99999/",
+    ])
+    func badAddressesAreRefused(_ text: String) {
+        EventLoop.withLoop { _ in
+            #expect(throws: FetchError.badAddress(text)) { _ = try hang(fetch(text), timeout: patience) }
+        }
+    }
+
+    @Test func tlsIsAClosureOfTheProgram() throws {
+        try withServer({ _ in .now(Response("secure")) }) { address, _ in
+            #expect(throws: FetchError.self) { _ = try hang(HTTPClient().fetch("https://\(address)/")) }
+            let names = Names()
+            var options = HTTPClient.Options()
+            options.startTLS = { connection, host in
+                names.add(host)
+                return .value(connection)
+            }
+            let client = HTTPClient(options)
+            let text = try hang(client.fetch("https://\(address)/").then { $0.body.text() }, timeout: patience)
+            #expect(text == "secure" && names.all == ["127.0.0.1"])
+            client.close()
+        }
+    }
+}
+
+// @unchecked: the client calls it on the thread of the test.
+private final class Names: @unchecked Sendable {
+    private(set) var all: [String] = []
+    func add(_ name: String) { all.append(name) }
+}
