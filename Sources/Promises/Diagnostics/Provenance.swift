@@ -14,7 +14,12 @@ public struct Provenance: Hashable, Sendable {
     /// The line of the `cauterize` that has logged the rejection; `nil` in other reports.
     public internal(set) var cauterizedAt: CallSite?
 
-    package init(name: String? = nil, type: String? = nil, callSite: CallSite? = nil, trace: Trace? = nil) {
+    /// Makes the facts about a promise that does not exist, for a test of a `conf.logHandler`.
+    public init(name: String? = nil, type: String? = nil, callSite: CallSite? = nil) {
+        self.init(name: name, type: type, callSite: callSite, trace: nil)
+    }
+
+    package init(name: String? = nil, type: String? = nil, callSite: CallSite? = nil, trace: Trace?) {
         self.name = name
         self.type = type
         self.callSite = callSite

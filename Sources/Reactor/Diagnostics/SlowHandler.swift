@@ -10,7 +10,8 @@ public struct SlowHandler: Hashable, Sendable, CustomStringConvertible {
     /// measured.
     public let callSite: CallSite?
 
-    package init(duration: Duration, kind: HandlerKind, callSite: CallSite? = nil) {
+    /// Makes the report of a handler that has not run, for a test of a `conf.logHandler`.
+    public init(duration: Duration, kind: HandlerKind, callSite: CallSite? = nil) {
         self.duration = duration
         self.kind = kind
         self.callSite = callSite

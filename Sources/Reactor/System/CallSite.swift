@@ -11,6 +11,9 @@ public struct CallSite: Hashable, Sendable, CustomStringConvertible {
         self.line = UInt32(truncatingIfNeeded: line)
     }
 
+    /// The line that calls this, unless another one is named: for a test of a `conf.logHandler`.
+    public init(file: StaticString = #fileID, line: UInt = #line) { self.init(file, line) }
+
     /// Whether the call site is known. That of a property is not: it has an empty `file` and line 0.
     package var isKnown: Bool { line != 0 }
 
