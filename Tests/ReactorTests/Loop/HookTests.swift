@@ -219,4 +219,15 @@ import Testing
             #expect(ledger.deadlines.count == 1)
         }
     }
+
+    @Test func aHundredThousandComeAndGo() {
+        EventLoop.withLoop { loop in
+            let began = ContinuousClock.now
+            let hooks = (0..<100_000).map { _ in loop.beforeWaiting {} }
+            // Neither from the front nor from the back.
+            for index in hooks.indices { hooks[index * 7919 % hooks.count].cancel() }
+            // A search for each would take minutes.
+            #expect(ContinuousClock.now - began < .seconds(20))
+        }
+    }
 }

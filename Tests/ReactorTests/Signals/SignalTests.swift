@@ -332,6 +332,19 @@ extension ProcessWide {
             }
         }
 
+        @Test func aHundredThousandWatchesOfOneSignalComeAndGo() throws {
+            try withLoop { loop in
+                let began = ContinuousClock.now
+                var reports = 0
+                let watches = try (0..<100_000).map { _ in try loop.onSignal(SIGUSR1) { reports += 1 } }
+                raise(SIGUSR1)
+                try loop.run(until: { reports == 100_000 })
+                for index in watches.indices { watches[index * 7919 % watches.count].cancel() }
+                // A search for each would take minutes.
+                #expect(ContinuousClock.now - began < .seconds(20))
+            }
+        }
+
         @Test func loopsThatComeAndGoGiveTheirPlacesBack() throws {
             for _ in 0..<200 {
                 try withLoop { loop in
