@@ -38,11 +38,12 @@ final class ConnectAttempt: ReadinessHandler {
         guard code == EAGAIN, address.isUnix, began.advanced(by: Self.retryLimit) > loop.now else {
             throw SystemError(.connect, code, detail: address.description)
         }
-        retry = loop.startTimer(after: .milliseconds(1 << min(tries, 6)), Retry(self))
+        let again = InternalJob({ [self] in tryAgain() }, ifLoopEnds: { [self] in loopWillEnd() })
+        retry = loop.startTimer(after: .milliseconds(1 << min(tries, 6)), again)
         tries += 1
     }
 
-    fileprivate func tryAgain() {
+    private func tryAgain() {
         guard let socket else { return }
         do throws(SystemError) { try advance(socket) } catch { fail(error) }
     }
@@ -73,23 +74,5 @@ final class ConnectAttempt: ReadinessHandler {
         self.socket = nil
         loop.forget(socket.fd)
         loop.kernel.close(socket.fd)
-    }
-}
-
-/// The next try of a Unix connect. It is a job and not a closure, because a closure is not notified if the loop ends
-/// first.
-private final class Retry: Job {
-    private let attempt: ConnectAttempt
-
-    init(_ attempt: ConnectAttempt) {
-        self.attempt = attempt
-        super.init()
-    }
-
-    override func run() { attempt.tryAgain() }
-
-    override func discardAndRelease() {
-        attempt.loopWillEnd()
-        super.discardAndRelease()
     }
 }

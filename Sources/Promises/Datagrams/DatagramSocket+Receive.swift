@@ -83,7 +83,7 @@ extension DatagramSocket {
         if let refusal = refusal(1) { return Promise(refused: refusal) }
         let core = IOPromise(Void.self, self)
         reception = Reception(promise: core, limit: DatagramBatch.capacity, body: body)
-        if !leftOver.isEmpty && !isDelivering { loop.enqueue(LeftOverJob(self)) }
+        if !isDelivering { deliverLater() }
         updateInterest()
         return Promise(core)
     }
@@ -165,28 +165,10 @@ extension DatagramSocket {
         updateInterest()
     }
 
-    /// Delivers the rest in a job: another reception may have begun inside the previous body.
+    /// Delivers the rest in a job: another reception may have begun inside the previous body. The poller does not know of the
+    /// reception that waits, so the job learns of the end of the loop.
     private func deliverLater() {
-        if !leftOver.isEmpty, reception != nil { loop.enqueue(LeftOverJob(self)) }
-    }
-}
-
-/// Delivers what is left over. It is a job and not a closure, because a closure is not notified if the loop ends first.
-/// The poller does not know of the reception that waits.
-private final class LeftOverJob: Job {
-    private let socket: DatagramSocket
-
-    init(_ socket: DatagramSocket) {
-        self.socket = socket
-        super.init()
-    }
-
-    override func run() { socket.deliverLeftOver() }
-
-    override var isReportedUndelivered: Bool { false }
-
-    override func discardAndRelease() {
-        socket.loopWillEnd()
-        super.discardAndRelease()
+        if leftOver.isEmpty || reception == nil { return }
+        loop.enqueue(InternalJob({ [self] in deliverLeftOver() }, ifLoopEnds: { [self] in loopWillEnd() }))
     }
 }

@@ -117,7 +117,10 @@ extension Pool {
         if loop.hasEnded { return }
         defer { updateBackgroundSources() }
         if state.members.isEmpty && state.waiting.isEmpty { return timer.cancel() }
-        timer.set(to: state.nextDeadline, keepsAlive: state.hasWaitDeadline, on: loop, PoolTimerJob(self))
+        // What waits retains the pool; idle resources do not.
+        timer.set(
+            to: state.nextDeadline, keepsAlive: state.hasWaitDeadline, on: loop,
+            InternalJob({ [weak self] in self?.timerFired() }, ifLoopEnds: { [weak self] in self?.loopWillEnd() }))
     }
 
     /// A `hang` that only an idle resource or this timer could end is reported as stalled: neither settles anything.

@@ -34,23 +34,3 @@ struct PoolTimer {
     /// Whether it is set and does not keep the loop alive.
     var isUnreferenced: Bool { isSet && !keepsAlive }
 }
-
-/// The job of a pool's timer.
-final class PoolTimerJob: Job {
-    // What waits retains the pool; idle resources do not.
-    private weak var pool: (any PoolOwner)?
-
-    init(_ pool: any PoolOwner) {
-        self.pool = pool
-        super.init()
-    }
-
-    override func run() { pool?.timerFired() }
-
-    override var isReportedUndelivered: Bool { false }
-
-    override func discardAndRelease() {
-        pool?.loopWillEnd()
-        super.discardAndRelease()
-    }
-}

@@ -60,7 +60,9 @@ final class ServedConnection: ConnectionAttachment {
     }
 
     func connectionMayBeIdle(_ connection: Connection) {
-        if drain != nil { connection.loop.enqueue(DrainJob(self, connection)) }
+        if drain == nil { return }
+        // After the handler that runs now.
+        connection.loop.enqueue(InternalJob { [self] in drain?.tracker?.endIfAnswered(connection) })
     }
 
     func heldMemoryMayHaveChanged(of connection: Connection) {
@@ -93,21 +95,4 @@ final class ServedConnection: ConnectionAttachment {
         work = nil
         budget.take()?.note(-notedMemory)
     }
-}
-
-/// Lets the drain look at a connection after the handler that runs now.
-private final class DrainJob: Job {
-    private let served: ServedConnection
-    private let connection: Connection
-
-    init(_ served: ServedConnection, _ connection: Connection) {
-        self.served = served
-        self.connection = connection
-        super.init()
-    }
-
-    override func run() { served.drain?.tracker?.endIfAnswered(connection) }
-
-    // The drain looks at the connection again.
-    override var isReportedUndelivered: Bool { false }
 }

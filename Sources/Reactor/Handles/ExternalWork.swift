@@ -32,7 +32,10 @@ extension EventLoop {
         guard clinux_get_current_loop() != Unmanaged.passUnretained(self).toOpaque() else { return }
         // One at a time: it may be that no thread ever drives this loop.
         guard !shared.work.isWakeJobPosted.exchange(true, ordering: .acquiringAndReleasing) else { return }
-        let job = Unmanaged<Job>.passRetained(WakeJob(self))
+        let job = Unmanaged<Job>.passRetained(
+            // The loop retains the job in turn, until it runs the job or ends. After this exchange, it sees everything that a
+            // thread did before it found the flag set.
+            InternalJob { _ = self.shared.work.isWakeJobPosted.exchange(false, ordering: .acquiringAndReleasing) })
         if !shared.post(job) { job.release() }
     }
 }
@@ -82,20 +85,4 @@ extension EventLoop {
     }
 
     var hasNoReadyJobs: Bool { !jobs.hasJobs && shared.waker.mailbox.isEmpty }
-}
-
-/// A job that does nothing but wake the loop.
-private final class WakeJob: Job {
-    // The loop retains the job in turn, until it runs the job or ends.
-    private let loop: EventLoop
-
-    init(_ loop: EventLoop) {
-        self.loop = loop
-        super.init()
-    }
-
-    // After this exchange, the loop sees everything that a thread did before it found the flag set.
-    override func run() { _ = loop.shared.work.isWakeJobPosted.exchange(false, ordering: .acquiringAndReleasing) }
-
-    override var isReportedUndelivered: Bool { false }
 }

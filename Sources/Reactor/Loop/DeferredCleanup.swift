@@ -14,7 +14,9 @@ extension EventLoop {
     /// No other thread may use what `body` has captured.
     package func performCleanup(_ body: @escaping () -> Void) {
         if isOwnedByThisThread { return body() }
-        let cleanup = Unmanaged<Job>.passRetained(DeferredCleanup(self, body))
+        // The loop retains the job in turn, until it runs the job or ends.
+        let onThisLoop = { withExtendedLifetime(self) { body() } }
+        let cleanup = Unmanaged<Job>.passRetained(InternalJob(onThisLoop, ifLoopEnds: onThisLoop))
         if !shared.post(cleanup) { cleanup.takeRetainedValue().run() }
     }
 
@@ -27,27 +29,5 @@ extension EventLoop {
         }
         forget(fd)
         kernel.close(fd)
-    }
-}
-
-/// A job whose body runs exactly once, even if the job is discarded.
-private final class DeferredCleanup: Job {
-    // The loop retains the job in turn, until it runs the job or ends.
-    private let loop: EventLoop
-    private var body: (() -> Void)?
-
-    init(_ loop: EventLoop, _ body: @escaping () -> Void) {
-        self.loop = loop
-        self.body = body
-        super.init()
-    }
-
-    override func run() { body.take()?() }
-
-    override var isReportedUndelivered: Bool { false }
-
-    override func discardAndRelease() {
-        run()
-        super.discardAndRelease()
     }
 }

@@ -26,7 +26,9 @@ extension EventLoop {
     func scheduleRetry() {
         if registrationFailures.retryTimer != nil { return }
         let deadline = now.advanced(by: Self.pause).nanoseconds
-        let timer = timers.insert(deadline: deadline, interval: 0, .job(RegistrationRetry(self)))
+        // The loop retains the job, and releases it when the loop ends.
+        let retry = InternalJob { [unowned self] in retryRegistrations() }
+        let timer = timers.insert(deadline: deadline, interval: 0, .job(retry))
         timers.setReferenced(timer, false)
         registrationFailures.retryTimer = timer
     }
@@ -101,19 +103,4 @@ extension EventLoop {
         if !poller.deferred.isEmpty { scheduleRetry() }
         return isRebuilt
     }
-}
-
-/// The job of the timer that ends the pause.
-private final class RegistrationRetry: Job {
-    // The loop retains the job, and releases it when the loop ends.
-    private unowned let loop: EventLoop
-
-    init(_ loop: EventLoop) {
-        self.loop = loop
-        super.init()
-    }
-
-    override func run() { loop.retryRegistrations() }
-
-    override var isReportedUndelivered: Bool { false }
 }

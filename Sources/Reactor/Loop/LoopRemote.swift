@@ -60,7 +60,12 @@ public final class LoopRemote: @unchecked Sendable {
     /// - Returns: false if the loop has ended.
     @discardableResult
     public func stop() -> Bool {
-        let job = Unmanaged<Job>.passRetained(StopJob(loop, forGood: isSpawned))
+        // The loop retains the job in turn, until it runs the job or ends, which fulfills the request.
+        let stop = InternalJob { [loop, isSpawned] in
+            if isSpawned { loop.shared.life.advance(to: .stopping) }
+            loop.stop()
+        }
+        let job = Unmanaged<Job>.passRetained(stop)
         guard !loop.post(job) else { return true }
         job.release()
         return false
@@ -123,25 +128,4 @@ extension EventLoop {
 
     // Held while a thread uses a loop that it has no reference to, and while a loop is deallocated.
     static let ends = Mutex(())
-}
-
-/// A request from another thread to stop.
-private final class StopJob: Job {
-    // The loop retains the job in turn, until it runs the job or ends. Accessed only on the loop's thread.
-    private let loop: EventLoop
-    private let isForGood: Bool
-
-    init(_ loop: EventLoop, forGood: Bool) {
-        self.loop = loop
-        isForGood = forGood
-        super.init()
-    }
-
-    override func run() {
-        if isForGood { loop.shared.life.advance(to: .stopping) }
-        loop.stop()
-    }
-
-    // The job is not a handler, and the end of the loop fulfills its request.
-    override var isReportedUndelivered: Bool { false }
 }

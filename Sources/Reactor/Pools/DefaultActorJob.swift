@@ -4,7 +4,7 @@ extension EventLoop {
     /// As `enqueue(_:_:)`, for a job that was enqueued because a task prefers this loop. A job that processes a default actor
     /// runs elsewhere: see `DefaultActorJob`.
     func enqueue(_ job: UnownedJob, ofTask purpose: SwiftJob.Purpose) {
-        if DefaultActorJob.isNeeded(for: job) { return DefaultActorJob(job, purpose, self).enqueue() }
+        if DefaultActorJob.isNeeded(for: job) { return DefaultActorJob.enqueue(job, purpose, self) }
         enqueue(job, purpose)
     }
 }
@@ -20,39 +20,27 @@ extension EventLoop {
 ///
 /// The loop counts the job as external work: it stays alive, and a virtual clock stands still, until the actor has been
 /// processed and the task has been enqueued on the loop again.
-final class DefaultActorJob: Job {
+enum DefaultActorJob {
     private static let workers = ThreadPoolWorkers("actors", ThreadPool.defaultThreads, .max)
-
-    private let job: UnownedJob
-    private let purpose: SwiftJob.Purpose
-    private let loop: EventLoop
 
     static func isNeeded(for job: UnownedJob) -> Bool {
         // Sound because `UnownedJob` is a frozen structure of one pointer. The job cannot end before it has run.
         clinux_processes_default_actor(unsafeBitCast(job, to: UnsafeMutableRawPointer.self))
     }
 
-    init(_ job: UnownedJob, _ purpose: SwiftJob.Purpose, _ loop: EventLoop) {
-        self.job = job
-        self.purpose = purpose
-        self.loop = loop
-        super.init()
-    }
-
     /// Any thread.
-    func enqueue() {
+    static func enqueue(_ job: UnownedJob, _ purpose: SwiftJob.Purpose, _ loop: EventLoop) {
         // In a forked child the task belongs to the parent, and so do the threads.
         if loop.isForked { return }
         loop.shared.work.externalWork.begin()
-        do { try Self.workers.take(self) } catch {
+        let processing = InternalJob {
+            SwiftJob.run(job, purpose, nil)
+            loop.endExternalWork()
+        }
+        do { try workers.take(processing) } catch {
             // No thread can be started.
             globalConcurrentExecutor.enqueue(job)
             loop.endExternalWork()
         }
-    }
-
-    override func run() {
-        SwiftJob.run(job, purpose, nil)
-        loop.endExternalWork()
     }
 }

@@ -163,20 +163,6 @@ package final class Child: ReadinessHandler {
     }
 }
 
-/// The job that checks once whether a child has ended.
-private final class InitialCheckJob: Job {
-    private let child: Child
-
-    init(_ child: Child) {
-        self.child = child
-        super.init()
-    }
-
-    override func run() { child.check() }
-
-    override var isReportedUndelivered: Bool { false }
-}
-
 /// The resources that the watch of a child needs, acquired before the child is started: a pidfd, for which a pidfd of
 /// this process is a placeholder, or the watch of SIGCHLD where there are no pidfds.
 private final class ChildWatch {
@@ -220,7 +206,7 @@ private final class ChildWatch {
         }
         child.signalWatch = signalWatch.take()
         // The child may have ended before the watch began.
-        loop.enqueue(InitialCheckJob(child))
+        loop.enqueue(InternalJob { child.check() })
     }
 
     /// Releases the resources that no child has taken over.
