@@ -3,12 +3,12 @@
 /// Requests leave a queue from its middle when they are cancelled, and idle connections when their peers go: an array
 /// would move its elements each time.
 struct LinkedOrder {
-    private struct Links {
+    private struct Neighbours {
         var previous: Int?
         var next: Int?
     }
 
-    private var links: [Int: Links] = [:]
+    private var links: [Int: Neighbours] = [:]
     private(set) var first: Int?
     private(set) var last: Int?
 
@@ -17,7 +17,7 @@ struct LinkedOrder {
 
     /// Adds `number`, which must not be a member, at the end.
     mutating func append(_ number: Int) {
-        links[number] = Links(previous: last)
+        links[number] = Neighbours(previous: last)
         if let last { links[last]?.next = number } else { first = number }
         last = number
     }

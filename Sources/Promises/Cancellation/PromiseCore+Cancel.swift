@@ -103,7 +103,6 @@ extension PromiseCore {
             }
             return cancelProducer() ? .stopped(nil) : .refused
         case .rejectBehindSource:
-            destroyOperation()
             rejectWhenRun(with: error)
             return .willEnd(nil)
         case .withdraw(let source) where upstream.replace(word, by: .taken):
@@ -132,12 +131,7 @@ extension PromiseCore {
             waitsNoMore()
             return .stopped(next)
         }
-        let runsOperation = mustRun
-        marks.insert(.isEndingCancelled)
-        if !runsOperation {
-            destroyOperation()
-            continueBy(.rejection(with: error))
-        }
+        if mustRun { marks.insert(.isEndingCancelled) } else { rejectWhenRun(with: error) }
         let run = CancelledRun(self, error)
         if isBehind { run.wait(for: source) } else { climb.runLast(run) }
         return .willEnd(next)
@@ -176,9 +170,10 @@ extension PromiseCore {
 
     // MARK: Rejecting later
 
-    /// Makes this core, whose operation has been destroyed, reject when it runs.
+    /// Makes this core, which loses its operation, reject when it runs.
     private func rejectWhenRun(with error: (any Error)?) {
         marks.insert(.isEndingCancelled)
+        destroyOperation()
         continueBy(.rejection(with: error))
     }
 

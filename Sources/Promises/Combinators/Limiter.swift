@@ -42,7 +42,7 @@ public final class Limiter {
         return turn().then(
             { permit in
                 let promise = try work().asPromise()
-                promise.core.watch(Hold(permit: permit))
+                promise.core.watch(KeptPermit(permit: permit))
                 return promise
             }, file: file, line: line)
     }
@@ -96,7 +96,7 @@ public final class Limiter {
     }
 
     /// Keeps a permit until its source has settled.
-    private struct Hold: Operation {
+    private struct KeptPermit: Operation {
         typealias Input = Never
         typealias Output = Void
         let permit: Permit

@@ -25,11 +25,11 @@ import Reactor
 ///
 /// A request that finds an idle resource costs one look at the dictionary of keys, or none if the last one had the same key.
 final class PoolState {
-    enum Phase { case open, draining, closed }
+    enum DrainPhase { case open, draining, closed }
 
     // `@exclusivity(unchecked)`: one thread, and no foreign code runs while they are changed.
     let limits: PoolLimits
-    @exclusivity(unchecked) var phase = Phase.open
+    @exclusivity(unchecked) var phase = DrainPhase.open
     /// What is to be done, in order. Whoever executes an action has removed it before.
     @exclusivity(unchecked) var actions = PoolActions()
     @exclusivity(unchecked) private(set) var lines: [PoolKey: PoolLine] = [:]

@@ -51,7 +51,7 @@ extension EventLoop {
         if !hasWaker { try openWaker() }
         defer { stopRequested = false }
         let home = remote
-        let outcome = Outcome<Value>()
+        let outcome = BodyOutcome<Value>()
         // Sound because the task's executor is this thread's loop: `body` and its captures are used on no other thread.
         nonisolated(unsafe) let body: () async throws -> Value = body
         let task = whileDriven {
@@ -83,7 +83,7 @@ extension EventLoop {
     }
 
     // @unchecked: written by the task and read by the waiting call, both on the loop's thread.
-    private final class Outcome<Value>: @unchecked Sendable {
+    private final class BodyOutcome<Value>: @unchecked Sendable {
         var result: Result<Value, any Error>?
     }
 }
