@@ -122,7 +122,8 @@ struct ChunkStep: Operation {
     /// Calls the body.
     consuming func hand(_ bytes: UnsafeRawBufferPointer, _ core: CoreRef) {
         let inner: PromiseCore
-        do { inner = try chunks.body(bytes.bytes).core } catch {
+        // The step retains the object, and so the closure.
+        do { inner = try Uncounted(chunks).borrow { try $0.body(bytes.bytes).core } } catch {
             return finish(core.takeOver(), throwing: error)
         }
         // The body may have cancelled this core.
