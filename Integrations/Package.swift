@@ -37,6 +37,7 @@ let package = Package(
     dependencies: [
         // Named, since the name of a folder is whatever it was cloned as.
         .package(name: "swift-reactor", path: ".."),
+        .package(name: "swift-reactor-http", path: "../HTTP"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
@@ -75,7 +76,8 @@ let package = Package(
         .executableTarget(
             name: "https-hello",
             dependencies: [
-                "ReactorLifecycle", "ReactorLogging", "ReactorMetrics", "ReactorTLS", logging, metrics, lifecycle,
+                .product(name: "ReactorHTTP", package: "swift-reactor-http"), "ReactorLifecycle", "ReactorLogging",
+                "ReactorMetrics", "ReactorTLS", logging, metrics, lifecycle,
             ] + libraries),
     ],
     swiftLanguageModes: [.v6]

@@ -8,6 +8,7 @@ import Logging
 import Metrics
 import Promises
 import Reactor
+import ReactorHTTP
 import ReactorLifecycle
 import ReactorLogging
 import ReactorMetrics
@@ -39,36 +40,14 @@ enum HTTPSHello {
                 logger.notice("\(error.map { "the old certificate stays: \($0)" } ?? "the certificate is read again")")
             }
             logger.notice("listening on \(listener.localAddress)")
-            let served = listener.serve(on: loops, .tls(tls), onError: logger.connectionErrors()) { connection in
-                answerRequests(of: connection)
+            let served = listener.serveHTTP(on: loops, serving: .tls(tls), onError: logger.connectionErrors()) { _ in
+                requests.increment()
+                return Response("Hello, world!\n")
             }
             return (listener, served.ensure { report.cancel() })
         }
         let group = ServiceGroup(
             services: [LoopGroupService(loops), server], gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
         try await group.run()
-    }
-
-    /// Answers each request with the same text. The head of a request ends with an empty line.
-    @Sendable private static func answerRequests(of connection: Connection) -> Promise<Void> {
-        connection.idleTimeout = .seconds(60)
-        return connection.forEachFrame(DelimiterDecoder("\r\n\r\n", limit: 16_384)) { head in
-            requests.increment()
-            let isLast = isLastRequest(String(decoding: head, as: UTF8.self))
-            let field = isLast ? "Connection: close\r\n" : ""
-            let answer = "HTTP/1.1 200 OK\r\n\(field)Content-Length: 14\r\n\r\nHello, world!\n"
-            return connection.write(answer).done { if isLast { throw StopReading() } }
-        }
-    }
-
-    /// Whether the connection ends with the answer: to any other method or version than these, where the client asks for
-    /// it, and where a body may follow, which would be taken for the next request.
-    private static func isLastRequest(_ head: String) -> Bool {
-        let lines = head.lowercased().split(whereSeparator: \.isNewline)
-        guard let first = lines.first, first.hasPrefix("get "), first.hasSuffix(" http/1.1") else { return true }
-        return lines.contains { line in
-            line.hasPrefix("content-length") || line.hasPrefix("transfer-encoding")
-                || line.hasPrefix("connection") && line.contains("close")
-        }
     }
 }

@@ -7,6 +7,7 @@ let package = Package(
     name: "hello",
     dependencies: [
         .package(name: "swift-reactor", path: "../swift-reactor"),
+        .package(name: "swift-reactor-http", path: "../swift-reactor/HTTP"),
         .package(
             name: "swift-reactor-integrations", path: "../swift-reactor/Integrations",
             traits: ["Lifecycle", "Logging", "Metrics"]),
@@ -20,6 +21,7 @@ let package = Package(
             dependencies: [
                 .product(name: "Promises", package: "swift-reactor"),
                 .product(name: "Reactor", package: "swift-reactor"),
+                .product(name: "ReactorHTTP", package: "swift-reactor-http"),
                 .product(name: "ReactorLifecycle", package: "swift-reactor-integrations"),
                 .product(name: "ReactorLogging", package: "swift-reactor-integrations"),
                 .product(name: "ReactorMetrics", package: "swift-reactor-integrations"),
