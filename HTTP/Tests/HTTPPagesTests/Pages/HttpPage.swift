@@ -51,9 +51,18 @@ extension Snippets {
     }
 }
 
-// docs/guides/http.md: Upgrades
+// docs/guides/http.md: Files
 extension Snippets {
     static func http5() throws {
+        let files = StaticFiles("/srv/www", headers: ["Cache-Control": "max-age=60"])
+        listener.serveHTTP { request in files.response(to: request) }
+        _ = files
+    }
+}
+
+// docs/guides/http.md: Upgrades
+extension Snippets {
+    static func http6() throws {
         listener.serveHTTP { request in
             guard request.headers.has("upgrade", listing: "lines") else { return Response(Status(426)) }
             return Response.upgrade(to: "lines") { connection in connection.forEachLine { connection.write("\($0)\n") } }
@@ -63,7 +72,7 @@ extension Snippets {
 
 // docs/guides/http.md: A client
 extension Snippets {
-    static func http6() throws {
+    static func http7() throws {
         let page = try hang(fetch("http://127.0.0.1:8080/").then { $0.body.text() })
         _ = page
     }
@@ -71,7 +80,7 @@ extension Snippets {
 
 // docs/guides/http.md: A client
 extension Snippets {
-    static func http7() throws {
+    static func http8() throws {
         var options = HTTPClient.Options()
         options.firstByte = .seconds(5)
         options.connections = PoolLimits(perKey: 16)
@@ -86,7 +95,7 @@ extension Snippets {
 
 // docs/guides/http.md: PromiseKit's first programs
 extension Snippets {
-    static func http8() throws {
+    static func http9() throws {
         let client = HTTPClient()
         spinner.start()
         firstly { client.fetch("http://127.0.0.1:8080/login", .post, body: Array("me".utf8)) }

@@ -1,0 +1,104 @@
+import Glibc
+import Reactor
+
+/// A regular file that is open for reading. Any thread may read it: each read names its place.
+final class OpenFile: Sendable {
+    private let fd: CInt
+    let size: Int
+    /// The field `ETag`: it changes with the size and the time of the last change.
+    let tag: String
+    /// The field `Last-Modified`.
+    let date: String
+
+    enum Found: Sendable {
+        case file(OpenFile)
+        case folder
+        case none
+        case refused
+    }
+
+    enum Requested: Equatable {
+        case whole
+        case part(Range<Int>)
+        case outside
+    }
+
+    /// How many bytes are read at once.
+    static var piece: Int { 128 << 10 }
+
+    private init(_ fd: CInt, _ status: stat) {
+        self.fd = fd
+        size = Int(status.st_size)
+        let (seconds, nanoseconds) = (status.st_mtim.tv_sec, status.st_mtim.tv_nsec)
+        tag = "\"\(String(size, radix: 16))-\(String(seconds, radix: 16)).\(String(nanoseconds, radix: 16))\""
+        date = httpDate(seconds)
+    }
+
+    deinit { close(fd) }
+
+    /// - Throws: the `SystemError` of open(2), except for what there is not.
+    static func open(_ path: String) throws -> Found {
+        // O_NONBLOCK: to open a FIFO would wait for its writer.
+        let fd = Glibc.open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        if fd < 0 {
+            switch errno {
+            case ENOENT, ENOTDIR, ENAMETOOLONG: return .none
+            case EACCES, EPERM, ELOOP: return .refused
+            default: throw SystemError(.open, errno, detail: path)
+            }
+        }
+        var status = stat()
+        guard fstat(fd, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+            close(fd)
+            return status.st_mode & S_IFMT == S_IFDIR ? .folder : .none
+        }
+        return .file(OpenFile(fd, status))
+    }
+
+    /// The bytes in `range`, or fewer if the file ends before.
+    func read(_ range: Range<Int>) throws -> [UInt8] {
+        try [UInt8](unsafeUninitializedCapacity: range.count) { buffer, count in
+            while true {
+                let result = pread(fd, buffer.baseAddress, range.count, range.lowerBound)
+                if result < 0 && errno == EINTR { continue }
+                if result < 0 { throw SystemError(.read, errno, detail: "a file that is served") }
+                count = result
+                return
+            }
+        }
+    }
+
+    // MARK: Conditions
+
+    /// Whether the client has this already: RFC 9110, section 13.2.2. Dates are compared as texts: clients send the one that
+    /// they have got.
+    func isCurrent(for headers: Headers) -> Bool {
+        let tags = headers.all("if-none-match")
+        if tags.isEmpty { return headers["if-modified-since"] == date }
+        return tags.contains { list in
+            list.split(separator: ",").contains { element in
+                let tag = element.drop { $0 == " " }.prefix { $0 != " " }
+                return tag == "*" || tag == self.tag || tag == "W/" + self.tag
+            }
+        }
+    }
+
+    /// What of the file is asked for: RFC 9110, section 14.2. Several ranges, and what is none, mean the whole.
+    func range(for headers: Headers) -> Requested {
+        guard let text = headers["range"], text.hasPrefix("bytes=") else { return .whole }
+        if let condition = headers["if-range"], condition != tag, condition != date { return .whole }
+        let bounds = text.dropFirst(6).split(separator: "-", omittingEmptySubsequences: false)
+        guard bounds.count == 2, bounds.allSatisfy({ $0.utf8.allSatisfy(isDigit) }) else { return .whole }
+        switch (bounds[0].isEmpty, bounds[1].isEmpty) {
+        case (true, true): return .whole
+        case (true, false):
+            let count = min(Int(bounds[1]) ?? .max, size)
+            return count > 0 ? .part(size - count..<size) : .outside
+        case (false, let isOpen):
+            let first = Int(bounds[0]) ?? .max
+            let last = isOpen ? .max : Int(bounds[1]) ?? .max
+            if last < first { return .whole }
+            return first < size ? .part(first..<min(last, size - 1) + 1) : .outside
+        }
+    }
+}

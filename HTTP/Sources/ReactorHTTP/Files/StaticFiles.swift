@@ -1,0 +1,148 @@
+import Glibc
+import Promises
+import Reactor
+
+/// Serves the files of a folder.
+///
+/// ```swift
+/// let files = StaticFiles("/srv/www")
+/// listener.serveHTTP { request in files.response(to: request) }
+/// ```
+///
+/// GET and HEAD; `ETag` and `Last-Modified` with their conditions, and single ranges (RFC 9110, sections 13 and 14). Files are
+/// opened and read on a thread pool, in pieces, as fast as the client reads. Names that begin with a dot are not served, nor is
+/// anything above the folder; symbolic links in it are followed.
+public struct StaticFiles: Sendable {
+    private let folder: String
+    private let index: String
+    private let headers: Headers
+    private let pool: ThreadPool
+
+    /// - Parameters:
+    ///   - folder: the path of the folder.
+    ///   - index: the name of the file that is served for a folder.
+    ///   - headers: further fields of each response with a file, such as `Cache-Control`.
+    ///   - pool: the threads that read.
+    public init(
+        _ folder: String, index: String = "index.html", headers: Headers = Headers(), on pool: ThreadPool = .shared
+    ) {
+        self.folder = folder
+        self.index = index
+        self.headers = headers
+        self.pool = pool
+    }
+
+    /// The response with the file that `request` asks for: 404 where there is none, and 403 where it may not be read.
+    /// - Parameters:
+    ///   - request: the request.
+    ///   - path: the path below the folder, with the escapes of a URI; `nil` for that of the request.
+    /// - Returns: a promise that is rejected with the `SystemError` of a file that cannot be opened or read for another
+    ///   reason, and with `DispatchError` if the pool accepts no job.
+    @available(*, noasync, message: "on a loop write try await firstly { … }.value, else use a synchronous function")
+    public func response(to request: Request, path: String? = nil) -> Promise<Response> {
+        guard request.method == .get || request.method == .head else {
+            return .value(Response(.methodNotAllowed, headers: ["Allow": "GET, HEAD"]))
+        }
+        let path = path ?? request.path
+        guard let name = Self.fileName(path) else { return .value(Response(.notFound)) }
+        let full = "\(folder)/\(name)" + (path.hasSuffix("/") ? index : "")
+        return Promise(on: pool) { try OpenFile.open(full) }.map { found in
+            switch found {
+            case .none: Response(.notFound)
+            case .refused: Response(.forbidden)
+            // Without the slash, links in its index would lead elsewhere. A second one at the front would name a host.
+            case .folder: .redirect(to: "/" + path.drop { $0 == "/" } + "/", status: Status(301))
+            case .file(let file): respond(to: request, with: file, contentType(of: full))
+            }
+        }
+    }
+
+    /// The name of the file, without escapes; `nil` for one that is not served.
+    private static func fileName(_ path: String) -> String? {
+        guard path.hasPrefix("/"), let bytes = unescaped(path.utf8), !bytes.contains(0) else { return nil }
+        let segments = bytes.split(separator: UInt8(ascii: "/"))
+        if segments.contains(where: { $0.first == UInt8(ascii: ".") }) { return nil }
+        let name = String(decoding: bytes.drop { $0 == UInt8(ascii: "/") }, as: UTF8.self)
+        return Array(name.utf8).isEmpty || !name.contains("\u{FFFD}") ? name : nil
+    }
+
+    private static func unescaped(_ path: String.UTF8View) -> [UInt8]? {
+        var bytes: [UInt8] = []
+        var rest = path[...]
+        while let byte = rest.popFirst() {
+            guard byte == UInt8(ascii: "%") else {
+                bytes.append(byte)
+                continue
+            }
+            guard let high = rest.popFirst(), let low = rest.popFirst(),
+                let value = UInt8(String(decoding: [high, low], as: UTF8.self), radix: 16), high != UInt8(ascii: "+")
+            else { return nil }
+            bytes.append(value)
+        }
+        return bytes
+    }
+
+    // MARK: The response
+
+    private func respond(to request: Request, with file: OpenFile, _ type: String) -> Response {
+        var headers = headers
+        headers["ETag"] = file.tag
+        headers["Last-Modified"] = file.date
+        headers["Accept-Ranges"] = "bytes"
+        if file.isCurrent(for: request.headers) { return Response(.notModified, headers: headers) }
+        switch file.range(for: request.headers) {
+        case .whole: return body(of: file, 0..<file.size, .ok, type, headers)
+        case .part(let range):
+            headers["Content-Range"] = "bytes \(range.lowerBound)-\(range.upperBound - 1)/\(file.size)"
+            return body(of: file, range, Status(206), type, headers)
+        case .outside:
+            return Response(Status(416), headers: ["Content-Range": "bytes */\(file.size)"])
+        }
+    }
+
+    private func body(
+        of file: OpenFile, _ range: Range<Int>, _ status: Status, _ type: String, _ headers: Headers
+    ) -> Response {
+        .stream(status: status, type: type, headers: headers, length: range.count) { output in
+            send(range, of: file, to: output)
+        }
+    }
+
+    /// Reads the next piece when the one before is written: at most one of each client is in memory.
+    private func send(_ range: Range<Int>, of file: OpenFile, to output: ResponseOutput) -> Promise<Void> {
+        if range.isEmpty { return .value }
+        return Promise(on: pool) { try file.read(range.prefix(OpenFile.piece)) }.then { bytes -> Promise<Void> in
+            // The file has become shorter: the end of the connection says so.
+            if bytes.isEmpty { throw BodyError.endedEarly }
+            return output.write(bytes).then { send(range.dropFirst(bytes.count), of: file, to: output) }
+        }
+    }
+}
+
+/// The media type by the end of the name.
+private func contentType(of path: String) -> String {
+    switch path.split(separator: "/").last?.split(separator: ".").last?.lowercased() {
+    case "html", "htm": "text/html; charset=utf-8"
+    case "css": "text/css; charset=utf-8"
+    case "js", "mjs": "text/javascript; charset=utf-8"
+    case "txt", "md": "text/plain; charset=utf-8"
+    case "csv": "text/csv; charset=utf-8"
+    case "json", "map": "application/json"
+    case "xml": "application/xml"
+    case "svg": "image/svg+xml"
+    case "png": "image/png"
+    case "jpg", "jpeg": "image/jpeg"
+    case "gif": "image/gif"
+    case "webp": "image/webp"
+    case "avif": "image/avif"
+    case "ico": "image/x-icon"
+    case "woff2": "font/woff2"
+    case "woff": "font/woff"
+    case "pdf": "application/pdf"
+    case "wasm": "application/wasm"
+    case "mp3": "audio/mpeg"
+    case "mp4": "video/mp4"
+    case "webm": "video/webm"
+    default: "application/octet-stream"
+    }
+}
