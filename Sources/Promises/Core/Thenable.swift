@@ -65,31 +65,30 @@ extension Thenable {
         return error
     }
 
-    /// The outcome; reading it does not count as handling the error of a promise.
+    /// Whether this is fulfilled; `nil` while pending. Reading it does not count as handling the error of a promise.
     @inlinable
-    var unmarkedResult: Result<T, any Error>? {
-        if let promise = self as? Promise<T> { promise.outcome } else { result }
+    var isFulfilledIfSettled: Bool? {
+        if let promise = self as? Promise<T> { return promise.core.settled?.isFulfilled }
+        return switch result {
+        case nil: nil
+        case .success: true
+        case .failure: false
+        }
     }
 
     /// Neither fulfilled nor rejected yet.
     @inlinable
-    public var isPending: Bool { unmarkedResult == nil }
+    public var isPending: Bool { isFulfilledIfSettled == nil }
 
     /// Fulfilled or rejected.
     @inlinable
-    public var isResolved: Bool { unmarkedResult != nil }
+    public var isResolved: Bool { isFulfilledIfSettled != nil }
 
     /// Settled with a value.
     @inlinable
-    public var isFulfilled: Bool {
-        guard case .success = unmarkedResult else { return false }
-        return true
-    }
+    public var isFulfilled: Bool { isFulfilledIfSettled == true }
 
     /// Settled with an error.
     @inlinable
-    public var isRejected: Bool {
-        guard case .failure = unmarkedResult else { return false }
-        return true
-    }
+    public var isRejected: Bool { isFulfilledIfSettled == false }
 }

@@ -72,7 +72,8 @@ extension Catchable {
     /// clean-ups. May be called on any thread. Reading it does not count as handling the error.
     @inlinable
     public var isCancelled: Bool {
-        guard case .failure(let error) = unmarkedResult else { return false }
+        let result = if let promise = self as? Promise<T> { promise.outcome } else { result }
+        guard case .failure(let error) = result else { return false }
         return error.isCancelled
     }
 }
