@@ -95,12 +95,6 @@ public struct ByteWriter: Sendable {
         }
     }
 
-    /// Appends the UTF-8 of `text`, and a zero byte.
-    public mutating func append(cString text: String) {
-        append(text)
-        written.append(0)
-    }
-
     /// Appends what `body` appends, behind the number of its bytes.
     /// - Parameters:
     ///   - type: the type of the number, which does not include its own size.

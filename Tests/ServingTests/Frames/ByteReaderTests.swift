@@ -161,7 +161,7 @@ private func read<Value>(_ bytes: [UInt8], _ body: (inout ByteReader) throws -> 
         var writer = ByteWriter(reserving: 64)
         writer.append(UInt8(1))
         try writer.append(prefixedBy: UInt16.self) { part in
-            part.append(cString: "ab")
+            part.append("ab\0")
             try part.append(prefixedBy: UInt32.self, .littleEndian) { $0.append([9, 8]) }
         }
         #expect(writer.bytes == [1, 0, 9, 0x61, 0x62, 0, 2, 0, 0, 0, 9, 8])
