@@ -39,7 +39,7 @@ import Testing
         static func begin(_ connection: Connection) -> Promise<Session> {
             var startup = ByteWriter()
             startup.append(196_608 as UInt32)
-            for text in ["user", "nobody", "database", "postgres", ""] { startup.append(cString: text) }
+            for text in ["user", "nobody", "database", "postgres", ""] { startup.append(text + "\0") }
             var message = ByteWriter()
             message.append(UInt32(startup.bytes.count + 4))
             message.append(startup.bytes)
@@ -54,7 +54,7 @@ import Testing
             var message = ByteWriter()
             message.append([UInt8(ascii: "Q")])
             message.append(UInt32(text.utf8.count + 5))
-            message.append(cString: text)
+            message.append(text + "\0")
             return connection.write(message.bytes).then { self.answer() }
         }
 
