@@ -20,11 +20,8 @@ extension Session {
         let options = try SetOptions(request.words(bytes))
         let old: Reply? = options.returnsOld ? .bulk(try store.string(at: key)) : nil
         if let mustExist = options.mustExist, store.contains(key) != mustExist { return old ?? .bulk(nil) }
-        if options.keepsDeadline {
-            store.replace(key, with: value)
-        } else {
-            store.set(key, to: value, expiringAt: options.timeToLive.map { EventLoop.current.now + $0 })
-        }
+        let deadline = options.timeToLive.map { EventLoop.current.now + $0 }
+        store.set(key, to: value, expiringAt: deadline, keepingDeadline: options.keepsDeadline)
         return old ?? .ok
     }
 
@@ -37,7 +34,7 @@ extension Session {
         }
         let (sum, overflow) = number.addingReportingOverflow(step)
         if overflow { throw .overflow }
-        store.replace(key, with: .string(Array(String(sum).utf8)))
+        store.set(key, to: .string(Array(String(sum).utf8)), keepingDeadline: true)
         return .integer(sum)
     }
 

@@ -4,7 +4,7 @@ import Promises
 struct ProtocolError: Error { let reason: String }
 
 /// Decodes requests, however the packets split them: arrays of bulk strings, and inline commands. It remembers what it has
-/// decoded of a request that is not complete, so that it decodes no byte twice.
+/// decoded of a request that is not complete, so that it decodes no word twice.
 struct RequestDecoder: FrameDecoder {
     private typealias Bytes = UnsafeRawBufferPointer
 
@@ -13,8 +13,6 @@ struct RequestDecoder: FrameDecoder {
     private var count = 0
     private var firstWord = 0
     private var missing = 0
-    /// The length of the current word, once its header has been decoded.
-    private var length: Int?
     /// Bytes that the rest of the current request may have.
     private var bytesLeft = 0
     /// Where the next line or word begins, and where the search for the end of that line continues.
@@ -49,9 +47,8 @@ struct RequestDecoder: FrameDecoder {
             bytesLeft = limits.request
         }
         while missing > 0 {
-            guard try skipWord(bytes) else {
-                return .incomplete(missing: length.map { start + $0 + 2 - bytes.count } ?? 1)
-            }
+            let lacking = try skipWord(bytes)
+            if lacking > 0 { return .incomplete(missing: lacking) }
             missing -= 1
         }
         return complete(Request(count: count, at: firstWord))
@@ -69,34 +66,33 @@ struct RequestDecoder: FrameDecoder {
         return .skipped(consumed: start)
     }
 
-    /// - Returns: whether the next word has arrived.
-    private mutating func skipWord(_ bytes: Bytes) throws(ProtocolError) -> Bool {
+    /// - Returns: how many bytes of the next word have not arrived, at least.
+    private mutating func skipWord(_ bytes: Bytes) throws(ProtocolError) -> Int {
+        let header = start
+        var length = number(behind: "$", bytes)
         if length == nil {
-            var announced = number(behind: "$", bytes)
-            if announced == nil {
-                guard let line = try nextLine(bytes, limits.header, "too big bulk count string") else { return false }
-                guard line.first == UInt8(ascii: "$") else {
-                    throw ProtocolError(reason: "expected '$', got '\(Unicode.Scalar(line.first ?? 0x20))'")
-                }
-                announced = parseInteger(line.bytes.extracting(1..<line.count))
+            guard let line = try nextLine(bytes, limits.header, "too big bulk count string") else { return 1 }
+            guard line.first == UInt8(ascii: "$") else {
+                throw ProtocolError(reason: "expected '$', got '\(Unicode.Scalar(line.first ?? 0x20))'")
             }
-            guard let announced, 0...bytesLeft ~= announced else { throw ProtocolError(reason: "invalid bulk length") }
-            length = announced
+            length = parseInteger(line.bytes.extracting(1..<line.count))
         }
-        guard let length, bytes.count - start >= length + 2 else { return false }
-        bytesLeft -= length
-        start += length + 2
+        guard let length, 0...bytesLeft ~= length else { throw ProtocolError(reason: "invalid bulk length") }
+        let end = start + length + 2
+        let isHere = end <= bytes.count
+        start = isHere ? end : header
         searched = start
-        self.length = nil
-        return true
+        if isHere { bytesLeft -= length }
+        return max(end - bytes.count, 0)
     }
 
     /// The number of a line that is a sign and digits, as nearly all are; `nil`, and takes nothing, if it is not, or has not arrived.
     private mutating func number(behind sign: Unicode.Scalar, _ bytes: Bytes) -> Int? {
         guard searched == start, start < bytes.count, bytes[start] == UInt8(ascii: sign) else { return nil }
         var (value, end) = (0, start + 1)
-        while end < bytes.count, end - start <= 15, 0x30...0x39 ~= bytes[end] {
-            value = value &* 10 &+ Int(bytes[end] & 0x0F)
+        let limit = min(end + 15, bytes.count)
+        while end < limit, case let digit = bytes[end] &- 0x30, digit < 10 {
+            value = value &* 10 &+ Int(digit)
             end += 1
         }
         guard end + 1 < bytes.count, bytes[end] == 0x0D, bytes[end + 1] == 0x0A, end > start + 1,

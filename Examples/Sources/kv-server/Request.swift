@@ -7,19 +7,17 @@ struct Request {
     let line: [UInt8]?
     /// Where the `$` of the next word is.
     private var offset: Int
-    private var taken = 0
+    /// The number of words that have not been taken.
+    private(set) var left: Int
 
     init(count: Int, at offset: Int) {
-        (self.count, self.offset, line) = (count, offset, nil)
+        (self.count, self.offset, line, left) = (count, offset, nil, count)
     }
 
     init(_ words: [[UInt8]]) {
-        (count, offset) = (words.count, 0)
+        (count, offset, left) = (words.count, 0, words.count)
         line = Array(words.map { Array("$\($0.count)\n".utf8) + $0 + [0x0D, 0x0A] }.joined())
     }
-
-    /// The number of words that have not been taken.
-    var left: Int { count - taken }
 
     /// Takes the next word, which must be there.
     /// - Returns: its place in `bytes`, which are those of the request.
@@ -33,7 +31,7 @@ struct Request {
             if byte != 0x0D { length = length &* 10 &+ Int(byte & 0x0F) }
         }
         offset = start + length + 2
-        taken += 1
+        left -= 1
         return start..<start + length
     }
 

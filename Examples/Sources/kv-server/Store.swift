@@ -26,14 +26,12 @@ final class Store {
 
     private struct Entry {
         var value: Value
-        var expiry: Expiry?
+        var deadline: LoopInstant?
+        /// With a deadline, the key's index in `expiring`.
+        var place = 0
     }
 
-    struct Expiry {
-        var deadline: LoopInstant
-        /// The key's index in `expiring`.
-        fileprivate var index: Int
-    }
+    private typealias Index = Dictionary<Key, Entry>.Index
 
     private var entries: [Key: Entry] = [:]
     /// The keys that expire, in any order.
@@ -69,25 +67,20 @@ final class Store {
 
     func contains(_ key: RawSpan) -> Bool { value(at: key) != nil }
 
-    /// Sets the value of a key, which expires at `deadline`, or never.
-    func set(_ key: RawSpan, to value: Value, expiringAt deadline: LoopInstant? = nil) {
-        if let expiry = replace(key, with: value), deadline == nil {
-            removeExpiring(at: expiry.index)
-            if let entry = index(of: key) { entries.values[entry].expiry = nil }
-        }
-        if let deadline { setDeadline(deadline, of: key) }
-    }
-
-    /// Replaces the value of a key, which expires when it would have.
-    /// - Returns: when that is.
-    @discardableResult
-    func replace(_ key: RawSpan, with value: Value) -> Expiry? {
-        guard let entry = index(of: key) else {
+    /// Sets the value of a key, which expires at `deadline`, or never, or when it would have.
+    func set(
+        _ key: RawSpan, to value: Value, expiringAt deadline: LoopInstant? = nil,
+        keepingDeadline keepsDeadline: Bool = false
+    ) {
+        // An expired key has none to keep.
+        let keeps = keepsDeadline && contains(key)
+        if let entry = index(of: key) {
+            entries.values[entry].value = value
+            if !keeps { setDeadline(deadline, of: entry) }
+        } else {
             entries[.owned([UInt8](key))] = Entry(value: value)
-            return nil
+            if let deadline { setDeadline(deadline, of: key) }
         }
-        entries.values[entry].value = value
-        return entries.values[entry].expiry
     }
 
     /// Removes a key.
@@ -108,35 +101,38 @@ final class Store {
     private func value(at key: RawSpan) -> Value? {
         // The bytes are lent for the call, and nothing stores this key.
         guard let entry = key.withUnsafeBytes({ entries[.lent($0)] }) else { return nil }
-        if let expiry = entry.expiry, expiry.deadline <= now {
-            if let index = index(of: key) { expire(index) }
-            return nil
-        }
-        return entry.value
+        guard let deadline = entry.deadline, deadline <= now else { return entry.value }
+        index(of: key).map(expire)
+        return nil
     }
 
-    private func index(of key: RawSpan) -> Dictionary<Key, Entry>.Index? {
-        // The bytes are lent for the call, and the dictionary stores only owned keys.
+    private func index(of key: RawSpan) -> Index? {
+        // As above.
         key.withUnsafeBytes { entries.index(forKey: .lent($0)) }
     }
 
-    private func remove(_ index: Dictionary<Key, Entry>.Index) {
-        if let expiry = entries.remove(at: index).value.expiry { removeExpiring(at: expiry.index) }
+    private func remove(_ entry: Index) {
+        setDeadline(nil, of: entry)
+        entries.remove(at: entry)
     }
 
     // MARK: Time to live
 
     /// When a key expires; `nil` if it never does, or if there is no such key.
-    func deadline(of key: RawSpan) -> LoopInstant? { index(of: key).flatMap { entries.values[$0].expiry?.deadline } }
+    func deadline(of key: RawSpan) -> LoopInstant? { index(of: key).flatMap { entries.values[$0].deadline } }
 
     /// Sets when a key expires, which must be there.
-    func setDeadline(_ deadline: LoopInstant, of key: RawSpan) {
-        guard let entry = index(of: key) else { return }
-        if entries.values[entry].expiry == nil {
-            entries.values[entry].expiry = Expiry(deadline: deadline, index: expiring.count)
+    func setDeadline(_ deadline: LoopInstant, of key: RawSpan) { index(of: key).map { setDeadline(deadline, of: $0) } }
+
+    private func setDeadline(_ deadline: LoopInstant?, of entry: Index) {
+        let hadDeadline = entries.values[entry].deadline != nil
+        if !hadDeadline && deadline == nil { return }
+        entries.values[entry].deadline = deadline
+        if !hadDeadline {
+            entries.values[entry].place = expiring.count
             expiring.append(entries.keys[entry])
-        } else {
-            entries.values[entry].expiry?.deadline = deadline
+        } else if deadline == nil {
+            removeExpiring(at: entries.values[entry].place)
         }
     }
 
@@ -148,8 +144,8 @@ final class Store {
         let checks = min(limit, expiring.count)
         for _ in 0..<checks {
             if sweepIndex >= expiring.count { sweepIndex = 0 }
-            if let entry = entries.index(forKey: expiring[sweepIndex]),
-                let expiry = entries.values[entry].expiry, expiry.deadline <= now
+            if let entry = entries.index(forKey: expiring[sweepIndex]), let deadline = entries.values[entry].deadline,
+                deadline <= now
             {
                 expire(entry)
                 expired += 1
@@ -160,24 +156,24 @@ final class Store {
         return expired > checks / 4
     }
 
-    private func expire(_ index: Dictionary<Key, Entry>.Index) {
-        remove(index)
+    private func expire(_ entry: Index) {
+        remove(entry)
         expiredCount += 1
     }
 
     /// Moves the last key into the place of the one that is removed.
-    private func removeExpiring(at index: Int) {
+    private func removeExpiring(at place: Int) {
         let last = expiring.removeLast()
-        guard index < expiring.count else { return }
-        expiring[index] = last
-        if let entry = entries.index(forKey: last) { entries.values[entry].expiry?.index = index }
+        guard place < expiring.count else { return }
+        expiring[place] = last
+        if let entry = entries.index(forKey: last) { entries.values[entry].place = place }
     }
 }
 
 /// A key: any bytes, hashed in one piece, with a seed that clients do not know. One that is looked up is lent.
 private enum Key: Hashable {
     case owned([UInt8])
-    /// Valid during a call of `index(of:)`, and never stored.
+    /// Valid during a look-up, and never stored.
     case lent(UnsafeRawBufferPointer)
 
     func withBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
