@@ -97,19 +97,21 @@ def race(contestants, cells, measure, arguments, check=lambda servers: None):
 
 
 def report(samples, cells, theirs, targets):
-    """Prints a table for each contestant beside the other server.
+    """Prints a table for each contestant beside the other server, and returns 1 if one misses a target, 0 otherwise.
 
     `targets` are, by the number of requests that a client sends at once, the most CPU time for one request and the fewest
     requests per second, as parts of the other server's; None is no target.
     """
     ours = list(dict.fromkeys(name for name, _ in samples if name != theirs))
+    misses = 0
     for name in ours:
         if len(ours) > 1:
             print(f"\n{name}")
         print(f"{'P':>3} {'':6} {'CPU µs ours':>12} {theirs:>12} {'ratio':>19}  "
               f"{'requests/s':>10} {theirs:>12} {'ratio':>19}")
         for cell in cells:
-            print_row(cell, samples[name, cell], samples[theirs, cell], *targets.get(cell[1], (None, None)))
+            misses += print_row(cell, samples[name, cell], samples[theirs, cell], *targets.get(cell[1], (None, None)))
+    return min(misses, 1)
 
 
 def print_row(cell, mine, theirs, most_cpu, fewest_requests):
@@ -122,6 +124,7 @@ def print_row(cell, mine, theirs, most_cpu, fewest_requests):
         verdicts.append(f"rate {'OK' if statistics.median(rate_ratios) >= fewest_requests else 'MISS'} ({fewest_requests})")
     print(f"{cell[1]:>3} {cell[0]:6} {cpu:>12.2f} {their_cpu:>12.2f} {ratio_text(cpu_ratios):>19}  {rate:>10.0f} "
           f"{their_rate:>12.0f} {ratio_text(rate_ratios):>19}  {', '.join(verdicts)}")
+    return sum("MISS" in verdict for verdict in verdicts)
 
 
 def columns(mine, theirs, index):

@@ -4,8 +4,8 @@
     swift build -c release --package-path Examples --product kv-server
     Benchmarks/protocols/redis.py
 
-measuring.py says what is compared, and how. The exit status is 0 if all was measured or if there is no redis, whatever the
-result, and 2 if not.
+measuring.py says what is compared, and how. The exit status is 0 if all targets are met or if there is no redis, 1 if one is
+missed, and 2 if not all was measured.
 """
 import csv
 import socket
@@ -15,7 +15,7 @@ from measuring import RaceError, Server, are_installed, options, other_builds, p
 
 OURS, REDIS = "kv-server", "redis-server"
 # See `report`.
-TARGETS = {1: (1.3, 0.9), 16: (1.5, 0.8)}
+TARGETS = {1: (1.3, 0.9), 16: (1.1, 0.8)}
 RUN_SECONDS = 120
 
 
@@ -46,18 +46,20 @@ class RedisServer(Server):
 def measure(server, cell, cpu, arguments):
     """One run of redis-benchmark."""
     test, pipeline = cell
+    # A run of pipelined requests would otherwise be over in a fifth of a second.
+    requests = arguments.requests * (5 if pipeline > 1 else 1)
     command = ["redis-benchmark", "-p", str(server.port), "-t", test, "-c", str(arguments.clients), "-n",
-               str(arguments.requests), "-P", str(pipeline), "--csv"]
+               str(requests), "-P", str(pipeline), "--csv"]
     done, used = run_load(server, command, cpu, RUN_SECONDS)
     rows = list(csv.reader(done.stdout.splitlines()))
     if done.returncode != 0 or len(rows) != 2:
         raise RaceError(f"redis-benchmark of {server.name}: {(done.stdout + done.stderr).strip()[-400:]!r}")
-    return used / arguments.requests, float(rows[1][1])
+    return used / requests, float(rows[1][1])
 
 
 def main():
     parser = options(__doc__)
-    parser.add_argument("--requests", type=int, default=200_000, help="requests of one run")
+    parser.add_argument("--requests", type=int, default=200_000, help="requests of one run, of which a pipelined one makes five times as many")
     parser.add_argument("--tests", default="set,get,incr,lpush")
     arguments = parser.parse_args()
     if not are_installed("redis-server", "redis-benchmark"):
@@ -66,8 +68,7 @@ def main():
     contestants[REDIS] = (RedisServer, REDIS)
     cells = [(test, pipeline) for pipeline in arguments.pipelines for test in arguments.tests.split(",")]
     samples = race(contestants, cells, lambda server, cell, cpu: measure(server, cell, cpu, arguments), arguments)
-    report(samples, cells, REDIS, TARGETS)
-    return 0
+    return report(samples, cells, REDIS, TARGETS)
 
 
 if __name__ == "__main__":
