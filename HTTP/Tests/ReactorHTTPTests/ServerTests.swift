@@ -271,3 +271,78 @@ private final class LoggedLines: @unchecked Sendable {
 extension Result {
     fileprivate var isFailure: Bool { if case .failure = self { true } else { false } }
 }
+
+// What clients do to keep a server busy.
+@Suite struct HostileClientTests {
+    @Test func aClientThatDoesNotReadIsGivenUp() throws {
+        var options = HTTPOptions()
+        options.idle = .seconds(5)
+        var failed: (any Error)?
+        try withVirtualTime { _ in
+            let (client, server) = try Connection.pair()
+            let part = [UInt8](repeating: 0, count: 1 << 20)
+            let served = server.serveHTTP(options) { _ in Response(part) }
+            let ended = served.tap { if case .failure(let error) = $0 { failed = error } }.ensure {
+                server.close(linger: .zero)
+            }
+            try hang(client.write(String(repeating: ServerTests.get, count: 10)))
+            _ = try? hang(ended, timeout: .seconds(3600))
+            client.close()
+        }
+        #expect(failed != nil)
+    }
+
+    @Test func anEndlessBodyIsNotCollected() throws {
+        var options = HTTPOptions()
+        options.maxBody = 1000
+        try withServer(options: options) { address in
+            let client = try hang(connect(to: address), timeout: patience)
+            let chunk = "64\r\n" + String(repeating: "a", count: 100) + "\r\n"
+            let sent =
+                "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + String(repeating: chunk, count: 11)
+            try hang(client.write(sent), timeout: patience)
+            let answer = try readToEnd(client)
+            #expect(statuses(answer) == [413] && answer.contains("Connection: close\r\n"))
+            client.close()
+        }
+    }
+
+    /// A decoder that has failed inside of a part must not see its bytes again: what follows would be taken for requests.
+    @Test func nothingIsReadBehindABodyThatHasFailed() throws {
+        let handler = { (request: Request) -> Answer in
+            .later(request.body.text().recover { _ in .value("failed") }.map { Response($0) })
+        }
+        try ReactorHTTPTests.withServer(handler) { address, _ in
+            let sent =
+                "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\n0\r\n\r\nx\r\n\(ServerTests.get)"
+            let answer = try conversation(address, sent)
+            #expect(statuses(answer) == [200] && answer.hasSuffix("failed"))
+            #expect(answer.contains("Connection: close\r\n"))
+        }
+    }
+
+    /// A byte now and then gains no time, neither in a head nor in a body.
+    @Test(arguments: ["GET / HTTP/1.1\r\nHost: x\r\nA: ", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n"])
+    func aTrickleIsEnded(_ sent: String) throws {
+        try withVirtualServer({ Listener.echo($0) }) { client in
+            try hang(client.write(sent))
+            var isEnded = false
+            let answer = client.receive().ensure { isEnded = true }
+            var seconds = 0
+            let trickle = repeatWhile {
+                after(.seconds(1)).then { client.write("a") }.map {
+                    seconds += 1
+                    return !isEnded && seconds < 1000
+                }
+            }
+            let text = String(decoding: try hang(answer, timeout: .seconds(3600)), as: UTF8.self)
+            trickle.cancel()
+            #expect(statuses(text) == [408])
+            #expect(seconds <= 35)
+        }
+    }
+
+    private func withServer(options: HTTPOptions, _ body: (SocketAddress) throws -> Void) throws {
+        try ReactorHTTPTests.withServer(limits: options, { Listener.echo($0) }) { address, _ in try body(address) }
+    }
+}

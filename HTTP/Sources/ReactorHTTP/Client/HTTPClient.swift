@@ -93,7 +93,10 @@ public final class HTTPClient {
                 return .value(response)
             }
             if redirects == options.maxRedirects { throw FetchError.tooManyRedirects(limit: redirects) }
-            return follow(next, redirects: redirects + 1)
+            // So that the connection can be used again; a long one is not worth it.
+            let isShort = response.body.length.map { $0 <= 65_536 } ?? false
+            let rest = isShort ? response.body.discard() : .value
+            return rest.then { self.follow(next, redirects: redirects + 1) }
         }
     }
 

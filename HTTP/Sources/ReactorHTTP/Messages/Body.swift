@@ -25,6 +25,12 @@ public final class Body {
     /// Whether all of it has been read.
     public var isComplete: Bool { decoder.isComplete }
 
+    /// Whether what is left of it can be read.
+    var isReadable: Bool {
+        if case .ended = source { return false }
+        return decoder.excess == nil
+    }
+
     let decoder: BodyDecoder
     private var source: Source
     /// Called once when the body is complete, with nil, or will never be.
@@ -93,10 +99,19 @@ public final class Body {
         }
         let part = connection.readFrame(decoder)
         // It has usually arrived with the head.
-        if case .success(let part) = part.result { return firstly { try self.accept(part) } }
-        return part.mapError { error in
-            if case StreamError.endedEarly = error { BodyError.endedEarly } else { error }
-        }.then { try self.accept($0) }
+        switch part.result {
+        case .success(let part): return firstly { try self.accept(part) }
+        case .failure(let error): return Promise(error: fail(error))
+        case nil: return part.mapError { self.fail($0) }.then { try self.accept($0) }
+        }
+    }
+
+    /// Ends the reading: the decoder may have gone on through bytes that are still there.
+    private func fail(_ error: any Error) -> any Error {
+        var error = error
+        if case StreamError.endedEarly = error { error = BodyError.endedEarly }
+        finish(error)
+        return error
     }
 
     private func accept(_ part: [UInt8]?) throws -> Promise<[UInt8]?> {
@@ -109,7 +124,7 @@ public final class Body {
     /// The connection has ended between two parts.
     private func connectionDidEnd() throws -> Promise<[UInt8]?> {
         decoder.end()
-        guard decoder.isComplete else { throw BodyError.endedEarly }
+        guard decoder.isComplete else { throw fail(BodyError.endedEarly) }
         finish(nil)
         return .value(nil)
     }

@@ -25,7 +25,7 @@ extension Connection {
         _ options: HTTPOptions = HTTPOptions(), onError: ((any Error, Connection) -> Void)? = nil,
         handler: @escaping (Request) throws -> Result
     ) -> Promise<Void> {
-        Session.serve(self, options, onError) { try handler($0).asAnswer() }
+        Session.serve(self, Service(options, onError) { try handler($0).asAnswer() })
     }
 }
 
@@ -56,9 +56,8 @@ extension Listener {
         _ options: HTTPOptions = HTTPOptions(), serving: ServeOptions = ServeOptions(),
         onError: ((any Error, Connection) -> Void)? = nil, handler: @escaping (Request) throws -> Result
     ) -> Promise<DrainResult> {
-        serve(serving, onError: onError) { connection in
-            connection.serveHTTP(options, onError: onError, handler: handler)
-        }
+        let service = Service(options, onError) { try handler($0).asAnswer() }
+        return serve(serving, onError: onError) { connection in Session.serve(connection, service) }
     }
 
     /// As `serveHTTP`, with an async `handler`, which runs in a task on this thread's loop.
@@ -103,8 +102,30 @@ extension Listener {
         onError: (@Sendable (any Error, Connection) -> Void)? = nil,
         handler: @escaping @Sendable (Request) throws -> Result
     ) -> Promise<DrainResult> {
-        serve(on: group, serving, onError: onError) { connection in
-            connection.serveHTTP(options, onError: onError, handler: handler)
+        let service = Service(options, onError) { try handler($0).asAnswer() }
+        return serve(on: group, serving, onError: onError) { connection in Session.serve(connection, service) }
+    }
+}
+
+extension Listener {
+    /// As `serveHTTP(on:)`, with an async `handler`: each runs in a task on the loop of its connection.
+    /// - Parameters:
+    ///   - group: the loops that run the handlers.
+    ///   - options: the limits of a client.
+    ///   - serving: the limits of the server, TLS, and what stops it; see `serve`.
+    ///   - onError: as for the form with promises.
+    ///   - handler: returns the response to a request; called on the connection's loop.
+    /// - Returns: as `serve(on:)`.
+    @_disfavoredOverload
+    @discardableResult
+    @available(*, noasync, message: "no loop runs the handler in an async function")
+    public func serveHTTP(
+        on group: LoopGroup, _ options: HTTPOptions = HTTPOptions(), serving: ServeOptions = ServeOptions(),
+        onError: (@Sendable (any Error, Connection) -> Void)? = nil,
+        handler: @escaping @Sendable (Request) async throws -> Response
+    ) -> Promise<DrainResult> {
+        serveHTTP(on: group, options, serving: serving, onError: onError) { request in
+            ResponseBox.promise { try await handler(request) }
         }
     }
 }

@@ -5,10 +5,8 @@ import Reactor
 @usableFromInline
 final class Session {
     let connection: Connection
-    let options: HTTPOptions
+    private let service: Service
     let state: LoopState
-    private let handler: (Request) throws -> Answer
-    private let onError: ((any Error, Connection) -> Void)?
     // `@exclusivity(unchecked)`: one thread, and no field is being changed while code is called that could call back.
     @exclusivity(unchecked) private var parser: RequestParser
     /// The request whose head has been decoded, until its body is called.
@@ -24,23 +22,19 @@ final class Session {
     /// When the head of the request was complete, if that is logged.
     @exclusivity(unchecked) private var began: ContinuousClock.Instant?
 
-    init(
-        _ connection: Connection, _ options: HTTPOptions, _ onError: ((any Error, Connection) -> Void)?,
-        _ handler: @escaping (Request) throws -> Answer
-    ) {
+    var options: HTTPOptions { service.options }
+
+    private init(_ connection: Connection, _ service: Service) {
         self.connection = connection
-        self.options = options
-        self.onError = onError
-        self.handler = handler
+        self.service = service
         state = .of(connection)
-        parser = RequestParser(maxHead: options.maxHead, maxFields: options.maxFields)
+        parser = RequestParser(maxHead: service.options.maxHead, maxFields: service.options.maxFields)
     }
 
     @usableFromInline
-    static func serve(
-        _ connection: Connection, _ options: HTTPOptions, _ onError: ((any Error, Connection) -> Void)?,
-        _ handler: @escaping (Request) throws -> Answer
-    ) -> Promise<Void> { Session(connection, options, onError, handler).serve() }
+    static func serve(_ connection: Connection, _ service: Service) -> Promise<Void> {
+        Session(connection, service).serve()
+    }
 
     /// Answers one request after the other, until the client or the server ends the conversation.
     private func serve() -> Promise<Void> {
@@ -58,9 +52,9 @@ final class Session {
         guard let request = decoded.take() else { return .value }
         request.session = self
         isAnswering = true
-        if options.log != nil { began = .now }
+        if service.options.log != nil { began = .now }
         let answer: Answer
-        do { answer = try handler(request) } catch { return send(failure(error), to: request) }
+        do { answer = try service.handler(request) } catch { return send(failure(error), to: request) }
         switch consume answer {
         case .now(let response): return send(response, to: request)
         case .later(let promise):
@@ -75,7 +69,7 @@ final class Session {
     private func failure(_ error: any Error) -> Response {
         switch error {
         case is HTTPError, is BodyError, is StreamError, is PeerGone: break
-        default: onError?(error, connection)
+        default: service.onError?(error, connection)
         }
         return Self.response(for: error)
     }
@@ -97,8 +91,8 @@ final class Session {
         }
         let body = request.body
         if body.isComplete { return sendNow(response, to: request, isLast: false) }
-        // So much is not read for nothing.
-        if body.decoder.excess != nil { return sendNow(response, to: request, isLast: true) }
+        // What has failed cannot be continued, and too much is not read for nothing.
+        if !body.isReadable { return sendNow(response, to: request, isLast: true) }
         return body.discard().then { self.sendNow(response, to: request, isLast: false) }
     }
 
@@ -108,6 +102,10 @@ final class Session {
             isLast || !request.keepsAlive || connection.isDraining
             || !response.headers.isEmpty && response.headers.has("connection", listing: "close")
         if response.isWhole {
+            // It would be taken for one that another follows: RFC 9110, section 15.2.
+            if response.status.code < 200 {
+                return sendNow(Response(.internalServerError), to: request, isLast: isLast)
+            }
             let sent = write(response, to: request, isLast: isLast)
             return finish(sent, response.status, request, isLast: isLast)
         }
@@ -133,13 +131,13 @@ final class Session {
     private func finish(_ sent: Promise<Void>, _ status: Status, _ request: Request, isLast: Bool) -> Promise<Void> {
         hasBegunResponse = false
         isAnswering = false
-        if options.log != nil { log(sent, status, request) }
+        if service.options.log != nil { log(sent, status, request) }
         state.giveBack(request)
         return isLast ? sent.done { throw StopReading() } : sent
     }
 
     private func log(_ sent: Promise<Void>, _ status: Status, _ request: Request?) {
-        guard let log = options.log else { return }
+        guard let log = service.options.log else { return }
         let duration = began.map { ContinuousClock.now - $0 } ?? .zero
         log(ServedRequest(request: request, status: status, peer: connection.peerAddress, duration: duration))
     }
@@ -213,7 +211,7 @@ final class Session {
     }
 
     private func limited(_ write: Promise<Void>) -> Promise<Void> {
-        connection.idleTimeout = options.idle
+        connection.idleTimeout = service.options.idle
         return write.ensure { [connection] in connection.idleTimeout = nil }
     }
 
@@ -285,7 +283,7 @@ final class Session {
     /// Answers a request that is not understood. Its connection ends, since where the next request begins is unknown.
     private func refuse(_ response: Response) -> Promise<Void> {
         let sent = connection.write { appendHead(response, to: nil, isLast: true, length: 0, &$0) }
-        if options.log != nil { log(sent, response.status, nil) }
+        if service.options.log != nil { log(sent, response.status, nil) }
         return noting(sent)
     }
 

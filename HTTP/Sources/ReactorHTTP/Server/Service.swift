@@ -1,0 +1,21 @@
+import Promises
+
+/// What the sessions of a server share: its limits, and the handler.
+// @unchecked: all properties are constants, and the closures are called on the loops of the sessions. With a group, where that
+// is several threads, `serveHTTP(on:)` takes only closures that are `Sendable`.
+@usableFromInline
+final class Service: @unchecked Sendable {
+    let options: HTTPOptions
+    let onError: ((any Error, Connection) -> Void)?
+    let handler: (Request) throws -> Answer
+
+    @usableFromInline
+    init(
+        _ options: HTTPOptions, _ onError: ((any Error, Connection) -> Void)?,
+        _ handler: @escaping (Request) throws -> Answer
+    ) {
+        self.options = options
+        self.onError = onError
+        self.handler = handler
+    }
+}
