@@ -65,6 +65,8 @@ ROWS = {
     "frame-lent": (20, 64),
     "frame-read": (20, 64),
     "steps-set": (20, 16),
+    "whole-set": (20, 16),
+    "whole-get": (20, 16),
     "steps-get": (20, 16),
     "post": (50, 20),
     "pool-lease": (200, 1),

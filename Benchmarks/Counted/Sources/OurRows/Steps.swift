@@ -3,19 +3,24 @@ import Reactor
 import Workload
 
 let steps: [Workload] = [
-    Workload("steps-set") { answerSteps("*3\r\n$3\r\nSET\r\n$8\r\nkey:0001\r\n$3\r\nxyz\r\n", "+OK\r\n", $0) },
-    Workload("steps-get") { answerSteps("*2\r\n$3\r\nGET\r\n$8\r\nkey:0001\r\n", "$3\r\nxyz\r\n", $0) },
+    Workload("steps-set") { answer(set, "+OK\r\n", $0) { $0.serve() } },
+    Workload("steps-get") { answer(get, "$3\r\nxyz\r\n", $0) { $0.serve() } },
+    Workload("whole-set") { answer(set, "+OK\r\n", $0) { $0.serveWhole() } },
+    Workload("whole-get") { answer(get, "$3\r\nxyz\r\n", $0) { $0.serveWhole() } },
 ]
+
+private let set = "*3\r\n$3\r\nSET\r\n$8\r\nkey:0001\r\n$3\r\nxyz\r\n"
+private let get = "*2\r\n$3\r\nGET\r\n$8\r\nkey:0001\r\n"
 
 private let requestsInPacket = 16
 
 /// Packets of 16 requests of Redis's protocol, each of which is read step by step: a line for each number, as many bytes as
-/// it says for each word. Seven reads for SET, five for GET, and a write that is waited for.
-func answerSteps(_ request: String, _ answer: String, _ n: Int) {
+/// it says for each word. Seven reads for SET, five for GET, and a write that is waited for. Or one read for each request.
+func answer(_ request: String, _ answer: String, _ n: Int, _ serve: (StepStore) -> Promise<Void>) {
     let (server, client) = try! Connection.pair()
     let store = StepStore(server)
     store.values["key:0001"] = Array("xyz".utf8)
-    let served = store.serve()
+    let served = serve(store)
     let packet = Array(String(repeating: request, count: requestsInPacket).utf8)
     let answers = Array(String(repeating: answer, count: requestsInPacket).utf8)
     for _ in 0..<n {
@@ -59,6 +64,30 @@ final class StepStore {
             words.append(Array(word.dropLast(2)))
             return readWords(left - 1)
         }
+    }
+
+    /// As `serve`, with one read for a request.
+    func serveWhole() -> Promise<Void> {
+        connection.readFrame { reader in
+            var words: [[UInt8]] = []
+            for _ in 0..<(try Self.number(&reader, "*")) {
+                let length = try Self.number(&reader, "$")
+                words.append([UInt8](try reader.bytes(length)))
+                try reader.skip(2)
+            }
+            return words
+        }.then { [self] words -> Promise<Void> in
+            guard let words else { return .value }
+            self.words = words
+            return connection.write(try answer()).then { [self] in serveWhole() }
+        }
+    }
+
+    private static func number(_ reader: inout ByteReader, _ mark: Unicode.Scalar) throws -> Int {
+        guard try reader.byte() == UInt8(ascii: mark) else { throw BadRequest() }
+        let number = try reader.decimal(until: 0x0D, as: Int.self)
+        try reader.skip(1)
+        return number
     }
 
     /// The number behind `mark`.
