@@ -70,9 +70,18 @@ extension Snippets {
     }
 }
 
-// docs/guides/http.md: A client
+// docs/guides/http.md: WebSocket
 extension Snippets {
     static func http7() throws {
+        listener.serveHTTP { request in
+            Response.webSocket(request, protocols: ["chat"]) { socket in socket.forEach { message in socket.send(message) } }
+        }
+    }
+}
+
+// docs/guides/http.md: A client
+extension Snippets {
+    static func http8() throws {
         let page = try hang(fetch("http://127.0.0.1:8080/").then { $0.body.text() })
         _ = page
     }
@@ -80,7 +89,7 @@ extension Snippets {
 
 // docs/guides/http.md: A client
 extension Snippets {
-    static func http8() throws {
+    static func http9() throws {
         var options = HTTPClient.Options()
         options.firstByte = .seconds(5)
         options.connections = PoolLimits(perKey: 16)
@@ -95,7 +104,7 @@ extension Snippets {
 
 // docs/guides/http.md: PromiseKit's first programs
 extension Snippets {
-    static func http9() throws {
+    static func http10() throws {
         let client = HTTPClient()
         spinner.start()
         firstly { client.fetch("http://127.0.0.1:8080/login", .post, body: Array("me".utf8)) }

@@ -1,0 +1,124 @@
+import Promises
+
+/// What a client sends on a WebSocket.
+enum WebSocketEvent {
+    case message(WebSocket.Message)
+    case ping([UInt8])
+    case pong
+    case close(UInt16?)
+}
+
+/// Decodes the frames of a client, and joins the fragments of messages: RFC 6455, section 5.
+final class WebSocketDecoder: FrameDecoder {
+    private let limit: Int
+    /// The message whose last fragment has not arrived.
+    private var begun: (isText: Bool, bytes: [UInt8])?
+
+    init(limit: Int) { self.limit = min(max(limit, 0), .max / 4) }
+
+    func decode(_ bytes: RawSpan) throws -> DecodedFrame<WebSocketEvent> {
+        var reader = ByteReader(bytes)
+        guard bytes.byteCount >= 2 else { return .incomplete(missing: 2 - bytes.byteCount) }
+        let (first, second) = (try reader.byte(), try reader.byte())
+        let (isLast, code) = (first & 0x80 != 0, first & 0x0F)
+        if first & 0x70 != 0 { throw WebSocketError(1002, "a reserved bit") }
+        if second & 0x80 == 0 { throw WebSocketError(1002, "a frame without a mask") }
+        // Before more has arrived, since it may never do.
+        try check(code, isLast, short: Int(second & 0x7F))
+        let lengthBytes =
+            switch second & 0x7F {
+            case 126: 2;
+            case 127: 8;
+            default: 0
+            }
+        if reader.remaining < lengthBytes + 4 { return .incomplete(missing: lengthBytes + 4 - reader.remaining) }
+        let count = try length(&reader, Int(second & 0x7F))
+        let mask = [UInt8](try reader.bytes(4))
+        if reader.remaining < count { return .incomplete(missing: count - reader.remaining) }
+        var payload = [UInt8](try reader.bytes(count))
+        for index in payload.indices { payload[index] ^= mask[index & 3] }
+        guard let event = try event(code, isLast, payload) else { return .skipped(consumed: reader.position) }
+        return .frame(event, consumed: reader.position)
+    }
+
+    private func check(_ code: UInt8, _ isLast: Bool, short length: Int) throws(WebSocketError) {
+        switch code {
+        case 0: if begun == nil { throw WebSocketError(1002, "a fragment of no message") }
+        case 1, 2: if begun != nil { throw WebSocketError(1002, "a message inside of another") }
+        case 8, 9, 10: if !isLast || length > 125 { throw WebSocketError(1002, "a control frame that is long") }
+        default: throw WebSocketError(1002, "the opcode \(code)")
+        }
+    }
+
+    /// - Parameter short: the length, or which number follows.
+    private func length(_ reader: inout ByteReader, _ short: Int) throws -> Int {
+        var length = UInt64(short)
+        if short == 126 { length = UInt64(try reader.integer(as: UInt16.self)) }
+        if short == 127 { length = try reader.integer() }
+        if short == 126 && length < 126 || short == 127 && length < 65_536 {
+            throw WebSocketError(1002, "a length in more bytes than needed")
+        }
+        // Control frames are shorter; they may be between two fragments.
+        if short >= 126, length > limit - (begun?.bytes.count ?? 0) {
+            throw WebSocketError(1009, "a message of more than \(limit) bytes")
+        }
+        return Int(length)
+    }
+
+    /// - Returns: `nil` for a fragment that others follow.
+    private func event(_ code: UInt8, _ isLast: Bool, _ payload: [UInt8]) throws(WebSocketError) -> WebSocketEvent? {
+        switch code {
+        case 8: return .close(try closeCode(payload))
+        case 9: return .ping(payload)
+        case 10: return .pong
+        default: break
+        }
+        var message = begun.take() ?? (code == 1, [])
+        if payload.count > limit - message.bytes.count {
+            throw WebSocketError(1009, "a message of more than \(limit) bytes")
+        }
+        message.bytes += payload
+        guard isLast else {
+            begun = message
+            return nil
+        }
+        if !message.isText { return .message(.bytes(message.bytes)) }
+        guard let text = String(validating: message.bytes, as: UTF8.self) else {
+            throw WebSocketError(1007, "a text that is not UTF-8")
+        }
+        return .message(.text(text))
+    }
+
+    /// RFC 6455, sections 5.5.1 and 7.4.
+    private func closeCode(_ payload: [UInt8]) throws(WebSocketError) -> UInt16? {
+        if payload.isEmpty { return nil }
+        guard payload.count >= 2 else { throw WebSocketError(1002, "half a code") }
+        let code = UInt16(payload[0]) << 8 | UInt16(payload[1])
+        switch code {
+        case 1000...1003, 1007...1014, 3000...4999: break
+        default: throw WebSocketError(1002, "the code \(code)")
+        }
+        guard String(validating: payload.dropFirst(2), as: UTF8.self) != nil else {
+            throw WebSocketError(1007, "a reason that is not UTF-8")
+        }
+        return code
+    }
+}
+
+/// Why a WebSocket has ended, with the code that says so: RFC 6455, section 7.4.
+public struct WebSocketError: Error, Hashable, Sendable {
+    /// The code of the close frame; 1006 if the connection has ended without one.
+    public let code: UInt16
+    /// What was wrong, for logs.
+    public let reason: String
+
+    init(_ code: UInt16, _ reason: String) {
+        self.code = code
+        self.reason = reason
+    }
+}
+
+extension WebSocketError: CustomStringConvertible {
+    /// `1002: a frame without a mask`.
+    public var description: String { "\(code): \(reason)" }
+}

@@ -1,0 +1,102 @@
+import Promises
+
+extension Response {
+    /// The response that opens a WebSocket (RFC 6455, section 4.2), or refuses to: 426 for another version, 400 for what is no
+    /// handshake.
+    ///
+    /// ```swift
+    /// listener.serveHTTP { request in
+    ///     Response.webSocket(request) { socket in socket.forEach { message in socket.send(message) } }
+    /// }
+    /// ```
+    ///
+    /// Browsers let pages of any site connect, with the user's cookies: where that matters, check `Origin` before. The socket is
+    /// closed when the promise of `body` settles: with 1000 if it is fulfilled, otherwise with 1011.
+    /// - Parameters:
+    ///   - request: the request that the handler has got.
+    ///   - protocols: the subprotocols that the server speaks, the preferred one first.
+    ///   - limit: how many bytes a message may have.
+    ///   - idle: how long nothing may be received or sent before the connection ends; `nil` for no limit.
+    ///   - body: the conversation.
+    public static func webSocket(
+        _ request: Request, protocols: [String] = [], limit: Int = 1 << 20, idle: Duration? = .seconds(120),
+        _ body: @escaping (WebSocket) throws -> Promise<Void>
+    ) -> Response {
+        guard request.method == .get, !request.isHTTP10, request.headers.has("upgrade", listing: "websocket"),
+            request.headers.has("connection", listing: "upgrade"), let key = request.headers["sec-websocket-key"],
+            isKey(key), request.headers.all("sec-websocket-key").count == 1
+        else { return Response(.badRequest) }
+        guard request.headers["sec-websocket-version"] == "13" else {
+            return Response(Status(426), headers: ["Sec-WebSocket-Version": "13"])
+        }
+        var headers: Headers = ["Sec-WebSocket-Accept": webSocketAccept(key)]
+        let offered = request.headers.all("sec-websocket-protocol").joined(separator: ",").split(separator: ",")
+            .map { $0.drop { $0 == " " }.prefix { $0 != " " } }
+        let chosen = protocols.first { offered.contains(Substring($0)) }
+        if let chosen { headers.append("Sec-WebSocket-Protocol", chosen) }
+        return .upgrade(to: "websocket", headers: headers) { connection in
+            connection.idleTimeout = idle
+            let socket = WebSocket(connection, limit: limit, subprotocol: chosen)
+            return firstly { try body(socket) }.then { socket.close() }
+                .recover { error in socket.close(code: 1011).then { Promise<Void>(error: error) } }
+        }
+    }
+
+    /// Whether `text` is the Base64 of 16 bytes.
+    private static func isKey(_ text: String) -> Bool {
+        text.utf8.count == 24 && text.hasSuffix("==")
+            && text.utf8.dropLast(2).allSatisfy { base64Digits.contains($0) }
+    }
+}
+
+/// The answer to a key: RFC 6455, section 1.3.
+func webSocketAccept(_ key: String) -> String {
+    base64(sha1(Array((key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").utf8)))
+}
+
+private let base64Digits = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
+
+/// RFC 4648, section 4.
+private func base64(_ bytes: [UInt8]) -> String {
+    var text: [UInt8] = []
+    for start in stride(from: 0, to: bytes.count, by: 3) {
+        let group = bytes[start..<min(start + 3, bytes.count)]
+        let bits = group.reduce(0) { $0 << 8 | UInt32($1) } << UInt32(8 * (3 - group.count))
+        for index in 0..<4 {
+            let digit = base64Digits[Int(bits >> UInt32(18 - 6 * index) & 63)]
+            text.append(index <= group.count ? digit : UInt8(ascii: "="))
+        }
+    }
+    return String(decoding: text, as: UTF8.self)
+}
+
+/// RFC 3174. Here it proves that the server speaks WebSocket, and protects nothing.
+private func sha1(_ message: [UInt8]) -> [UInt8] {
+    var bytes = message + [0x80]
+    while bytes.count % 64 != 56 { bytes.append(0) }
+    let length = UInt64(message.count * 8)
+    for place in 0..<8 { bytes.append(UInt8(truncatingIfNeeded: length >> UInt64(56 - 8 * place))) }
+    func rotated(_ word: UInt32, _ count: UInt32) -> UInt32 { word << count | word >> (32 - count) }
+    var hash: [UInt32] = [0x6745_2301, 0xEFCD_AB89, 0x98BA_DCFE, 0x1032_5476, 0xC3D2_E1F0]
+    for start in stride(from: 0, to: bytes.count, by: 64) {
+        var words = (0..<16).map { word in
+            (0..<4).reduce(UInt32(0)) { $0 << 8 | UInt32(bytes[start + 4 * word + $1]) }
+        }
+        for index in 16..<80 {
+            words.append(rotated(words[index - 3] ^ words[index - 8] ^ words[index - 14] ^ words[index - 16], 1))
+        }
+        var (a, b, c, d, e) = (hash[0], hash[1], hash[2], hash[3], hash[4])
+        for (index, word) in words.enumerated() {
+            let (function, constant): (UInt32, UInt32) =
+                switch index {
+                case 0..<20: (b & c | ~b & d, 0x5A82_7999)
+                case 20..<40: (b ^ c ^ d, 0x6ED9_EBA1)
+                case 40..<60: (b & c | b & d | c & d, 0x8F1B_BCDC)
+                default: (b ^ c ^ d, 0xCA62_C1D6)
+                }
+            (a, b, c, d, e) = (rotated(a, 5) &+ function &+ e &+ constant &+ word, a, rotated(b, 30), c, d)
+        }
+        for (index, word) in [a, b, c, d, e].enumerated() { hash[index] &+= word }
+    }
+    return hash.flatMap { word in (0..<4).map { UInt8(truncatingIfNeeded: word >> UInt32(24 - 8 * $0)) } }
+}

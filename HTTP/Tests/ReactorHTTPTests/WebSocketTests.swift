@@ -1,0 +1,119 @@
+import Promises
+import Reactor
+import ReactorHTTP
+import Testing
+
+@Suite struct WebSocketTests {
+    static let handshake =
+        "GET / HTTP/1.1\r\nHost: x\r\nUpgrade: WebSocket\r\nConnection: keep-alive, Upgrade\r\n"
+        + "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+
+    /// A frame as a client sends it.
+    static func frame(_ first: UInt8, _ payload: [UInt8], length: [UInt8]? = nil) -> [UInt8] {
+        let mask: [UInt8] = [0x37, 0xFA, 0x21, 0x3D]
+        let count = payload.count
+        let length = length ?? (count < 126 ? [UInt8(count)] : [126, UInt8(count >> 8), UInt8(count & 255)])
+        return [first, length[0] | 0x80] + length.dropFirst() + mask + payload.enumerated().map { $1 ^ mask[$0 & 3] }
+    }
+
+    static func frame(_ first: UInt8, _ text: String) -> [UInt8] { frame(first, Array(text.utf8)) }
+
+    /// What a server that sends messages back answers to frames that arrive with the handshake, behind the head.
+    private func answers(_ frames: [UInt8], fields: String = "", _ check: (String, [UInt8]) -> Void) throws {
+        let handler = { (request: Request) -> Answer in
+            .now(
+                .webSocket(request, protocols: ["b", "a"], limit: 1000) { socket in socket.forEach { socket.send($0) } }
+            )
+        }
+        try withServer(handler) { address, _ in
+            let client = try hang(connect(to: address), timeout: patience)
+            let head = Array((Self.handshake + fields + "\r\n").utf8)
+            try hang(client.write(head + frames).then { client.shutdownWrite() }, timeout: patience)
+            var all: [UInt8] = []
+            try hang(client.forEachChunk { all += [UInt8]($0) }, timeout: patience)
+            client.close()
+            let end = try #require(all.indices.first { all[$0...].starts(with: [13, 10, 13, 10]) })
+            check(String(decoding: all[..<end], as: UTF8.self), Array(all[(end + 4)...]))
+        }
+    }
+
+    /// RFC 6455, section 1.3, has this key and its answer.
+    @Test func theHandshakeIsAnswered() throws {
+        try answers(Self.frame(0x88, []), fields: "Sec-WebSocket-Protocol: a, c\r\n") { head, rest in
+            #expect(head.hasPrefix("HTTP/1.1 101 Switching Protocols\r\n"))
+            #expect(head.contains("Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n"))
+            #expect(head.contains("Sec-WebSocket-Protocol: a\r\n"))
+            #expect(rest == [0x88, 0])
+        }
+    }
+
+    struct Case: Sendable {
+        let section: String
+        let frames: [UInt8]
+        let answer: [UInt8]
+    }
+
+    static let closed = frame(0x88, [0x03, 0xE8])
+    static func refused(_ code: UInt16) -> [UInt8] { [0x88, 2, UInt8(code >> 8), UInt8(code & 255)] }
+    static let ended: [UInt8] = [0x88, 2, 0x03, 0xE8]
+
+    @Test(arguments: [
+        Case(
+            section: "5.6 text", frames: frame(0x81, "Hello") + closed, answer: [0x81, 5] + Array("Hello".utf8) + ended),
+        Case(section: "5.6 bytes", frames: frame(0x82, [0, 255]) + closed, answer: [0x82, 2, 0, 255] + ended),
+        Case(
+            section: "5.2 longer", frames: frame(0x82, [UInt8](repeating: 7, count: 200)) + closed,
+            answer: [0x82, 126, 0, 200] + [UInt8](repeating: 7, count: 200) + ended),
+        Case(
+            section: "5.4 fragments around a ping",
+            frames: frame(0x01, "Hel") + frame(0x89, "p") + frame(0x00, "l") + frame(0x80, "o") + closed,
+            answer: [0x8A, 1, 0x70, 0x81, 5] + Array("Hello".utf8) + ended),
+        Case(section: "5.5.3 pong", frames: frame(0x8A, "x") + closed, answer: ended),
+        Case(section: "5.1 no mask", frames: [0x81, 1, 0x61], answer: refused(1002)),
+        Case(section: "5.2 reserved bit", frames: frame(0xC1, "a"), answer: refused(1002)),
+        Case(section: "5.2 reserved opcode", frames: frame(0x83, "a"), answer: refused(1002)),
+        Case(
+            section: "5.2 length that is not minimal", frames: frame(0x82, [1], length: [126, 0, 1]),
+            answer: refused(1002)),
+        Case(section: "5.4 fragment of nothing", frames: frame(0x80, "a"), answer: refused(1002)),
+        Case(section: "5.4 message in a message", frames: frame(0x01, "a") + frame(0x81, "b"), answer: refused(1002)),
+        Case(section: "5.5 fragmented ping", frames: frame(0x09, "a"), answer: refused(1002)),
+        Case(section: "5.5 long ping", frames: frame(0x89, [UInt8](repeating: 0, count: 126)), answer: refused(1002)),
+        Case(section: "5.5.1 half a code", frames: frame(0x88, [3]), answer: refused(1002)),
+        Case(section: "7.4 reserved code", frames: frame(0x88, [0x03, 0xED]), answer: refused(1002)),
+        Case(section: "8.1 no UTF-8", frames: frame(0x81, [0xC3, 0x28]), answer: refused(1007)),
+        Case(
+            section: "8.1 UTF-8 across fragments", frames: frame(0x01, [0xC3]) + frame(0x80, [0xA9]) + closed,
+            answer: [0x81, 2, 0xC3, 0xA9] + ended),
+        Case(section: "7.4.1 too long", frames: frame(0x82, [UInt8](repeating: 0, count: 1001)), answer: refused(1009)),
+        Case(
+            section: "7.4.1 too long in fragments",
+            frames: frame(0x02, [UInt8](repeating: 0, count: 900)) + frame(0x80, [UInt8](repeating: 0, count: 120)),
+            answer: refused(1009)),
+        Case(
+            section: "7.4.1 too long to arrive", frames: [0x82, 0xFF, 0x7F, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4],
+            answer: refused(1009)),
+    ])
+    func framesAreAnsweredOrRefused(_ one: Case) throws {
+        try answers(one.frames) { _, rest in #expect(rest == one.answer, "\(one.section)") }
+    }
+
+    @Test(arguments: [
+        ("Sec-WebSocket-Version: 13", "Sec-WebSocket-Version: 8", 426), ("Upgrade: WebSocket", "Upgrade: h2c", 400),
+        ("Connection: keep-alive, Upgrade", "Connection: keep-alive", 400), ("GET", "POST", 400),
+        ("dGhlIHNhbXBsZSBub25jZQ==", "short==", 400),
+    ])
+    func whatIsNoHandshakeIsRefused(_ part: String, _ other: String, _ code: Int) throws {
+        let parts = Self.handshake.split(separator: part, maxSplits: 1, omittingEmptySubsequences: false)
+        let handler = { (request: Request) in Answer.now(.webSocket(request) { _ in .value }) }
+        try withServer(handler) { address, _ in try expect([code], address, parts[0] + other + parts[1] + "\r\n") }
+    }
+
+    @Test func theServerCloses() throws {
+        let handler = { (request: Request) in Answer.now(.webSocket(request) { $0.send("bye") }) }
+        try withServer(handler) { address, _ in
+            let answer = try conversation(address, Self.handshake + "\r\n")
+            #expect(answer.contains("bye") && statuses(answer) == [101])
+        }
+    }
+}
