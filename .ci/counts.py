@@ -68,6 +68,7 @@ ROWS = {
     "whole-set": (20, 16),
     "whole-get": (20, 16),
     "steps-get": (20, 16),
+    "steps-alone": (200, 1),
     "post": (50, 20),
     "pool-lease": (200, 1),
     "pool-connection": (50, 1),

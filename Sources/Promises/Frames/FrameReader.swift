@@ -110,7 +110,7 @@ final class FrameReader: FrameReading {
     ) -> Promise<Value> {
         // The decoder may have begun a read.
         if let refusal = connection.refusalToRead { return Promise(refused: refusal) }
-        let core = IOPromise(Value.self, connection)
+        let core = PromiseCore.pending { PromiseCore.perform(Follow<Value>.self, $0, $1) }
         if connection.reader.hasEnded {
             atEnd(end, expectation)(core)
             return Promise(core)
@@ -139,6 +139,8 @@ final class FrameReader: FrameReading {
         pending = frame
         if clock != nil { updateDeadline() }
         connection.noteHeldMemory()
+        // A plain core, which the loop can use again, as that of a `ByteRead`.
+        core.beginProduction(by: connection)
         connection.requestInput(.frame, for: .retaining(core))
         if frame.decode == nil { connection.mayBeIdle() }
     }
@@ -235,7 +237,7 @@ final class FrameReader: FrameReading {
     func waitForInput(missing: Int) -> Promise<Void> {
         if let refusal = connection.refusalToRead { return Promise(refused: refusal) }
         if connection.reader.hasEnded { return connection.reportedFailure.map { Promise(refused: $0) } ?? .value }
-        let core = IOPromise(Void.self, connection)
+        let core = PromiseCore.pending { PromiseCore.perform(Follow<Void>.self, $0, $1) }
         startWaiting(core, for: PendingFrame(missing: missing, decode: nil))
         return Promise(core)
     }

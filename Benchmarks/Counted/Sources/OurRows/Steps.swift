@@ -5,6 +5,7 @@ import Workload
 let steps: [Workload] = [
     Workload("steps-set") { answer(set, "+OK\r\n", $0) { $0.serve() } },
     Workload("steps-get") { answer(get, "$3\r\nxyz\r\n", $0) { $0.serve() } },
+    Workload("steps-alone") { answer(set, "+OK\r\n", inPacket: 1, $0) { $0.serve() } },
     Workload("whole-set") { answer(set, "+OK\r\n", $0) { $0.serveWhole() } },
     Workload("whole-get") { answer(get, "$3\r\nxyz\r\n", $0) { $0.serveWhole() } },
 ]
@@ -12,17 +13,17 @@ let steps: [Workload] = [
 private let set = "*3\r\n$3\r\nSET\r\n$8\r\nkey:0001\r\n$3\r\nxyz\r\n"
 private let get = "*2\r\n$3\r\nGET\r\n$8\r\nkey:0001\r\n"
 
-private let requestsInPacket = 16
-
-/// Packets of 16 requests of Redis's protocol, each of which is read step by step: a line for each number, as many bytes as
+/// Packets of requests of Redis's protocol, each of which is read step by step: a line for each number, as many bytes as
 /// it says for each word. Seven reads for SET, five for GET, and a write that is waited for. Or one read for each request.
-func answer(_ request: String, _ answer: String, _ n: Int, _ serve: (StepStore) -> Promise<Void>) {
+func answer(
+    _ request: String, _ answer: String, inPacket count: Int = 16, _ n: Int, _ serve: (StepStore) -> Promise<Void>
+) {
     let (server, client) = try! Connection.pair()
     let store = StepStore(server)
     store.values["key:0001"] = Array("xyz".utf8)
     let served = serve(store)
-    let packet = Array(String(repeating: request, count: requestsInPacket).utf8)
-    let answers = Array(String(repeating: answer, count: requestsInPacket).utf8)
+    let packet = Array(String(repeating: request, count: count).utf8)
+    let answers = Array(String(repeating: answer, count: count).utf8)
     for _ in 0..<n {
         client.write(packet).cauterize()
         let got = try! hang(client.read(exactly: answers.count))
