@@ -116,16 +116,12 @@ func isTokenByte(_ byte: UInt8) -> Bool {
 @inline(__always)
 func isValueByte(_ byte: UInt8) -> Bool { byte >= 0x20 && byte != 0x7F || byte == 0x09 }
 
-/// Whether a byte may be in the name of a host.
+/// Whether a byte may be in the name of a host: any that is visible, except those that end one or delimit a part of a URI, which
+/// are `/ ? # @ \ " < > ^ ` { | } [ ] :`.
+@inline(__always)
 func isHostByte(_ byte: UInt8) -> Bool {
-    switch byte {
-    case UInt8(ascii: "/"), UInt8(ascii: "?"), UInt8(ascii: "#"), UInt8(ascii: "@"), UInt8(ascii: "\\"),
-        UInt8(ascii: "\""), UInt8(ascii: "<"), UInt8(ascii: ">"), UInt8(ascii: "^"), UInt8(ascii: "`"),
-        UInt8(ascii: "{"), UInt8(ascii: "|"), UInt8(ascii: "}"), UInt8(ascii: "["), UInt8(ascii: "]"),
-        UInt8(ascii: ":"):
-        false
-    default: 0x21...0x7E ~= byte
-    }
+    if byte < 0x40 { return 0x2BFF_7FF2_0000_0000 as UInt64 >> UInt64(byte) & 1 == 1 }
+    return byte < 0x80 && 0x47FF_FFFE_87FF_FFFE as UInt64 >> UInt64(byte & 0x3F) & 1 == 1
 }
 
 @inline(__always)

@@ -53,16 +53,21 @@ final class Session {
         request.session = self
         isAnswering = true
         if service.options.log != nil { began = .now }
-        let answer: Answer
-        do { answer = try service.handler(request) } catch { return send(failure(error), to: request) }
-        switch consume answer {
-        case .now(let response): return send(response, to: request)
-        case .later(let promise):
-            return promise.recover(policy: .allErrors) { error in
-                if error is PeerGone { throw error }
-                return .value(self.failure(error))
-            }.then { self.send($0, to: request) }
-        }
+        let response: Response
+        do {
+            switch try service.handler(request) {
+            case .now(let now): response = now
+            case .later(let promise): return send(promise, to: request)
+            }
+        } catch { response = failure(error) }
+        return send(response, to: request)
+    }
+
+    private func send(_ promise: Promise<Response>, to request: Request) -> Promise<Void> {
+        promise.recover(policy: .allErrors) { error in
+            if error is PeerGone { throw error }
+            return .value(self.failure(error))
+        }.then { self.send($0, to: request) }
     }
 
     /// The response to a request whose handler has failed.
