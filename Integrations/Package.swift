@@ -12,6 +12,7 @@ func product(_ name: String, of package: String, for trait: String) -> Target.De
     .product(name: name, package: package, condition: .when(traits: [trait]))
 }
 
+let http = Target.Dependency.product(name: "ReactorHTTP", package: "swift-reactor-http")
 let logging = product("Logging", of: "swift-log", for: "Logging")
 let metrics = product("Metrics", of: "swift-metrics", for: "Metrics")
 let lifecycle = product("ServiceLifecycle", of: "swift-service-lifecycle", for: "Lifecycle")
@@ -47,7 +48,7 @@ let package = Package(
     targets: [
         .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
         .target(name: "ReactorTLS", dependencies: ["COpenSSL"] + libraries),
-        .testTarget(name: "ReactorTLSTests", dependencies: ["COpenSSL", "ReactorTLS"] + libraries),
+        .testTarget(name: "ReactorTLSTests", dependencies: ["COpenSSL", "ReactorTLS", http] + libraries),
         .target(name: "ReactorLogging", dependencies: [logging] + libraries),
         .testTarget(name: "ReactorLoggingTests", dependencies: ["ReactorLogging", logging] + libraries),
         .target(name: "ReactorMetrics", dependencies: [metrics] + libraries),
@@ -76,8 +77,7 @@ let package = Package(
         .executableTarget(
             name: "https-hello",
             dependencies: [
-                .product(name: "ReactorHTTP", package: "swift-reactor-http"), "ReactorLifecycle", "ReactorLogging",
-                "ReactorMetrics", "ReactorTLS", logging, metrics, lifecycle,
+                "ReactorLifecycle", "ReactorLogging", "ReactorMetrics", "ReactorTLS", http, logging, metrics, lifecycle,
             ] + libraries),
     ],
     swiftLanguageModes: [.v6]

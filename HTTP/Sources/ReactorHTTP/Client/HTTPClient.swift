@@ -48,7 +48,7 @@ public final class HTTPClient {
         plain = Pool(limits: options.connections, lookup: lookup)
         secure = Pool(limits: options.connections, lookup: lookup) { connection, key in
             guard let startTLS = options.startTLS else { throw FetchError.noTLS("\(key)") }
-            return startTLS(connection, hostName(of: key))
+            return startTLS(connection, WebAddress.hostName(of: key))
         }
     }
 
@@ -119,13 +119,6 @@ public final class HTTPClient {
         plain.close()
         secure.close()
     }
-}
-
-/// The name of the key `host:port`, which TLS verifies, without the brackets of an IPv6 address.
-private func hostName(of key: PoolKey) -> String {
-    let text = "\(key)"
-    let host = text.lastIndex(of: ":").map { text[..<$0] } ?? text[...]
-    return String(host.hasPrefix("[") ? host.dropFirst().dropLast() : host)
 }
 
 private let clients = LoopLocal { HTTPClient() }
