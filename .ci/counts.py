@@ -10,9 +10,8 @@ The limits stand in .ci/counts.txt, each with the figure that was reached; 2 % a
 below is printed with the line to put there. Other compilers, C libraries and processors give other figures, so with versions
 other than those in the file everything is printed, and nothing fails.
 
-Counts are not equally dear. So a subject also has its cost in weighed instructions: each counted reference, an atomic operation,
-stands for 25 of them, and each reading of the clock for 80. The system calls that are left take time in the kernel, and are
-printed beside it.
+A subject also has its cost in weighed instructions: a counted reference is 25 of them, a reading of the clock 80. The system
+calls that are left take time in the kernel, and are printed beside it.
 
 --only PATTERN     only the subjects that match the regular expression
 --functions NAME   where the instructions of one subject go: the 40 functions that execute most, and how often each is called
@@ -35,7 +34,6 @@ LIMITS = Path(__file__).resolve().with_name("counts.txt")
 # What a figure may be above the one that was reached, and what a fraction of a call that comes once in many steps may add.
 TOLERANCE = 1.02
 SLACK = 0.02
-# Only what fails takes that long.
 PATIENCE = 100
 
 KINDS = ("instructions", "allocations", "references", "system-calls")
@@ -75,9 +73,6 @@ ROWS = {
 }
 # Servers: messages in the shorter run.
 SERVERS = {"echo-server": 800, "chunk-echo": 800}
-
-
-# One run
 
 
 class Counts:
@@ -216,9 +211,6 @@ def count(build, names, folder):
         if name in names:
             found[name] = count_server(stripped[name], messages, folder)
     return found
-
-
-# Limits
 
 
 def versions():

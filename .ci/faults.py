@@ -2,18 +2,13 @@
 """Makes the system calls of a running echo server fail, one errno after the other: faults.py PATH-OF-ECHO-SERVER
 
 strace(1) attaches to a server that is up, replaces the result of one system call by an error (now and then, or every time),
-and detaches. Meanwhile clients talk to the server. Then everything that must hold whatever failed is checked:
-
-- no client got a byte that it did not send, or in another place, and none is left without an answer and without an end;
-- the server serves again as soon as its calls succeed, and says so in its metrics;
-- its descriptors are back to what they were before the clients came;
-- it did not spin, and does not afterwards; it did not fill its log;
-- it ends with 0 on SIGTERM, within its drain time-out; or it has ended before with the code that is documented for that.
+and detaches, while clients talk to the server. Then no client may have got a byte that it did not send or be left without an
+answer and an end; the server must serve again, with its descriptors as before; it must not have spun or filled its log, and must
+end on SIGTERM with 0, or have ended with the code that is documented for that.
 
 Tries every errno of the man pages, with one thread and with two, at the start, and with SIGTERM while the call fails; about a
-minute. The errors that a busy machine or a peer can really bring about
-come first; --seconds N leaves out those that have not begun after so long. --only CALL is for trying something out. Exit code 0, or
-1 with what did not hold.
+minute. The errors that a busy machine or a peer can really bring about come first; --seconds N leaves out those that have not begun
+after so long. --only CALL is for trying something out. Exit code 0, or 1 with what did not hold.
 
 The server under test listens on free ports of 127.0.0.1. A call that strace makes fail is not made: what is injected into
 close(2) leaves a descriptor open, which is no leak of the server's, and is counted.
@@ -34,7 +29,6 @@ import tempfile
 import threading
 import time
 
-# Only what fails waits that long.
 PATIENCE = 10
 CLIENTS = 5
 MESSAGES = 4
@@ -289,8 +283,7 @@ class Flood(Client):
 
         sender = threading.Thread(target=send, daemon=True)
         sender.start()
-        # So that there is something to be full.
-        time.sleep(0.05)
+        time.sleep(0.05)  # so that there is something to be full
         while self.receive(connection):
             pass
         sender.join(PATIENCE)
@@ -347,7 +340,6 @@ def judge(server, tracer, clients, baseline, call, code):
     after = [Client(server.port, 77 + index, MESSAGES, 20_000) for index in range(3)]
     for client in after:
         check(client.join(PATIENCE) and client.is_exact, f"it does not serve any more: {client.error} {lines}")
-    # What was not closed is strace's doing.
     allowed = baseline + (tracer.injected if call == "close" else 0)
     wait_until(lambda: server.descriptors <= allowed,
                f"descriptors leak: {server.descriptors} after {baseline}, {tracer.injected} injected")
@@ -438,9 +430,6 @@ def startup(path, call, code, expected):
                     for child in file.read().split():
                         os.kill(int(child), signal.SIGKILL)
             server.end()
-
-
-# MARK: All of them
 
 
 def cases(real):
