@@ -2,41 +2,12 @@
 // swift-format-ignore-file
 import Foundation
 import FoundationNetworking
-import Glibc
 import Promises
 import Reactor
 
-// docs/guides/faq.md: `run()` returned at once
-extension Snippets {
-    static func faq1() throws {
-        let (answer, resolver) = Promise<Int>.pending()
-        startThread { resolver.fulfill(42) }
-        let number = try hang(answer)                             // instead of EventLoop.current.run()
-        assert(number == 42)
-        _ = answer
-        _ = resolver
-        _ = number
-    }
-}
-
-// docs/guides/faq.md: The compiler refuses what I wrote in `main.swift`
-extension Snippets {
-    static func faq2() throws {
-        func main() throws {
-            let listener = try Listener.bind("127.0.0.1:7000")
-            try hang(listener.serve(.untilStopped) { connection in connection.forEachChunk { connection.write($0) } })
-        }
-
-        do { try main() } catch {
-            print("failed: \(error)")
-            exit(1)
-        }
-    }
-}
-
 // docs/guides/faq.md: `serve` with a `switch`
 extension Snippets {
-    static func faq3() throws {
+    static func faq1() throws {
         func converse(_ connection: Connection) -> Promise<Void> {
             connection.forEachLine(limit: 1024) { line -> Promise<Void> in
                 switch line {
@@ -52,7 +23,7 @@ extension Snippets {
 
 // docs/guides/faq.md: Where is an HTTP client?
 extension Snippets {
-    static func faq4() throws {
+    static func faq2() throws {
         func load(_ address: String) -> Promise<String> {
             Promise {
                 guard let url = URL(string: address) else { throw PromiseError.badInput("no URL: \(address)") }
@@ -61,12 +32,5 @@ extension Snippets {
             }
             .timeout(.seconds(10))                                 // cancels the task, and with it the request
         }
-    }
-}
-
-// docs/guides/faq.md: How do I log?
-extension Snippets {
-    static func faq5() throws {
-        conf.logHandler = { event in logger.warning("\(event)") }
     }
 }
