@@ -54,24 +54,33 @@ extension Thenable {
 /// A timer that cancels a promise. It is removed from the loop when the last reference to this object is released.
 @usableFromInline
 final class LoopDeadline {
-    private let moment: LoopInstant
+    private enum Limit {
+        case delay(Duration)
+        case moment(LoopInstant)
+    }
+
+    private let limit: Limit
     private let loop = EventLoop.ofCurrentThread
     private var timer: EventLoop.Timer?
 
     @usableFromInline
-    init(after delay: Duration) { moment = loop.deadline(after: delay) }
+    init(after delay: Duration) { limit = .delay(delay) }
 
     @usableFromInline
-    init(at moment: LoopInstant) { self.moment = moment }
+    init(at moment: LoopInstant) { limit = .moment(moment) }
 
     /// Starts the timer. The timer retains `core`, and the operation of `core` retains this object, until the timer
     /// fires or the core settles.
     @usableFromInline
     func start(_ core: PromiseCore, _ error: any Error) {
-        timer = loop.schedule(at: moment) {
+        let expire = {
             // The source may have settled in time, with its notification still queued. That is not too late.
             guard core.isWaiting else { return }
             core.cancel(.expired(error))
+        }
+        switch limit {
+        case .delay(let delay): timer = loop.schedule(after: delay, expire)
+        case .moment(let moment): timer = loop.schedule(at: moment, expire)
         }
     }
 

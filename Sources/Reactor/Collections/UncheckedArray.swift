@@ -42,13 +42,13 @@ struct UncheckedArray<Element>: ~Copyable {
     mutating func append(_ element: consuming Element) {
         if count == capacity { grow() }
         (elements + count).initialize(to: element)
-        count += 1
+        count &+= 1
     }
 
     @inline(__always)
     mutating func removeLast() -> Element {
         assert(count > 0)
-        count -= 1
+        count &-= 1
         return (elements + count).move()
     }
 

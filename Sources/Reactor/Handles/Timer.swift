@@ -8,6 +8,10 @@ extension EventLoop {
     ///
     /// The timer never fires early by the loop's clock. Timers with equal deadlines fire in the order in which they
     /// were started.
+    ///
+    /// A timer that is cancelled soon costs no reading of the clock. The delay begins when the loop, or you by `now`, next
+    /// reads the clock: after the handler that has started the timer at the latest, and the jobs that are ready then. Before
+    /// a handler that works for long, compute a deadline from `now`.
     /// - Parameters:
     ///   - delay: the time from now on. Zero or less means the next turn.
     ///   - body: called on the loop's thread.
@@ -18,8 +22,7 @@ extension EventLoop {
     ) -> Timer {
         assertOwner()
         if startsTimersSlowly { return startTimerSlowPath(at: deadline(after: delay), interval: 0, body, file, line) }
-        let deadline = deadline(after: max(delay.clampedNanoseconds, 0))
-        return Timer(self, timers.insert(deadline: deadline, interval: 0, .closure(consume body)))
+        return Timer(self, insert(.closure(consume body), after: delay))
     }
 
     /// Calls `body` on this loop once, at `deadline`.
@@ -40,8 +43,7 @@ extension EventLoop {
     ) -> Timer {
         assertOwner()
         if startsTimersSlowly { return startTimerSlowPath(at: deadline, interval: 0, body, file, line) }
-        let deadline = max(deadline, now).nanoseconds
-        return Timer(self, timers.insert(deadline: deadline, interval: 0, .closure(consume body)))
+        return Timer(self, timers.insert(deadline: notOverdue(deadline), interval: 0, .closure(consume body)))
     }
 
     /// Calls `body` on this loop every `interval`, first after one interval, until the timer is cancelled.
@@ -62,7 +64,7 @@ extension EventLoop {
         line: UInt = #line
     ) -> Timer {
         let interval = max(interval.clampedNanoseconds, 1)
-        let first = LoopInstant(nanoseconds: deadline(after: interval))
+        let first = LoopInstant(nanoseconds: LoopInstant.deadline(interval, after: now.nanoseconds))
         return startTimerSlowPath(at: first, interval: interval, body, file, line)
     }
 
@@ -76,13 +78,12 @@ extension EventLoop {
         at deadline: LoopInstant, interval: Int64, _ body: @escaping () -> Void, _ file: StaticString, _ line: UInt
     ) -> Timer {
         assertOwner()
-        let deadline = interval > 0 ? deadline : max(deadline, now)
+        let deadline = interval > 0 ? deadline.nanoseconds : notOverdue(deadline)
         let job: Job = meter.isTiming ? LocatedJob(body, CallSite(file, line)) : ClosureJob(body)
-        return Timer(self, insert(job, at: deadline.nanoseconds, interval: interval))
+        return Timer(self, insert(job, at: deadline, interval: interval))
     }
 
-    /// Starts a timer; see `schedule(after:_:)` for the public forms. The deadline is never set before now: a timer
-    /// that was due long ago must not overtake the timers that its own batch is firing.
+    /// Starts a timer; see `schedule(after:_:)` for the public forms.
     package func startTimer(at deadline: LoopInstant, _ job: Job) -> Timer { Timer(self, addTimer(at: deadline, job)) }
 
     package func startTimer(after delay: Duration, _ job: Job) -> Timer { Timer(self, addTimer(after: delay, job)) }
@@ -91,12 +92,37 @@ extension EventLoop {
     /// - Returns: the id of the timer, for `removeTimer`.
     package func addTimer(at deadline: LoopInstant, _ job: Job) -> UInt64 {
         assertOwner()
-        return insert(job, at: max(deadline, now).nanoseconds)
+        return insert(job, at: notOverdue(deadline))
     }
 
     package func addTimer(after delay: Duration, _ job: Job) -> UInt64 {
         assertOwner()
-        return insert(job, at: deadline(after: max(delay.clampedNanoseconds, 0)))
+        return hasReleasedAll ? discardTimer(job) : insert(.job(job), after: delay)
+    }
+
+    @inline(__always)
+    private func insert(_ action: consuming TimerHeap.Action, after delay: Duration) -> UInt64 {
+        let id = timers.insert(delay: max(delay.clampedNanoseconds, 0), consume action)
+        // A clock that stands still may be advanced before the loop reads it.
+        if clock.isVirtual || timers.isFullOfUndated { dateTimers() }
+        return id
+    }
+
+    /// Turns the delays of undated timers into deadlines.
+    /// - Returns: the reading of the clock.
+    @inline(never)
+    @discardableResult
+    func dateTimers() -> Int64 {
+        let now = clock.now.nanoseconds
+        timers.date(at: now)
+        return now
+    }
+
+    /// The deadline of a timer, never before the last one that was due: a timer that was due long ago must not overtake the
+    /// timers that its own batch is firing.
+    @inline(__always)
+    fileprivate func notOverdue(_ deadline: LoopInstant) -> Int64 {
+        max(deadline.nanoseconds, clock.isVirtual ? clock.now.nanoseconds : lastDueMoment)
     }
 
     /// A loop that has ended has no timer: it discards the job, which nothing else would release.
@@ -123,26 +149,21 @@ extension EventLoop {
         return action != nil
     }
 
-    /// The moment `delay` from now, for a timer. Only an endless delay means "never": any other sum that overflows is
-    /// the last moment that a clock reaches.
+    /// The moment `delay` from now, for a timer.
     package func deadline(after delay: Duration) -> LoopInstant {
-        let nanoseconds = delay.clampedNanoseconds
-        return LoopInstant(nanoseconds: deadline(after: nanoseconds))
-    }
-
-    @inline(__always)
-    private func deadline(after nanoseconds: Int64) -> Int64 {
-        let sum = now.nanoseconds.addingSaturating(nanoseconds)
-        return sum == .max && nanoseconds < .max ? LoopInstant.last.nanoseconds : sum
+        LoopInstant(nanoseconds: LoopInstant.deadline(delay.clampedNanoseconds, after: now.nanoseconds))
     }
 
     /// A handle to a timer that has been started; see `LoopHandle`.
     public struct Timer: LoopHandle {
-        private let loop: EventLoop
+        // The loop's number. A handle that retained the loop would count four references for a timer that is started and
+        // cancelled; this one finds no loop once it has ended.
+        private let loop: Int
         private let id: UInt64
 
+        @inline(__always)
         init(_ loop: EventLoop, _ id: UInt64) {
-            self.loop = loop
+            self.loop = loop.serial
             self.id = id
         }
 
@@ -150,10 +171,7 @@ extension EventLoop {
         /// - Returns: whether the timer had still to fire.
         @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
         @discardableResult
-        public func cancel() -> Bool {
-            loop.requireOwner()
-            return loop.removeTimer(id)
-        }
+        public func cancel() -> Bool { EventLoop.withLiving(loop, else: false) { $0.removeTimer(id) } }
 
         /// Moves the timer to another deadline. This costs no system call unless the timer becomes the earliest of all.
         /// - Parameter deadline: the new deadline, on the loop's clock.
@@ -161,29 +179,19 @@ extension EventLoop {
         @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
         @discardableResult
         public func reschedule(at deadline: LoopInstant) -> Bool {
-            loop.requireOwner()
-            return loop.timers.move(id, to: max(deadline, loop.now).nanoseconds)
+            EventLoop.withLiving(loop, else: false) { $0.timers.move(id, to: $0.notOverdue(deadline)) }
         }
 
         /// Whether the timer has still to fire.
-        public var isActive: Bool {
-            loop.requireOwner()
-            return loop.timers.contains(id)
-        }
+        public var isActive: Bool { EventLoop.withLiving(loop, else: false) { $0.timers.contains(id) } }
 
         /// Lets the loop end even though this timer has still to fire.
         @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
-        public func unref() {
-            loop.requireOwner()
-            loop.timers.setReferenced(id, false)
-        }
+        public func unref() { EventLoop.withLiving(loop, else: ()) { $0.timers.setReferenced(id, false) } }
 
         /// Makes the timer keep the loop alive again.
         @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
-        public func ref() {
-            loop.requireOwner()
-            loop.timers.setReferenced(id, true)
-        }
+        public func ref() { EventLoop.withLiving(loop, else: ()) { $0.timers.setReferenced(id, true) } }
     }
 }
 
@@ -232,5 +240,8 @@ extension EventLoop {
 
     /// The earliest deadline of a timer, or `nil` without a timer. Another event loop that embeds this one waits no
     /// longer than that; see `fileDescriptor`.
-    public var nextDeadline: LoopInstant? { timers.nextDeadline.map(LoopInstant.init(nanoseconds:)) }
+    public var nextDeadline: LoopInstant? {
+        if timers.hasUndated { dateTimers() }
+        return timers.nextDeadline.map(LoopInstant.init(nanoseconds:))
+    }
 }

@@ -31,6 +31,7 @@ extension EventLoop {
         // The `deinit` of a value may have made something ready.
         _ = releaseEverything()
         shared.life.advance(to: .released)
+        LivingLoops.remove(self)
         jobs.closeSpares()
         waker.close(shared.waker, kernel, isForked: isForked)
         poller.close(kernel)

@@ -33,7 +33,9 @@ extension EventLoop {
         if !isFastPath { return try pollSlowPath(mayBlock: mayBlock, limit) }
         let began = isMeasured && mayBlock ? meter.beginningOfWait : 0
         let hasWaited = try pollKernel(mayBlock: mayBlock, limit)
-        return isMeasured && hasWaited ? meter.noteWait(since: began) : LoopMeter.unknown
+        guard isMeasured && hasWaited else { return LoopMeter.unknown }
+        timeOfPoll = meter.noteWait(since: began)
+        return timeOfPoll
     }
 
     @inline(never)
@@ -41,6 +43,7 @@ extension EventLoop {
         let isMeasured = mayBlock && meter.measuresTurns
         let began = isMeasured ? meter.beginningOfWait : 0
         let hasWaited: Bool
+        timeOfPoll = LoopMeter.unknown
         if case .virtual(let virtual) = clock {
             hasWaited = try pollVirtually(virtual, mayBlock: mayBlock, limit)
         } else {
@@ -48,6 +51,8 @@ extension EventLoop {
                 mayBlock && hooks.hasAny(.beforeWaiting) && !isDue(nextMoment(limit)) && shared.waker.mailbox.isEmpty
             hasWaited = try pollKernel(mayBlock: callsHooks ? callHooksBeforeWaiting() : mayBlock, limit)
         }
+        // A virtual clock may have jumped.
+        if clock.isVirtual { timeOfPoll = LoopMeter.unknown }
         guard hasWaited else { return LoopMeter.unknown }
         let ended = isMeasured ? meter.noteWait(since: began) : LoopMeter.unknown
         if !hooks.hasAny(.afterWaiting) { return ended }
@@ -69,6 +74,7 @@ extension EventLoop {
 
     /// Returns whether it has waited.
     private func pollKernel(mayBlock: Bool, _ limit: Int64) throws(SystemError) -> Bool {
+        timeOfPoll = LoopMeter.unknown
         let deadline = nextMoment(limit)
         let isDue = isDue(deadline)
         let blocking = mayBlock && !isDue
@@ -83,22 +89,34 @@ extension EventLoop {
             try wait(0)
             return false
         }
-        return try sleep(isArmed ? -1 : milliseconds(until: deadline))
+        let hasWaited = try sleep(isArmed ? -1 : milliseconds(until: deadline))
+        if hasWaited { timeOfPoll = LoopMeter.unknown }
+        return hasWaited
     }
 
-    /// The latest moment at which a wait must end; `.max` for never.
-    private func nextMoment(_ limit: Int64) -> Int64 { min(timers.nextDeadline ?? .max, limit) }
+    /// The latest moment at which a wait must end; `.max` for never. No timer is undated then.
+    private func nextMoment(_ limit: Int64) -> Int64 {
+        if timers.hasUndated { timeOfPoll = dateTimers() }
+        return min(timers.nextDeadline ?? .max, limit)
+    }
 
     /// The timers that this turn fires.
     @inline(__always)
-    func dueTimers() -> TimerHeap.Due? {
-        if timers.isEmpty { return nil }
-        let now = now.nanoseconds
+    func dueTimers() -> TimerHeap.Due? { timers.isEmpty ? nil : lookForDueTimers() }
+
+    @inline(never)
+    private func lookForDueTimers() -> TimerHeap.Due? {
+        let now = timers.hasUndated || timeOfPoll == LoopMeter.unknown ? dateTimers() : timeOfPoll
+        lastDueMoment = now
         waker.noteTime(now)
         return timers.due(at: now)
     }
 
-    private func isDue(_ deadline: Int64) -> Bool { deadline != .max && deadline <= now.nanoseconds }
+    private func isDue(_ deadline: Int64) -> Bool {
+        if deadline == .max { return false }
+        if timeOfPoll == LoopMeter.unknown { timeOfPoll = clock.now.nanoseconds }
+        return deadline <= timeOfPoll
+    }
 
     /// Polls the descriptors first, without waiting, and then lets the time jump. The loop really waits only if it has
     /// no deadline at all, or if other threads work for it: their work takes no virtual time. Work that only waits for
@@ -152,7 +170,7 @@ extension EventLoop {
     /// After a turn, for a loop that embeds this one: makes the descriptor readable for mail and for the next timer.
     func prepareForEmbedding() throws(SystemError) {
         // The timerfd first: a thread that finds the mailbox parked may arm it to wake the loop.
-        if case .monotonic = clock, let deadline = timers.nextDeadline {
+        if case .monotonic = clock, let deadline = nextDeadline?.nanoseconds {
             _ = try waker.arm(deadline, &poller, shared.waker, kernel)
         }
         _ = park()

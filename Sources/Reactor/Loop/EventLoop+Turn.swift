@@ -145,6 +145,7 @@ extension EventLoop {
             // A nested turn first delivers the events that the outer turn has fetched. Events that have arrived since
             // then are polled before any timer fires.
             poller.expectMore()
+            timeOfPoll = LoopMeter.unknown
         } else {
             var mayBlock = !worked && !jobs.hasJobs
             var limit = Int64.max

@@ -42,6 +42,11 @@ public final class EventLoop {
     let hooks = LoopHooks()
     @exclusivity(unchecked) var poller = Poller()
     @exclusivity(unchecked) var timers = TimerHeap()
+    /// The reading of the clock by which the last turn has looked for due timers.
+    @exclusivity(unchecked) var lastDueMoment: Int64 = 0
+    /// The reading of the clock in the poll of this turn, for its due timers; `LoopMeter.unknown` if there is none, or if the
+    /// loop has waited since.
+    @exclusivity(unchecked) var timeOfPoll = LoopMeter.unknown
     @exclusivity(unchecked) var waker = LoopWaker()
     /// How many turns are under way, each inside a handler of the one before.
     @exclusivity(unchecked) var depth = 0
@@ -104,7 +109,10 @@ public final class EventLoop {
     package var isBeingDriven: Bool { depth > 0 }
 
     /// The current moment of the loop's clock. Each access reads the clock, about 25 ns.
-    public var now: LoopInstant { clock.now }
+    public var now: LoopInstant {
+        // A timer that was started before is due no later than one that is computed from this reading.
+        LoopInstant(nanoseconds: timers.hasUndated ? dateTimers() : clock.now.nanoseconds)
+    }
 
     // MARK: From other threads
 

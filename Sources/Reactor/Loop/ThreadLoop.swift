@@ -25,7 +25,7 @@ enum ThreadLoop {
     /// Makes `loop` the current loop of the calling thread, which must have none yet.
     static func install(_ loop: EventLoop, endsWithThread: Bool = true) {
         ForkDetector.watch()
-        loop.shared.life.setOwner()
+        LivingLoops.add(loop)
         let address = Unmanaged.passUnretained(loop).toOpaque()
         clinux_set_current_loop(address)
         // The end of the thread closes the loop and releases this reference.
@@ -37,7 +37,7 @@ enum ThreadLoop {
         ForkDetector.watch()
         loop.scope = .function(within: clinux_get_current_loop())
         clinux_set_current_loop(Unmanaged.passUnretained(loop).toOpaque())
-        loop.shared.life.setOwner()
+        LivingLoops.add(loop)
         noteHandlersIfNeeded()
         defer {
             loop.close()

@@ -33,6 +33,14 @@ public struct LoopInstant: InstantProtocol, Hashable, Sendable, CustomStringConv
         return delay == .max || self == .distantFuture ? .distantFuture : .last
     }
 
+    /// The nanoseconds of the deadline of a timer, `delay` after `now`. Only an endless delay means "never": any other sum
+    /// that overflows is the last moment that a clock reaches.
+    @inline(__always)
+    static func deadline(_ delay: Int64, after now: Int64) -> Int64 {
+        let sum = now.addingSaturating(delay)
+        return sum == .max && delay < .max ? last.nanoseconds : sum
+    }
+
     /// Measures the time to another moment.
     /// - Parameter other: the other moment.
     /// - Returns: the time from this moment to `other`; negative if `other` is earlier.

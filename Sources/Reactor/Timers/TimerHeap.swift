@@ -4,8 +4,14 @@
 /// measured, and a heap keeps nanoseconds where a wheel rounds to its tick. Why four children: the heap is half as
 /// deep, and the children of a node share a cache line. A slot stores its place in the heap, so that cancelling is
 /// O(log n) and releases the closure at once instead of leaving a dead entry behind.
+///
+/// A timer that is started with a delay comes into the heap only when `date` is called: reading the clock costs as much as
+/// starting and cancelling a timer. Until then it is one of a few undated ones, and its entry has the delay in place of the
+/// deadline. A timer that is cancelled before costs no reading, and the others share one. Since that reading is later than
+/// the start, no timer fires early.
 package struct TimerHeap: ~Copyable {
     struct Entry {
+        /// The deadline; the delay of an undated timer.
         var deadline: Int64
         var sequence: UInt64
         var slot: UInt32
@@ -30,11 +36,18 @@ package struct TimerHeap: ~Copyable {
         var action: Action?
         var interval: Int64
         var generation: UInt32
-        /// The place in the heap; for a free slot, the next free slot.
+        /// The place in the heap; of an undated timer, the complement of the place among these; of a free slot, the next
+        /// free slot.
         var index: Int32
     }
 
+    /// The number of undated timers at which they are to be dated: few, so that none is late by more than it takes to start
+    /// so many.
+    private static var mostUndated: Int { 16 }
+
+    // Unchecked additions below: no table has 2^31 slots, and no process lives for 2^64 timers.
     private var heap = UncheckedArray<Entry>()
+    private var undated = UncheckedArray<Entry>(capacity: mostUndated)
     private var slots = UncheckedArray<Slot>()
     private var firstFree: Int32 = -1
     private var nextSequence: UInt64 = 0
@@ -43,9 +56,18 @@ package struct TimerHeap: ~Copyable {
 
     package init() {}
 
-    package var count: Int { heap.count }
-    package var isEmpty: Bool { heap.isEmpty }
-    package var nextDeadline: Int64? { heap.isEmpty ? nil : heap[0].deadline }
+    package var count: Int { heap.count + undated.count }
+    package var isEmpty: Bool { heap.isEmpty && undated.isEmpty }
+    /// Whether `date` must be called before the next deadline is known.
+    @inline(__always) package var hasUndated: Bool { !undated.isEmpty }
+    /// Whether `date` must be called before another timer is started with a delay.
+    @inline(__always) var isFullOfUndated: Bool { undated.count >= Self.mostUndated }
+
+    /// The earliest deadline; none may be undated.
+    package var nextDeadline: Int64? {
+        assert(!hasUndated)
+        return heap.isEmpty ? nil : heap[0].deadline
+    }
 
     /// The timers that one turn fires: those that were due, and had been started, when the turn had asked the kernel.
     package struct Due {
@@ -69,10 +91,36 @@ package struct TimerHeap: ~Copyable {
         let slot = slots.address(of: number)
         let generation = slot.pointee.generation
         // A free slot has no action, so there is nothing to release.
-        slot.initialize(to: Slot(action: action, interval: interval, generation: generation, index: 0))
-        referenced += 1
+        slot.initialize(to: Slot(action: consume action, interval: interval, generation: generation, index: 0))
+        referenced &+= 1
         push(deadline, number, isReferenced: true)
         return UInt64(generation) << 32 | UInt64(number)
+    }
+
+    /// Starts a timer that fires once, `delay` after the moment for which `date` is called next. The caller must not let
+    /// more than `mostUndated` of them be undated.
+    /// - Returns: its id.
+    @inline(__always)
+    mutating func insert(delay: Int64, _ action: consuming Action) -> UInt64 {
+        let number = takeSlot()
+        let slot = slots.address(of: number)
+        let generation = slot.pointee.generation
+        let index = ~Int32(truncatingIfNeeded: undated.count)
+        slot.initialize(to: Slot(action: consume action, interval: 0, generation: generation, index: index))
+        referenced &+= 1
+        undated.append(entry(delay, number, isReferenced: true))
+        return UInt64(generation) << 32 | UInt64(number)
+    }
+
+    /// Turns the delays of the undated timers into deadlines.
+    /// - Parameter now: a reading of the clock that is later than their starts.
+    @inline(never)
+    package mutating func date(at now: Int64) {
+        while !undated.isEmpty {
+            var entry = undated.removeLast()
+            entry.deadline = LoopInstant.deadline(entry.deadline, after: now)
+            push(entry)
+        }
     }
 
     /// Ends the timer and returns what it would have done, which the caller releases when the heap is consistent again.
@@ -80,9 +128,7 @@ package struct TimerHeap: ~Copyable {
     @inline(__always)
     mutating func remove(_ id: UInt64) -> Action? {
         guard let slot = slot(of: id) else { return nil }
-        let index = Int(slots[slot].index)
-        if heap[index].isReferenced { referenced -= 1 }
-        removeEntry(at: index)
+        if removeEntry(of: slot).isReferenced { referenced &-= 1 }
         return release(slot)
     }
 
@@ -91,9 +137,7 @@ package struct TimerHeap: ~Copyable {
     /// Moves the timer to another deadline. Returns false if it has ended.
     package mutating func move(_ id: UInt64, to deadline: Int64) -> Bool {
         guard let slot = slot(of: id) else { return false }
-        let index = Int(slots[slot].index)
-        let isReferenced = heap[index].isReferenced
-        removeEntry(at: index)
+        let isReferenced = removeEntry(of: slot).isReferenced
         push(deadline, slot, isReferenced: isReferenced)
         return true
     }
@@ -101,9 +145,10 @@ package struct TimerHeap: ~Copyable {
     package mutating func setReferenced(_ id: UInt64, _ isReferenced: Bool) {
         guard let slot = slot(of: id) else { return }
         let index = Int(slots[slot].index)
-        guard heap[index].isReferenced != isReferenced else { return }
-        heap[index].isReferenced = isReferenced
-        referenced += isReferenced ? 1 : -1
+        let entry = index < 0 ? undated.address(of: ~index) : heap.address(of: index)
+        guard entry.pointee.isReferenced != isReferenced else { return }
+        entry.pointee.isReferenced = isReferenced
+        referenced &+= isReferenced ? 1 : -1
     }
 
     /// Removes the first timer of those that are due, and returns what it does. A timer
@@ -116,7 +161,7 @@ package struct TimerHeap: ~Copyable {
         let slot = Int(first.slot)
         let interval = slots[slot].interval
         guard interval > 0 else {
-            if first.isReferenced { referenced -= 1 }
+            if first.isReferenced { referenced &-= 1 }
             return release(slot)
         }
         let (late, overflow) = due.moment.subtractingReportingOverflow(first.deadline)
@@ -133,6 +178,9 @@ package struct TimerHeap: ~Copyable {
             let slot = Int(heap[0].slot)
             removeEntry(at: 0)
             if let action = release(slot) { actions.append(action) }
+        }
+        while !undated.isEmpty {
+            if let action = release(Int(undated.removeLast().slot)) { actions.append(action) }
         }
         referenced = 0
         return actions
@@ -169,21 +217,52 @@ package struct TimerHeap: ~Copyable {
         let action = slot.pointee.action.take()
         slot.pointee.generation &+= 1
         slot.pointee.index = firstFree
-        firstFree = Int32(number)
+        firstFree = Int32(truncatingIfNeeded: number)
         return action
     }
 
     // MARK: Heap
 
+    /// The entry of a timer that is started or moved now.
+    @inline(__always)
+    private mutating func entry(_ deadline: Int64, _ slot: Int, isReferenced: Bool) -> Entry {
+        defer { nextSequence &+= 1 }
+        let slot = UInt32(truncatingIfNeeded: slot)
+        return Entry(deadline: deadline, sequence: nextSequence, slot: slot, isReferenced: isReferenced)
+    }
+
     @inline(__always)
     private mutating func push(_ deadline: Int64, _ slot: Int, isReferenced: Bool) {
-        let entry = Entry(deadline: deadline, sequence: nextSequence, slot: UInt32(slot), isReferenced: isReferenced)
-        nextSequence += 1
+        push(entry(deadline, slot, isReferenced: isReferenced))
+    }
+
+    @inline(__always)
+    private mutating func push(_ entry: Entry) {
         let index = heap.count
         heap.append(entry)
         // Most timers are later than the others.
         if index > 0 && entry.isBefore(heap[(index - 1) / 4]) { return siftUp(entry, index) }
-        slots[slot].index = Int32(index)
+        slots[Int(entry.slot)].index = Int32(truncatingIfNeeded: index)
+    }
+
+    /// Takes the timer's entry out of the heap, or out of the undated ones.
+    @inline(__always)
+    private mutating func removeEntry(of slot: Int) -> Entry {
+        let index = Int(slots[slot].index)
+        if index < 0 { return removeUndated(at: ~index) }
+        let entry = heap[index]
+        removeEntry(at: index)
+        return entry
+    }
+
+    @inline(__always)
+    private mutating func removeUndated(at index: Int) -> Entry {
+        let last = undated.removeLast()
+        if index == undated.count { return last }
+        let entry = undated[index]
+        undated[index] = last
+        slots[Int(last.slot)].index = ~Int32(truncatingIfNeeded: index)
+        return entry
     }
 
     @inline(__always)
@@ -229,7 +308,7 @@ package struct TimerHeap: ~Copyable {
     @inline(__always)
     private mutating func place(_ entry: Entry, _ index: Int) {
         heap[index] = entry
-        slots[Int(entry.slot)].index = Int32(index)
+        slots[Int(entry.slot)].index = Int32(truncatingIfNeeded: index)
     }
 }
 

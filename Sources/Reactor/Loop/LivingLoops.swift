@@ -1,0 +1,42 @@
+import CLinux
+
+/// The loops that have not ended, by their serial numbers, for handles that do not retain their loop.
+///
+/// Invariant: a loop is added and removed on its own thread, and lives while it is here. So what a thread finds of its own
+/// loops cannot end meanwhile; of other threads' loops it learns only that they live.
+enum LivingLoops {
+    private static let loops = LockedValue<[Int: Unmanaged<EventLoop>]>([:])
+
+    static func add(_ loop: EventLoop) {
+        loop.shared.life.setOwner()
+        loops.withLock { $0[loop.serial] = .passUnretained(loop) }
+    }
+
+    static func remove(_ loop: EventLoop) { loops.withLock { $0[loop.serial] = nil } }
+
+    /// The loop with this number, if it lives and belongs to the calling thread.
+    /// - Returns: `nil` if it has ended. Traps if it belongs to another thread.
+    static func find(_ serial: Int, _ call: StaticString) -> Unmanaged<EventLoop>? {
+        loops.withLock { loops in
+            guard let loop = loops[serial] else { return nil }
+            loop._withUnsafeGuaranteedRef { $0.requireOwner(call) }
+            return loop
+        }
+    }
+}
+
+extension EventLoop {
+    /// Calls `body` with the loop that has this number; in every build: traps if that belongs to another thread.
+    /// - Parameter ended: the result if the loop has ended.
+    @inline(__always)
+    static func withLiving<Value>(
+        _ serial: Int, else ended: Value, _ call: StaticString = #function, _ body: (EventLoop) -> Value
+    ) -> Value {
+        // The thread's current loop lives.
+        if let current = clinux_get_current_loop() {
+            let loop = Unmanaged<EventLoop>.fromOpaque(current)
+            if loop._withUnsafeGuaranteedRef({ $0.serial == serial }) { return loop._withUnsafeGuaranteedRef(body) }
+        }
+        return LivingLoops.find(serial, call)?._withUnsafeGuaranteedRef(body) ?? ended
+    }
+}
