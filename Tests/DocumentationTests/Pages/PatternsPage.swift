@@ -151,78 +151,9 @@ extension Snippets {
     }
 }
 
-// docs/guides/patterns.md: Retry with backoff
-extension Snippets {
-    static func patterns4() throws {
-        struct Busy: Error { let retryAfter: Duration? }
-        struct NotFound: Error {}
-
-        let pauses = RetrySchedule.custom { attempt, error in
-            (error as? Busy)?.retryAfter ?? min(.milliseconds(100) * (1 << min(attempt, 6)), .seconds(5))
-        }
-
-        func get(_ path: String, _ ask: @escaping (Int) -> Promise<String>) -> Promise<String> {
-            retry(maxAttempts: 6, delay: pauses, while: { !($0 is NotFound) }) { attempt in
-                ask(attempt).timeout(.seconds(2))                           // of each attempt
-            }
-            .timeout(.seconds(30))                                          // of the whole
-        }
-
-        var moments: [Duration] = []
-        let answer = get("/fruit") { attempt in
-            moments.append(LoopInstant(nanoseconds: 0).duration(to: EventLoop.current.now))
-            switch attempt {
-            case 1: return Promise(error: Busy(retryAfter: .seconds(1)))
-            case 2: return Promise(error: Busy(retryAfter: nil))
-            case 3: return after(.seconds(60)).map { "too late" }.asPromise()
-            default: return .value("pear")
-            }
-        }
-        let text = try hang(answer)
-        assert(text == "pear" && moments == [.zero, .seconds(1), .milliseconds(1400), .milliseconds(4200)])
-
-        let missing = get("/nothing") { _ in Promise(error: NotFound()) }
-        do { print(try hang(missing)) } catch is NotFound {}
-        assert(missing.isRejected)
-        _ = pauses
-        _ = moments
-        _ = answer
-        _ = text
-        _ = missing
-    }
-}
-
-// docs/guides/patterns.md: At most N at a time
-extension Snippets {
-    static func patterns5() throws {
-        let limiter = Limiter(2)
-        var (running, most) = (0, 0)
-
-        func render(_ page: Int) -> Promise<String> {
-            limiter.run {
-                running += 1
-                most = max(most, running)
-                return after(.milliseconds(1)).map { "page \(page)" }       // stands for the work
-                    .ensure { running -= 1 }
-            }
-        }
-
-        let pages = (1...6).map(render)
-        pages[4].cancel()                                                   // it was waiting: it never begins
-        let results = hang(when(resolved: pages)).map { try? $0.get() }
-        assert(results == ["page 1", "page 2", "page 3", "page 4", nil, "page 6"])
-        assert(most == 2 && limiter.active == 0)
-        _ = limiter
-        _ = running
-        _ = most
-        _ = pages
-        _ = results
-    }
-}
-
 // docs/guides/patterns.md: A periodic job that does not overlap
 extension Snippets {
-    static func patterns6() throws {
+    static func patterns4() throws {
         func periodically(every period: Duration, _ job: @escaping () throws -> Promise<Void>) -> Promise<Void> {
             let loop = EventLoop.current
             var next = loop.now
@@ -253,40 +184,9 @@ extension Snippets {
     }
 }
 
-// docs/guides/patterns.md: Clean-up that a cancellation waits for
-extension Snippets {
-    static func patterns7() throws {
-        func worker(_ script: String) -> Promise<ChildExitStatus> {
-            Promise { resolver in
-                let child = try ChildProcess.spawn("sh", arguments: ["-c", script])
-                child.exit.done { resolver.fulfill($0) }
-                resolver.onCancelThen {
-                    try? child.kill(SIGTERM)
-                    return race(child.exit.asVoid(), after(.milliseconds(20))).then {
-                        try? child.kill(SIGKILL)                            // nothing happens if it has ended
-                        return child.exit.asVoid()
-                    }
-                }
-            }
-        }
-
-        var slots = 0
-        let workers = ["exec sleep 60", "trap '' TERM; exec sleep 60"].map { script in
-            slots += 1
-            return worker(script).ensure { slots -= 1 }
-        }
-        func stop() -> Guarantee<Void> { when(guarantees: workers.map { $0.cancelAndWait() }).asVoid() }
-
-        hang(after(.milliseconds(5)).then { stop() })                       // or nextSignal(SIGTERM).then { stop() }
-        assert(slots == 0 && workers.allSatisfy(\.isCancelled))
-        _ = slots
-        _ = workers
-    }
-}
-
 // docs/guides/patterns.md: Copy a large file with progress
 extension Snippets {
-    static func patterns8() throws {
+    static func patterns5() throws {
         final class File: Sendable {
             let descriptor: CInt
 
@@ -342,7 +242,7 @@ extension Snippets {
 
 // docs/guides/patterns.md: A child with its standard error
 extension Snippets {
-    static func patterns9() throws {
+    static func patterns6() throws {
         struct ToolFailed: Error {
             let status: ChildExitStatus
             let lastWords: String
@@ -380,7 +280,7 @@ extension Snippets {
 
 // docs/guides/patterns.md: A C callback from another thread
 extension Snippets {
-    static func patterns10() throws {
+    static func patterns7() throws {
         final class Waiting: Sendable {
             let resolver: Resolver<CInt>
             init(_ resolver: Resolver<CInt>) { self.resolver = resolver }
