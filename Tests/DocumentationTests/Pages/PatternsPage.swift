@@ -54,58 +54,9 @@ extension Snippets {
     }
 }
 
-// docs/guides/patterns.md: Broadcast with slow consumers
-extension Snippets {
-    static func patterns2() throws {
-        final class Ticker {
-            private var subscribers: [ObjectIdentifier: Connection] = [:]
-            private(set) var missed = 0
-
-            func subscribe(_ connection: Connection) -> Promise<Void> {
-                connection.writeQueueLimit = 16 << 10
-                subscribers[ObjectIdentifier(connection)] = connection
-                return connection.forEachChunk { _ in }                     // reads only to learn of the end
-                    .ensure { self.subscribers[ObjectIdentifier(connection)] = nil }
-            }
-
-            func publish(_ prices: [Int]) {
-                let line = prices.map(String.init).joined(separator: " ") + "\n"
-                let taken = broadcast(line.utf8, to: subscribers.values, overflow: .drop)
-                missed += subscribers.count - taken
-            }
-        }
-
-        let ticker = Ticker()
-        let (quick, reader) = try Connection.pair()
-        let (slow, sleeper) = try Connection.pair()
-        let subscriptions = [quick, slow].map { ticker.subscribe($0) }
-        var (sent, received) = (0, 0)
-        let reading = reader.forEachLine { _ in received += 1 }
-        let publishing = repeatWhile {
-            sent += 1
-            ticker.publish(Array(sent...sent + 500))
-            return after(.milliseconds(1)).map { ticker.missed == 0 }
-        }
-        hang(publishing.then { after(.milliseconds(1)) })
-        assert(ticker.missed == 1 && received == sent)                      // the quick one has missed nothing
-        for end in [sleeper, reader] { end.abort() }
-        _ = hang(when(resolved: subscriptions + [reading]))
-        _ = ticker
-        _ = quick
-        _ = reader
-        _ = slow
-        _ = sleeper
-        _ = subscriptions
-        _ = sent
-        _ = received
-        _ = reading
-        _ = publishing
-    }
-}
-
 // docs/guides/patterns.md: Graceful shutdown
 extension Snippets {
-    static func patterns3() throws {
+    static func patterns2() throws {
         final class Server {
             let listener: Listener
             private var served = 0
@@ -153,7 +104,7 @@ extension Snippets {
 
 // docs/guides/patterns.md: A periodic job that does not overlap
 extension Snippets {
-    static func patterns4() throws {
+    static func patterns3() throws {
         func periodically(every period: Duration, _ job: @escaping () throws -> Promise<Void>) -> Promise<Void> {
             let loop = EventLoop.current
             var next = loop.now
@@ -186,7 +137,7 @@ extension Snippets {
 
 // docs/guides/patterns.md: Copy a large file with progress
 extension Snippets {
-    static func patterns5() throws {
+    static func patterns4() throws {
         final class File: Sendable {
             let descriptor: CInt
 
@@ -242,7 +193,7 @@ extension Snippets {
 
 // docs/guides/patterns.md: A child with its standard error
 extension Snippets {
-    static func patterns6() throws {
+    static func patterns5() throws {
         struct ToolFailed: Error {
             let status: ChildExitStatus
             let lastWords: String
@@ -280,7 +231,7 @@ extension Snippets {
 
 // docs/guides/patterns.md: A C callback from another thread
 extension Snippets {
-    static func patterns7() throws {
+    static func patterns6() throws {
         final class Waiting: Sendable {
             let resolver: Resolver<CInt>
             init(_ resolver: Resolver<CInt>) { self.resolver = resolver }

@@ -6,7 +6,7 @@ import PromiseKitNames
 import Promises
 import Reactor
 
-// docs/coming-from/promisekit.md: A service, before and after
+// docs/coming-from/promisekit.md: A service
 extension URLSession {
     func dataTask(_: Namespacer, with request: URLRequest) -> Promise<(Data, URLResponse)> {
         Promise { try await self.data(for: request) }
