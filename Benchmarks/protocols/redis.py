@@ -22,12 +22,13 @@ RUN_SECONDS = 120
 class RedisServer(Server):
     """redis-server, which does not print when it listens, and takes no port 0."""
 
+    OPTIONS = "--bind 127.0.0.1 --save '' --appendonly no --daemonize no --port"
+
     def __init__(self, name, command, cpu):
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.wanted = free.getsockname()[1]
-        options = "--bind 127.0.0.1 --save '' --appendonly no --daemonize no --port"
-        super().__init__(name, f"{command} {options} {self.wanted}", cpu)
+        super().__init__(name, f"{command} {self.OPTIONS} {self.wanted}", cpu)
 
     def options(self):
         return []
