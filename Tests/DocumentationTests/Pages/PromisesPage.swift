@@ -3,15 +3,9 @@
 import Promises
 import Reactor
 
-// docs/guides/promises.md: Promises
-extension Snippets {
-    static func promises1() throws {
-    }
-}
-
 // docs/guides/promises.md: A promise is already running
 extension Snippets {
-    static func promises2() throws {
+    static func promises1() throws {
         var begun = 0
         func work() -> Promise<Int> {
             begun += 1
@@ -33,7 +27,7 @@ extension Snippets {
 
 // docs/guides/promises.md: What runs when, and where
 extension Snippets {
-    static func promises3() throws {
+    static func promises2() throws {
         var order: [String] = []
         let promise = Promise.value("ready")
         promise.done { _ in order.append("1st handler") }.cauterize()
@@ -50,7 +44,7 @@ extension Snippets {
 
 // docs/guides/promises.md: Making one
 extension Snippets {
-    static func promises4() throws {
+    static func promises3() throws {
         let fulfilled = Promise.value(1)
         let rejected = Promise<Int>(error: PromiseError.badInput("no"))
         let done = Promise<Void>()
@@ -82,7 +76,7 @@ extension Snippets {
 
 // docs/guides/promises.md: Making one
 extension Snippets {
-    static func promises5() throws {
+    static func promises4() throws {
         func look(up name: String, then callback: @escaping (Int?, (any Error)?) -> Void) {
             EventLoop.current.enqueue { callback(name.count, nil) }
         }
@@ -97,7 +91,7 @@ extension Snippets {
 
 // docs/guides/promises.md: Guarantees
 extension Snippets {
-    static func promises6() throws {
+    static func promises5() throws {
         let one = Guarantee.value(1)
         let (guarantee, resolve) = Guarantee<Int>.pending()
         let made = Guarantee<Int> { seal in seal(3) }
@@ -123,7 +117,7 @@ extension Snippets {
 
 // docs/guides/promises.md: Chains
 extension Snippets {
-    static func promises7() throws {
+    static func promises6() throws {
         func price(of fruit: String) -> Promise<Int> {
             after(.milliseconds(10)).map {
                 guard fruit != "durian" else { throw PromiseError.badInput("no \(fruit) here") }
@@ -159,7 +153,7 @@ extension Snippets {
 
 // docs/guides/promises.md: Chains
 extension Snippets {
-    static func promises8() throws {
+    static func promises7() throws {
         func countDown(from number: Int) -> Promise<String> {
             number == 0 ? .value("lift-off") : after(.seconds(1)).then { countDown(from: number - 1) }
         }
@@ -171,7 +165,7 @@ extension Snippets {
 
 // docs/guides/promises.md: Asking and waiting
 extension Snippets {
-    static func promises9() throws {
+    static func promises8() throws {
         let (promise, resolver) = Promise<Int>.pending()
         assert(promise.isPending && promise.result == nil)
         resolver.fulfill(3)
@@ -181,37 +175,5 @@ extension Snippets {
         _ = promise
         _ = resolver
         _ = value
-    }
-}
-
-// docs/guides/promises.md: A thenable of your own
-extension Snippets {
-    static func promises10() throws {
-        final class Button: Thenable {
-            private var presses = 0
-            private var handlers: [(Result<Int, any Error>) -> Void] = []
-
-            func press() {
-                presses += 1
-                let waiting = handlers
-                handlers = []
-                for handler in waiting { handler(.success(presses)) }
-            }
-
-            var result: Result<Int, any Error>? { presses == 0 ? nil : .success(presses) }
-
-            func pipe(to handler: @escaping (Result<Int, any Error>) -> Void) {
-                if let result { handler(result) } else { handlers.append(handler) }
-            }
-        }
-
-        let button = Button()
-        let pressed = when(fulfilled: button, after(.seconds(1))).map { presses, _ in presses }
-        button.press()
-        let presses = try hang(pressed)
-        assert(presses == 1)
-        _ = button
-        _ = pressed
-        _ = presses
     }
 }

@@ -27,17 +27,6 @@ extension Snippets {
 extension Snippets {
     static func streams2() throws {
         let (here, there) = try Connection.pair()
-        here.writeWatermarks = (low: 1_000, high: 1_000_000)
-        let write = here.write([UInt8](repeating: 0, count: 3_000_000))
-        assert(!here.isWritable && here.queuedBytes >= 1_000_000)
-        let relief = here.writable()
-        let taken = there.read(exactly: 3_000_000)
-        hang(relief)
-        assert(here.isWritable && here.queuedBytes <= 1_000)
-        try hang(write)
-        let bytes = try hang(taken)
-        assert(bytes.count == 3_000_000)
-
         let numbers = (1...3).map { number in Array("\(number)\n".utf8) }
         try hang(forEach(numbers) { there.write($0) })
         let text = try hang(here.read(exactly: 6))
@@ -46,10 +35,6 @@ extension Snippets {
         there.abort()
         _ = here
         _ = there
-        _ = write
-        _ = relief
-        _ = taken
-        _ = bytes
         _ = numbers
         _ = text
     }
