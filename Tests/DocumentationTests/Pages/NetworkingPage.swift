@@ -17,31 +17,9 @@ extension Snippets {
     }
 }
 
-// docs/guides/networking.md: Connecting
-extension Snippets {
-    static func networking2() throws {
-        struct Table: NameLookup {
-            let entries: [String: [String]]
-
-            func addresses(of host: String, port: UInt16) -> Promise<[SocketAddress]> {
-                .value((entries[host] ?? []).compactMap { SocketAddress(host: $0, port: port) })
-            }
-        }
-
-        let listener = try Listener.bind("127.0.0.1:0")
-        let table = Table(entries: ["db.internal": ["127.0.0.1"]])
-        let connection = try hang(connect(to: "db.internal:\(listener.localAddress.port)", lookup: table))
-        assert(connection.peerAddress == listener.localAddress)
-        connection.close()
-        _ = listener
-        _ = table
-        _ = connection
-    }
-}
-
 // docs/guides/networking.md: A pool of resources
 extension Snippets {
-    static func networking3() throws {
+    static func networking2() throws {
         let server = try Listener.bind("127.0.0.1:0")
         let served = server.serve { connection in connection.forEachLine { connection.write($0.uppercased() + "\n") } }
         let pool = Pool<Connection>(to: .address(server.localAddress), limits: PoolLimits(perKey: 2))
@@ -64,7 +42,7 @@ extension Snippets {
 
 // docs/guides/networking.md: Options
 extension Snippets {
-    static func networking4() throws {
+    static func networking3() throws {
         let listener = try Listener.bind("127.0.0.1:0", options: [.set(.keepAlive, to: true)])
         let connection = try hang(connect(to: listener.localAddress, options: [.set(.sendBuffer, to: 65_536)]))
         try connection.set(.keepAliveIdle, to: .seconds(30))
@@ -80,7 +58,7 @@ extension Snippets {
 
 // docs/guides/networking.md: UDP
 extension Snippets {
-    static func networking5() throws {
+    static func networking4() throws {
         let socket = try DatagramSocket.bind("127.0.0.1:0")
         let answering = socket.forEachPacket { bytes, origin in
             let reply = bytes.withUnsafeBytes { Array($0.reversed()) }

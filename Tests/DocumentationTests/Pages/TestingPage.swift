@@ -2,7 +2,6 @@
 // swift-format-ignore-file
 import Promises
 import Reactor
-import Synchronization
 import Testing
 import XCTest
 
@@ -64,23 +63,5 @@ final class DoublingTests: XCTestCase {
             #expect(text == "at last")
             #expect(minutes == [0, 1, 3, 7, 15, 31, 51, 71])
         }
-    }
-}
-
-// docs/guides/testing.md: Reports
-@Suite(.disabled("the page says so")) struct Testing5 {
-    final class Reports: Sendable {
-        private let lines = Mutex<[String]>([])
-        func append(_ event: LogEvent) { lines.withLock { $0.append("\(event)") } }
-        var all: [String] { lines.withLock { $0 } }
-    }
-
-    @Test func aLostErrorIsReported() {
-        let reports = Reports()
-        let before = conf.logHandler
-        conf.logHandler = { reports.append($0) }
-        defer { conf.logHandler = before }
-        _ = Promise<Int>(error: PromiseError.badInput("lost"))
-        #expect(reports.all.contains { $0.hasPrefix("unhandled rejection: lost") })
     }
 }
