@@ -1,7 +1,5 @@
 // Made by .ci/snippets.py from docs/guides/faq.md; do not edit.
 // swift-format-ignore-file
-import Foundation
-import FoundationNetworking
 import Promises
 import Reactor
 
@@ -17,20 +15,6 @@ extension Snippets {
                 default: connection.write("PARDON?\n")
                 }
             }
-        }
-    }
-}
-
-// docs/guides/faq.md: Where is an HTTP client?
-extension Snippets {
-    static func faq2() throws {
-        func load(_ address: String) -> Promise<String> {
-            Promise {
-                guard let url = URL(string: address) else { throw PromiseError.badInput("no URL: \(address)") }
-                let (data, _) = try await URLSession.shared.data(from: url)
-                return String(decoding: data, as: UTF8.self)
-            }
-            .timeout(.seconds(10))                                 // cancels the task, and with it the request
         }
     }
 }

@@ -1,6 +1,5 @@
 // Made by .ci/snippets.py from docs/guides/patterns.md; do not edit.
 // swift-format-ignore-file
-import Glibc
 import Promises
 import Reactor
 
@@ -135,65 +134,9 @@ extension Snippets {
     }
 }
 
-// docs/guides/patterns.md: Copy a large file with progress
-extension Snippets {
-    static func patterns4() throws {
-        final class File: Sendable {
-            let descriptor: CInt
-
-            init(_ path: String, _ flags: CInt) throws {
-                descriptor = open(path, flags | O_CLOEXEC, 0o644)
-                guard descriptor >= 0 else { throw SystemError(.open, errno, detail: path) }
-            }
-
-            deinit { close(descriptor) }
-
-            /// Copies up to a megabyte. Blocks: call it on a thread of a pool.
-            func copyChunk(to target: File) throws -> Int {
-                var buffer = [UInt8](repeating: 0, count: 1 << 20)
-                let count = Glibc.read(descriptor, &buffer, buffer.count)
-                guard count >= 0 else { throw SystemError(.read, errno) }
-                var written = 0
-                while written < count {
-                    let result = buffer[written..<count].withUnsafeBytes { Glibc.write(target.descriptor, $0.baseAddress, $0.count) }
-                    guard result >= 0 else { throw SystemError(.write, errno) }
-                    written += result
-                }
-                return count
-            }
-        }
-
-        func copy(_ source: String, to target: String, progress: @escaping (Int) -> Void) -> Promise<Int> {
-            var copied = 0
-            return Promise(on: .shared) { (try File(source, O_RDONLY), try File(target, O_WRONLY | O_CREAT | O_TRUNC)) }
-                .then { input, output in
-                    repeatWhile {
-                        Promise(on: .shared) { try input.copyChunk(to: output) }.map { count in
-                            copied += count
-                            progress(copied)
-                            return count > 0
-                        }
-                    }
-                }
-                .map { copied }
-        }
-        let (source, target) = (temporaryFolder + "/source", temporaryFolder + "/target")
-        var reports: [Int] = []
-        let copied = writeFile([UInt8](repeating: 7, count: 2_500_000), to: source)
-            .then { copy(source, to: target) { reports.append($0) } }
-        let count = try hang(copied)
-        assert(count == 2_500_000 && reports.first == 1 << 20 && reports.last == count)
-        _ = source
-        _ = target
-        _ = reports
-        _ = copied
-        _ = count
-    }
-}
-
 // docs/guides/patterns.md: A child with its standard error
 extension Snippets {
-    static func patterns5() throws {
+    static func patterns4() throws {
         struct ToolFailed: Error {
             let status: ChildExitStatus
             let lastWords: String
@@ -231,7 +174,7 @@ extension Snippets {
 
 // docs/guides/patterns.md: A C callback from another thread
 extension Snippets {
-    static func patterns6() throws {
+    static func patterns5() throws {
         final class Waiting: Sendable {
             let resolver: Resolver<CInt>
             init(_ resolver: Resolver<CInt>) { self.resolver = resolver }
