@@ -28,7 +28,6 @@ BUILD = ROOT / ".build-docs"
 MODULES = ["Reactor", "Promises"]
 TUTORIAL = [
     "first-promises", "first-server", "first-protocol", "first-tests", "first-client", "first-cancellation", "first-service"]
-# DocC lists these by itself.
 AUTOMATIC = {"Default Implementations", "Extended Modules", "Relationships", "Articles"}
 
 def run(*command, **options):
