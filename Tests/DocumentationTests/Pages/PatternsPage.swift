@@ -1,5 +1,6 @@
 // Made by .ci/snippets.py from docs/guides/patterns.md; do not edit.
 // swift-format-ignore-file
+import Glibc
 import Promises
 import Reactor
 
@@ -53,9 +54,58 @@ extension Snippets {
     }
 }
 
-// docs/guides/patterns.md: Graceful shutdown
+// docs/guides/patterns.md: Broadcast with slow consumers
 extension Snippets {
     static func patterns2() throws {
+        final class Ticker {
+            private var subscribers: [ObjectIdentifier: Connection] = [:]
+            private(set) var missed = 0
+
+            func subscribe(_ connection: Connection) -> Promise<Void> {
+                connection.writeQueueLimit = 16 << 10
+                subscribers[ObjectIdentifier(connection)] = connection
+                return connection.forEachChunk { _ in }                     // reads only to learn of the end
+                    .ensure { self.subscribers[ObjectIdentifier(connection)] = nil }
+            }
+
+            func publish(_ prices: [Int]) {
+                let line = prices.map(String.init).joined(separator: " ") + "\n"
+                let taken = broadcast(line.utf8, to: subscribers.values, overflow: .drop)
+                missed += subscribers.count - taken
+            }
+        }
+
+        let ticker = Ticker()
+        let (quick, reader) = try Connection.pair()
+        let (slow, sleeper) = try Connection.pair()
+        let subscriptions = [quick, slow].map { ticker.subscribe($0) }
+        var (sent, received) = (0, 0)
+        let reading = reader.forEachLine { _ in received += 1 }
+        let publishing = repeatWhile {
+            sent += 1
+            ticker.publish(Array(sent...sent + 500))
+            return after(.milliseconds(1)).map { ticker.missed == 0 }
+        }
+        hang(publishing.then { after(.milliseconds(1)) })
+        assert(ticker.missed == 1 && received == sent)                      // the quick one has missed nothing
+        for end in [sleeper, reader] { end.abort() }
+        _ = hang(when(resolved: subscriptions + [reading]))
+        _ = ticker
+        _ = quick
+        _ = reader
+        _ = slow
+        _ = sleeper
+        _ = subscriptions
+        _ = sent
+        _ = received
+        _ = reading
+        _ = publishing
+    }
+}
+
+// docs/guides/patterns.md: Graceful shutdown
+extension Snippets {
+    static func patterns3() throws {
         final class Server {
             let listener: Listener
             private var served = 0
@@ -101,9 +151,113 @@ extension Snippets {
     }
 }
 
+// docs/guides/patterns.md: Retry with backoff
+extension Snippets {
+    static func patterns4() throws {
+        struct Busy: Error { let retryAfter: Duration? }
+        struct NotFound: Error {}
+
+        let pauses = RetrySchedule.custom { attempt, error in
+            (error as? Busy)?.retryAfter ?? min(.milliseconds(100) * (1 << min(attempt, 6)), .seconds(5))
+        }
+
+        func get(_ path: String, _ ask: @escaping (Int) -> Promise<String>) -> Promise<String> {
+            retry(maxAttempts: 6, delay: pauses, while: { !($0 is NotFound) }) { attempt in
+                ask(attempt).timeout(.seconds(2))                           // of each attempt
+            }
+            .timeout(.seconds(30))                                          // of the whole
+        }
+
+        var moments: [Duration] = []
+        let answer = get("/fruit") { attempt in
+            moments.append(LoopInstant(nanoseconds: 0).duration(to: EventLoop.current.now))
+            switch attempt {
+            case 1: return Promise(error: Busy(retryAfter: .seconds(1)))
+            case 2: return Promise(error: Busy(retryAfter: nil))
+            case 3: return after(.seconds(60)).map { "too late" }.asPromise()
+            default: return .value("pear")
+            }
+        }
+        let text = try hang(answer)
+        assert(text == "pear" && moments == [.zero, .seconds(1), .milliseconds(1400), .milliseconds(4200)])
+
+        let missing = get("/nothing") { _ in Promise(error: NotFound()) }
+        do { print(try hang(missing)) } catch is NotFound {}
+        assert(missing.isRejected)
+        _ = pauses
+        _ = moments
+        _ = answer
+        _ = text
+        _ = missing
+    }
+}
+
+// docs/guides/patterns.md: At most N at a time
+extension Snippets {
+    static func patterns5() throws {
+        let limiter = Limiter(2)
+        var (running, most) = (0, 0)
+
+        func render(_ page: Int) -> Promise<String> {
+            limiter.run {
+                running += 1
+                most = max(most, running)
+                return after(.milliseconds(1)).map { "page \(page)" }       // stands for the work
+                    .ensure { running -= 1 }
+            }
+        }
+
+        let pages = (1...6).map(render)
+        pages[4].cancel()                                                   // it was waiting: it never begins
+        let results = hang(when(resolved: pages)).map { try? $0.get() }
+        assert(results == ["page 1", "page 2", "page 3", "page 4", nil, "page 6"])
+        assert(most == 2 && limiter.active == 0)
+        _ = limiter
+        _ = running
+        _ = most
+        _ = pages
+        _ = results
+    }
+}
+
+// docs/guides/patterns.md: Limited concurrency with progress
+extension Snippets {
+    static func patterns6() throws {
+        final class Progress {
+            private(set) var done = 0
+            let total: Int
+            init(of total: Int) { self.total = total }
+
+            func step() {
+                done += 1
+                if done % 5 == 0 { print("\(done * 100 / total) %") }
+            }
+        }
+
+        func render(_ page: Int) -> Promise<String> { after(.milliseconds(10 + page % 3)).map { "page \(page)" } }
+
+        let progress = Progress(of: 20)
+        var underWay: [Int: Promise<String>] = [:]
+        let pages = when(fulfilled: 1...progress.total, concurrently: 4) { number in
+            let page = render(number).get { _ in progress.step() }.ensure { underWay[number] = nil }
+            underWay[number] = page
+            return page
+        }
+        .tapError { _ in for page in underWay.values { page.cancel() } }
+        .timeout(.seconds(60))
+
+        let texts = try hang(pages)
+        assert(texts.count == 20 && texts.last == "page 20" && progress.done == 20 && underWay.isEmpty)
+        _ = progress
+        _ = underWay
+        _ = pages
+        _ = texts
+    }
+}
+
 // docs/guides/patterns.md: A periodic job that does not overlap
 extension Snippets {
-    static func patterns3() throws {
+    static func patterns7() throws {
         func periodically(every period: Duration, _ job: @escaping () throws -> Promise<Void>) -> Promise<Void> {
             let loop = EventLoop.current
             var next = loop.now
@@ -134,9 +288,96 @@ extension Snippets {
     }
 }
 
+// docs/guides/patterns.md: Clean-up that a cancellation waits for
+extension Snippets {
+    static func patterns8() throws {
+        func worker(_ script: String) -> Promise<ChildExitStatus> {
+            Promise { resolver in
+                let child = try ChildProcess.spawn("sh", arguments: ["-c", script])
+                child.exit.done { resolver.fulfill($0) }
+                resolver.onCancelThen {
+                    try? child.kill(SIGTERM)
+                    return race(child.exit.asVoid(), after(.milliseconds(20))).then {
+                        try? child.kill(SIGKILL)                            // nothing happens if it has ended
+                        return child.exit.asVoid()
+                    }
+                }
+            }
+        }
+
+        var slots = 0
+        let workers = ["exec sleep 60", "trap '' TERM; exec sleep 60"].map { script in
+            slots += 1
+            return worker(script).ensure { slots -= 1 }
+        }
+        func stop() -> Guarantee<Void> { when(guarantees: workers.map { $0.cancelAndWait() }).asVoid() }
+
+        hang(after(.milliseconds(5)).then { stop() })                       // or nextSignal(SIGTERM).then { stop() }
+        assert(slots == 0 && workers.allSatisfy(\.isCancelled))
+        _ = slots
+        _ = workers
+    }
+}
+
+// docs/guides/patterns.md: Copy a large file with progress
+extension Snippets {
+    static func patterns9() throws {
+        final class File: Sendable {
+            let descriptor: CInt
+
+            init(_ path: String, _ flags: CInt) throws {
+                descriptor = open(path, flags | O_CLOEXEC, 0o644)
+                guard descriptor >= 0 else { throw SystemError(.open, errno, detail: path) }
+            }
+
+            deinit { close(descriptor) }
+
+            /// Copies up to a megabyte. Blocks: call it on a thread of a pool.
+            func copyChunk(to target: File) throws -> Int {
+                var buffer = [UInt8](repeating: 0, count: 1 << 20)
+                let count = Glibc.read(descriptor, &buffer, buffer.count)
+                guard count >= 0 else { throw SystemError(.read, errno) }
+                var written = 0
+                while written < count {
+                    let result = buffer[written..<count].withUnsafeBytes { Glibc.write(target.descriptor, $0.baseAddress, $0.count) }
+                    guard result >= 0 else { throw SystemError(.write, errno) }
+                    written += result
+                }
+                return count
+            }
+        }
+
+        func copy(_ source: String, to target: String, progress: @escaping (Int) -> Void) -> Promise<Int> {
+            var copied = 0
+            return Promise(on: .shared) { (try File(source, O_RDONLY), try File(target, O_WRONLY | O_CREAT | O_TRUNC)) }
+                .then { input, output in
+                    repeatWhile {
+                        Promise(on: .shared) { try input.copyChunk(to: output) }.map { count in
+                            copied += count
+                            progress(copied)
+                            return count > 0
+                        }
+                    }
+                }
+                .map { copied }
+        }
+        let (source, target) = (temporaryFolder + "/source", temporaryFolder + "/target")
+        var reports: [Int] = []
+        let copied = writeFile([UInt8](repeating: 7, count: 2_500_000), to: source)
+            .then { copy(source, to: target) { reports.append($0) } }
+        let count = try hang(copied)
+        assert(count == 2_500_000 && reports.first == 1 << 20 && reports.last == count)
+        _ = source
+        _ = target
+        _ = reports
+        _ = copied
+        _ = count
+    }
+}
+
 // docs/guides/patterns.md: A child with its standard error
 extension Snippets {
-    static func patterns4() throws {
+    static func patterns10() throws {
         struct ToolFailed: Error {
             let status: ChildExitStatus
             let lastWords: String
@@ -174,7 +415,7 @@ extension Snippets {
 
 // docs/guides/patterns.md: A C callback from another thread
 extension Snippets {
-    static func patterns5() throws {
+    static func patterns11() throws {
         final class Waiting: Sendable {
             let resolver: Resolver<CInt>
             init(_ resolver: Resolver<CInt>) { self.resolver = resolver }

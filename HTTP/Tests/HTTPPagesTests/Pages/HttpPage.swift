@@ -101,3 +101,23 @@ extension Snippets {
         _ = login
     }
 }
+
+// docs/guides/http.md: PromiseKit's first programs
+extension Snippets {
+    static func http10() throws {
+        let client = HTTPClient()
+        spinner.start()
+        firstly { client.fetch("http://127.0.0.1:8080/login", .post, body: Array("me".utf8)) }
+            .then { try $0.validated().body.text() }
+            .then { avatar in client.fetch("http://127.0.0.1:8080/images/\(avatar)") }
+            .then { try $0.validated().body.bytes() }
+            .done { image in show(image) }
+            .ensure { spinner.stop() }
+            .catch { error in report(error) }
+        let pages = when(fulfilled: 1...10, concurrently: 3) { number in
+            client.fetch("http://127.0.0.1:8080/pages/\(number)").then { $0.body.text() }
+        }
+        _ = client
+        _ = pages
+    }
+}
