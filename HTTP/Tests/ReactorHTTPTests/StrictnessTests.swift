@@ -68,9 +68,9 @@ import Testing
         post(
             "9112 6.1 empty element", "Transfer-Encoding: , chunked", "0\r\n\r\n", 400
         ),
-        post(
-            "9112 6.3 equal lengths", "Content-Length: 2\r\nContent-Length: 2", "ab",
-            200),
+        post("9112 6.3 equal lengths", "Content-Length: 2\r\nContent-Length: 2", "ab" + hidden, 400),
+        post("9112 6.1 tab before a coding", "Transfer-Encoding:\tchunked", "0\r\n\r\n" + hidden, 400),
+        post("9112 6.1 tab behind a coding", "Transfer-Encoding: chunked\t", "0\r\n\r\n" + hidden, 400),
         post("9112 6.3 two lengths", "Content-Length: 2\r\nContent-Length: 3", "abc" + hidden, 400),
         post("9112 6.3 list of lengths", "Content-Length: 2, 2", "ab", 400),
         post("9112 6.2 sign", "Content-Length: +2", "ab", 400),

@@ -46,7 +46,7 @@ struct HeadFields {
         case (4, UInt8(ascii: "h")), (6, UInt8(ascii: "e")):
             if isRequest { try addOfRequest(line.slice(0..<length), line.slice(length + 1..<line.count).trimmed) }
         case (10, UInt8(ascii: "c")), (14, UInt8(ascii: "c")), (17, UInt8(ascii: "t")):
-            try add(line.slice(0..<length), line.slice(length + 1..<line.count).trimmed)
+            try add(line.slice(0..<length), line.slice(length + 1..<line.count))
         default: break
         }
     }
@@ -63,6 +63,7 @@ struct HeadFields {
         }
     }
 
+    /// - Parameter value: with the blanks around it.
     private mutating func add(_ name: Bytes, _ value: Bytes) throws(HTTPError) {
         if name.isEqual(ignoringCase: "connection") {
             value.forEachElement { option in
@@ -70,7 +71,7 @@ struct HeadFields {
                 if option.isEqual(ignoringCase: "keep-alive") { isKeptAlive = true }
             }
         } else if name.isEqual(ignoringCase: "content-length") {
-            try addContentLength(value)
+            try addContentLength(value.trimmed)
         } else if name.isEqual(ignoringCase: "transfer-encoding") {
             try addTransferEncoding(value)
         }
@@ -87,7 +88,7 @@ struct HeadFields {
         return isName && (port.isEmpty || port[0] == UInt8(ascii: ":") && port.dropFirst().allSatisfy(isDigit))
     }
 
-    /// Digits only, and each time the same number: no sign, no list.
+    /// Digits only, and once: no sign, no list.
     private mutating func addContentLength(_ value: Bytes) throws(HTTPError) {
         guard !value.isEmpty else { throw .bad("an empty Content-Length") }
         var length = 0
@@ -96,14 +97,15 @@ struct HeadFields {
             // A length that is too large for any limit stays so.
             length = min(length, .max / 16) * 10 + Int(digit - UInt8(ascii: "0"))
         }
-        if let contentLength, contentLength != length { throw .bad("two lengths") }
+        if contentLength != nil { throw .bad("two lengths") }
         contentLength = length
     }
 
     /// `chunked` must be the last coding, once; no other one is known here. Empty elements, which other lists may have, are
-    /// refused: some recipients see no coding in `, chunked`.
+    /// refused: some recipients see no coding in `, chunked`. So are tabs, which some do not take for blanks.
     private mutating func addTransferEncoding(_ value: Bytes) throws(HTTPError) {
         hasTransferEncoding = true
+        guard value.position(of: 0x09) == nil else { throw .bad("a tab in Transfer-Encoding") }
         try value.forEachElement { coding throws(HTTPError) in
             if isChunked || coding.isEmpty { throw .bad("chunked is not the last transfer coding") }
             guard coding.isEqual(ignoringCase: "chunked") else { throw HTTPError(Status(501), "a transfer coding") }

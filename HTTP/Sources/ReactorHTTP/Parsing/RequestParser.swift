@@ -25,8 +25,11 @@ struct RequestParser {
         self.maxFields = maxFields
     }
 
-    /// - Parameter request: gets the head when it is complete.
-    mutating func decode(_ bytes: Bytes, into request: () -> Request) throws(HTTPError) -> DecodedFrame<Void> {
+    /// - Parameter take: gets the head when it is complete, with all of its bytes.
+    @inline(__always)
+    mutating func decode(
+        _ bytes: Bytes, take: (RequestLine, HeadFields, Bytes) throws(HTTPError) -> Void
+    ) throws(HTTPError) -> DecodedFrame<Void> {
         while let line = try lines.next(in: bytes) {
             try checkLength(lines.start - 2)
             if !line.isEmpty {
@@ -37,7 +40,7 @@ struct RequestParser {
                 }
             } else if let requestLine {
                 let consumed = lines.start
-                try request().begin(requestLine, fields, bytes.slice(0..<consumed))
+                try take(requestLine, fields, bytes.slice(0..<consumed))
                 self.requestLine = nil
                 fields = HeadFields()
                 lines = HeadLines()

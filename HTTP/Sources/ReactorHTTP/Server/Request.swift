@@ -22,8 +22,11 @@ public final class Request {
     /// Whether the client waits for `100 Continue` before it sends the body.
     @exclusivity(unchecked) private(set) var expectsContinue = false
     @exclusivity(unchecked) private var madeBody: Body?
-    /// Of the session while its response is under way.
-    @exclusivity(unchecked) var session: Session?
+    /// The connection of the request: for its peer's address, what TLS has agreed on, and to cancel work by
+    /// `cancelWhenPeerGone`. Do not read or write it. `nil` once the response has been sent.
+    @exclusivity(unchecked) public private(set) var connection: Connection?
+    /// How many bytes the body, and its trailers, may have.
+    @exclusivity(unchecked) private var limits = (body: 0, trailers: 0)
 
     init() {}
 
@@ -43,16 +46,23 @@ public final class Request {
         headers.lines.withUnsafeBytes { String(decoding: $0.slice(range), as: UTF8.self) }
     }
 
-    /// The connection of the request: for its peer's address, what TLS has agreed on, and to cancel work by
-    /// `cancelWhenPeerGone`. Do not read or write it. `nil` once the response has been sent.
-    public var connection: Connection? { session?.connection }
-
     /// The body. Reading it sends `100 Continue` if the client waits for that.
     public var body: Body {
         if let madeBody { return madeBody }
-        let body = session?.makeBody(framing, waitsForContinue: expectsContinue) ?? Body(refusing: framing)
+        let body = makeBody()
         madeBody = body
         return body
+    }
+
+    private func makeBody() -> Body {
+        guard let connection else { return Body(refusing: framing) }
+        // A client that sends the body already does not wait for this.
+        let sendContinue = { () -> Promise<Void> in
+            connection.bufferedByteCount == 0 ? connection.write("HTTP/1.1 100 Continue\r\n\r\n") : .value
+        }
+        return Body(
+            framing, of: connection, limit: limits.body, maxHead: limits.trailers,
+            beforeFirstRead: expectsContinue ? sendContinue : nil)
     }
 
     /// The body, if the handler has asked for it.
@@ -72,9 +82,15 @@ public final class Request {
         expectsContinue = fields.expectsContinue && !line.isHTTP10 && framing != .none
     }
 
+    /// The handler may have it from now on, and its body is read from `connection`.
+    func handOut(on connection: Connection, _ options: HTTPOptions) {
+        self.connection = connection
+        limits = (options.maxBody, options.maxHead)
+    }
+
     /// The response has been sent: the body can no longer be read.
     func end() {
-        session = nil
+        connection = nil
         if let body = madeBody.take() { body.end() }
     }
 }

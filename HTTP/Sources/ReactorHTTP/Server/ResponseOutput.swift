@@ -5,7 +5,8 @@ public final class ResponseOutput {
     /// The fields behind the body, if it is sent in chunks: set them before the promise of the body is fulfilled.
     public var trailers = Headers()
 
-    private let session: Session
+    /// Writes what a closure appends, to the client.
+    private let send: ((inout ByteWriter) -> Void) -> Promise<Void>
     /// What has not been sent yet: it leaves with the first part.
     private var head: ((inout ByteWriter) -> Void)?
     private let form: Form
@@ -21,8 +22,11 @@ public final class ResponseOutput {
     /// More bytes were written than the length of the response says.
     public struct TooMuch: Error, Hashable, Sendable {}
 
-    init(_ session: Session, _ form: Form, head: @escaping (inout ByteWriter) -> Void) {
-        self.session = session
+    init(
+        _ form: Form, head: @escaping (inout ByteWriter) -> Void,
+        send: @escaping ((inout ByteWriter) -> Void) -> Promise<Void>
+    ) {
+        self.send = send
         self.form = form
         self.head = head
         if case .length(let length) = form { left = length } else { left = .max }
@@ -40,18 +44,16 @@ public final class ResponseOutput {
         if bytes.count > left { return Promise(error: TooMuch()) }
         if case .length = form { left -= bytes.count }
         let head = head.take()
-        session.hasBegunResponse = true
-        return session.noting(
-            session.connection.write { output in
-                head?(&output)
-                if bytes.isEmpty { return }
-                if case .chunked = form {
-                    output.append(hexadecimal: bytes.count)
-                    output.append("\r\n")
-                }
-                output.append(bytes)
-                if case .chunked = form { output.append("\r\n") }
-            })
+        return send { output in
+            head?(&output)
+            if bytes.isEmpty { return }
+            if case .chunked = form {
+                output.append(hexadecimal: bytes.count)
+                output.append("\r\n")
+            }
+            output.append(bytes)
+            if case .chunked = form { output.append("\r\n") }
+        }
     }
 
     /// Writes a part of the body in UTF-8; see the form with bytes.
@@ -66,14 +68,12 @@ public final class ResponseOutput {
         case .length, .untilEnd: return head == nil ? .value : write([UInt8]())
         case .chunked:
             let head = head.take()
-            session.hasBegunResponse = true
-            return session.noting(
-                session.connection.write { [trailers] output in
-                    head?(&output)
-                    output.append("0\r\n")
-                    output.append(trailers, without: ["content-length", "transfer-encoding", "host", "trailer"])
-                    output.append("\r\n")
-                })
+            return send { [trailers] output in
+                head?(&output)
+                output.append("0\r\n")
+                output.append(trailers, without: ["content-length", "transfer-encoding", "host", "trailer"])
+                output.append("\r\n")
+            }
         }
     }
 }

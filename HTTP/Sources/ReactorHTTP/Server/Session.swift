@@ -4,9 +4,9 @@ import Reactor
 /// The conversation with one client.
 @usableFromInline
 final class Session {
-    let connection: Connection
+    private let connection: Connection
     private let service: Service
-    let state: LoopState
+    private let state: LoopState
     // `@exclusivity(unchecked)`: one thread, and no field is being changed while code is called that could call back.
     @exclusivity(unchecked) private var parser: RequestParser
     /// The request whose head has been decoded, until its body is called.
@@ -14,7 +14,7 @@ final class Session {
     /// A request has arrived and has not been answered yet.
     @exclusivity(unchecked) private var isAnswering = false
     /// A part of the response is written, so no other one can be given.
-    @exclusivity(unchecked) var hasBegunResponse = false
+    @exclusivity(unchecked) private var hasBegunResponse = false
     /// Only the end of the connection ends the body of the response.
     @exclusivity(unchecked) private var isDelimitedByEnd = false
     /// What continues with the connection.
@@ -22,7 +22,7 @@ final class Session {
     /// When the head of the request was complete, if that is logged.
     @exclusivity(unchecked) private var began: ContinuousClock.Instant?
 
-    var options: HTTPOptions { service.options }
+    private var options: HTTPOptions { service.options }
 
     private init(_ connection: Connection, _ service: Service) {
         self.connection = connection
@@ -50,7 +50,7 @@ final class Session {
     /// Answers the request that has been decoded. The next one is decoded when the returned promise is fulfilled.
     private func respond() throws -> Promise<Void> {
         guard let request = decoded.take() else { return .value }
-        request.session = self
+        request.handOut(on: connection, options)
         isAnswering = true
         if service.options.log != nil { began = .now }
         let response: Response
@@ -210,7 +210,7 @@ final class Session {
 
     /// Limits the time of a write that waits for a client that does not read.
     @inline(__always)
-    func noting(_ write: Promise<Void>) -> Promise<Void> {
+    private func noting(_ write: Promise<Void>) -> Promise<Void> {
         if !write.isPending { return write }
         return limited(write)
     }
@@ -229,8 +229,11 @@ final class Session {
         isDelimitedByEnd = length == nil && request.isHTTP10
         let isLast = isLast || isDelimitedByEnd
         let form: ResponseOutput.Form = length.map { .length($0) } ?? (request.isHTTP10 ? .untilEnd : .chunked)
-        let output = ResponseOutput(self, form) { [self] in
+        let output = ResponseOutput(form) { [self] in
             appendHead(response, to: request, isLast: isLast, length: length, &$0)
+        } send: { [self] part in
+            hasBegunResponse = true
+            return noting(connection.write(part))
         }
         let writing = firstly { try body(output) }
         // Usually the body of a small request has arrived, and the kernel takes what is written.
@@ -256,17 +259,6 @@ final class Session {
 
     /// Thrown behind a response that was sent in place of a stream.
     private struct Answered: Error {}
-
-    func makeBody(_ framing: Framing, waitsForContinue: Bool) -> Body {
-        Body(
-            framing, of: connection, limit: options.maxBody, maxHead: options.maxHead,
-            beforeFirstRead: waitsForContinue ? { [unowned self] in sendContinue() } : nil)
-    }
-
-    /// A client that sends the body already does not wait for this.
-    private func sendContinue() -> Promise<Void> {
-        connection.bufferedByteCount == 0 ? connection.write("HTTP/1.1 100 Continue\r\n\r\n") : .value
-    }
 
     // MARK: The end
 
@@ -304,10 +296,10 @@ extension Session: FrameDecoder {
     func decode(_ bytes: RawSpan) throws -> DecodedFrame<Void> {
         // The bytes are lent for the call, and nothing keeps the pointer.
         try bytes.withUnsafeBytes { bytes throws(HTTPError) in
-            try parser.decode(bytes) {
+            try parser.decode(bytes) { line, fields, head throws(HTTPError) in
                 let request = state.takeRequest()
                 decoded = request
-                return request
+                try request.begin(line, fields, head)
             }
         }
     }
