@@ -7,9 +7,9 @@ import Testing
 /// The HTTP of the package beside this one over TLS.
 @Suite struct FetchTests {
     @Test func fetchesOverTLS() throws {
-        let server = try TLSServer(serverConfiguration())
-        let tls = try TLSClient(clientConfiguration())
-        try EventLoop.withLoop { _ in
+        try withNetwork { _ in
+            let server = try TLSServer(serverConfiguration())
+            let tls = try TLSClient(clientConfiguration())
             let listener = try Listener.bind("127.0.0.1:0")
             var isSecure: [Bool] = []
             listener.serveHTTP(serving: .tls(server)) { request in
@@ -27,7 +27,29 @@ import Testing
             }
             #expect(isSecure == [true, true])
             client.close()
-            listener.drain(deadline: .zero)
+            hang(listener.drain(deadline: .zero))
+        }
+    }
+
+    @Test(arguments: ["localhost", "127.0.0.1"]) func refusesACertificateForAnotherName(host: String) throws {
+        try withNetwork { _ in
+            let server = try TLSServer(serverConfiguration { $0.identity = Certificates.shared.other })
+            let tls = try TLSClient(clientConfiguration())
+            let listener = try Listener.bind("127.0.0.1:0")
+            var requests = 0
+            listener.serveHTTP(serving: .tls(server)) { _ in
+                requests += 1
+                return Response("hello")
+            }
+            var options = HTTPClient.Options()
+            options.startTLS = { connection, host in connection.startTLS(as: tls, serverName: host) }
+            let client = HTTPClient(options)
+            let fetched = client.fetch("https://\(host):\(listener.localAddress.port)/")
+            let error = #expect(throws: TLSError.self) { try hang(fetched, timeout: patience) }
+            #expect(error?.cause == .certificate(.wrongName))
+            #expect(requests == 0)
+            client.close()
+            hang(listener.drain(deadline: .zero))
         }
     }
 }
