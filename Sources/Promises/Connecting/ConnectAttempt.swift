@@ -48,8 +48,12 @@ final class ConnectAttempt: ReadinessHandler {
         do throws(SystemError) { try advance(socket) } catch { fail(error) }
     }
 
-    package func descriptorIsReady(_ ready: Interest) {
-        guard let socket else { return }
+    package func descriptorIsReady(_ ready: Interest) -> Interest {
+        if let socket { mayHaveConnected(socket) }
+        return []
+    }
+
+    private func mayHaveConnected(_ socket: Socket) {
         var code = socket.takeError()
         // A connect to a port in this machine's own ephemeral range may connect to itself: two ends, one socket.
         if code == 0 && !address.isUnix && socket.localAddress == address { code = ECONNREFUSED }

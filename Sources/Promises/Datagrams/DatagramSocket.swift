@@ -207,11 +207,12 @@ public final class DatagramSocket: IOProducer {
 extension DatagramSocket: ReadinessHandler {
     package func loopWillEnd() { end("the loop has ended") }
 
-    package func descriptorIsReady(_ ready: Interest) {
+    package func descriptorIsReady(_ ready: Interest) -> Interest {
         interest.subtract(ready)
         if ready.contains(.writing) { flush() }
         if ready.contains(.reading), !isClosed { receiveNow() }
         updateInterest()
+        return []
     }
 
     /// Notes that the socket was ready, and a call found nothing, or failed for a reason other than a datagram.

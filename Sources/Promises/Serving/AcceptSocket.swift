@@ -30,7 +30,10 @@ final class AcceptSocket: ReadinessHandler {
         listening.close()
     }
 
-    package func descriptorIsReady(_ ready: Interest) { owner?.acceptReady(on: self) }
+    package func descriptorIsReady(_ ready: Interest) -> Interest {
+        owner?.acceptReady(on: self)
+        return []
+    }
 
     package func loopWillEnd() { owner?.loopWillEnd() }
 }

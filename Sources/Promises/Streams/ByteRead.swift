@@ -30,7 +30,7 @@ enum ByteRead {
         return connection.failure.map(ReadOutcome.failed) ?? .end
     }
 
-    @inline(__always)
+    @inline(never)
     static func descriptorIsReadable(of connection: Connection, _ limit: Int) {
         guard let (count, bytes) = receive(limit, from: connection),
             let (promise, _) = connection.reader.takeReference()

@@ -47,14 +47,13 @@ final class ChunkLoop {
             if count < 0 { connection.failWrites() }
             return
         }
-        step.hand(UnsafeRawBufferPointer(rebasing: buffer[..<count]), reference)
+        step.hand(UnsafeRawBufferPointer(rebasing: buffer[..<count]), reference, isInEvent: true)
     }
 
     /// Settles the promise that has waited for a chunk with the buffered input, or with the end of the stream.
     static func serve(_ core: PromiseCore, of connection: Connection) {
         let step = core.takeChunkStep()
-        if !connection.hasInput { return step.finish(core) }
-        connection.takeInput(Connection.largestPiece).withUnsafeBytes { step.hand($0, .retaining(core)) }
+        if connection.hasInput { step.handInput(.retaining(core)) } else { step.finish(core) }
     }
 
     /// Whether the connection has buffered bytes.
@@ -85,13 +84,15 @@ struct ChunkStep: Operation {
             return core.finishReading(rejectedAs: source.reference)
         }
         // The running reference.
-        readNext(core.ref)
+        readNext(core.ref, isInEvent: false)
     }
 
     // These take the caller's reference to `core` over. It passes to the reader or to the next wait, or is released.
 
     /// Continues with the next chunk.
-    private consuming func readNext(_ core: CoreRef) {
+    /// - Parameter isInEvent: whether the caller is `descriptorIsReadable`, after which the connection updates its interest.
+    @inline(__always)
+    private consuming func readNext(_ core: CoreRef, isInEvent: Bool) {
         // Not retained: the step retains it. While the step is in the core, which a failure may release, the caller does: it
         // is a call of the connection, or `run`, which borrows the operation, so that `perform` keeps it until `run` returns.
         let connection = Uncounted(chunks.connection)
@@ -103,13 +104,13 @@ struct ChunkStep: Operation {
             core.payload.store(self)
             // Without a source: the connection handles a cancellation.
             core.borrow { $0.upstream.store(.none) }
-            connection.borrow { $0.requestInput(.chunk, for: core) }
+            connection.borrow { $0.requestInput(.chunk, for: core, updatesInterest: !isInEvent) }
         }
     }
 
     @inline(never)
-    private func handInput(_ core: CoreRef) {
-        chunks.connection.takeInput(Connection.largestPiece).withUnsafeBytes { hand($0, core) }
+    fileprivate func handInput(_ core: CoreRef) {
+        chunks.connection.takeInput(Connection.largestPiece).withUnsafeBytes { hand($0, core, isInEvent: false) }
     }
 
     @inline(never)
@@ -120,7 +121,8 @@ struct ChunkStep: Operation {
     }
 
     /// Calls the body.
-    consuming func hand(_ bytes: UnsafeRawBufferPointer, _ core: CoreRef) {
+    @inline(__always)
+    fileprivate consuming func hand(_ bytes: UnsafeRawBufferPointer, _ core: CoreRef, isInEvent: Bool) {
         let inner: PromiseCore
         // The step retains the object, and so the closure.
         do { inner = try Uncounted(chunks).borrow { try $0.body(bytes.bytes).core } } catch {
@@ -133,7 +135,9 @@ struct ChunkStep: Operation {
         }
         // If more input is here already, the next chunk is the next job's: otherwise the stack would grow with the
         // length of the input.
-        if inner.settled?.isFulfilled == true && !chunks.hasInput { return readNext(core) }
+        if inner.settled?.isFulfilled == true && !chunks.hasInput {
+            return readNext(core, isInEvent: isInEvent)
+        }
         // Nothing but the step in its payload needs the core from here on.
         core.object.wait(for: inner, andRun: self)
     }

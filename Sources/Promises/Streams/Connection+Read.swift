@@ -63,11 +63,12 @@ extension Connection {
     // MARK: Waiting
 
     /// Makes `core` wait for input, and takes over the caller's reference to it.
+    /// - Parameter updatesInterest: false if the caller does, before it calls anything else.
     @inline(__always)
-    func requestInput(_ demand: ConnectionReader.Demand, for core: CoreRef) {
+    func requestInput(_ demand: ConnectionReader.Demand, for core: CoreRef, updatesInterest: Bool = true) {
         reader.keep(core, for: demand)
         sendGathered()
-        updateInterest()
+        if updatesInterest { updateInterest() }
     }
 
     @inline(__always)
@@ -88,6 +89,7 @@ extension Connection {
 
     // MARK: The descriptor is readable
 
+    @inline(__always)
     func readNow() {
         guard case .waiting(let demand) = reader.state else { return }
         switch demand {

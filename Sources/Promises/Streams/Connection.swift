@@ -158,14 +158,30 @@ extension Connection: ReadinessHandler {
         release()
     }
 
-    package func descriptorIsReady(_ ready: Interest) {
+    package func descriptorIsReady(_ ready: Interest) -> Interest {
         interest.subtract(ready)
         // Each step may end the connection.
         if ready.contains(.writing) { flush() }
         if ready.contains(.reading) { if path == .direct { readNow() } else { readIndirectly() } }
-        if !ready.isDisjoint(with: .peerGone) { peerEventArrived(ready) }
-        updateInterest()
+        if !ready.isDisjoint(with: .peerGone) {
+            // What it calls may turn the loop.
+            updateInterestRarely()
+            peerEventArrived(ready)
+        }
+        let wanted = wantedInterest
+        guard wanted != interest, lifecycle.hasDescriptor else { return [] }
+        if wanted.isEmpty {
+            updateInterestRarely()
+        } else {
+            interest = wanted
+        }
+        return wanted
     }
+
+    package func interestWasRefused(_ error: SystemError) { refuse(error) }
+
+    @inline(never)
+    private func updateInterestRarely() { updateInterest() }
 
     @inline(never)
     private func readIndirectly() {
@@ -188,20 +204,31 @@ extension Connection: ReadinessHandler {
     // Each message calls it once or twice: a call would cost 14 of 5,000 instructions.
     @inline(__always)
     func updateInterest() {
+        let wanted = wantedInterest
+        if wanted != interest { register(wanted) }
+    }
+
+    @inline(__always)
+    private var wantedInterest: Interest {
         var wanted = Interest(rawValue: UInt32(watchedEnds))
         if wantsInput { wanted.insert(.reading) }
         if writer.wantsRoom { wanted.insert(.writing) }
-        if wanted.isEmpty { wanted = restingInterest }
-        guard wanted != interest, lifecycle.hasDescriptor else { return }
+        return wanted.isEmpty ? restingInterest : wanted
+    }
+
+    @inline(__always)
+    private func register(_ wanted: Interest) {
+        guard lifecycle.hasDescriptor else { return }
         interest = wanted
-        do throws(SystemError) {
-            try loop.setInterest(wanted, of: fd, handler: self)
-        } catch {
-            // The kernel refuses the registration: no event would ever be reported.
-            interest = []
-            endRead(error)
-            fail(error)
-        }
+        do throws(SystemError) { try loop.setInterest(wanted, of: fd, handler: self) } catch { refuse(error) }
+    }
+
+    /// The kernel refuses the registration: no event would ever be reported.
+    @inline(never)
+    private func refuse(_ error: SystemError) {
+        interest = []
+        endRead(error)
+        fail(error)
     }
 
     /// What is watched while nothing else is: the failure of a connection whose handler works, and perhaps the peer's end. A

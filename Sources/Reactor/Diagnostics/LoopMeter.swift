@@ -3,6 +3,7 @@
 /// Invariant: used on the loop's thread only. `isTiming` is true exactly while handlers are timed;
 /// `SharedLoopState.keepsOrigins` repeats it for other threads. A class, because handlers that are measured use the loop,
 /// and so this object; `@exclusivity(unchecked)` as in `EventLoop`.
+@usableFromInline
 final class LoopMeter {
     private let clock: LoopClock
     /// Whether the time of each handler is measured: for `measured`, or for a threshold.
@@ -11,7 +12,7 @@ final class LoopMeter {
     @exclusivity(unchecked) private(set) var measuresTurns = false
     @exclusivity(unchecked) private var nanosecondsWaiting: Int64 = 0
     @exclusivity(unchecked) private var nanosecondsOfLongestTurn: Int64 = 0
-    @exclusivity(unchecked) var counters = LoopMetrics()
+    @exclusivity(unchecked) @usableFromInline var counters = LoopMetrics()
     /// The reading of the clock at the end of the last measured turn, in nanoseconds, if the next turn follows at once;
     /// `unknown` otherwise. The next turn's wait begins then.
     @exclusivity(unchecked) var endOfTurn = LoopMeter.unknown

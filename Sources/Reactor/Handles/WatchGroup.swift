@@ -94,9 +94,13 @@ final class WatchGroup: ReadinessHandler {
     /// Releases the handlers, although a `Watch` may still retain the group.
     func loopWillEnd() { releaseHandlers() }
 
-    func descriptorIsReady(_ ready: Interest) {
+    func descriptorIsReady(_ ready: Interest) -> Interest {
         events &+= 1
-        if events % Self.inspection == 0, let loop, loop.isStale(fd) { return end(on: loop) }
+        if events % Self.inspection == 0, let loop, loop.isStale(fd) { end(on: loop) } else { callHandlers(ready) }
+        return []
+    }
+
+    private func callHandlers(_ ready: Interest) {
         // The interest is set again before the handlers are called: a handler may turn the loop and wait for the next
         // event.
         var isRefused = false

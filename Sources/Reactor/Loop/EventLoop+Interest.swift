@@ -56,11 +56,14 @@ extension EventLoop {
 
     /// A buffer of 64 KiB for all reads. The bytes that were read are copied out of it, so that an idle connection
     /// holds no buffer. Valid until the next read on this loop.
+    @inlinable @inline(__always)
     package var scratch: UnsafeMutableRawBufferPointer { scratchBuffer.get() }
 
     /// The scratch buffer, to be lent to user code. Nothing else reads into it until `giveBack`.
+    @inlinable @inline(__always)
     package func borrowScratch() -> UnsafeMutableRawBufferPointer { scratchBuffer.lend() }
 
+    @inlinable @inline(__always)
     package func giveBack(_ borrowed: UnsafeMutableRawBufferPointer) { scratchBuffer.giveBack(borrowed) }
 
     /// Takes the loop's array for a message that is being built, so that messages need no arrays of their own. It is empty, and
@@ -78,15 +81,18 @@ extension EventLoop {
     }
 
     /// One recv(2) of a stream. Code of other modules would retain `kernel` for the call; here it is known to outlive it.
+    @inlinable @inline(__always)
     package func receive(_ fd: CInt, _ buffer: UnsafeMutableRawPointer, _ count: Int) -> Int {
         kernel.receive(fd, buffer, count)
     }
 
     /// One send(2) of a stream; see `receive`.
+    @inlinable @inline(__always)
     package func send(_ fd: CInt, _ buffer: UnsafeRawPointer, _ count: Int) -> Int {
         kernel.send(fd, buffer, count)
     }
 
     /// A number that differs from one turn to the next.
+    @inlinable @inline(__always)
     package var turnNumber: Int { meter.counters.turns }
 }

@@ -73,8 +73,19 @@ extension EventLoop {
     }
 
     /// Returns whether it has waited.
+    @inline(__always)
     private func pollKernel(mayBlock: Bool, _ limit: Int64) throws(SystemError) -> Bool {
         timeOfPoll = LoopMeter.unknown
+        // A server that waits for its clients.
+        if mayBlock && limit == .max && timers.isEmpty && hasWaker { return try sleepForEvents() }
+        return try pollUntilDeadline(mayBlock: mayBlock, limit)
+    }
+
+    @inline(never)
+    private func sleepForEvents() throws(SystemError) -> Bool { try sleep(-1) }
+
+    @inline(never)
+    private func pollUntilDeadline(mayBlock: Bool, _ limit: Int64) throws(SystemError) -> Bool {
         let deadline = nextMoment(limit)
         let isDue = isDue(deadline)
         let blocking = mayBlock && !isDue
@@ -189,8 +200,17 @@ extension EventLoop {
         // Checked here too: a call that finds no event costs a quarter of one that finds one.
         while poller.hasUndelivered {
             // A handler may have begun to measure handlers.
-            if !meter.isTiming, let (handler, ready) = poller.takeExpected() {
-                handler.descriptorIsReady(ready)
+            if !meter.isTiming, let (slot, ready) = poller.expected() {
+                let fd = slot - poller.slots.baseAddress.unsafelyUnwrapped
+                let handler = poller.take(slot)
+                let interest = handler.descriptorIsReady(Interest(rawValue: ready))
+                if interest.isEmpty { continue }
+                // In this function: in another one, the compiler would count the reference, which passes from the slot and back.
+                if poller.mayRenew(interest, of: fd) {
+                    poller.renew(interest, of: fd, handler)
+                } else {
+                    setInterest(interest, of: fd, handler)
+                }
             } else {
                 let event = poller.next(kernel)
                 if !poller.deferred.isEmpty { scheduleRetry() }
@@ -199,11 +219,23 @@ extension EventLoop {
         }
     }
 
+    func call(_ handler: any ReadinessHandler, _ ready: Interest, _ fd: Int) {
+        let interest = handler.descriptorIsReady(ready)
+        if !interest.isEmpty { setInterest(interest, of: fd, handler) }
+    }
+
+    @inline(never)
+    private func setInterest(_ interest: Interest, of fd: Int, _ handler: any ReadinessHandler) {
+        do throws(SystemError) { try setInterest(interest, of: CInt(fd), handler: handler) } catch {
+            handler.interestWasRefused(error)
+        }
+    }
+
     @inline(never)
     private func deliver(_ event: Poller.PollEvent) {
         switch event {
-        case .handler(let handler, let ready):
-            meter.call(.watch, handler.callSite(of: ready)) { handler.descriptorIsReady(ready) }
+        case .handler(let handler, let ready, let fd):
+            meter.call(.watch, handler.callSite(of: ready)) { call(handler, ready, fd) }
         case .loop(.signals): signals.enqueueArrived(into: &jobs.ready)
         // The event has only ended the wait.
         case .loop(.mailbox): break

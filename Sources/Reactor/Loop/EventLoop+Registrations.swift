@@ -48,7 +48,7 @@ extension EventLoop {
         let (shortage, refused) = poller.registerDeferred(kernel)
         if let shortage { reportShortage(shortage) }
         if !poller.deferred.isEmpty { scheduleRetry() }
-        for (handler, ready) in refused { handler.descriptorIsReady(ready) }
+        for (handler, ready, fd) in refused { call(handler, ready, fd) }
     }
 
     /// Counts spurious readiness: `fd` was reported ready, but the system call that followed found nothing, or failed in

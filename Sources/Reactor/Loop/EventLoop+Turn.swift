@@ -95,14 +95,25 @@ extension EventLoop {
     @inline(__always)
     func drive(_ wait: Wait) throws(SystemError) {
         assertOwner()
+        let limit = moment(of: wait)
         try whileDriven { () throws(SystemError) in
             if meter.isTiming || jobs.isRunningInline {
-                try takeInterruptedSteps(wait)
+                try takeInterruptedSteps(limit)
             } else if meter.measuresTurns {
-                try takeMeasuredSteps(wait)
+                try takeMeasuredSteps(limit)
             } else {
-                try takeSteps(wait, hasWorked: false, isMeasured: false)
+                try takeSteps(limit, hasWorked: false, isMeasured: false)
             }
+        }
+    }
+
+    /// The latest moment at which a wait must end: `.max` for never, `.min` if the turn must not wait.
+    @inline(__always)
+    private func moment(of wait: Wait) -> Int64 {
+        switch wait {
+        case .wait: .max
+        case .poll: .min
+        case .upTo(let duration): deadline(after: duration).nanoseconds
         }
     }
 
@@ -123,8 +134,8 @@ extension EventLoop {
     }
 
     @inline(never)
-    private func takeMeasuredSteps(_ wait: Wait) throws(SystemError) {
-        try takeSteps(wait, hasWorked: false, isMeasured: true)
+    private func takeMeasuredSteps(_ limit: Int64) throws(SystemError) {
+        try takeSteps(limit, hasWorked: false, isMeasured: true)
     }
 
     // Rare code is in functions of its own, here and in the callees of a turn. A thread that wakes up finds none of the
@@ -132,7 +143,7 @@ extension EventLoop {
 
     /// The steps of a turn. Inlined into the variants, so that the first one need not check `isMeasured`.
     @inline(__always)
-    private func takeSteps(_ wait: Wait, hasWorked: Bool, isMeasured: Bool) throws(SystemError) {
+    private func takeSteps(_ limit: Int64, hasWorked: Bool, isMeasured: Bool) throws(SystemError) {
         meter.counters.turns &+= 1
         if waker.isParked { unpark() }
         shared.waker.mailbox.take(into: &jobs.ready)
@@ -147,14 +158,8 @@ extension EventLoop {
             poller.expectMore()
             timeOfPoll = LoopMeter.unknown
         } else {
-            var mayBlock = !worked && !jobs.hasJobs
-            var limit = Int64.max
-            switch wait {
-            case .wait: break
-            case .poll: mayBlock = false
-            case .upTo(let duration): limit = deadline(after: duration).nanoseconds
-            }
-            polled = try poll(mayBlock: mayBlock, limit, isMeasured: isMeasured)
+            let mayBlock = !worked && !jobs.hasJobs && limit != .min
+            polled = try poll(mayBlock: mayBlock, limit == .min ? .max : limit, isMeasured: isMeasured)
         }
         let began = !isMeasured || polled != LoopMeter.unknown ? polled : now.nanoseconds
         // Determined before the events are delivered: a timer that becomes due meanwhile waits until the kernel has
@@ -171,7 +176,7 @@ extension EventLoop {
 
     /// A turn whose handlers are measured, or that runs inside a measured handler or an inline job.
     @inline(never)
-    private func takeInterruptedSteps(_ wait: Wait) throws(SystemError) {
+    private func takeInterruptedSteps(_ limit: Int64) throws(SystemError) {
         let isInsideInlineJob = jobs.isRunningInline
         let hasWorked = isInsideInlineJob && jobs.runInlineJobsEarly()
         let interrupted = depth > 1 ? meter.interruptHandler() : nil
@@ -179,7 +184,7 @@ extension EventLoop {
             meter.resumeHandler(after: interrupted)
             if isInsideInlineJob { jobs.resumeInlineJob() }
         }
-        try takeSteps(wait, hasWorked: hasWorked, isMeasured: meter.measuresTurns)
+        try takeSteps(limit, hasWorked: hasWorked, isMeasured: meter.measuresTurns)
     }
 
     @inline(__always)

@@ -35,9 +35,9 @@ public final class EventLoop {
     @exclusivity(unchecked) @usableFromInline var keepAlive = KeepAlive()
     @exclusivity(unchecked) @usableFromInline var outsideWaiters = OutsideWaiters()
     @usableFromInline let shared = SharedLoopState()
-    package let kernel: CountingSyscalls
+    @usableFromInline package let kernel: CountingSyscalls
     package let clock: LoopClock
-    let meter: LoopMeter
+    @usableFromInline let meter: LoopMeter
     let mainActor = MainActorQueue()
     let hooks = LoopHooks()
     @exclusivity(unchecked) var poller = Poller()
@@ -61,7 +61,7 @@ public final class EventLoop {
     @exclusivity(unchecked) var unrunWork: UnrunWork?
     @exclusivity(unchecked) var signals = LoopSignals()
     @exclusivity(unchecked) var registrationFailures = RegistrationFailures()
-    @exclusivity(unchecked) var scratchBuffer = ScratchBuffer()
+    @exclusivity(unchecked) @usableFromInline var scratchBuffer = ScratchBuffer()
     /// See `takeSpareOutput`.
     @exclusivity(unchecked) var spareOutput: [UInt8] = []
     @exclusivity(unchecked) var ending = LoopEnding()
@@ -81,6 +81,7 @@ public final class EventLoop {
         // A thread that is posting to the loop has finished when the lock is taken, and no other thread begins to post.
         Self.ends.withLock { _ in }
         outsideWaiters.releaseMemory()
+        scratchBuffer.free()
     }
 
     // MARK: Life

@@ -5,7 +5,12 @@ import Glibc
 package protocol ReadinessHandler: AnyObject {
     /// Called when the descriptor is ready. `ready` is the part of the interest that has arrived. An error or a hang-up
     /// makes the whole interest ready: the system call that follows gets the error from the kernel.
-    func descriptorIsReady(_ ready: Interest)
+    /// - Returns: what the handler waits for next, if it has not set the interest itself and the descriptor is open. The loop
+    ///   sets it, and keeps the reference that it has, where `setInterest` would count one.
+    func descriptorIsReady(_ ready: Interest) -> Interest
+
+    /// The kernel refuses to register what `descriptorIsReady` has returned.
+    func interestWasRefused(_ error: SystemError)
 
     /// Called when the loop ends: no more events will be delivered. The handler must release its closures, which may
     /// retain the handler itself and would otherwise keep it alive forever.
@@ -19,6 +24,7 @@ package protocol ReadinessHandler: AnyObject {
 }
 
 extension ReadinessHandler {
+    package func interestWasRefused(_ error: SystemError) {}
     package func callSite(of ready: Interest) -> CallSite? { nil }
     package var label: String { (self as? any CustomStringConvertible)?.description ?? "\(type(of: self))" }
 }

@@ -27,15 +27,16 @@ extension Poller {
     /// error.
     mutating func registerDeferred(
         _ kernel: CountingSyscalls
-    ) -> (shortage: SystemError?, refused: [(handler: any ReadinessHandler, ready: Interest)]) {
-        var refused: [(handler: any ReadinessHandler, ready: Interest)] = []
+    ) -> (shortage: SystemError?, refused: [(handler: any ReadinessHandler, ready: Interest, fd: Int)]) {
+        var refused: [(handler: any ReadinessHandler, ready: Interest, fd: Int)] = []
         for fd in deferred.sorted() {
             let index = Int(fd)
             let wanted = slots[index].wanted
             if wanted & ~slots[index].registered != 0 {
                 do throws(SystemError) { try register(index, wanted, kernel) } catch {
                     if error.isShortage { return (error, refused) }
-                    if let handler = deliver(wanted, index) { refused.append((handler, Interest(rawValue: wanted))) }
+                    let ready = Interest(rawValue: wanted)
+                    if let handler = deliver(wanted, index) { refused.append((handler, ready, index)) }
                 }
             }
             deferred.remove(fd)

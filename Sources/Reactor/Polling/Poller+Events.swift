@@ -33,16 +33,15 @@ extension Poller {
 
     package enum PollEvent {
         case loop(OwnDescriptor)
-        case handler(any ReadinessHandler, Interest)
+        case handler(any ReadinessHandler, Interest, fd: Int)
         /// The kernel continues to report this number, whose registration is not in the table.
         case staleRegistration(CInt)
     }
 
-    /// Takes the next event, if it is as expected: exactly what a handler waits for has occurred, and no
-    /// error. The slot's reference to the handler passes to the caller. If it returns nil,
-    /// nothing has changed, and `next` finds the event. There must be one.
+    /// The next event, if it is as expected: exactly what a handler waits for has occurred, and no error. Then `take` takes
+    /// it. If this returns nil, `next` finds the event. There must be one.
     @inline(__always)
-    mutating func takeExpected() -> (handler: any ReadinessHandler, ready: Interest)? {
+    func expected() -> (slot: UnsafeMutablePointer<Slot>, ready: UInt32)? {
         // Opened before there can be an event.
         let event = events.unsafelyUnwrapped[undelivered.lowerBound]
         let data = event.data.u64
@@ -51,14 +50,38 @@ extension Poller {
         let slot = slots.baseAddress.unsafelyUnwrapped + Int(data & 0xFFFF_FFFF)
         let ready = event.events
         guard slot.pointee.generation == UInt32(truncatingIfNeeded: data >> 32), slot.pointee.wanted == ready,
-            slot.pointee.registered & ready == ready, ready & UInt32(clinux_EPOLLERR | clinux_EPOLLHUP) == 0,
-            let handler = slot.pointee.handler.take()
+            slot.pointee.registered & ready == ready, ready & UInt32(clinux_EPOLLERR | clinux_EPOLLHUP) == 0
         else { return nil }
+        return (slot, ready)
+    }
+
+    /// Takes the event that `expected` has returned. The slot's reference to the handler passes to the caller.
+    @inline(__always)
+    mutating func take(_ slot: UnsafeMutablePointer<Slot>) -> any ReadinessHandler {
         undelivered = Range(uncheckedBounds: (undelivered.lowerBound &+ 1, undelivered.upperBound))
         waiting &-= 1
         if slot.pointee.isReferenced { referenced &-= 1 }
         slot.pointee.wanted = 0
-        return (handler, Interest(rawValue: ready))
+        // A slot with an interest has a handler.
+        return slot.pointee.handler.take().unsafelyUnwrapped
+    }
+
+    /// Whether `renew` may be called for `interest` in `fd`: the kernel reports it, and nothing waits.
+    @inline(__always)
+    func mayRenew(_ interest: Interest, of fd: Int) -> Bool {
+        // The table may have grown meanwhile.
+        let slot = slots.baseAddress.unsafelyUnwrapped + fd
+        return slot.pointee.wanted == 0 && interest.rawValue & ~slot.pointee.registered == 0
+    }
+
+    /// Takes the caller's reference to the handler of `fd`, which has been called and waits for `interest` again.
+    @inline(__always)
+    mutating func renew(_ interest: Interest, of fd: Int, _ handler: __owned any ReadinessHandler) {
+        let slot = slots.baseAddress.unsafelyUnwrapped + fd
+        slot.pointee.wanted = interest.rawValue
+        waiting &+= 1
+        if slot.pointee.isReferenced { referenced &+= 1 }
+        slot.pointee.handler = handler
     }
 
     /// Returns the next event that a handler still waits for. The poller's own state is consistent when this returns,
@@ -87,7 +110,7 @@ extension Poller {
             }
             let ready = failed ? readyAfterFailure(wanted, event.events) : event.events & wanted
             guard ready != 0, let handler = deliver(ready, fd) else { continue }
-            return .handler(handler, Interest(rawValue: ready))
+            return .handler(handler, Interest(rawValue: ready), fd: fd)
         }
         return nil
     }

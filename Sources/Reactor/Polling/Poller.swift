@@ -5,7 +5,8 @@ import Glibc
 ///
 /// Epoll is used level-triggered, with four rules that keep it exact and cheap:
 /// - *Interest is for one event.* A reported direction is no longer wanted until the handler asks for it again. A
-///   handler is therefore retained exactly while it waits, at the price of one reference count for each message.
+///   handler is therefore retained exactly while it waits, at the price of one reference count for each message; none if
+///   it asks by the result of the call that reports the event.
 /// - *Interest is added at once and dropped late.* A descriptor that no handler waits for stays registered until the
 ///   kernel reports it anyway; only then is the registration narrowed or removed. A connection that reads, writes, and
 ///   reads again within one turn, as every echo does, therefore costs no `epoll_ctl` at all.

@@ -130,12 +130,13 @@ package final class Child: ReadinessHandler {
         return true
     }
 
-    package func descriptorIsReady(_ ready: Interest) {
+    package func descriptorIsReady(_ ready: Interest) -> Interest {
         check()
-        guard status == nil, pidfd >= 0 else { return }
+        guard status == nil, pidfd >= 0 else { return [] }
         // The child has ended, but this process cannot reap it yet: a debugger that traces the child comes first.
         loop.noteSpuriousReadiness(of: pidfd, progress: 0, SystemError(.waitid, EAGAIN, detail: label))
         try? loop.setInterest(.reading, of: pidfd, handler: self)
+        return []
     }
 
     fileprivate func check() {

@@ -4,12 +4,13 @@ import Glibc
 /// The system calls of a loop. It counts each call by name, and repeats calls that a signal has interrupted.
 ///
 /// Used by the loop's thread only. Results are those of the kernel: zero or more, or `-errno`.
+@usableFromInline
 package final class CountingSyscalls {
     // A constant, so that calling its closures retains nothing.
-    private let table: Syscalls
+    @usableFromInline let table: Syscalls
     // One counter for each case of SystemCall, whose raw value is the index. A plain memory block, since the checks of
     // an array would cost more than the counting.
-    private let counts: UnsafeMutablePointer<Int>
+    @usableFromInline let counts: UnsafeMutablePointer<Int>
     private let fork = ForkMark()
 
     package init(_ table: Syscalls = Syscalls()) {
@@ -22,8 +23,8 @@ package final class CountingSyscalls {
 
     package subscript(call: SystemCall) -> Int { counts[Int(call.rawValue)] }
 
-    @inline(__always)
-    private func count(_ call: SystemCall) { counts[Int(call.rawValue)] &+= 1 }
+    @inlinable @inline(__always)
+    func count(_ call: SystemCall) { counts[Int(call.rawValue)] &+= 1 }
 
     /// Repeats `body` while a signal interrupts it. Each attempt is counted.
     @inline(__always)
@@ -114,13 +115,28 @@ package final class CountingSyscalls {
     package func read(_ fd: CInt, _ buffer: UnsafeMutableRawPointer, _ count: Int) -> Int {
         retrying(.read) { table.read(fd, buffer, count) }
     }
+    // Inlined into the reads and writes of a message, apart from what an interrupted call needs.
+    @inlinable @inline(__always)
     package func receive(_ fd: CInt, _ buffer: UnsafeMutableRawPointer, _ count: Int) -> Int {
+        self.count(.receive)
+        let result = table.receive(fd, buffer, count)
+        return result == -Int(EINTR) ? receiveAgain(fd, buffer, count) : result
+    }
+    @usableFromInline @inline(never)
+    func receiveAgain(_ fd: CInt, _ buffer: UnsafeMutableRawPointer, _ count: Int) -> Int {
         retrying(.receive) { table.receive(fd, buffer, count) }
     }
     package func receiveMessages(_ fd: CInt, _ messages: UnsafeMutablePointer<clinux_mmsghdr>, _ count: Int) -> Int {
         retrying(.receiveMessages) { table.receiveMessages(fd, messages, count) }
     }
+    @inlinable @inline(__always)
     package func send(_ fd: CInt, _ buffer: UnsafeRawPointer, _ count: Int) -> Int {
+        self.count(.send)
+        let result = table.send(fd, buffer, count)
+        return result == -Int(EINTR) ? sendAgain(fd, buffer, count) : result
+    }
+    @usableFromInline @inline(never)
+    func sendAgain(_ fd: CInt, _ buffer: UnsafeRawPointer, _ count: Int) -> Int {
         retrying(.send) { table.send(fd, buffer, count) }
     }
     /// At most 1024 pieces.

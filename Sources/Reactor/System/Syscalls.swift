@@ -5,6 +5,7 @@ import Glibc
 ///
 /// An entry returns what the kernel does: a result of zero or more, or `-errno` below zero. The real entries are one
 /// line each, so that an injected fault and a real result take the same path through the library.
+@usableFromInline
 package struct Syscalls {
     package var accept: (_ fd: CInt, _ address: UnsafeMutablePointer<sockaddr_storage>) -> Int = { fd, address in
         var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
@@ -60,13 +61,13 @@ package struct Syscalls {
         return result(Glibc.poll(&entry, 1, 0))
     }
     package var read: (CInt, UnsafeMutableRawPointer, Int) -> Int = { result(Glibc.read($0, $1, $2)) }
-    package var receive: (CInt, UnsafeMutableRawPointer, Int) -> Int = { result(recv($0, $1, $2, 0)) }
+    @usableFromInline package var receive: (CInt, UnsafeMutableRawPointer, Int) -> Int = { result(recv($0, $1, $2, 0)) }
     package var receiveMessages: (CInt, UnsafeMutablePointer<clinux_mmsghdr>, _ count: Int) -> Int = {
         result(clinux_recvmmsg($0, $1, CUnsignedInt($2), 0))
     }
     // MSG_NOSIGNAL on every send: otherwise a write to a reset socket would end the process with SIGPIPE, and a library
     // must not change the process's own dispositions.
-    package var send: (CInt, UnsafeRawPointer, Int) -> Int = {
+    @usableFromInline package var send: (CInt, UnsafeRawPointer, Int) -> Int = {
         result(Glibc.send($0, $1, $2, CInt(MSG_NOSIGNAL)))
     }
     package var sendVector: (CInt, _ pieces: UnsafePointer<iovec>, _ count: Int) -> Int = { fd, pieces, count in
