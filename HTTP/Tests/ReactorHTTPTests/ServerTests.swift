@@ -43,6 +43,34 @@ import Testing
         }
     }
 
+    @Test func nothingIsWrittenBehindTheEndOfAStream() throws {
+        var outputs: [ResponseOutput] = []
+        var refused = 0
+        let handler = { (_: Request) -> Answer in
+            // A write that comes too late, with the next request under way.
+            outputs.last?.write("late").catch { _ in refused += 1 }
+            return .now(
+                .stream { output in
+                    outputs.append(output)
+                    return output.write("a")
+                })
+        }
+        try withServer(handler) { address, _ in
+            let answers = try conversation(address, Self.get + Self.get)
+            #expect(!answers.contains("late") && refused == 1)
+            #expect(answers.hasSuffix("\r\n\r\n1\r\na\r\n0\r\n\r\n"))
+        }
+    }
+
+    @Test func aStreamForAClientThatWaitsToSendIsFollowedByNothing() throws {
+        try withServer({ _ in .now(.stream { $0.write("a") }) }) { address, _ in
+            let answer = try conversation(
+                address, "POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n")
+            #expect(answer.contains("\r\nConnection: close\r\n") && !answer.contains("100 Continue"))
+            #expect(answer.hasSuffix("\r\n\r\n1\r\na\r\n0\r\n\r\n"))
+        }
+    }
+
     @Test func aRequestThatIsKeptStaysAsItIs() throws {
         var kept: [Request] = []
         let handler = { (request: Request) -> Answer in

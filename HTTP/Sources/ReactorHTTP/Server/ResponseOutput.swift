@@ -11,6 +11,8 @@ public final class ResponseOutput {
     private var head: ((inout ByteWriter) -> Void)?
     private let form: Form
     private var left: Int
+    /// Whether the response is over: what comes later would be part of the next one.
+    private var isEnded = false
 
     enum Form {
         case length(Int)
@@ -19,7 +21,7 @@ public final class ResponseOutput {
         case untilEnd
     }
 
-    /// More bytes were written than the length of the response says.
+    /// More bytes were written than the length of the response says, or bytes behind its end.
     public struct TooMuch: Error, Hashable, Sendable {}
 
     init(
@@ -41,7 +43,7 @@ public final class ResponseOutput {
     ///   down. Rejected as `Connection.write`, and with `TooMuch`.
     @discardableResult
     public func write(_ bytes: [UInt8]) -> Promise<Void> {
-        if bytes.count > left { return Promise(error: TooMuch()) }
+        if isEnded || bytes.count > left { return Promise(error: TooMuch()) }
         if case .length = form { left -= bytes.count }
         let head = head.take()
         return send { output in
@@ -60,9 +62,13 @@ public final class ResponseOutput {
     @discardableResult
     public func write(_ text: String) -> Promise<Void> { write(Array(text.utf8)) }
 
+    /// Refuses further writes.
+    func close() { isEnded = true }
+
     /// Ends the body.
     /// - Throws: an error if the length was not reached: the client must not take the response for a whole one.
     func finish() throws -> Promise<Void> {
+        defer { close() }
         switch form {
         case .length where left > 0: throw BodyError.endedEarly
         case .length, .untilEnd: return head == nil ? .value : write([UInt8]())

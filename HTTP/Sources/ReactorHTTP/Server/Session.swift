@@ -238,18 +238,21 @@ final class Session {
         let writing = firstly { try body(output) }
         // Usually the body of a small request has arrived, and the kernel takes what is written.
         let written = writing.isFulfilled ? firstly { try output.finish() } : writing.then { try output.finish() }
-        if written.isFulfilled, request.framing == .none || request.body.isComplete {
+        // A client that was not told to send the body need not send it, and the end of the connection says the same.
+        let isUnwanted = request.framing == .none || request.expectsContinue && request.usedBody == nil
+        if written.isFulfilled, isUnwanted || request.body.isComplete {
             return finish(.value, response.status, request, isLast: isLast || connection.isDraining)
         }
         return
             written
             .recover(policy: .allErrors) { [self] error -> Promise<Void> in
+                output.close()
                 if !output.isUnsent { throw error }
                 return sendNow(failure(error), to: request, isLast: request.usedBody?.isComplete == false)
                     .then { Promise<Void>(error: Answered()) }
             }.then { [self] in
                 // What the body of the response has left of that of the request.
-                let rest = request.framing == .none ? .value : request.body.discard()
+                let rest = isUnwanted ? .value : request.body.discard()
                 // A drain may have begun since the head was sent.
                 return rest.then { [self] in
                     finish(.value, response.status, request, isLast: isLast || connection.isDraining)
