@@ -43,45 +43,6 @@ import Testing
         }
     }
 
-    @Test func redirectsAreFollowedUpToALimit() throws {
-        let handler = { (request: Request) -> Answer in
-            switch request.path {
-            case "/a/b": .now(.redirect(to: "c?x"))
-            case "/a/c": .now(.redirect(to: "/end", status: Status(307)))
-            case "/end": .now(Response("\(request.method)"))
-            default: .now(.redirect(to: request.path))
-            }
-        }
-        try withServer(handler) { address, _ in
-            let client = HTTPClient()
-            let text = try hang(
-                client.fetch("http://\(address)/a/b", .post, body: [1]).then { $0.body.text() }, timeout: patience)
-            #expect(text == "GET")
-            #expect(throws: FetchError.tooManyRedirects(limit: 5)) {
-                _ = try hang(client.fetch("http://\(address)/loop"), timeout: patience)
-            }
-            client.close()
-        }
-    }
-
-    @Test func secretsDoNotFollowARedirectToAnotherServer() throws {
-        var seen: [String] = []
-        try withServer({ request in
-            seen.append("\(request.headers["authorization"] ?? "none") \(request.headers["x-other"] ?? "none")")
-            return .now(Response(""))
-        }) { other, _ in
-            let listener = try Listener.bind("127.0.0.1:0")
-            listener.serveHTTP { _ in Response.redirect(to: "http://\(other)/") }
-            let client = HTTPClient()
-            _ = try hang(
-                client.fetch("http://\(listener.localAddress)/", headers: ["Authorization": "secret", "X-Other": "1"]),
-                timeout: patience)
-            client.close()
-            listener.drain(deadline: .zero)
-        }
-        #expect(seen == ["none 1"])
-    }
-
     /// A server that answers the first line it gets with `answer`, and ends.
     private func fetched(_ answer: String, _ method: Method = .get, _ options: HTTPClient.Options = .init()) throws
         -> (status: Int, body: String)

@@ -67,7 +67,8 @@ public final class HTTPClient {
     /// - Parameters:
     ///   - address: `http://host:port/path?query`, or with `https:`. Bytes that are not those of a URI must be escaped.
     ///   - method: the method.
-    ///   - headers: further fields; `Host`, `Content-Length` and `Transfer-Encoding` are the client's own.
+    ///   - headers: further fields; `Host`, `Connection`, `Content-Length`, `Transfer-Encoding` and
+    ///     `Proxy-Authorization` are the client's own, and left out.
     ///   - body: the body; `nil` for none.
     /// - Returns: a promise of the response when its head has arrived. Rejected with
     ///   - `FetchError`;

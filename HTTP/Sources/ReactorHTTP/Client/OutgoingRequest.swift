@@ -25,7 +25,7 @@ struct OutgoingRequest {
         output.append(" HTTP/1.1\r\nHost: ")
         output.append(address.authority)
         output.append("\r\n")
-        output.append(headers, without: ["host", "content-length", "transfer-encoding", "connection"])
+        output.append(headers, without: Self.ownFields)
         if let body {
             output.append(contentLength: body.count)
             if body.count <= 16_384 { output.append(body) }
@@ -35,6 +35,11 @@ struct OutgoingRequest {
         } else {
             output.append("\r\n")
         }
+    }
+
+    /// Those that the client writes itself, and what is for a proxy, which no server must see.
+    private static var ownFields: [StaticString] {
+        ["host", "content-length", "transfer-encoding", "connection", "proxy-authorization"]
     }
 
     /// The request that a redirect asks for; `nil` if the response is none: RFC 9110, section 15.4.
@@ -54,7 +59,7 @@ struct OutgoingRequest {
             headers["cookie"] = nil
         }
         if !becomesGet { return try OutgoingRequest(next, method, headers, body) }
-        headers["content-type"] = nil
+        for name in ["content-type", "content-encoding", "content-language", "content-location"] { headers[name] = nil }
         return try OutgoingRequest(next, .get, headers, nil)
     }
 }

@@ -11,48 +11,76 @@ struct WebAddress: Equatable {
 
     /// - Throws: `FetchError.badAddress`.
     init(_ text: String) throws(FetchError) {
-        let bytes = Array(text.utf8)
-        guard bytes.allSatisfy({ 0x21...0x7E ~= $0 }), let colon = text.firstRange(of: "://") else {
-            throw .badAddress(text)
-        }
-        switch text[..<colon.lowerBound].lowercased() {
-        case "http": isSecure = false
-        case "https": isSecure = true
-        default: throw .badAddress(text)
-        }
+        var copy = text
+        guard let parsed = copy.withUTF8({ Self(Bytes($0)) }) else { throw .badAddress(text) }
+        self = parsed
+    }
+
+    private init?(_ text: Bytes) {
         // The fragment is for the program.
-        let rest = text[colon.upperBound...].prefix { $0 != "#" }
-        let authority = rest.prefix { $0 != "/" && $0 != "?" }
-        let behind = rest[authority.endIndex...]
-        target = behind.hasPrefix("/") ? String(behind) : "/" + behind
-        guard let (host, port) = Self.split(authority) else { throw .badAddress(text) }
-        self.host = host.lowercased()
-        self.port = port ?? (isSecure ? 443 : 80)
+        let text = text.slice(0..<(text.position(of: UInt8(ascii: "#")) ?? text.count))
+        guard text.allSatisfy({ 0x21...0x7E ~= $0 }), let colon = text.position(of: UInt8(ascii: ":")) else {
+            return nil
+        }
+        isSecure = text.slice(0..<colon).isEqual(ignoringCase: "https")
+        if !isSecure && !text.slice(0..<colon).isEqual(ignoringCase: "http") { return nil }
+        let rest = text.slice(colon + 1..<text.count)
+        guard rest.starts(with: [UInt8(ascii: "/"), UInt8(ascii: "/")]) else { return nil }
+        let end = rest.dropFirst(2).firstIndex { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "?") } ?? rest.count
+        // Accounts in addresses are refused: RFC 9110, section 4.2.4.
+        let authority = rest.slice(2..<end)
+        guard HeadFields.isHost(authority) else { return nil }
+        let bracket = authority.position(of: UInt8(ascii: "]"))
+        let hostEnd = authority.position(of: UInt8(ascii: ":"), from: bracket ?? 0) ?? authority.count
+        host = String(decoding: authority.slice(0..<hostEnd), as: UTF8.self).lowercased()
+        let digits = String(decoding: authority.slice(hostEnd..<authority.count).dropFirst(), as: UTF8.self)
+        guard !host.isEmpty, let port = digits.isEmpty ? isSecure ? 443 : 80 : UInt16(digits) else { return nil }
+        self.port = port
+        let behind = String(decoding: rest.slice(end..<rest.count), as: UTF8.self)
+        target = behind.hasPrefix("/") ? behind : "/" + behind
     }
 
-    /// Accounts in addresses are refused: RFC 9110, section 4.2.4.
-    private static func split(_ authority: Substring) -> (host: String, port: UInt16?)? {
-        guard !authority.isEmpty, Array(authority.utf8).withUnsafeBytes({ HeadFields.isHost($0) }) else { return nil }
-        let end = authority.hasPrefix("[") ? authority.lastIndex(of: "]").map(authority.index(after:)) : nil
-        let host = authority[..<(end ?? authority.firstIndex(of: ":") ?? authority.endIndex)]
-        let port = authority[host.endIndex...].dropFirst()
-        if host.isEmpty { return nil }
-        if port.isEmpty { return (String(host), nil) }
-        return UInt16(port).map { (String(host), $0) }
-    }
-
-    /// The address that a `Location` field of a response from here names: RFC 3986, section 5.2, without segments of dots.
+    /// The address that a `Location` field of a response from here names: RFC 3986, section 5.2. Bytes that are
+    /// not those of a URI are escaped.
     func resolve(_ location: String) throws(FetchError) -> WebAddress {
-        if location.hasPrefix("//") { return try WebAddress("\(isSecure ? "https" : "http"):\(location)") }
-        if location.contains("://"), !location.hasPrefix("/") { return try WebAddress(location) }
-        let path = target.prefix { $0 != "?" }
-        let base =
-            switch location.first {
-            case "/": ""
-            case "?": String(path)
-            default: String(path[...(path.lastIndex(of: "/") ?? path.startIndex)])
-            }
-        return try WebAddress("\(isSecure ? "https" : "http")://\(host):\(port)\(base)\(location)")
+        var reference = ""
+        for byte in location.utf8.prefix(while: { $0 != UInt8(ascii: "#") }) {
+            let isVisible = 0x21...0x7E ~= byte
+            let digits = String(UInt(byte) + 0x100, radix: 16, uppercase: true)
+            reference += isVisible ? String(Unicode.Scalar(byte)) : "%" + digits.dropFirst()
+        }
+        if Self.hasScheme(reference) { return try WebAddress(reference) }
+        if reference.hasPrefix("//") { return try WebAddress((isSecure ? "https:" : "http:") + reference) }
+        if reference.isEmpty { return self }
+        let own = target.prefix { $0 != "?" }
+        let path = reference.prefix { $0 != "?" }
+        var resolved = self
+        if path.isEmpty {
+            resolved.target = own + reference
+        } else {
+            let base = path.hasPrefix("/") ? "" : own[...own.lastIndex(of: "/")!]
+            resolved.target = Self.withoutDots(base + path) + reference[path.endIndex...]
+        }
+        return resolved
+    }
+
+    /// A letter, further ones, digits, `+`, `-` and `.`, and a colon.
+    private static func hasScheme(_ reference: String) -> Bool {
+        let end = reference.utf8.firstIndex { !isDigit($0) && !(0x61...0x7A ~= $0 | 0x20) && !"+-.".utf8.contains($0) }
+        guard let end, let first = reference.utf8.first else { return false }
+        return reference.utf8[end] == UInt8(ascii: ":") && 0x61...0x7A ~= first | 0x20
+    }
+
+    /// RFC 3986, section 5.2.4.
+    private static func withoutDots(_ path: Substring) -> String {
+        var kept: [Substring] = []
+        let segments = path.split(separator: "/", omittingEmptySubsequences: false).dropFirst()
+        for segment in segments {
+            if segment == ".." { _ = kept.popLast() } else if segment != "." { kept.append(segment) }
+        }
+        // The end of such a path is that of a folder.
+        if segments.last == ".." || segments.last == "." { kept.append("") }
+        return "/" + kept.joined(separator: "/")
     }
 
     /// The field `Host`: the port only if it is not that of the scheme.

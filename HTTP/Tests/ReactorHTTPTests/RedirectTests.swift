@@ -1,0 +1,126 @@
+import Promises
+import Reactor
+import ReactorHTTP
+import Testing
+
+@Suite struct RedirectTests {
+    /// Where a reference in a response from `http://a/b/c/d;p?q` leads: RFC 3986, section 5.4, without fragments, which are not
+    /// sent.
+    @Test(arguments: [
+        ("g", "http://a/b/c/g"), ("./g", "http://a/b/c/g"), ("g/", "http://a/b/c/g/"), ("/g", "http://a/g"),
+        ("//g", "http://g/"), ("?y", "http://a/b/c/d;p?y"), ("g?y", "http://a/b/c/g?y"), ("#s", "http://a/b/c/d;p?q"),
+        ("g#s", "http://a/b/c/g"), ("g?y#s", "http://a/b/c/g?y"), (";x", "http://a/b/c/;x"),
+        ("g;x", "http://a/b/c/g;x"),
+        ("g;x?y#s", "http://a/b/c/g;x?y"), ("", "http://a/b/c/d;p?q"), (".", "http://a/b/c/"), ("./", "http://a/b/c/"),
+        ("..", "http://a/b/"), ("../", "http://a/b/"), ("../g", "http://a/b/g"), ("../..", "http://a/"),
+        ("../../", "http://a/"), ("../../g", "http://a/g"),
+        // Section 5.4.2.
+        ("../../../g", "http://a/g"), ("../../../../g", "http://a/g"), ("/./g", "http://a/g"), ("/../g", "http://a/g"),
+        ("g.", "http://a/b/c/g."), (".g", "http://a/b/c/.g"), ("g..", "http://a/b/c/g.."), ("..g", "http://a/b/c/..g"),
+        ("./../g", "http://a/b/g"), ("./g/.", "http://a/b/c/g/"), ("g/./h", "http://a/b/c/g/h"),
+        ("g/../h", "http://a/b/c/h"), ("g;x=1/./y", "http://a/b/c/g;x=1/y"), ("g;x=1/../y", "http://a/b/c/y"),
+        ("g?y/./x", "http://a/b/c/g?y/./x"), ("g?y/../x", "http://a/b/c/g?y/../x"), ("g#s/./x", "http://a/b/c/g"),
+        ("g#s/../x", "http://a/b/c/g"),
+        // Others, absolute and not.
+        ("?next=https://x/", "http://a/b/c/d;p?next=https://x/"), ("g:/h//../i://j", "error"), ("g:h", "error"),
+        ("http:g", "error"), ("mailto:me@a", "error"), ("HTTP://B:8080/x?y#z", "http://b:8080/x?y"),
+        ("http://b", "http://b/"),
+        ("http://b?y", "http://b/?y"), ("//b:81/x", "http://b:81/x"), ("1:2", "http://a/b/c/1:2"),
+        ("./g:h", "http://a/b/c/g:h"),
+        ("/x y/ä\t.", "http://a/x%20y/%C3%A4%09."), ("/a//b", "http://a/a//b"), ("//", "error"), ("//u:p@b/", "error"),
+    ])
+    func locationsAreResolved(_ location: String, _ address: String) throws {
+        var requests = 0
+        let handler = { (request: Request) -> Answer in
+            requests += 1
+            if requests == 1 { return .now(Response(Status(303), headers: ["Location": location])) }
+            return .now(Response("http://\(request.headers["host"] ?? "")\(request.target)"))
+        }
+        try withServer(handler) { server, _ in
+            let client = HTTPClient(lookup: Table(server))
+            let text = firstly { client.fetch("http://a/b/c/d;p?q") }.then { $0.body.text() }
+                .recover { _ in .value("error") }
+            let found = try hang(text, timeout: patience)
+            #expect(found == address)
+            client.close()
+        }
+    }
+
+    @Test func redirectsAreFollowedUpToALimit() throws {
+        let handler = { (request: Request) -> Answer in
+            switch request.path {
+            case "/a/b": .now(.redirect(to: "c?x"))
+            case "/a/c": .now(.redirect(to: "/end", status: Status(307)))
+            case "/end": .now(Response("\(request.method)"))
+            default: .now(.redirect(to: request.path))
+            }
+        }
+        try withServer(handler) { address, _ in
+            let client = HTTPClient()
+            let text = try hang(
+                client.fetch("http://\(address)/a/b", .post, body: [1]).then { $0.body.text() }, timeout: patience)
+            #expect(text == "GET")
+            #expect(throws: FetchError.tooManyRedirects(limit: 5)) {
+                _ = try hang(client.fetch("http://\(address)/loop"), timeout: patience)
+            }
+            client.close()
+        }
+    }
+
+    /// RFC 9110, section 15.4: which requests become GET without a body.
+    @Test(arguments: [
+        (301, Method.post, "GET -  "), (302, .post, "GET -  "), (303, .post, "GET -  "), (307, .post, "POST a/b x de"),
+        (308, .post, "POST a/b x de"), (301, .put, "PUT a/b x de"), (302, .put, "PUT a/b x de"), (303, .put, "GET -  "),
+        (303, .head, "HEAD a/b x de"), (302, .delete, "DELETE a/b x de"), (300, .get, "300"), (304, .get, "304"),
+    ])
+    func theMethodAndTheBodyFollowOrNot(_ status: Int, _ method: Method, _ expected: String) throws {
+        var seen = ""
+        let handler = { (request: Request) -> Answer in
+            if request.path == "/" { return .now(.redirect(to: "/end", status: Status(status))) }
+            let (type, language) = (request.headers["content-type"], request.headers["content-language"])
+            return .later(
+                request.body.text().map { text in
+                    seen = "\(request.method) \(type ?? "-") \(text) \(language ?? "")"
+                    return Response("")
+                })
+        }
+        try withServer(handler) { address, _ in
+            let client = HTTPClient()
+            let headers: Headers = ["Content-Type": "a/b", "Content-Language": "de"]
+            let response = try hang(
+                client.fetch("http://\(address)/", method, headers: headers, body: Array("x".utf8)), timeout: patience)
+            #expect((response.status == .ok ? seen : "\(response.status.code)") == expected)
+            client.close()
+        }
+    }
+
+    @Test func secretsDoNotFollowARedirectToAnotherServer() throws {
+        var seen: [String] = []
+        let secrets: Headers = [
+            "Authorization": "secret", "Cookie": "secret", "Proxy-Authorization": "secret", "X-Other": "1",
+        ]
+        try withServer({ request in
+            seen.append(
+                "\(request.headers.filter { $0.value == "secret" }.map(\.name)) \(request.headers["x-other"] ?? "")")
+            return .now(request.path == "/again" ? .redirect(to: "/") : Response(""))
+        }) { other, _ in
+            let listener = try Listener.bind("127.0.0.1:0")
+            listener.serveHTTP { _ in Response.redirect(to: "http://\(other)/") }
+            let client = HTTPClient()
+            for address in ["http://\(listener.localAddress)/", "http://\(other)/again"] {
+                _ = try hang(client.fetch(address, headers: secrets), timeout: patience)
+            }
+            client.close()
+            listener.drain(deadline: .zero)
+        }
+        // That of a proxy is for no server at all.
+        #expect(seen == ["[] 1"] + Array(repeating: #"["Authorization", "Cookie"] 1"#, count: 2))
+    }
+}
+
+/// Finds one server under every name.
+private struct Table: NameLookup {
+    let server: SocketAddress
+    init(_ server: SocketAddress) { self.server = server }
+    func addresses(of host: String, port: UInt16) -> Promise<[SocketAddress]> { .value([server]) }
+}
