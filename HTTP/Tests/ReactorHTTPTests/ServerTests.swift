@@ -44,7 +44,7 @@ import Testing
     }
 
     @Test func nothingIsWrittenBehindTheEndOfAStream() throws {
-        var outputs: [ResponseOutput] = []
+        var outputs: [BodyOutput] = []
         var refused = 0
         let handler = { (_: Request) -> Answer in
             // A write that comes too late, with the next request under way.

@@ -109,7 +109,7 @@ public struct StaticFiles: Sendable {
     }
 
     /// Reads the next piece when the one before is written: at most one of each client is in memory.
-    private func send(_ range: Range<Int>, of file: OpenFile, to output: ResponseOutput) -> Promise<Void> {
+    private func send(_ range: Range<Int>, of file: OpenFile, to output: BodyOutput) -> Promise<Void> {
         if range.isEmpty { return .value }
         return Promise(on: pool) { try file.read(range.prefix(OpenFile.piece)) }.then { bytes -> Promise<Void> in
             // The file has become shorter: the end of the connection says so.

@@ -25,7 +25,7 @@ public struct Response {
         case text(String)
         case bytes([UInt8])
         /// Of this length if it is known.
-        case stream(length: Int?, (ResponseOutput) throws -> Promise<Void>)
+        case stream(length: Int?, (BodyOutput) throws -> Promise<Void>)
         case upgrade(String, (Connection) throws -> Promise<Void>)
     }
 
@@ -76,7 +76,7 @@ public struct Response {
     ///   - body: writes the body.
     public static func stream(
         status: Status = .ok, type: String? = "application/octet-stream", headers: Headers = Headers(),
-        length: Int? = nil, _ body: @escaping (ResponseOutput) throws -> Promise<Void>
+        length: Int? = nil, _ body: @escaping (BodyOutput) throws -> Promise<Void>
     ) -> Response { Response(status, type, headers, .stream(length: length, body)) }
 
     /// Answers `101 Switching Protocols`, and hands the connection over: RFC 9110, section 7.8.

@@ -223,13 +223,13 @@ final class Session {
     // MARK: Streams
 
     private func stream(
-        _ response: Response, _ length: Int?, _ body: (ResponseOutput) throws -> Promise<Void>, to request: Request,
+        _ response: Response, _ length: Int?, _ body: (BodyOutput) throws -> Promise<Void>, to request: Request,
         _ isLast: Bool
     ) -> Promise<Void> {
         isDelimitedByEnd = length == nil && request.isHTTP10
         let isLast = isLast || isDelimitedByEnd
-        let form: ResponseOutput.Form = length.map { .length($0) } ?? (request.isHTTP10 ? .untilEnd : .chunked)
-        let output = ResponseOutput(form) { [self] in
+        let form: BodyOutput.Form = length.map { .length($0) } ?? (request.isHTTP10 ? .untilEnd : .chunked)
+        let output = BodyOutput(form) { [self] in
             appendHead(response, to: request, isLast: isLast, length: length, &$0)
         } send: { [self] part in
             hasBegunResponse = true

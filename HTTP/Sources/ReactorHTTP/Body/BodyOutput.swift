@@ -1,17 +1,17 @@
 import Promises
 
-/// The body of a response that is written while it is made; see `Response.stream`.
-public final class ResponseOutput {
+/// A body that is written while it is sent; see `Response.stream`.
+public final class BodyOutput {
     /// The fields behind the body, if it is sent in chunks: set them before the promise of the body is fulfilled.
     public var trailers = Headers()
 
-    /// Writes what a closure appends, to the client.
+    /// Writes what a closure appends, to the peer.
     private let send: ((inout ByteWriter) -> Void) -> Promise<Void>
     /// What has not been sent yet: it leaves with the first part.
     private var head: ((inout ByteWriter) -> Void)?
     private let form: Form
     private var left: Int
-    /// Whether the response is over: what comes later would be part of the next one.
+    /// Whether the message is over: what comes later would be part of the next one.
     private var isEnded = false
 
     enum Form {
@@ -21,7 +21,7 @@ public final class ResponseOutput {
         case untilEnd
     }
 
-    /// More bytes were written than the length of the response says, or bytes behind its end.
+    /// More bytes were written than the length of the message says, or bytes behind its end.
     public struct TooMuch: Error, Hashable, Sendable {}
 
     init(
@@ -39,7 +39,7 @@ public final class ResponseOutput {
 
     /// Writes a part of the body.
     /// - Parameter bytes: the part; an empty one sends the head, if that has not left.
-    /// - Returns: a promise that is fulfilled when the kernel has taken the bytes, so that a slow client slows the writer
+    /// - Returns: a promise that is fulfilled when the kernel has taken the bytes, so that a slow peer slows the writer
     ///   down. Rejected as `Connection.write`, and with `TooMuch`.
     @discardableResult
     public func write(_ bytes: [UInt8]) -> Promise<Void> {
@@ -66,7 +66,7 @@ public final class ResponseOutput {
     func close() { isEnded = true }
 
     /// Ends the body.
-    /// - Throws: an error if the length was not reached: the client must not take the response for a whole one.
+    /// - Throws: an error if the length was not reached: the peer must not take the message for a whole one.
     func finish() throws -> Promise<Void> {
         defer { close() }
         switch form {
