@@ -30,12 +30,12 @@ public struct RecordClient {
     /// One connection, one request, five seconds for its answer.
     private func attempt(_ request: String) -> Promise<String> {
         open().then { connection in
-            connection.write(frame(request))
-                .then { connection.readFrame(frameDecoder) }
+            try connection.write { output in try append(request, to: &output) }
+                .then { connection.readFrame { try readText(&$0) } }
                 .timeout(.seconds(5))
                 .map { answer in
                     guard let answer else { throw NoAnswer() }
-                    return String(decoding: answer, as: UTF8.self)
+                    return answer
                 }
                 .ensure { connection.close() }
         }

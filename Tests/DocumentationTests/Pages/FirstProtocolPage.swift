@@ -6,14 +6,22 @@ import Reactor
 import Testing
 
 // docs/start/first-protocol.md: The protocol
-/// A frame of the protocol: a length of two bytes, the higher one first, and as many bytes of text.
-public func frame(_ text: String) -> [UInt8] {
-    let count = UInt16(text.utf8.count)
-    return [UInt8(count >> 8), UInt8(count & 0xFF)] + text.utf8
+/// Reads a text of the protocol: a length of two bytes, the higher one first, and as many bytes, at most 1,024.
+public func readText(_ reader: inout ByteReader) throws -> String {
+    try String(utf8: reader.bytes(prefixedBy: UInt16.self, limit: 1024))
 }
 
-/// Finds the frames in what has arrived. A frame of more than 1,024 bytes is an error.
-public let frameDecoder = LengthPrefixDecoder<UInt16>(limit: 1024)
+/// Appends a text of the protocol.
+public func append(_ text: String, to output: inout ByteWriter) throws {
+    try output.append(prefixedBy: UInt16.self) { $0.append(text) }
+}
+
+/// Finds where a text ends in the bytes that have arrived.
+struct TextDecoder: FrameDecoder {
+    func decode(_ bytes: RawSpan) throws -> DecodedFrame<Void> {
+        try .reading(bytes) { reader in _ = try reader.bytes(prefixedBy: UInt16.self, limit: 1024) }
+    }
+}
 
 /// Values by name. All connections of a loop run on one thread, so this class needs no lock.
 public final class RecordStore {
@@ -24,8 +32,11 @@ public final class RecordStore {
     /// Serves one client, request by request.
     public func serve(_ connection: Connection) -> Promise<Void> {
         connection.idleTimeout = .seconds(60)
-        return connection.forEachFrame(frameDecoder) { request in
-            self.answer(String(decoding: request, as: UTF8.self)).then { connection.write(frame($0)) }
+        return connection.forEachFrame(lending: TextDecoder()) { _, bytes in
+            let request = try readText(&bytes)
+            return self.answer(request).then { answer in
+                try connection.write { output in try append(answer, to: &output) }
+            }
         }
     }
 
@@ -53,9 +64,8 @@ extension Snippets {
             let store = RecordStore()
             let listener = try Listener.bind("127.0.0.1:7000")
             print("listening on \(listener.localAddress)")
-            let served = listener.serve(ServeOptions(maxConnections: 1000, stopSignals: [SIGTERM, SIGINT])) { connection in
-                store.serve(connection)
-            }
+            let options = ServeOptions(maxConnections: 1000, stopSignals: [SIGTERM, SIGINT], drainTimeout: .seconds(3))
+            let served = listener.serve(options) { connection in store.serve(connection) }
             let result = try hang(served)
             print("idle: \(result.idle), finished: \(result.finished), aborted: \(result.aborted)")
         }
@@ -73,11 +83,15 @@ extension Snippets {
         try withVirtualTime {
             let (server, client) = try Connection.pair()
             let served = RecordStore().serve(server)
-            let expected = frame("OK") + frame("pear")
-            let answers = client.read(exactly: expected.count)
-            try hang(client.write(frame("SET fruit pear") + frame("GET fruit")).then { client.shutdownWrite() })
-            let bytes = try hang(answers, timeout: .seconds(2))
-            #expect(bytes == expected)
+            let sent = try client.write { output in
+                try append("SET fruit pear", to: &output)
+                try append("GET fruit", to: &output)
+            }
+            try hang(sent.then { client.shutdownWrite() })
+            for expected in ["OK", "pear"] {
+                let answer = try hang(client.readFrame { try readText(&$0) }, timeout: .seconds(2))
+                #expect(answer == expected)
+            }
             try hang(served, timeout: .seconds(2))
         }
     }
@@ -99,13 +113,13 @@ extension Snippets {
             let served = listener.serve { connection in store.serve(connection) }
             let client = try hang(connect(to: listener.localAddress))
             // The first answer proves that the server has accepted the connection.
-            _ = try hang(client.write(frame("GET fruit")).then { client.readFrame(frameDecoder) })
+            _ = try hang(client.write { try append("GET fruit", to: &$0) }.then { client.readFrame { try readText(&$0) } })
 
-            try hang(client.write(frame("SLOW fruit")))
-            let answer = client.readFrame(frameDecoder)
+            try hang(client.write { try append("SLOW fruit", to: &$0) })
+            let answer = client.readFrame { try readText(&$0) }
             let drained = listener.drain(deadline: .seconds(10))
-            let bytes = try hang(answer)
-            #expect(bytes == Array("NONE".utf8))
+            let text = try hang(answer)
+            #expect(text == "NONE")
             #expect(clock.now.nanoseconds == 2_000_000_000)
             client.close()
             let result = hang(drained)

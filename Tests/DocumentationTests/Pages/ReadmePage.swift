@@ -7,18 +7,19 @@ import Reactor
 // README.md: swift-reactor
 extension Snippets {
     static func readme1() throws {
-        let listener = try Listener.bind("127.0.0.1:7000")
-        var lines = 0                                             // shared by all connections, without a lock
-        let served = listener.serve(.untilStopped) { connection in
-            connection.forEachLine(limit: 1024) { line in
-                lines += 1
-                return connection.write("\(lines) \(line)\n")
+        func main() throws {
+            let listener = try Listener.bind("127.0.0.1:7000")
+            var lines = 0                                         // shared by all connections, without a lock
+            let served = listener.serve(.untilStopped) { connection in
+                connection.forEachLine(limit: 1024) { line in
+                    lines += 1
+                    return connection.write("\(lines) \(line)\n")
+                }
             }
+            try hang(served)                                      // until Control-C or SIGTERM, and the last answer has left
         }
-        try hang(served)                                          // until SIGTERM, and the last answer has left
-        _ = listener
-        _ = lines
-        _ = served
+
+        try main()
     }
 }
 
@@ -35,7 +36,6 @@ extension Snippets {
         let sum = when(fulfilled: price(of: "pear"), price(of: "apple"))
             .map { pear, apple in pear + apple }
             .timeout(.seconds(1))
-            .ensure { print("that is all") }
         let total = try hang(sum)
         assert(total == 9)
         _ = sum
