@@ -16,19 +16,9 @@ extension Snippets {
     }
 }
 
-// docs/guides/cancellation.md: Cancellation
-extension Snippets {
-    static func cancellation2() throws {
-        let pages = [fetch(url), fetch(mirror)]
-        let ended = when(guarantees: pages.map { $0.cancelAndWait() })
-        _ = pages
-        _ = ended
-    }
-}
-
 // docs/guides/cancellation.md: Work of your own
 extension Snippets {
-    static func cancellation3() throws {
+    static func cancellation2() throws {
         let answer = Promise<Answer> { resolver in
             let query = database.start { resolver.resolve($0) }
             resolver.onCancel { [weak query] in query?.stop() }
@@ -39,7 +29,7 @@ extension Snippets {
 
 // docs/guides/cancellation.md: Work of your own
 extension Snippets {
-    static func cancellation4() throws {
+    static func cancellation3() throws {
         final class Permits {
             private var free = 2
             private var waiting: [Resolver<Void>] = []
@@ -64,7 +54,7 @@ extension Snippets {
 
 // docs/guides/cancellation.md: Who listens
 extension Snippets {
-    static func cancellation5() throws {
+    static func cancellation4() throws {
         let shared = request("/config")
         let one = shared.map { $0.name }
         one.cancel()                                  // no other listener: the request is cancelled
@@ -76,7 +66,7 @@ extension Snippets {
 
 // docs/guides/cancellation.md: Several
 extension Snippets {
-    static func cancellation6() throws {
+    static func cancellation5() throws {
         let page = fetch(url).timeout(.seconds(2))    // late: the request is given up
         let quickest = race(fetch(url), fetch(mirror)) // the slower request is given up
         _ = page
@@ -86,7 +76,7 @@ extension Snippets {
 
 // docs/guides/cancellation.md: Several
 extension Snippets {
-    static func cancellation7() throws {
+    static func cancellation6() throws {
         let slow = fetch(url)
         slow.pipe { _ in }                            // continues, whichever promise wins
         let either = race(slow.asVoid(), after(.seconds(1)).asPromise())   // at most a second later
@@ -95,29 +85,9 @@ extension Snippets {
     }
 }
 
-// docs/guides/cancellation.md: Several
-extension Snippets {
-    static func cancellation8() throws {
-        let pages = [fetch(url), fetch(mirror)]
-        let all = when(fulfilled: pages).tapError { _ in for page in pages { page.cancel() } }
-        _ = pages
-        _ = all
-    }
-}
-
 // docs/guides/cancellation.md: hang
 extension Snippets {
-    static func cancellation9() throws {
+    static func cancellation7() throws {
         try hang(fetch(url).timeout(.seconds(2)))
-    }
-}
-
-// docs/guides/cancellation.md: Tasks
-extension Snippets {
-    static func cancellation10() throws {
-        let answer = Promise { try await ask() }
-        let inTime = answer.timeout(.seconds(1))      // late: the task is cancelled
-        _ = answer
-        _ = inTime
     }
 }

@@ -29,27 +29,8 @@ final class DoublingTests: XCTestCase {
     }
 }
 
-// docs/guides/testing.md: A server and its client, in one thread
-@Suite struct Testing3 {
-    @Test func echoes() throws {
-        try EventLoop.withLoop { _ in
-            let listener = try Listener.bind("127.0.0.1:0")
-            let served = listener.serve { connection in
-                connection.receive().then { connection.write($0) }
-            }
-            let reply = connect(to: listener.localAddress).then { connection in
-                connection.write("ping").then { connection.receive() }.ensure { connection.close() }
-            }
-            let bytes = try hang(reply, timeout: .seconds(2))
-            #expect(bytes == Array("ping".utf8))
-            listener.close()
-            try hang(served, timeout: .seconds(2))
-        }
-    }
-}
-
 // docs/guides/testing.md: Virtual time
-@Suite struct Testing4 {
+@Suite struct Testing3 {
     @Test func triesForAnHour() throws {
         try withVirtualTime { clock in
             var minutes: [Int64] = []

@@ -4,7 +4,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// The clauses 2.1 to 2.3 of Promises/A+ 1.1, one by one; docs/reference/promises-a-plus.md has the departures.
+/// The clauses 2.1 to 2.3 of Promises/A+ 1.1, one by one; docs/coming-from/javascript.md has the departures.
 ///
 /// Each is tried with promises that settle before a handler is attached, at once afterwards, and later.
 @Suite enum APlusTests {}
