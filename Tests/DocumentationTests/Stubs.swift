@@ -31,10 +31,6 @@ let mirror = "https://mirror.example.org"
 
 func fetch(_ url: String) -> Promise<Page> { request(url).map(Page.init) }
 
-// architecture.md#the-object-behind-a-promise
-func read() -> Promise<[UInt8]> { .value([]) }
-func write(_ bytes: [UInt8]) -> Promise<Void> { .value }
-
 /// Answers through callbacks.
 final class Database: Sendable {
     final class Query {
@@ -47,8 +43,6 @@ final class Database: Sendable {
 let database = Database()
 
 func ask() async throws -> Answer { Answer() }
-
-func double(_ number: Int) async throws -> Int { number * 2 }
 
 /// The half of swift-log that the documentation calls.
 struct Logger: Sendable {
