@@ -69,7 +69,6 @@ extension Snippet {
         Snippet("docs/guides/streams.md: A proxy (streams6)", asserts: 1, Snippets.streams6),
         Snippet("docs/guides/threads.md: Another loop or thread (threads1)", asserts: 3, Snippets.threads1),
         Snippet("docs/guides/threads.md: Thread pools (threads2)", asserts: 1, Snippets.threads2),
-        Snippet("docs/guides/threads.md: Promises on several threads (threads3)", asserts: 1, Snippets.threads3),
         Snippet("docs/reference/ending.md: When the peer has gone (ending1)", asserts: 1, Snippets.ending1),
         Snippet("docs/reference/metrics.md: Metrics (metrics1)", asserts: 4, Snippets.metrics1),
         Snippet("docs/start/first-cancellation.md: Work of your own (firstCancellation4)", asserts: 2, Snippets.firstCancellation4),

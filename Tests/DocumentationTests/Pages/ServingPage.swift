@@ -1,6 +1,5 @@
 // Made by .ci/snippets.py from docs/guides/serving.md; do not edit.
 // swift-format-ignore-file
-import Glibc
 import Promises
 import Reactor
 
@@ -51,24 +50,9 @@ extension Snippets {
     }
 }
 
-// docs/guides/serving.md: Until told to stop
-extension Snippets {
-    static func serving4() throws {
-        let listener = try Listener.bind("127.0.0.1:7000")
-        let options = ServeOptions(stopSignals: [SIGTERM, SIGINT], drainTimeout: .seconds(10))
-        let served = listener.serve(options) { connection in connection.forEachChunk { connection.write($0) } }
-        let result = try hang(served)
-        print("idle: \(result.idle), finished: \(result.finished), aborted: \(result.aborted)")
-        _ = listener
-        _ = options
-        _ = served
-        _ = result
-    }
-}
-
 // docs/guides/serving.md: Idle time-outs
 extension Snippets {
-    static func serving5() throws {
+    static func serving4() throws {
         func answer(_ connection: Connection) -> Promise<Void> {
             connection.frameTimeouts = FrameTimeouts(idle: .seconds(60), frame: .seconds(10))
             return connection.forEachLine { line in connection.write("\(line)\n") }.recover { error -> Promise<Void> in

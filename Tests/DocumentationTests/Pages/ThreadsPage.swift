@@ -40,20 +40,3 @@ extension Snippets {
         _ = here
     }
 }
-
-// docs/guides/threads.md: Promises on several threads
-extension Snippets {
-    static func threads3() throws {
-        let (reply, resolver) = Promise<Int>.pending()
-        let worker = try EventLoop.spawn(name: "worker")           // or any other thread
-        worker.submit { resolver.fulfill(42) }
-        let number = try hang(reply)
-        assert(number == 42)
-        worker.stop()
-        worker.join()
-        _ = reply
-        _ = resolver
-        _ = worker
-        _ = number
-    }
-}
