@@ -283,7 +283,7 @@ import Testing
         #expect(tally.alive == 0)
     }
 
-    @Test func aGuaranteeTraps() async {
+    @Test(.ownThread) func aGuaranteeTraps() async {
         await #expect(processExitsWith: .failure) {
             inLoop { _ in
                 var guarantee: Guarantee<Int>?

@@ -8,7 +8,7 @@ import Testing
 /// Loops that are written as recursion run forever: ten million rounds take no more memory than ten thousand.
 @Suite struct EndlessRecursionTests {
     // In a process of its own: other tests allocate too.
-    @Test(.disabled(if: isSanitized)) func takesNoMemory() async {
+    @Test(.ownThread, .disabled(if: isSanitized)) func takesNoMemory() async {
         await #expect(processExitsWith: .success) {
             for shape in EndlessRecursionTests.Shape.allCases { EndlessRecursionTests.measure(shape) }
         }

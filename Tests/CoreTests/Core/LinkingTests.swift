@@ -133,7 +133,7 @@ import Testing
 
 @Suite struct LinkingMemoryTests {
     // In a process of its own: the others here allocate too. Forwarding instead of linking takes 270 bytes a level.
-    @Test(.disabled(if: isSanitized)) func recursionIsFlat() async {
+    @Test(.ownThread, .disabled(if: isSanitized)) func recursionIsFlat() async {
         await #expect(processExitsWith: .success) { try measureRecursion() }
     }
 }

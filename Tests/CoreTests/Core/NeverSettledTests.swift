@@ -120,7 +120,7 @@ import Testing
     }
 
     // In a process of its own: other tests allocate too.
-    @Test("a great many of them leave no memory behind", .disabled(if: isSanitized))
+    @Test("a great many of them leave no memory behind", .ownThread, .disabled(if: isSanitized))
     func leaveNoMemoryBehind() async {
         await #expect(processExitsWith: .success) {
             conf.logHandler = { _ in }

@@ -9,27 +9,27 @@ private func at(_ line: UInt) -> String { "\(#fileID):\(line)" }
 
 /// What a promise waits for that a handler has returned. In processes of their own, since tracing is the process's.
 @Suite struct AdoptionTraceTests {
-    @Test func showsWhatAHandlerHasReturned() async {
+    @Test(.ownThread) func showsWhatAHandlerHasReturned() async {
         await #expect(processExitsWith: .success) { try Bodies.showsWhatAHandlerHasReturned() }
     }
 
-    @Test func ofEveryOperatorThatWaits() async {
+    @Test(.ownThread) func ofEveryOperatorThatWaits() async {
         await #expect(processExitsWith: .success) { try Bodies.ofEveryOperatorThatWaits() }
     }
 
-    @Test func nested() async {
+    @Test(.ownThread) func nested() async {
         await #expect(processExitsWith: .success) { try Bodies.nested() }
     }
 
-    @Test func recursionShowsTheNewestAndStaysFlat() async {
+    @Test(.ownThread) func recursionShowsTheNewestAndStaysFlat() async {
         await #expect(processExitsWith: .success) { try Bodies.recursionShowsTheNewestAndStaysFlat() }
     }
 
-    @Test func recursionThroughTheMiddleIsTakenApart() async {
+    @Test(.ownThread) func recursionThroughTheMiddleIsTakenApart() async {
         await #expect(processExitsWith: .success) { try Bodies.recursionThroughTheMiddleIsTakenApart() }
     }
 
-    @Test func promisesThatAwaitEachOther() async {
+    @Test(.ownThread) func promisesThatAwaitEachOther() async {
         await #expect(processExitsWith: .success) { try Bodies.promisesThatAwaitEachOther() }
     }
 }

@@ -7,11 +7,11 @@ import Testing
 /// What traces say of combinators.
 @Suite struct CombinatorTraceTests {
     // In processes of their own: the whole process shares the tracing.
-    @Test func names() async {
+    @Test(.ownThread) func names() async {
         await #expect(processExitsWith: .success) { Bodies.names() }
     }
 
-    @Test func whatASeriesWaitsFor() async {
+    @Test(.ownThread) func whatASeriesWaitsFor() async {
         await #expect(processExitsWith: .success) { try Bodies.whatASeriesWaitsFor() }
     }
 }

@@ -7,7 +7,7 @@ import Testing
 
 /// The whole process shares the log handler, so this suite has a process of its own.
 @Suite struct LogHandlerTests {
-    @Test func oneThatIsReplacedMayHaveSomethingToLogAsItGoes() async {
+    @Test(.ownThread) func oneThatIsReplacedMayHaveSomethingToLogAsItGoes() async {
         await #expect(processExitsWith: .success) {
             final class LastWords: Sendable {
                 deinit { _ = Promise<Int>(error: PromiseError.timedOut) }
@@ -27,7 +27,7 @@ import Testing
     }
 
     // The address sanitizer moves locals off the stack.
-    @Test(.disabled(if: isSanitized)) func theThousandthEventTakesNoMoreStackThanTheSecond() async {
+    @Test(.ownThread, .disabled(if: isSanitized)) func theThousandthEventTakesNoMoreStackThanTheSecond() async {
         await #expect(processExitsWith: .success) {
             conf.logLimit = nil
             let stack = Shared<[UInt]>([])

@@ -8,7 +8,7 @@ import Testing
 
 /// Events in numbers that a peer decides. In processes of their own, since handler and limit are the process's.
 @Suite struct LogLimitTests {
-    @Test func aFloodFromOneLineReachesTheHandlerInPart() async {
+    @Test(.ownThread) func aFloodFromOneLineReachesTheHandlerInPart() async {
         await #expect(processExitsWith: .success) {
             let count = Shared(0)
             conf.logHandler = { _ in count.change { $0 += 1 } }
@@ -17,7 +17,7 @@ import Testing
         }
     }
 
-    @Test func standardErrorThatIsFullHoldsNoThread() async {
+    @Test(.ownThread) func standardErrorThatIsFullHoldsNoThread() async {
         await #expect(processExitsWith: .success) {
             var ends: [CInt] = [-1, -1]
             precondition(pipe(&ends) == 0)
@@ -35,7 +35,7 @@ import Testing
         }
     }
 
-    @Test func kindsLinesAndErrorsHaveTheirOwnLimits() async {
+    @Test(.ownThread) func kindsLinesAndErrorsHaveTheirOwnLimits() async {
         await #expect(processExitsWith: .success) {
             let events = Shared<[LogEvent]>([])
             conf.logHandler = { event in events.change { $0.append(event) } }
@@ -56,7 +56,7 @@ import Testing
         for _ in 0..<5 { _ = Promise<Int>.pending() }
     }
 
-    @Test func whatWasLeftOutIsToldAtTheEndOfTheProcess() async throws {
+    @Test(.ownThread) func whatWasLeftOutIsToldAtTheEndOfTheProcess() async throws {
         let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
             conf.logLimit = (burst: 3, period: .seconds(3600))
             for _ in 0..<1000 { _ = Promise<Int>(error: Flaw(1)) }
@@ -68,7 +68,7 @@ import Testing
         #expect(lines.last?.contains("997 more events of the kind unhandledRejection at CoreTests/") == true)
     }
 
-    @Test func itIsToldAfterThePeriodWithoutAnotherEvent() async {
+    @Test(.ownThread) func itIsToldAfterThePeriodWithoutAnotherEvent() async {
         await #expect(processExitsWith: .success) {
             let (told, resolver) = Promise<Int>.pending()
             conf.logHandler = { event in
@@ -84,7 +84,7 @@ import Testing
         }
     }
 
-    @Test func withoutALimitAllPass() async {
+    @Test(.ownThread) func withoutALimitAllPass() async {
         await #expect(processExitsWith: .success) {
             let count = Shared(0)
             conf.logHandler = { _ in count.change { $0 += 1 } }

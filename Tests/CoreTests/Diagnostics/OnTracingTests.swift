@@ -30,7 +30,7 @@ private func at(_ line: UInt) -> String { "\(#fileID):\(line)" }
         #expect(lines.count == 2 && lines.last == "unhandled rejection: Flaw(number: 1) (promise made at \(at(line)))")
     }
 
-    @Test func chains() async {
+    @Test(.ownThread) func chains() async {
         await #expect(processExitsWith: .success) { try Bodies.chains() }
     }
 

@@ -9,15 +9,15 @@ private func at(_ line: UInt) -> String { "\(#fileID):\(line)" }
 /// The operators record themselves under their names, with the line of the call. In processes of their own, since
 /// tracing is the process's.
 @Suite struct OperatorTraceTests {
-    @Test func chains() async {
+    @Test(.ownThread) func chains() async {
         await #expect(processExitsWith: .success) { try Bodies.chains() }
     }
 
-    @Test func guarantees() async {
+    @Test(.ownThread) func guarantees() async {
         await #expect(processExitsWith: .success) { try Bodies.guarantees() }
     }
 
-    @Test func ends() async {
+    @Test(.ownThread) func ends() async {
         await #expect(processExitsWith: .success) { try Bodies.ends() }
     }
 }

@@ -9,19 +9,19 @@ private func at(_ line: UInt) -> String { "\(#fileID):\(line)" }
 
 /// In processes of their own, since tracing is the process's.
 @Suite struct PendingPromisesTests {
-    @Test func inTheOrderOfTheirMaking() async {
+    @Test(.ownThread) func inTheOrderOfTheirMaking() async {
         await #expect(processExitsWith: .success) { try Bodies.inTheOrderOfTheirMaking() }
     }
 
-    @Test func notTheDead() async {
+    @Test(.ownThread) func notTheDead() async {
         await #expect(processExitsWith: .success) { try Bodies.notTheDead() }
     }
 
-    @Test func notThoseOfOtherLoops() async {
+    @Test(.ownThread) func notThoseOfOtherLoops() async {
         await #expect(processExitsWith: .success) { try Bodies.notThoseOfOtherLoops() }
     }
 
-    @Test func ofALoopThatOthersSettleMeanwhile() async {
+    @Test(.ownThread) func ofALoopThatOthersSettleMeanwhile() async {
         await #expect(processExitsWith: .success) { try Bodies.ofALoopThatOthersSettleMeanwhile() }
     }
 }

@@ -59,7 +59,7 @@ import Testing
 
 // Whether promises are traced is the process's affair.
 extension SlowPromiseHandlerTests {
-    @Test func aTracedOneTellsItsLineAndItsChain() async {
+    @Test(.ownThread) func aTracedOneTellsItsLineAndItsChain() async {
         await #expect(processExitsWith: .success) { aTracedOneTells() }
     }
 }

@@ -8,35 +8,35 @@ private func at(_ line: UInt) -> String { "\(#fileID):\(line)" }
 
 /// Tracing is the process's, and the reports of other tests are compared word by word: so each has one of its own.
 @Suite struct TracingTests {
-    @Test func chains() async {
+    @Test(.ownThread) func chains() async {
         await #expect(processExitsWith: .success) { try Bodies.chains() }
     }
 
-    @Test func guarantees() async {
+    @Test(.ownThread) func guarantees() async {
         await #expect(processExitsWith: .success) { try Bodies.guarantees() }
     }
 
-    @Test func roots() async {
+    @Test(.ownThread) func roots() async {
         await #expect(processExitsWith: .success) { try Bodies.roots() }
     }
 
-    @Test func connections() async {
+    @Test(.ownThread) func connections() async {
         await #expect(processExitsWith: .success) { try Bodies.connections() }
     }
 
-    @Test func aPromiseFromBeforeIsKnownByItsOrigin() async {
+    @Test(.ownThread) func aPromiseFromBeforeIsKnownByItsOrigin() async {
         await #expect(processExitsWith: .success) { try Bodies.aPromiseFromBeforeIsKnownByItsOrigin() }
     }
 
-    @Test func namesOfThoseBefore() async {
+    @Test(.ownThread) func namesOfThoseBefore() async {
         await #expect(processExitsWith: .success) { try Bodies.namesOfThoseBefore() }
     }
 
-    @Test func reports() async {
+    @Test(.ownThread) func reports() async {
         await #expect(processExitsWith: .success) { try Bodies.reports() }
     }
 
-    @Test func longChainsKeepBothEnds() async {
+    @Test(.ownThread) func longChainsKeepBothEnds() async {
         await #expect(processExitsWith: .success) { try Bodies.longChainsKeepBothEnds() }
     }
 

@@ -237,7 +237,7 @@ import Testing
         }
     }
 
-    @Test func theEndOfTheProcessReportsLivingThreadsInTheWordsOfTheLog() async throws {
+    @Test(.ownThread) func theEndOfTheProcessReportsLivingThreadsInTheWordsOfTheLog() async throws {
         let result = try await #require(
             processExitsWith: .success, observing: [\.standardErrorContent]
         ) {

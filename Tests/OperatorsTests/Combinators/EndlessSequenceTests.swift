@@ -8,7 +8,7 @@ import Testing
 /// What goes on one after the other takes no more memory for a million rounds than for a thousand.
 @Suite struct EndlessSequenceTests {
     // In a process of its own: other tests allocate too.
-    @Test(.disabled(if: isSanitized)) func takesNoMemory() async {
+    @Test(.ownThread, .disabled(if: isSanitized)) func takesNoMemory() async {
         await #expect(processExitsWith: .success) {
             for shape in EndlessSequenceTests.Shape.allCases {
                 for isPending in [false, true] { EndlessSequenceTests.measure(shape, isPending) }
@@ -67,7 +67,7 @@ import Testing
         }
     }
 
-    @Test(.disabled(if: isSanitized)) func aCrewKeepsOnlyItsResults() async {
+    @Test(.ownThread, .disabled(if: isSanitized)) func aCrewKeepsOnlyItsResults() async {
         await #expect(processExitsWith: .success) {
             inLoop { loop in
                 let count = EndlessSequenceTests.rounds

@@ -22,7 +22,7 @@ import Testing
     }
 
     /// In release builds too.
-    @Test func aTimerThatIsCancelledOnAnotherThreadEndsTheProcess() async {
+    @Test(.ownThread) func aTimerThatIsCancelledOnAnotherThreadEndsTheProcess() async {
         await #expect(processExitsWith: .failure) {
             try EventLoop.withLoop { loop throws in
                 nonisolated(unsafe) let timer = loop.schedule(after: .seconds(3600)) {}
@@ -34,7 +34,7 @@ import Testing
         }
     }
 
-    @Test func aHookThatIsCancelledOnAnotherThreadEndsTheProcess() async {
+    @Test(.ownThread) func aHookThatIsCancelledOnAnotherThreadEndsTheProcess() async {
         await #expect(processExitsWith: .failure) {
             try EventLoop.withLoop { loop throws in
                 nonisolated(unsafe) let hook = loop.beforeWaiting {}

@@ -87,7 +87,7 @@ private struct Withdrawn: CancellableError {
         }
     }
 
-    @Test func theDefaultPolicyCanBeChanged() async {
+    @Test(.ownThread) func theDefaultPolicyCanBeChanged() async {
         // In a process of its own: the whole process shares the setting.
         await #expect(processExitsWith: .success) { try catchWithAllErrorsByDefault() }
     }

@@ -109,23 +109,25 @@ import Testing
     }
 
     @Test func noSubmissionIsLostWhileTheLoopGoesToSleep() throws {
-        let rounds = 100_000
+        let (rounds, sleeps) = (100_000, 100)
         let served = Counter()
-        let isAbandoned = Counter()
+        let isOver = Counter()
         try EventLoop.withLoop { loop in
             let remote = loop.remote
             let helper = TestThread {
-                for round in 0..<rounds {
+                var round = 0
+                while isOver.value == 0 {
                     remote.submit { served.add() }
-                    spin { served.value > round || isAbandoned.value > 0 }
+                    spin { served.value > round || isOver.value > 0 }
+                    round += 1
                     // A little later each time, to sweep over every point of the loop's way to sleep.
-                    for _ in 0..<(round & 63) { _ = isAbandoned.value }
+                    for _ in 0..<(round & 63) { _ = isOver.value }
                 }
             }
-            try loop.drive(atMost: .seconds(60)) { served.value == rounds }
-            isAbandoned.add()
+            // On a busy machine the loop seldom sleeps: it goes on until it has slept often enough to show something.
+            try loop.drive(atMost: .seconds(60)) { served.value >= rounds && loop.metrics.wakeups > sleeps }
+            isOver.add()
             helper.join()
-            #expect(loop.metrics.wakeups > 100, "it hardly ever slept, so this has shown nothing")
         }
     }
 

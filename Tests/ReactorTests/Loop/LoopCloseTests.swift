@@ -73,7 +73,7 @@ import Testing
     }
 
     /// The eventfd's number is another file's, into which the wake-up cannot be written.
-    @Test func aWakeUpThatIsLostHoldsUpNeitherTheLoopNorItsEnd() async {
+    @Test(.ownThread) func aWakeUpThatIsLostHoldsUpNeitherTheLoopNorItsEnd() async {
         await #expect(processExitsWith: .success) {
             // The process would wait forever.
             alarm(20)
@@ -158,7 +158,7 @@ import Testing
         return counts.value
     }
 
-    @Test func jobsThatAThreadLeavesBehindAreReported() async {
+    @Test(.ownThread) func jobsThatAThreadLeavesBehindAreReported() async {
         await #expect(processExitsWith: .success) {
             let tally = Tally()
             let reports = UndeliveredReportTests.reports {
@@ -171,7 +171,7 @@ import Testing
         }
     }
 
-    @Test func mailThatALoopLeavesBehindIsReportedToo() async {
+    @Test(.ownThread) func mailThatALoopLeavesBehindIsReportedToo() async {
         await #expect(processExitsWith: .success) {
             let reports = UndeliveredReportTests.reports {
                 EventLoop.withLoop { loop in
@@ -184,14 +184,14 @@ import Testing
         }
     }
 
-    @Test func aStopThatComesTooLateIsNoHandler() async {
+    @Test(.ownThread) func aStopThatComesTooLateIsNoHandler() async {
         await #expect(processExitsWith: .success) {
             let reports = UndeliveredReportTests.reports { EventLoop.withLoop { loop in _ = loop.remote.stop() } }
             #expect(reports == [])
         }
     }
 
-    @Test func submissionsRaceWithTheEndAndNoneIsForgotten() async {
+    @Test(.ownThread) func submissionsRaceWithTheEndAndNoneIsForgotten() async {
         await #expect(processExitsWith: .success) {
             let tally = Tally()
             let accepted = Counter()
@@ -219,7 +219,7 @@ import Testing
         }
     }
 
-    @Test func submissionsRaceWithTheEndOfALoopThatSleepsNowAndThen() async {
+    @Test(.ownThread) func submissionsRaceWithTheEndOfALoopThatSleepsNowAndThen() async {
         await #expect(processExitsWith: .success) {
             let tally = Tally()
             let refusals = Counter()

@@ -1,13 +1,14 @@
 import CLinux
 import Glibc
 import Reactor
+import TestSupport
 import Testing
 
 /// Children that outlive their loops. Each test has a process of its own: elsewhere another test might start a child, and
 /// so reap the orphans first.
 @Suite struct ZombieReaperTests {
     /// By whichever way the loop has watched it.
-    @Test func oneThatOutlivesItsLoopIsReapedLater() async {
+    @Test(.ownThread) func oneThatOutlivesItsLoopIsReapedLater() async {
         await #expect(processExitsWith: .success) {
             for way in WayToWatch.allCases {
                 let orphan = try orphan(way)
@@ -20,7 +21,7 @@ import Testing
         }
     }
 
-    @Test func aCopyOfItsPidfdIsKeptUntilThen() async {
+    @Test(.ownThread) func aCopyOfItsPidfdIsKeptUntilThen() async {
         await #expect(processExitsWith: .success) {
             let orphan = try orphan()
             let copies = pidfds()
@@ -36,7 +37,7 @@ import Testing
 
     /// Should other code take its status, its number may come to be that of a child of theirs. Here the two differ: the
     /// copy stands for one child, and the number for another.
-    @Test func itIsTheOneOfThePidfdAndNotOfTheNumber() async {
+    @Test(.ownThread) func itIsTheOneOfThePidfdAndNotOfTheNumber() async {
         await #expect(processExitsWith: .success) {
             let namesake = try orphan()
             let copy = try #require(pidfds().first)
@@ -55,7 +56,7 @@ import Testing
     }
 
     /// Other code may have waited for any child.
-    @Test func oneThatOtherCodeHasReapedIsForgotten() async {
+    @Test(.ownThread) func oneThatOtherCodeHasReapedIsForgotten() async {
         await #expect(processExitsWith: .success) {
             let orphan = try orphan()
             end(orphan)
@@ -66,7 +67,7 @@ import Testing
         }
     }
 
-    @Test func oneThatCannotBeWatchedIsNotLeftRunning() async {
+    @Test(.ownThread) func oneThatCannotBeWatchedIsNotLeftRunning() async {
         await #expect(processExitsWith: .success) {
             var calls = Syscalls()
             let real = calls
@@ -92,7 +93,7 @@ import Testing
     }
 
     /// With a full table there is none.
-    @Test func withoutACopyItIsTheOneOfTheNumber() async {
+    @Test(.ownThread) func withoutACopyItIsTheOneOfTheNumber() async {
         await #expect(processExitsWith: .success) {
             var limit = rlimit()
             let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)

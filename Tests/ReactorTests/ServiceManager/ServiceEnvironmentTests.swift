@@ -1,5 +1,6 @@
 import Glibc
 import Reactor
+import TestSupport
 import Testing
 
 /// What a service manager says by the environment, and what it is told.
@@ -45,7 +46,7 @@ import Testing
     }
 
     /// Whoever closes descriptors that are not its own, as some daemons do at their start, may close the one for the manager.
-    @Test func aDescriptorThatOtherCodeHasClosedIsOpenedAgain() async {
+    @Test(.ownThread) func aDescriptorThatOtherCodeHasClosedIsOpenedAgain() async {
         await #expect(processExitsWith: .success) {
             let name = "@reactor-notify-\(getpid())-\(UInt64.random(in: 0 ... .max))"
             let manager = socket(AF_UNIX, CInt(SOCK_DGRAM.rawValue | SOCK_NONBLOCK.rawValue), 0)

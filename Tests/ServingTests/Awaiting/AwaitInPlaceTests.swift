@@ -88,7 +88,7 @@ private func threadOfCaller() -> pthread_t { pthread_self() }
         }
     }
 
-    @Test func aCancelledHandlerThatHoldsTheResolverEndsTheWait() async {
+    @Test(.ownThread) func aCancelledHandlerThatHoldsTheResolverEndsTheWait() async {
         await #expect(processExitsWith: .success) {
             conf.logHandler = { _ in }
             try inLoop { _ throws in

@@ -13,7 +13,7 @@ import Testing
     /// The code of the error that the innermost call was refused with.
     private static func refusal(of error: any Error) -> CInt? { (error as? SystemError)?.code }
 
-    @Test func aRepeatingTimerWhoseCallbackHangsIsRefusedAtLast() async {
+    @Test(.ownThread) func aRepeatingTimerWhoseCallbackHangsIsRefusedAtLast() async {
         await #expect(processExitsWith: .success) {
             try EventLoop.withLoop(clock: VirtualClock()) { loop in
                 let (never, resolver) = Promise<Void>.pending()
@@ -36,7 +36,7 @@ import Testing
         }
     }
 
-    @Test func hangsOfReadyJobsAreRefusedAtLast() async {
+    @Test(.ownThread) func hangsOfReadyJobsAreRefusedAtLast() async {
         await #expect(processExitsWith: .success) {
             try EventLoop.withLoop(clock: VirtualClock()) { loop in
                 let (never, resolver) = Promise<Void>.pending()
@@ -58,7 +58,7 @@ import Testing
 
     /// It has no error to throw, and peers decide how many handlers hang.
     // A sanitizer may have a stack of its own, which is not another one.
-    @Test(.disabled(if: isSanitized), arguments: [512 << 10, 8 << 20])
+    @Test(.ownThread, .disabled(if: isSanitized), arguments: [512 << 10, 8 << 20])
     func hangsOnGuaranteesGoOnOnAnotherStack(size: Int) async {
         await #expect(processExitsWith: .success) { [size] in
             let ended = elsewhereWithStack(of: size) {
@@ -81,7 +81,7 @@ import Testing
         }
     }
 
-    @Test func runAndTurnAreRefusedTooAndWithLittleStack() async {
+    @Test(.ownThread) func runAndTurnAreRefusedTooAndWithLittleStack() async {
         await #expect(processExitsWith: .success) {
             let codes = elsewhereWithStack(of: 512 << 10) {
                 EventLoop.withLoop(clock: VirtualClock()) { loop in
@@ -101,7 +101,7 @@ import Testing
         }
     }
 
-    @Test func anAsyncFunctionThatHasBegunNearTheLimitRunsToItsEnd() async {
+    @Test(.ownThread) func anAsyncFunctionThatHasBegunNearTheLimitRunsToItsEnd() async {
         await #expect(processExitsWith: .success) {
             let (isRefused, hasRun) = elsewhereWithStack(of: 512 << 10) {
                 EventLoop.withLoop { loop in

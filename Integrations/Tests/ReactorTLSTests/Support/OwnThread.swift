@@ -1,1 +1,1 @@
-../../../../Tests/PromisesTestSupport/OwnThread.swift
+../../../../Tests/TestSupport/OwnThread.swift

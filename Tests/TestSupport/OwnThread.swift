@@ -1,0 +1,31 @@
+import Testing
+
+/// Runs each test on a thread of its own instead of one of Swift's pool, which has as many threads as the machine has processors:
+///
+/// - for a test that blocks its thread until a task or an actor has run: as many such tests as there are threads would wait for each other
+///   forever;
+/// - for an exit test: on the pool it resumes behind all tests that wait, and until it has taken the status of its child, the thread of Swift
+///   Testing that waits for children spins. That was 30 of the 100 seconds of processor time of a run.
+package struct OwnThread: TestTrait, SuiteTrait, TestScoping {
+    /// Each test and each case gets a thread, and not the suite one.
+    package var isRecursive: Bool { true }
+
+    package func provideScope(
+        for test: Test, testCase: Test.Case?, performing function: @Sendable () async throws -> Void
+    ) async throws {
+        try await withTaskExecutorPreference(ThreadPerJob()) { try await function() }
+    }
+}
+
+extension Trait where Self == OwnThread {
+    package static var ownThread: Self { OwnThread() }
+}
+
+/// Starts a thread for each job. A test without `await` is one job.
+private final class ThreadPerJob: TaskExecutor {
+    func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        let thread = TestThread { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
+        thread.detach()
+    }
+}
