@@ -20,6 +20,7 @@ extension Pool {
     ///   - limits: as in the form with `make`; `makeTimeout` includes the connect and `prepare`.
     ///   - options: the socket options of each connection.
     ///   - lookup: finds the addresses of a name.
+    ///   - route: where to connect for a key, if that is not the key itself: to a proxy, for example.
     ///   - check: as in the form with `make`, after the pool's own look at the connection.
     ///   - close: ends a resource, whose connection the pool closes by itself.
     ///   - keepsAfter: as in the form with `make`.
@@ -30,13 +31,14 @@ extension Pool {
     @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
     public convenience init(
         to server: PoolKey = "the pool", limits: PoolLimits = PoolLimits(), options: [SocketSetting] = [],
-        lookup: any NameLookup = SystemNameLookup.shared, check: ((Resource) throws -> Promise<Void>)? = nil,
+        lookup: any NameLookup = SystemNameLookup.shared, via route: @escaping (PoolKey) throws -> PoolKey = { $0 },
+        check: ((Resource) throws -> Promise<Void>)? = nil,
         close: ((Resource) -> Void)? = nil, keepsAfter: @escaping (any Error) -> Bool = { _ in false },
         prepare: @escaping (_ connection: Connection, _ server: PoolKey) throws -> Promise<Resource>
     ) {
         let make = { (member: PoolMember) in
             let key = member.line.key
-            return connected(to: key, options, lookup).then { connection in
+            return connected(to: try route(key), options, lookup).then { connection in
                 if !member.isMaking { throw PromiseError.cancelled }
                 // From now on the connection is closed with its member.
                 member.connection = connection
@@ -54,18 +56,21 @@ extension Pool where Resource == Connection {
     ///   - limits: how many connections there may be, and how long things may take.
     ///   - options: the socket options of each connection.
     ///   - lookup: finds the addresses of a name.
+    ///   - route: where to connect for a key, if that is not the key itself: to a proxy, for example.
     ///   - check: looks at a connection before each further use.
     ///   - keepsAfter: whether a connection can be used again after this error of a body.
     ///   - prepare: is called once with each new connection, and the key of the requests: it installs a filter, or logs in.
     @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
     public convenience init(
         to server: PoolKey = "the pool", limits: PoolLimits = PoolLimits(), options: [SocketSetting] = [],
-        lookup: any NameLookup = SystemNameLookup.shared, check: ((Connection) throws -> Promise<Void>)? = nil,
+        lookup: any NameLookup = SystemNameLookup.shared, via route: @escaping (PoolKey) throws -> PoolKey = { $0 },
+        check: ((Connection) throws -> Promise<Void>)? = nil,
         keepsAfter: @escaping (any Error) -> Bool = { _ in false },
         prepare: ((_ connection: Connection, _ server: PoolKey) throws -> Promise<Void>)? = nil
     ) {
         self.init(
-            to: server, limits: limits, options: options, lookup: lookup, check: check, keepsAfter: keepsAfter
+            to: server, limits: limits, options: options, lookup: lookup, via: route, check: check,
+            keepsAfter: keepsAfter
         ) { connection, key in
             try prepare?(connection, key).map { connection } ?? .value(connection)
         }

@@ -24,6 +24,25 @@ import Testing
         }
     }
 
+    @Test func aRouteSaysWhereToConnect() throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let server = try LineServer(net)
+            let address = server.address
+            let pool = Pool<Connection>(
+                via: { key in
+                    if "\(key)" == "nowhere" { throw Flaw(7) }
+                    return .address(address)
+                }, prepare: logIn)
+            func ask(_ line: String, _ key: PoolKey) -> Promise<String> { pool.with(key) { talk(line, $0) } }
+            #expect(try hang(ask("a", "one, by a proxy")) == "a")
+            #expect(try hang(ask("b", "other, by a proxy")) == "b")
+            expect(ask("c", "nowhere"), failsWith: Flaw(7))
+            #expect(server.lines == ["login one, by a proxy", "a", "login other, by a proxy", "b"])
+            pool.close()
+            server.end()
+        }
+    }
+
     @Test(arguments: [true, false]) func aFailureRejectsTheRequestWithItsCauseAndClosesTheConnection(throwing: Bool)
         throws
     {
