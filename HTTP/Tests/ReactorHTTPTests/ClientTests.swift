@@ -17,7 +17,7 @@ import Testing
         try withServer(handler) { address, _ in
             let client = HTTPClient()
             let response = try hang(
-                client.fetch("http://\(address)/a?b=c#d", .put, headers: ["X-A": "1"], body: Array("text".utf8)),
+                client.fetch("http://\(address)/a?b=c#d", .put, headers: ["X-A": "1"], body: .text("text")),
                 timeout: patience)
             #expect(response.status == .created && response.headers["x-b"] == "2")
             let text = try hang(response.body.text(), timeout: patience)

@@ -19,7 +19,7 @@ import Testing
         try withServer(serve) { address, _ in
             let client = HTTPClient()
             var log = ["start"]
-            let shown = firstly { client.fetch("http://\(address)/login", .post, body: Array(name.utf8)) }
+            let shown = firstly { client.fetch("http://\(address)/login", .post, body: .text(name)) }
                 .then { try $0.validated().body.text() }
                 .then { avatar in client.fetch("http://\(address)/images/\(avatar)") }
                 .then { try $0.validated().body.bytes() }

@@ -58,7 +58,8 @@ import Testing
         try withServer(handler) { address, _ in
             let client = HTTPClient()
             let text = try hang(
-                client.fetch("http://\(address)/a/b", .post, body: [1]).then { $0.body.text() }, timeout: patience)
+                client.fetch("http://\(address)/a/b", .post, body: .bytes([1])).then { $0.body.text() },
+                timeout: patience)
             #expect(text == "GET")
             #expect(throws: FetchError.tooManyRedirects(limit: 5)) {
                 _ = try hang(client.fetch("http://\(address)/loop"), timeout: patience)
@@ -88,7 +89,7 @@ import Testing
             let client = HTTPClient()
             let headers: Headers = ["Content-Type": "a/b", "Content-Language": "de"]
             let response = try hang(
-                client.fetch("http://\(address)/", method, headers: headers, body: Array("x".utf8)), timeout: patience)
+                client.fetch("http://\(address)/", method, headers: headers, body: .text("x")), timeout: patience)
             #expect((response.status == .ok ? seen : "\(response.status.code)") == expected)
             client.close()
         }

@@ -12,12 +12,13 @@ public final class HTTPClient {
     public struct Options: Sendable {
         /// The connections; their `makeTimeout` limits a connect with its handshake.
         public var connections = PoolLimits(idleTimeout: .seconds(30))
-        /// How long the server may take from the end of the request to the head of its response.
+        /// How long the server may take from the end of the request to the first byte of its response, and from there to the
+        /// end of its head.
         public var firstByte: Duration? = .seconds(30)
         /// How long the server may pause inside a body.
         public var idle: Duration? = .seconds(30)
-        /// How long everything may take up to the head of the response, redirects included.
-        public var total: Duration? = .seconds(60)
+        /// How long everything may take, redirects and the reads of the body included.
+        public var total: Duration?
         /// How many redirects are followed; with 0 their responses are returned.
         public var maxRedirects = 5
         /// Bytes of a head.
@@ -26,6 +27,8 @@ public final class HTTPClient {
         public var maxFields = 200
         /// Bytes of a body, unless the program sets `response.body.limit`.
         public var maxBody = 64 << 20
+        /// Which requests go through a proxy.
+        public var proxies = Proxies.environment
         /// Makes a connection secure for a host, whose name it verifies: `{ $0.startTLS(as: tls, serverName: $1) }`. Without it
         /// addresses with `https:` are refused.
         public var startTLS: (@Sendable (_ connection: Connection, _ host: String) -> Promise<Connection>)?
@@ -36,8 +39,7 @@ public final class HTTPClient {
 
     /// The limits.
     public let options: Options
-    private let plain: Pool<Connection>
-    private let secure: Pool<Connection>
+    private let pool: Pool<Connection>
 
     /// - Parameters:
     ///   - options: the limits.
@@ -45,17 +47,13 @@ public final class HTTPClient {
     @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
     public init(_ options: Options = Options(), lookup: any NameLookup = SystemNameLookup.shared) {
         self.options = options
-        plain = Pool(limits: options.connections, lookup: lookup)
-        secure = Pool(limits: options.connections, lookup: lookup) { connection, key in
-            guard let startTLS = options.startTLS else { throw FetchError.noTLS("\(key)") }
-            return startTLS(connection, WebAddress.hostName(of: key))
-        }
+        pool = Pool(limits: options.connections, lookup: lookup, via: options.route, prepare: options.prepare)
     }
 
     /// Makes a request.
     ///
     /// ```swift
-    /// client.fetch("http://127.0.0.1:8080/login", .post, headers: ["Content-Type": "text/plain"], body: Array("me".utf8))
+    /// client.fetch("http://127.0.0.1:8080/login", .post, body: .text("me"))
     ///     .done { response in print(response.status) }
     /// ```
     ///
@@ -73,18 +71,20 @@ public final class HTTPClient {
     /// - Returns: a promise of the response when its head has arrived. Rejected with
     ///   - `FetchError`;
     ///   - `HTTPError` for a response that is not valid;
-    ///   - `PromiseError.timedOut` at `total` and `makeTimeout`, `PoolError` if no connection was free in time;
+    ///   - `PromiseError.timedOut` at `total` and `makeTimeout`, and an error of a body that is a stream;
+    ///   - `PoolError` if no connection was free in time;
     ///   - the `ConnectError` or `SystemError` of the connection, and the error of TLS.
     @available(*, noasync, message: "on a loop write try await firstly { … }.value, else use a synchronous function")
     public func fetch(
-        _ address: String, _ method: Method = .get, headers: Headers = Headers(), body: [UInt8]? = nil
+        _ address: String, _ method: Method = .get, headers: Headers = Headers(), body: RequestBody? = nil
     ) -> Promise<Fetched> {
-        let outgoing: OutgoingRequest
+        var outgoing: OutgoingRequest
         do { outgoing = try OutgoingRequest(WebAddress(address), method, headers, body) } catch {
             return Promise(error: error)
         }
-        let fetched = follow(outgoing, redirects: 0)
-        return options.total.map { fetched.timeout($0) } ?? fetched
+        guard let total = options.total else { return follow(outgoing, redirects: 0) }
+        outgoing.deadline = EventLoop.current.now.advanced(by: total)
+        return follow(outgoing, redirects: 0).timeout(total)
     }
 
     /// Makes a request, and further ones for its redirects.
@@ -103,22 +103,27 @@ public final class HTTPClient {
 
     private func send(_ request: OutgoingRequest) -> Promise<Fetched> {
         let address = request.address
-        if address.isSecure && options.startTLS == nil { return Promise(error: FetchError.noTLS(address.authority)) }
+        var proxy: Proxy?
+        if address.isSecure {
+            if options.startTLS == nil { return Promise(error: FetchError.noTLS(address.authority)) }
+        } else if options.proxies.http != nil {
+            do { proxy = try options.proxies.proxy(for: address) } catch { return Promise(error: error) }
+        }
         let (promise, resolver) = Promise<Fetched>.pending()
-        let pool = address.isSecure ? secure : plain
+        let response = PendingResponse(resolver)
+        let key = (proxy?.address ?? address).key
         // The connection is the exchange's until the body has been read, which may be long after the head.
-        let exchange = pool.with(address.key, isIdempotent: request.method.isIdempotent) { [options] connection in
-            Exchange(connection, request, options).run(resolver)
+        let exchange = pool.with(key, isIdempotent: request.isRepeatable) { [options] connection in
+            Exchange(connection, request, proxy, options).run(response)
         }
         resolver.onCancel { exchange.cancel() }
-        exchange.catch(policy: .allErrors) { resolver.reject($0) }
+        exchange.catch(policy: .allErrors) { response.resolver?.reject($0) }
         return promise
     }
 
     /// Closes the connections that are idle, and the others when their responses have been read. Later requests are rejected.
     public func close() {
-        plain.close()
-        secure.close()
+        pool.close()
     }
 }
 
@@ -131,7 +136,7 @@ private let clients = LoopLocal { HTTPClient() }
 /// ```
 @available(*, noasync, message: "on a loop write try await firstly { … }.value, else use a synchronous function")
 public func fetch(
-    _ address: String, _ method: Method = .get, headers: Headers = Headers(), body: [UInt8]? = nil
+    _ address: String, _ method: Method = .get, headers: Headers = Headers(), body: RequestBody? = nil
 ) -> Promise<Fetched> { clients.valueHere.fetch(address, method, headers: headers, body: body) }
 
 extension LoopLocal {

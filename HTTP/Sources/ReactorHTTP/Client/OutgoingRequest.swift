@@ -1,13 +1,16 @@
 import Promises
+import Reactor
 
 /// A request of the client.
 struct OutgoingRequest {
     let address: WebAddress
     let method: Method
     let headers: Headers
-    let body: [UInt8]?
+    let body: RequestBody?
+    /// Until when the response may be read.
+    var deadline: LoopInstant?
 
-    init(_ address: WebAddress, _ method: Method, _ headers: Headers, _ body: [UInt8]?) throws(FetchError) {
+    init(_ address: WebAddress, _ method: Method, _ headers: Headers, _ body: RequestBody?) throws(FetchError) {
         guard !method.name.isEmpty, method.name.utf8.allSatisfy(isTokenByte), method != "CONNECT" else {
             throw .badRequest("the method '\(method)'")
         }
@@ -18,22 +21,30 @@ struct OutgoingRequest {
         self.body = body
     }
 
-    func write(to output: inout ByteWriter) {
+    /// Whether it may be made again.
+    var isRepeatable: Bool { method.isIdempotent && body?.isStream != true }
+
+    /// - Parameter proxy: the proxy that gets it.
+    func writeHead(to output: inout ByteWriter, by proxy: Proxy?) {
         output.append(method.name)
-        output.append(" ")
+        output.append(" " as StaticString)
+        if proxy != nil { output.append("http://\(address.authority)") }
         output.append(address.target)
-        output.append(" HTTP/1.1\r\nHost: ")
+        output.append(" HTTP/1.1\r\nHost: " as StaticString)
         output.append(address.authority)
-        output.append("\r\n")
+        output.append("\r\n" as StaticString)
         output.append(headers, without: Self.ownFields)
-        if let body {
-            output.append(contentLength: body.count)
-            if body.count <= 16_384 { output.append(body) }
-        } else if method == .post || method == .put || method == .patch {
-            // RFC 9110, section 8.6.
-            output.append(contentLength: 0)
-        } else {
-            output.append("\r\n")
+        if let authorization = proxy?.authorization { output.append("Proxy-Authorization: \(authorization)\r\n") }
+        if let type = body?.contentType, !headers.has("content-type") {
+            output.append(["Content-Type": type] as Headers, without: [])
+        }
+        switch body?.content {
+        case .bytes(let bytes): output.append(contentLength: bytes.count)
+        case .stream(let length?, _): output.append(contentLength: length)
+        case .stream: output.append("Transfer-Encoding: chunked\r\n\r\n" as StaticString)
+        // RFC 9110, section 8.6.
+        case nil where method == .post || method == .put || method == .patch: output.append(contentLength: 0)
+        case nil: output.append("\r\n" as StaticString)
         }
     }
 
@@ -42,7 +53,8 @@ struct OutgoingRequest {
         ["host", "content-length", "transfer-encoding", "connection", "proxy-authorization"]
     }
 
-    /// The request that a redirect asks for; `nil` if the response is none: RFC 9110, section 15.4.
+    /// The request that a redirect asks for; `nil` if the response is none, or its body cannot be sent again: RFC 9110,
+    /// section 15.4.
     func redirected(by response: Fetched) throws(FetchError) -> OutgoingRequest? {
         guard let location = response.headers["location"] else { return nil }
         let becomesGet: Bool
@@ -52,14 +64,20 @@ struct OutgoingRequest {
         case 307, 308: becomesGet = false
         default: return nil
         }
+        if !becomesGet && body?.isStream == true { return nil }
         let next = try address.resolve(location)
         var headers = headers
         if !next.hasOrigin(of: address) {
             headers["authorization"] = nil
             headers["cookie"] = nil
         }
-        if !becomesGet { return try OutgoingRequest(next, method, headers, body) }
-        for name in ["content-type", "content-encoding", "content-language", "content-location"] { headers[name] = nil }
-        return try OutgoingRequest(next, .get, headers, nil)
+        if becomesGet {
+            for name in ["content-type", "content-encoding", "content-language", "content-location"] {
+                headers[name] = nil
+            }
+        }
+        var request = try OutgoingRequest(next, becomesGet ? .get : method, headers, becomesGet ? nil : body)
+        request.deadline = deadline
+        return request
     }
 }

@@ -86,17 +86,14 @@ struct WebAddress: Equatable {
     /// The field `Host`: the port only if it is not that of the scheme.
     var authority: String { port == (isSecure ? 443 : 80) ? host : "\(host):\(port)" }
 
-    /// The key of the connections. That of `localhost` is a list of one address, since its name would be that of 127.0.0.1: the
-    /// certificate of a server has one of the two.
-    var key: PoolKey { host == "localhost" ? .addresses([.loopback(port: port)]) : .name("\(host):\(port)") }
+    /// The key of its connections.
+    var key: PoolKey { .name("\(isSecure ? "https" : "http")://\(host):\(port)") }
 
-    /// The name that TLS verifies for a key, without the brackets of an IPv6 address.
-    static func hostName(of key: PoolKey) -> String {
-        if case .addresses = key { return "localhost" }
-        let text = "\(key)"
-        let host = text.lastIndex(of: ":").map { text[..<$0] } ?? text[...]
-        return String(host.hasPrefix("[") ? host.dropFirst().dropLast() : host)
-    }
+    /// Where to connect.
+    var endpoint: PoolKey { .name("\(host):\(port)") }
+
+    /// The host without the brackets of an IPv6 address, which TLS verifies.
+    var name: String { String(host.hasPrefix("[") ? host.dropFirst().dropLast() : host[...]) }
 
     func hasOrigin(of other: WebAddress) -> Bool {
         (isSecure, host, port) == (other.isSecure, other.host, other.port)

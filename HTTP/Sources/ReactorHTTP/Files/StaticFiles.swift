@@ -59,27 +59,11 @@ public struct StaticFiles: Sendable {
 
     /// The name of the file, without escapes; `nil` for one that is not served.
     private static func fileName(_ path: String) -> String? {
-        guard path.hasPrefix("/"), let bytes = unescaped(path.utf8), !bytes.contains(0) else { return nil }
+        guard path.hasPrefix("/"), let bytes = unescaped(path[...].utf8), !bytes.contains(0) else { return nil }
         let segments = bytes.split(separator: UInt8(ascii: "/"))
         if segments.contains(where: { $0.first == UInt8(ascii: ".") }) { return nil }
         let name = String(decoding: bytes.drop { $0 == UInt8(ascii: "/") }, as: UTF8.self)
         return Array(name.utf8).isEmpty || !name.contains("\u{FFFD}") ? name : nil
-    }
-
-    private static func unescaped(_ path: String.UTF8View) -> [UInt8]? {
-        var bytes: [UInt8] = []
-        var rest = path[...]
-        while let byte = rest.popFirst() {
-            guard byte == UInt8(ascii: "%") else {
-                bytes.append(byte)
-                continue
-            }
-            guard let high = rest.popFirst(), let low = rest.popFirst(),
-                let value = UInt8(String(decoding: [high, low], as: UTF8.self), radix: 16), high != UInt8(ascii: "+")
-            else { return nil }
-            bytes.append(value)
-        }
-        return bytes
     }
 
     // MARK: The response

@@ -9,7 +9,8 @@ struct ResponseHead {
     var keepsAlive: Bool
 }
 
-/// Decodes the heads of the responses to one request, as strictly as a server does those of requests.
+/// Decodes the head of the final response to a request, as strictly as a server does those of requests. Others, such as `103
+/// Early Hints`, precede it: all of them count for the limit of a head, and for its time.
 final class ResponseParser: FrameDecoder {
     private let maxHead: Int
     private let maxFields: Int
@@ -38,14 +39,16 @@ final class ResponseParser: FrameDecoder {
                     try fields.add(line, limit: maxFields, isRequest: false)
                     continue
                 }
+                if start.status.code < 200 {
+                    (self.start, fields) = (nil, HeadFields())
+                    continue
+                }
                 var headers = Headers()
-                headers.replace(with: bytes.slice(0..<lines.start - 2), from: start.end)
+                headers.replace(with: bytes.slice(start.end..<lines.start - 2), from: 0)
                 let head = ResponseHead(
                     status: start.status, headers: headers, framing: try framing(start.status, start.isHTTP10),
                     keepsAlive: fields.keepsAlive(isHTTP10: start.isHTTP10))
-                let consumed = lines.start
-                (self.start, fields, lines) = (nil, HeadFields(), HeadLines())
-                return .frame(head, consumed: consumed)
+                return .frame(head, consumed: lines.start)
             }
             start = try decodeFirst(line, end: lines.start)
         }
@@ -68,7 +71,7 @@ final class ResponseParser: FrameDecoder {
             guard isDigit(digit) else { throw .bad("a status that is not a number") }
             code = code * 10 + Int(digit - UInt8(ascii: "0"))
         }
-        guard code >= 100 else { throw .bad("the status \(code)") }
+        guard code >= 100, code != 101 else { throw .bad("the status \(code), which nobody has asked for") }
         return (Status(code), isHTTP10, end)
     }
 

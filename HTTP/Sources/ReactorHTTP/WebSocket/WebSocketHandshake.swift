@@ -54,22 +54,6 @@ func webSocketAccept(_ key: String) -> String {
     base64(sha1(Array((key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").utf8)))
 }
 
-private let base64Digits = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
-
-/// RFC 4648, section 4.
-private func base64(_ bytes: [UInt8]) -> String {
-    var text: [UInt8] = []
-    for start in stride(from: 0, to: bytes.count, by: 3) {
-        let group = bytes[start..<min(start + 3, bytes.count)]
-        let bits = group.reduce(0) { $0 << 8 | UInt32($1) } << UInt32(8 * (3 - group.count))
-        for index in 0..<4 {
-            let digit = base64Digits[Int(bits >> UInt32(18 - 6 * index) & 63)]
-            text.append(index <= group.count ? digit : UInt8(ascii: "="))
-        }
-    }
-    return String(decoding: text, as: UTF8.self)
-}
-
 /// RFC 3174. Here it proves that the server speaks WebSocket, and protects nothing.
 private func sha1(_ message: [UInt8]) -> [UInt8] {
     var bytes = message + [0x80]

@@ -1,0 +1,95 @@
+import Glibc
+
+/// The proxies of a client. It sends requests with `http:` to one, and has it open a tunnel for those with `https:`, whose TLS
+/// ends at the server.
+public struct Proxies: Hashable, Sendable {
+    /// The proxy for `http:`, as `http://user:password@host:port`; `nil` for none.
+    public var http: String?
+    /// The proxy for `https:`.
+    public var https: String?
+    /// Which hosts are reached without a proxy, with commas between: `example.com` is this name and those that end with
+    /// `.example.com`, `10.0.0.0/8` the addresses of a network, and a single `*` every host.
+    public var exceptions: String
+
+    /// - Parameters:
+    ///   - http: the proxy for `http:`.
+    ///   - https: the proxy for `https:`.
+    ///   - exceptions: which hosts are reached without a proxy.
+    public init(http: String? = nil, https: String? = nil, exceptions: String = "") {
+        (self.http, self.https, self.exceptions) = (http, https, exceptions)
+    }
+
+    /// Those that the environment names, as for curl(1): `http_proxy`, `https_proxy`, `all_proxy` for both, and `no_proxy`; all
+    /// but the first also in upper case. A client of a CGI program can set `HTTP_PROXY`, so it does not count.
+    public static var environment: Proxies { Proxies { getenv($0).map { String(cString: $0) } } }
+
+    package init(variables: (String) -> String?) {
+        func first(of names: String...) -> String? { names.lazy.compactMap(variables).first { !$0.isEmpty } }
+        let all = first(of: "all_proxy", "ALL_PROXY")
+        self.init(
+            http: first(of: "http_proxy") ?? all, https: first(of: "https_proxy", "HTTPS_PROXY") ?? all,
+            exceptions: first(of: "no_proxy", "NO_PROXY") ?? "")
+    }
+
+    /// The proxy for `address`; `nil` for none.
+    func proxy(for address: WebAddress) throws(FetchError) -> Proxy? {
+        guard let text = address.isSecure ? https : http, !isExcepted(address.name) else { return nil }
+        return try Proxy(text)
+    }
+
+    /// - Parameter host: a name in lower case, or an address without brackets.
+    package func isExcepted(_ host: String) -> Bool {
+        if exceptions == "*" { return true }
+        let host = host.hasSuffix(".") ? host.dropLast() : host[...]
+        let bytes = Self.bytes(of: host)
+        return exceptions.split { ", \t".contains($0) }.contains { exception in
+            if bytes.isEmpty {
+                let name = exception.drop { $0 == "." }.lowercased()
+                let suffix = name.hasSuffix(".") ? name.dropLast() : name[...]
+                return host == suffix || host.hasSuffix("." + suffix) && !suffix.isEmpty
+            }
+            let parts = exception.split(separator: "/", maxSplits: 1)
+            let network = Self.bytes(of: parts.first?.drop { $0 == "[" }.prefix { $0 != "]" } ?? "")
+            guard network.count == bytes.count, let bits = parts.count == 1 ? 8 * bytes.count : Int(parts[1]) else {
+                return false
+            }
+            return bytes.indices.allSatisfy { index in
+                let rest = min(max(bits - 8 * index, 0), 8)
+                return (bytes[index] ^ network[index]) >> UInt8(8 - rest) == 0
+            }
+        }
+    }
+
+    /// The bytes of an IP address; none of a name.
+    private static func bytes(of host: Substring) -> [UInt8] {
+        for (family, count) in [(AF_INET, 4), (AF_INET6, 16)] {
+            var bytes = [UInt8](repeating: 0, count: count)
+            if inet_pton(family, String(host), &bytes) == 1 { return bytes }
+        }
+        return []
+    }
+}
+
+/// A proxy.
+struct Proxy {
+    let address: WebAddress
+    /// The field `Proxy-Authorization`: RFC 7617.
+    let authorization: String?
+
+    init(_ text: String) throws(FetchError) {
+        var rest = text[...]
+        if let scheme = text.firstRange(of: "://") { rest = text[scheme.upperBound...] }
+        let at = rest.lastIndex(of: "@")
+        let host = at.map { rest[rest.index(after: $0)...] } ?? rest
+        // Its account is for no log.
+        let refusal = FetchError.badProxy(String(host))
+        guard text.hasPrefix("http://") || rest.startIndex == text.startIndex else { throw refusal }
+        do { address = try WebAddress("http://\(host)") } catch { throw refusal }
+        guard let at else {
+            authorization = nil
+            return
+        }
+        guard let account = unescaped(rest[..<at].utf8) else { throw refusal }
+        authorization = "Basic " + base64(account)
+    }
+}

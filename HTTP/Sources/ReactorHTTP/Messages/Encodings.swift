@@ -1,0 +1,32 @@
+/// The bytes of a part of a URI, without its escapes; `nil` if one is not valid: RFC 3986, section 2.1.
+func unescaped(_ text: Substring.UTF8View) -> [UInt8]? {
+    var bytes: [UInt8] = []
+    var rest = text
+    while let byte = rest.popFirst() {
+        guard byte == UInt8(ascii: "%") else {
+            bytes.append(byte)
+            continue
+        }
+        guard let high = rest.popFirst(), let low = rest.popFirst(),
+            let value = UInt8(String(decoding: [high, low], as: UTF8.self), radix: 16), high != UInt8(ascii: "+")
+        else { return nil }
+        bytes.append(value)
+    }
+    return bytes
+}
+
+let base64Digits = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
+
+/// Base64: RFC 4648, section 4.
+func base64(_ bytes: [UInt8]) -> String {
+    var text: [UInt8] = []
+    for start in stride(from: 0, to: bytes.count, by: 3) {
+        let group = bytes[start..<min(start + 3, bytes.count)]
+        let bits = group.reduce(0) { $0 << 8 | UInt32($1) } << UInt32(8 * (3 - group.count))
+        for index in 0..<4 {
+            let digit = base64Digits[Int(bits >> UInt32(18 - 6 * index) & 63)]
+            text.append(index <= group.count ? digit : UInt8(ascii: "="))
+        }
+    }
+    return String(decoding: text, as: UTF8.self)
+}

@@ -1,0 +1,298 @@
+import Glibc
+import Promises
+import Reactor
+import ReactorHTTP
+import Testing
+
+/// Servers that are slow, endless or broken, and clients that give up. Afterwards the one place of the pool is free again.
+@Suite struct HostileServerTests {
+    /// A server that does with each connection what the first line says, on a virtual clock.
+    private func withHostile(
+        options: HTTPClient.Options = HTTPClient.Options(), _ serve: @escaping (Connection) -> Promise<Void>,
+        _ body: (HTTPClient, SocketAddress) throws -> Void
+    ) throws {
+        try EventLoop.withLoop(clock: VirtualClock()) { loop in
+            let listener = try Listener.bind("127.0.0.1:0")
+            var isHostile = true
+            listener.serve { connection in
+                if isHostile { return serve(connection) }
+                return connection.forEachFrame(DelimiterDecoder("\r\n\r\n")) { _ in
+                    connection.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+                }
+            }
+            var options = options
+            options.connections.perKey = 1
+            let client = HTTPClient(options)
+            try body(client, listener.localAddress)
+            isHostile = false
+            let text = try hang(
+                client.fetch("http://\(listener.localAddress)/").then { $0.body.text() }, timeout: .seconds(3600))
+            #expect(text == "ok")
+            try loop.run(until: { listener.activeConnections <= 1 })
+            client.close()
+            try loop.run(until: { listener.activeConnections == 0 })
+            listener.close()
+        }
+    }
+
+    private static func trickle(_ text: String, to connection: Connection) -> Promise<Void> {
+        forEach(Array(text.utf8)) { byte in connection.write([byte]).then { after(.seconds(2)) } }.asVoid()
+    }
+
+    private static func forEach(_ bytes: [UInt8], _ body: @escaping (UInt8) -> Promise<Void>) -> Promise<Void> {
+        guard let first = bytes.first else { return .value }
+        return body(first).then { forEach(Array(bytes.dropFirst()), body) }
+    }
+
+    /// What a fetch with its body is rejected with, and after how long.
+    private func outcome(_ client: HTTPClient, _ address: SocketAddress, _ body: RequestBody? = nil) -> (
+        String, Duration
+    ) {
+        let begin = EventLoop.current.now
+        let fetched = client.fetch("http://\(address)/", .put, body: body).then { $0.body.bytes() }
+        var text = ""
+        do { text = "\(try hang(fetched, timeout: .seconds(3600)).count)" } catch { text = "\(error)" }
+        return (text, begin.duration(to: EventLoop.current.now))
+    }
+
+    private static let body100 = "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n" + String(repeating: "x", count: 100)
+
+    @Test func aTrickleOfAHeadIsEndedAtFirstByte() throws {
+        var options = HTTPClient.Options()
+        options.firstByte = .seconds(5)
+        for head in ["HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", "HTTP/1.1 103 Early\r\n\r\n"] {
+            try withHostile(options: options, { Self.trickle(head, to: $0) }) { client, address in
+                let (error, time) = outcome(client, address)
+                #expect(error == "\(FetchError.noResponse)" && time < .seconds(11))
+            }
+        }
+    }
+
+    @Test func earlyHeadsDoNotProlongTheTimeOfTheHead() throws {
+        var options = HTTPClient.Options()
+        options.firstByte = .seconds(5)
+        func hint(_ connection: Connection) -> Promise<Void> {
+            connection.write("HTTP/1.1 103 Early\r\n\r\n").then { after(.seconds(2)) }.then { hint(connection) }
+        }
+        try withHostile(options: options, hint) { client, address in
+            let (error, time) = outcome(client, address)
+            #expect(error == "\(FetchError.noResponse)" && time < .seconds(11))
+        }
+    }
+
+    @Test func aHundredThousandEarlyHeadsAreTooMany() throws {
+        let heads = String(repeating: "HTTP/1.1 103 Early\r\n\r\n", count: 100_000)
+        try withHostile({ $0.write(heads) }) { client, address in
+            let (error, _) = outcome(client, address)
+            #expect(error == "502 Bad Gateway: a head of more than 65536 bytes")
+        }
+    }
+
+    @Test func aTrickleOfABodyIsEndedByTotalAndNotByIdle() throws {
+        var options = HTTPClient.Options()
+        options.idle = .seconds(3)
+        let serve = { (connection: Connection) -> Promise<Void> in
+            connection.write("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n").then {
+                Self.trickle(String(repeating: "x", count: 100), to: connection)
+            }
+        }
+        try withHostile(options: options, serve) { client, address in
+            let (count, time) = outcome(client, address)
+            #expect(count == "100" && time > .seconds(190))
+        }
+        options.total = .seconds(20)
+        try withHostile(options: options, serve) { client, address in
+            let (error, time) = outcome(client, address)
+            #expect(error.contains("time") && time > .seconds(18) && time < .seconds(23))
+        }
+        options.total = nil
+        options.idle = .seconds(1)
+        try withHostile(options: options, serve) { client, address in
+            let (error, time) = outcome(client, address)
+            #expect(error.contains("time") && time < .seconds(4))
+        }
+    }
+
+    @Test func totalEndsWhatNoOtherLimitDoes() throws {
+        var options = HTTPClient.Options()
+        (options.firstByte, options.idle, options.total) = (nil, nil, .seconds(20))
+        try withHostile(options: options, { Self.trickle(Self.body100, to: $0) }) { client, address in
+            let (error, time) = outcome(client, address)
+            #expect(error == "\(PromiseError.timedOut)" && time >= .seconds(20) && time < .seconds(21))
+        }
+        // Redirects count together.
+        func redirect(_ connection: Connection) -> Promise<Void> {
+            connection.forEachFrame(DelimiterDecoder("\r\n\r\n")) { _ in
+                after(.seconds(8)).then {
+                    connection.write("HTTP/1.1 307 Again\r\nLocation: /\r\nContent-Length: 0\r\n\r\n")
+                }
+            }
+        }
+        try withHostile(options: options, redirect) { client, address in
+            let (error, time) = outcome(client, address)
+            #expect(error == "\(PromiseError.timedOut)" && time >= .seconds(20) && time < .seconds(21))
+        }
+    }
+
+    @Test func aHandshakeThatTricklesIsEndedWithTheConnect() throws {
+        var options = HTTPClient.Options()
+        options.connections.makeTimeout = .seconds(10)
+        options.startTLS = { connection, _ in connection.read(exactly: 100).map { _ in connection } }
+        try withHostile(options: options, { Self.trickle(Self.body100, to: $0) }) { client, address in
+            let begin = EventLoop.current.now
+            #expect(throws: PromiseError.self) {
+                _ = try hang(client.fetch("https://\(address)/"), timeout: .seconds(3600))
+            }
+            let time = begin.duration(to: EventLoop.current.now)
+            #expect(time >= .seconds(10) && time < .seconds(11))
+        }
+    }
+
+    @Test func aServerThatReadsNothingIsGivenUp() throws {
+        var options = HTTPClient.Options()
+        options.idle = .seconds(5)
+        let parts = RequestBody.stream { output in
+            func more() -> Promise<Void> { output.write([UInt8](repeating: 1, count: 65_536)).then { more() } }
+            return more()
+        }
+        for body in [.bytes([UInt8](repeating: 1, count: 16 << 20)), parts] {
+            try withHostile(options: options, { connection in after(.seconds(100)).asPromise() }) { client, address in
+                let (error, time) = outcome(client, address, body)
+                #expect(error.contains("ETIMEDOUT") && time >= .seconds(5) && time < .seconds(12), "\(error)")
+            }
+        }
+    }
+
+    @Test(arguments: [
+        ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", "ECONNRESET"),
+        ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab", "ECONNRESET"),
+        ("HTTP/1.1 200 OK\r\nConte", "ECONNRESET"),
+        // Without a length, a reset must not be taken for the end.
+        ("HTTP/1.1 200 OK\r\n\r\nab", "ECONNRESET"),
+    ])
+    func aResetIsAnError(_ sent: String, _ name: String) throws {
+        try withHostile({ connection in
+            connection.read(until: "\r\n\r\n").then { _ in connection.write(sent) }.then { after(.seconds(1)) }
+                .done { connection.abort() }
+        }) { client, address in
+            let (error, _) = outcome(client, address)
+            #expect(error.contains(name), "\(error)")
+        }
+    }
+
+    @Test func whatFollowsABodyIsNotTakenForAResponse() throws {
+        var accepted = 0
+        try withHostile({ connection in
+            accepted += 1
+            return connection.read(until: "\r\n\r\n").then { _ in
+                connection.write(
+                    "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil")
+            }.then { after(.seconds(100)) }
+        }) { client, address in
+            for _ in 0..<2 {
+                let (count, _) = outcome(client, address)
+                #expect(count == "2")
+            }
+            #expect(accepted == 2)
+        }
+    }
+
+    @Test func anEndlessHeadIsEnded() throws {
+        for line in ["A: " + String(repeating: "x", count: 100_000), String(repeating: "A: b\r\n", count: 10_000)] {
+            try withHostile({ $0.write("HTTP/1.1 200 OK\r\n" + line) }) { client, address in
+                let (error, _) = outcome(client, address)
+                #expect(error.hasPrefix("502 ") || error.hasPrefix("431 "), "\(error)")
+            }
+        }
+    }
+
+    @Test func aServerMayAnswerBeforeItHasReadTheBody() throws {
+        let refusal = "HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno"
+        var stopped = 0
+        let endless = RequestBody.stream { output in
+            func more() -> Promise<Void> { output.write([UInt8](repeating: 1, count: 65_536)).then { more() } }
+            return more().ensure { stopped += 1 }
+        }
+        let pausing = RequestBody.stream { output in
+            output.write("a").then { after(.seconds(1000)) }.then { output.write("late") }.ensure { stopped += 1 }
+        }
+        for body in [.bytes([UInt8](repeating: 1, count: 16 << 20)), endless, pausing] {
+            try withHostile({ connection in
+                connection.read(until: "\r\n\r\n").then { _ in connection.write(refusal) }.then { after(.seconds(100)) }
+            }) { client, address in
+                let (count, time) = outcome(client, address, body)
+                #expect(count == "2" && time < .seconds(5))
+            }
+        }
+        #expect(stopped == 2)
+    }
+
+    enum State: CaseIterable {
+        case line, connect, send, stream, head, halfHead, body, redirect
+    }
+
+    @Test(arguments: State.allCases) func aFetchCanBeCancelledInEachState(_ state: State) throws {
+        var options = HTTPClient.Options()
+        if state == .connect {
+            options.startTLS = { connection, _ in connection.read(exactly: 1).map { _ in connection } }
+        }
+        var received = 0
+        let serve = { (connection: Connection) -> Promise<Void> in
+            received += 1
+            let sent =
+                switch state {
+                case .line, .connect, .send, .stream, .head: ""
+                case .halfHead: "HTTP/1.1 200 OK\r\nA: "
+                case .body: "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nab"
+                case .redirect: "HTTP/1.1 302 Found\r\nLocation: /\r\nContent-Length: 5\r\n\r\nab"
+                }
+            return connection.write(sent).then { after(.seconds(10_000)) }
+        }
+        try withHostile(options: options, serve) { client, address in
+            let scheme = state == .connect ? "https" : "http"
+            var stopped = 0
+            var body: RequestBody?
+            if state == .send { body = .bytes([UInt8](repeating: 1, count: 16 << 20)) }
+            if state == .stream {
+                body = .stream { output in
+                    output.write("a").then { after(.seconds(5000)) }.ensure { stopped += 1 }
+                }
+            }
+            let first = client.fetch("\(scheme)://\(address)/", .put, body: body).then { $0.body.bytes() }
+            let cancelled = state == .line ? client.fetch("\(scheme)://\(address)/").then { $0.body.bytes() } : first
+            _ = try hang(after(.seconds(1)).asPromise(), timeout: .seconds(3600))
+            #expect(received == 1)
+            for promise in [cancelled, first] {
+                promise.cancel()
+                #expect(throws: PromiseError.self) { _ = try hang(promise, timeout: .seconds(3600)) }
+            }
+            try EventLoop.current.run(until: { stopped == (state == .stream ? 1 : 0) })
+        }
+    }
+
+    @Test func aResponseThatIsReleasedUnreadGivesItsPlaceBack() throws {
+        try withHostile({ $0.write("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nab").then { after(.seconds(10_000)) } })
+        {
+            client, address in
+            _ = try hang(client.fetch("http://\(address)/").asVoid(), timeout: .seconds(3600))
+        }
+    }
+
+    @Test func aFailingStreamIsNoWholeRequest() throws {
+        struct Flaw: Error {}
+        var got = ""
+        try withHostile({ connection in
+            connection.forEachChunk { got += String(decoding: [UInt8]($0), as: UTF8.self) }
+        }) { client, address in
+            let body = RequestBody.stream { output in
+                output.write("abc").then { after(.seconds(1)) }.then { Promise<Void>(error: Flaw()) }
+            }
+            let (error, _) = outcome(client, address, body)
+            #expect(error == "Flaw()")
+            let short = RequestBody.stream(length: 5) { $0.write("abc") }
+            let (ended, _) = outcome(client, address, short)
+            #expect(ended == "\(BodyError.endedEarly)")
+        }
+        #expect(got.hasSuffix("\r\n\r\nabc") && !got.contains("0\r\n\r\n"))
+    }
+}

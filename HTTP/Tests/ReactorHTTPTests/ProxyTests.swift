@@ -1,0 +1,154 @@
+import Glibc
+import Promises
+import Reactor
+import ReactorHTTP
+import Testing
+
+@Suite struct ProxyTests {
+    /// A small proxy: notes the heads that it gets, forwards a request to where its first line says, and opens tunnels.
+    private final class SmallProxy {
+        let listener: Listener
+        var heads: [String] = []
+        var answer: String?
+        var options: HTTPClient.Options {
+            var options = HTTPClient.Options()
+            options.proxies = Proxies(http: "http://\(listener.localAddress)", https: "\(listener.localAddress)")
+            options.startTLS = { connection, _ in .value(connection) }
+            return options
+        }
+
+        init(to server: SocketAddress) throws {
+            listener = try Listener.bind("127.0.0.1:0")
+            listener.serve { client in
+                client.read(until: "\r\n\r\n").then { head -> Promise<Void> in
+                    let head = String(decoding: head ?? [], as: UTF8.self)
+                    self.heads.append(head)
+                    if let answer = self.answer { return client.write(answer) }
+                    let isTunnel = head.hasPrefix("CONNECT ")
+                    return connect(to: server).then { server -> Promise<Void> in
+                        let first =
+                            isTunnel
+                            ? client.write("HTTP/1.1 200 Connected\r\nContent-Length: 5\r\n\r\n")
+                            : server.write(head + "\r\n\r\n")
+                        return first.then {
+                            when(
+                                fulfilled: pipe(from: client, to: server, endingSink: true).asVoid(),
+                                pipe(from: server, to: client, endingSink: true).asVoid())
+                        }.asVoid().ensure { server.close() }
+                    }
+                }
+            }
+        }
+    }
+
+    private func withProxy(_ body: (SocketAddress, SmallProxy) throws -> Void) throws {
+        let handler = { (request: Request) -> Answer in
+            .now(Response("\(request.target) \(request.headers["proxy-authorization"] ?? "-")"))
+        }
+        try withServer(handler) { address, _ in
+            let proxy = try SmallProxy(to: address)
+            try body(address, proxy)
+            proxy.listener.drain(deadline: .zero)
+        }
+    }
+
+    private func text(_ address: String, _ client: HTTPClient, _ headers: Headers = [:]) throws -> String {
+        try hang(client.fetch(address, headers: headers).then { $0.body.text() }, timeout: patience)
+    }
+
+    @Test func plainRequestsGoThroughAProxyInAbsoluteForm() throws {
+        try withProxy { _, proxy in
+            let client = HTTPClient(proxy.options)
+            let texts = try ["http://a.example:81/x?y", "http://b.example/"].map { try text($0, client) }
+            #expect(texts == ["http://a.example:81/x?y -", "http://b.example/ -"])
+            #expect(proxy.heads == ["GET http://a.example:81/x?y HTTP/1.1\r\nHost: a.example:81"])
+            client.close()
+        }
+    }
+
+    @Test func secureRequestsGoThroughATunnelThatIsKept() throws {
+        try withProxy { _, proxy in
+            let client = HTTPClient(proxy.options)
+            for host in ["a.example", "a.example", "b.example:444", "[2001:db8::1]", "10.0.0.1"] {
+                let found = try text("https://\(host)/x", client, ["Proxy-Authorization": "secret"])
+                #expect(found == "/x -")
+            }
+            let targets = ["a.example:443", "b.example:444", "[2001:db8::1]:443", "10.0.0.1:443"]
+            #expect(proxy.heads == targets.map { "CONNECT \($0) HTTP/1.1\r\nHost: \($0)" })
+            client.close()
+        }
+    }
+
+    @Test func theAccountOfAProxyIsForTheProxy() throws {
+        try withProxy { server, proxy in
+            var options = proxy.options
+            options.proxies.http = "http://me%40x:p:w@\(proxy.listener.localAddress)/"
+            options.proxies.https = options.proxies.http
+            let client = HTTPClient(options)
+            let plain = try text("http://a.example/", client)
+            let secure = try text("https://a.example/", client)
+            // The small proxy forwards the field, a real one does not.
+            #expect(plain == "http://a.example/ Basic bWVAeDpwOnc=" && secure == "/ -")
+            #expect(proxy.heads.allSatisfy { $0.hasSuffix("\r\nProxy-Authorization: Basic bWVAeDpwOnc=") })
+            client.close()
+        }
+    }
+
+    @Test func aRefusedTunnelIsAnErrorWithItsStatus() throws {
+        try withProxy { _, proxy in
+            let client = HTTPClient(proxy.options)
+            proxy.answer = "HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n"
+            #expect(throws: FetchError.refusedByProxy(Status(407))) { _ = try text("https://a.example/", client) }
+            proxy.answer = "HTTP/1.1 200"
+            #expect(throws: (any Error).self) { _ = try text("https://a.example/", client) }
+            client.close()
+        }
+    }
+
+    @Test(arguments: ["socks5://x:y@a:1080", "https://a:443", "http://a:b", "http://", "http://%:x@a:80", ""])
+    func otherProxiesAreRefusedWithoutNamingTheirAccount(_ proxy: String) {
+        EventLoop.withLoop { _ in
+            var options = HTTPClient.Options()
+            options.startTLS = { connection, _ in .value(connection) }
+            options.proxies = Proxies(http: proxy, https: proxy)
+            for address in ["http://a.example/", "https://a.example/"] {
+                let error = #expect(throws: FetchError.self) {
+                    _ = try hang(HTTPClient(options).fetch(address), timeout: patience)
+                }
+                #expect(error.map { "\($0)".hasSuffix("is not the address of a proxy for HTTP") } == true)
+                #expect(error.map { !"\($0)".contains(":y@") } == true)
+            }
+        }
+    }
+
+    @Test func theEnvironmentIsReadAsCurlDoes() {
+        func proxies(_ variables: [String: String]) -> Proxies { Proxies { variables[$0] } }
+        #expect(proxies([:]) == Proxies())
+        #expect(
+            proxies(["http_proxy": "a", "HTTPS_PROXY": "b", "NO_PROXY": "c"])
+                == Proxies(http: "a", https: "b", exceptions: "c"))
+        // A client of a CGI program chooses the value of HTTP_PROXY.
+        #expect(proxies(["HTTP_PROXY": "a"]) == Proxies())
+        #expect(proxies(["all_proxy": "a", "https_proxy": ""]) == Proxies(http: "a", https: "a"))
+        #expect(
+            proxies(["ALL_PROXY": "a", "https_proxy": "b", "no_proxy": "d", "NO_PROXY": "e"])
+                == Proxies(http: "a", https: "b", exceptions: "d"))
+    }
+
+    /// As the page of curl(1) says of `NO_PROXY`.
+    @Test(arguments: [
+        ("", "a.example", false), ("*", "a.example", true), ("b, *", "a.example", false),
+        ("a.example", "a.example", true),
+        ("A.Example", "a.example", true), (".example", "a.example", true), ("example", "a.example", true),
+        ("example.", "a.example.", true), ("xample", "a.example", false), ("a.example.com", "a.example", false),
+        ("b c,a.example", "a.example", true), (".", "a.example", false), ("localhost", "localhost", true),
+        ("10.0.0.1", "10.0.0.1", true), ("10.0.0.0/8", "10.9.9.9", true), ("10.0.0.0/8", "11.0.0.1", false),
+        ("10.0.0.128/25", "10.0.0.127", false), ("10.0.0.128/25", "10.0.0.129", true), ("0.0.0.1", "10.0.0.1", false),
+        ("10.0.0.0/x", "10.0.0.1", false), ("10.0.0.0/-1", "10.0.0.1", true), ("/8", "10.0.0.1", false),
+        ("::1", "::1", true), ("[::1]", "::1", true), ("2001:db8::/32", "2001:db8:1::2", true),
+        ("2001:db8::/32", "2001:db9::", false), ("10.0.0.0/8", "a.example", false),
+    ])
+    func exceptionsAreReachedDirectly(_ exceptions: String, _ host: String, _ isDirect: Bool) {
+        #expect(Proxies(exceptions: exceptions).isExcepted(host) == isDirect)
+    }
+}
