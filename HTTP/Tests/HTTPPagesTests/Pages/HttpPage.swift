@@ -3,6 +3,7 @@
 import Promises
 import Reactor
 import ReactorHTTP
+import ReactorHTTPJSON
 
 // docs/guides/http.md: HTTP
 extension Snippets {
@@ -94,20 +95,36 @@ extension Snippets {
         options.firstByte = .seconds(5)
         options.connections = PoolLimits(perKey: 16)
         let client = HTTPClient(options)
-        let login = client.fetch(
-            "http://127.0.0.1:8080/login", .post, headers: ["Content-Type": "text/plain"], body: Array("name".utf8))
+        let login = client.fetch("http://127.0.0.1:8080/login", .post, body: .text("name"))
+        let copy = client.fetch("http://127.0.0.1:8080/a").then { page in
+            let body = RequestBody.stream(length: page.body.length) { output in page.body.forEach { output.write($0) } }
+            return client.fetch("http://127.0.0.1:8080/b", .put, body: body)
+        }
         _ = options
         _ = client
         _ = login
+        _ = copy
+    }
+}
+
+// docs/guides/http.md: A client
+extension Snippets {
+    static func http10() throws {
+        struct User: Codable { var name: String }
+        let user = fetch("http://127.0.0.1:8080/users/1").then { try $0.json(User.self) }
+        let made = fetch("http://127.0.0.1:8080/users", .post, body: try .json(User(name: "me")))
+        listener.serveHTTP { request in request.json(User.self).map { try Response.json($0, status: .created) } }
+        _ = user
+        _ = made
     }
 }
 
 // docs/guides/http.md: PromiseKit's first programs
 extension Snippets {
-    static func http10() throws {
+    static func http11() throws {
         let client = HTTPClient()
         spinner.start()
-        firstly { client.fetch("http://127.0.0.1:8080/login", .post, body: Array("me".utf8)) }
+        firstly { client.fetch("http://127.0.0.1:8080/login", .post, body: .text("me")) }
             .then { try $0.validated().body.text() }
             .then { avatar in client.fetch("http://127.0.0.1:8080/images/\(avatar)") }
             .then { try $0.validated().body.bytes() }

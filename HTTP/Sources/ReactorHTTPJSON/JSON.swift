@@ -1,0 +1,56 @@
+public import FoundationEssentials
+public import Promises
+public import ReactorHTTP
+
+extension Fetched {
+    /// The body of a response that is a success, decoded from JSON.
+    ///
+    /// ```swift
+    /// fetch("http://127.0.0.1:8080/users/1").then { try $0.json(User.self) }
+    /// ```
+    /// - Parameters:
+    ///   - type: the type of the value.
+    ///   - decoder: decodes it.
+    /// - Returns: a promise of the value. Rejected as `Body.read`, and with the error of `decoder`, a `DecodingError`.
+    /// - Throws: `HTTPError` as `validated`.
+    public func json<Value: Decodable>(
+        _ type: Value.Type = Value.self, decoder: JSONDecoder = JSONDecoder()
+    ) throws(HTTPError) -> Promise<Value> {
+        try validated().body.bytes().map { try decoder.decode(type, from: Data($0)) }
+    }
+}
+
+extension Request {
+    /// The body, decoded from JSON.
+    /// - Parameters:
+    ///   - type: the type of the value.
+    ///   - decoder: decodes it.
+    /// - Returns: a promise of the value. Rejected as `Body.read`, and with `HTTPError` (400) if `decoder` throws, with its error
+    ///   as the reason.
+    public func json<Value: Decodable>(
+        _ type: Value.Type = Value.self, decoder: JSONDecoder = JSONDecoder()
+    ) -> Promise<Value> {
+        body.bytes().map { bytes in
+            do { return try decoder.decode(type, from: Data(bytes)) } catch { throw HTTPError(.badRequest, "\(error)") }
+        }
+    }
+}
+
+extension RequestBody {
+    /// A value as JSON, with the `Content-Type` of it.
+    /// - Throws: the error of `encoder`, an `EncodingError`.
+    public static func json(_ value: some Encodable, encoder: JSONEncoder = JSONEncoder()) throws -> RequestBody {
+        .bytes([UInt8](try encoder.encode(value)), type: "application/json")
+    }
+}
+
+extension Response {
+    /// A value as JSON, with the `Content-Type` of it.
+    /// - Throws: the error of `encoder`, an `EncodingError`.
+    public static func json(
+        _ value: some Encodable, status: Status = .ok, headers: Headers = Headers(),
+        encoder: JSONEncoder = JSONEncoder()
+    ) throws -> Response {
+        Response([UInt8](try encoder.encode(value)), status: status, type: "application/json", headers: headers)
+    }
+}

@@ -1,0 +1,57 @@
+import Promises
+import Reactor
+import ReactorHTTP
+import ReactorHTTPJSON
+import Testing
+
+@Suite struct JSONTests {
+    private struct User: Codable, Hashable {
+        var name: String
+        var age = 7
+    }
+
+    @Test func valuesAreSentAndReceived() throws {
+        var types: [String?] = []
+        let handler = { (request: Request) -> Answer in
+            types.append(request.headers["content-type"])
+            return .later(request.json(User.self).map { try .json(User(name: $0.name + "!"), status: .created) })
+        }
+        try withServer(handler) { address, _ in
+            let client = HTTPClient()
+            for headers in [[:], ["Content-Type": "text/json"]] as [Headers] {
+                let body = try RequestBody.json(User(name: "Zoë"))
+                let made = client.fetch("http://\(address)/", .post, headers: headers, body: body)
+                    .then { response -> Promise<User> in
+                        types.append(response.headers["content-type"])
+                        return try response.json()
+                    }
+                let user = try hang(made, timeout: patience)
+                #expect(user == User(name: "Zoë!"))
+            }
+            #expect(types == ["application/json", "application/json", "text/json", "application/json"])
+            client.close()
+        }
+    }
+
+    @Test(arguments: ["", "{", "[]", #"{"name": 1}"#]) func whatIsNoSuchValueIsAnError(_ text: String) throws {
+        let handler = { (request: Request) -> Answer in
+            if request.method == .get { return .now(Response(text)) }
+            return .later(request.json(User.self).map { Response($0.name) })
+        }
+        try withServer(handler) { address, _ in
+            let client = HTTPClient()
+            #expect(throws: DecodingError.self) {
+                _ = try hang(client.fetch("http://\(address)/").then { try $0.json(User.self) }, timeout: patience)
+            }
+            // As a body of a request it is the mistake of the client.
+            let posted = client.fetch("http://\(address)/", .post, body: .text(text))
+            let status = try hang(posted, timeout: patience).status
+            #expect(status == .badRequest)
+            #expect(throws: HTTPError(.badRequest)) {
+                _ = try hang(
+                    client.fetch("http://\(address)/", .post).then { try $0.json(User.self) }, timeout: patience)
+            }
+            client.close()
+        }
+    }
+}
