@@ -76,7 +76,7 @@ extension Promises.LogEvent.Kind {
     public var level: Logger.Level {
         switch self {
         case .loopFailed: .critical
-        case .abandoned, .unhandledRejection, .undeliveredHandlers, .loopLeftHandlers, .hangDeadlock, .undrivenLoop,
+        case .abandoned, .unhandledRejection, .undeliveredHandlers, .loopLeftHandlers, .hangDeadlock, .loopNotRunning,
             .awaitStalled:
             .error
         case .cauterized: .notice

@@ -56,7 +56,7 @@ public enum LogEvent: Sendable {
     /// Such a loop belongs to a thread of Swift's pool, on which an async function has called the synchronous function
     /// that attached it, to a thread that has ended, or to the main thread under an async `main`. Reported once per
     /// line, which is the value.
-    case undrivenLoop(at: CallSite)
+    case loopNotRunning(at: CallSite)
     /// A task waits for a guarantee that nothing can fulfill any more, and never resumes. The error tells whether the
     /// loop has ended, or the guarantee was cancelled or abandoned.
     case awaitStalled(Provenance, any Error)
@@ -76,7 +76,7 @@ public enum LogEvent: Sendable {
         /// The kind of the event of the same name.
         case abandoned, unhandledRejection, cauterized, undeliveredHandlers, loopLeftHandlers, hangStalled, hangDeadlock
         /// The kind of the event of the same name.
-        case acceptPaused, watchPaused, staleWatch, slowHandler, taskOnEndedLoop, undrivenLoop, awaitStalled
+        case acceptPaused, watchPaused, staleWatch, slowHandler, taskOnEndedLoop, loopNotRunning, awaitStalled
         /// The kind of the event of the same name.
         case loopFailed, suppressed
     }
@@ -96,7 +96,7 @@ public enum LogEvent: Sendable {
         case .staleWatch: .staleWatch
         case .slowHandler: .slowHandler
         case .taskOnEndedLoop: .taskOnEndedLoop
-        case .undrivenLoop: .undrivenLoop
+        case .loopNotRunning: .loopNotRunning
         case .awaitStalled: .awaitStalled
         case .loopFailed: .loopFailed
         case .suppressed: .suppressed
@@ -126,7 +126,7 @@ extension LogEvent: CustomStringConvertible {
         case .watchPaused(let error): LoopEvent.describe(watchPaused: error)
         case .staleWatch(let descriptor, let callSite): LoopEvent.staleWatch(descriptor, callSite).description
         case .taskOnEndedLoop: LoopEvent.taskOnEndedLoop.description
-        case .undrivenLoop(let callSite): LoopEvent.unrunWork(callSite).description
+        case .loopNotRunning(let callSite): LoopEvent.unrunWork(callSite).description
         case .awaitStalled(let promise, let error):
             "a task waits for \(promise) and will never resume: \(error)"
         case .loopFailed(let name, let error): LoopEvent.describe(loopFailed: name, error)

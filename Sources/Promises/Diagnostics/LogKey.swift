@@ -23,7 +23,7 @@ extension LogEvent {
         case .unhandledRejection(let error, let promise), .cauterized(let error, let promise),
             .awaitStalled(let promise, let error):
             LogKey(kind, at: promise.bestCallSite, error)
-        case .hangStalled(_, let callSite), .hangDeadlock(_, let callSite), .undrivenLoop(let callSite):
+        case .hangStalled(_, let callSite), .hangDeadlock(_, let callSite), .loopNotRunning(let callSite):
             LogKey(kind, at: callSite)
         case .staleWatch(_, let callSite), .loopLeftHandlers(_, let callSite): LogKey(kind, at: callSite)
         case .acceptPaused(let error), .watchPaused(let error), .loopFailed(_, let error): LogKey(kind, at: nil, error)

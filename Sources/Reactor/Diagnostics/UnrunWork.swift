@@ -23,7 +23,7 @@ package final class UnrunWork: Sendable {
     /// Whether a task watches this thread.
     private let isWatched = Atomic(false)
 
-    /// The time for which a task may leave its thread's loop undriven before that is reported, in nanoseconds. A
+    /// The time for which a task may not drive its thread's loop before that is reported, in nanoseconds. A
     /// synchronous test attaches its handlers and hangs a moment later, also on a thread of Swift's pool.
     package static let gracePeriod = Atomic<Int64>(1_000_000_000)
 

@@ -10,7 +10,7 @@ import Testing
 @Suite(.serialized) struct UnrunWorkTests {
     private func recorder(of line: UInt32) -> LogRecorder {
         LogRecorder(where: { event in
-            guard case .undrivenLoop(let origin) = event else { return false }
+            guard case .loopNotRunning(let origin) = event else { return false }
             return origin.line == line && origin.file.hasSuffix("UnrunWorkTests.swift")
         })
     }
@@ -258,7 +258,7 @@ import Testing
         let lines = String(decoding: result.standardErrorContent, as: UTF8.self).split(separator: "\n")
             .filter { $0.hasPrefix("swift-reactor: ") }
         let line = UInt(#line) - 19
-        let event = LogEvent.undrivenLoop(at: CallSite(#fileID, line))
+        let event = LogEvent.loopNotRunning(at: CallSite(#fileID, line))
         #expect(lines.map(String.init) == ["swift-reactor: \(event)"])
     }
 

@@ -28,7 +28,7 @@ import Testing
         let undelivered = LogRecorder(where: { event in
             switch event {
             case .undeliveredHandlers: storm.threads.value.contains { pthread_equal($0, pthread_self()) != 0 }
-            case .undrivenLoop(let origin): origin.file.contains("Storm")
+            case .loopNotRunning(let origin): origin.file.contains("Storm")
             default: false
             }
         })
