@@ -111,9 +111,9 @@ private final class TaskCore: PromiseCore, @unchecked Sendable {
     private let madeAt: CallSite
     // A retain cycle until the task ends and releases what it captured.
     private var task: Task<Void, Never>?
-    private let stage = LockedValue(Stage.running)
+    private let stage = LockedValue(TaskStage.running)
 
-    private enum Stage {
+    private enum TaskStage {
         case running
         /// The task is to end; the promise is rejected then.
         case cancelled((any Error)?)
@@ -173,7 +173,7 @@ private final class TaskCore: PromiseCore, @unchecked Sendable {
 
     override var mayWaitForCleanUps: Bool { true }
 
-    override func cancelExternally(with error: (any Error)?) -> Stopping {
+    override func cancelExternally(with error: (any Error)?) -> ProducerStop {
         guard claim() else { return .refused }
         let isRunning = stage.withLock { stage in
             if case .ended = stage { return false }

@@ -10,11 +10,8 @@ class CancellationWaiter: PromiseCore, @unchecked Sendable {
         super.init(state: .pending, loop: loop, role: .keepsNoWorkAlive) { _, _ in }
     }
 
-    final func wait(for source: PromiseCore) {
-        source.attach(self)
-        // What it continues is counted.
-        waitsNoMore()
-    }
+    // Its loop does not count it, but what it continues.
+    final func wait(for source: PromiseCore) { source.attach(self) }
 
     /// The source has settled.
     func resume() { preconditionFailure("abstract") }

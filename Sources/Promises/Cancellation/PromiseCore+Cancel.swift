@@ -62,7 +62,7 @@ extension PromiseCore {
     // MARK: The producer
 
     /// Ends the producer of this core, on the core's own thread, without waiting for a clean-up.
-    func stop() -> Stopping {
+    func stop() -> ProducerStop {
         var climb = CancellationClimb()
         return stop(with: nil, &climb)
     }
@@ -70,7 +70,7 @@ extension PromiseCore {
     /// What the end of the producer begins with.
     private enum StopAction {
         /// It has ended, or is about to.
-        case none(Stopping)
+        case none(ProducerStop)
         /// There is no operation, but something else that would settle the core.
         case stopProducer
         /// Its source is to be left.
@@ -92,7 +92,7 @@ extension PromiseCore {
     }
 
     /// Ends the producer of this core, on the core's own thread.
-    func stop(with error: (any Error)?, _ climb: inout CancellationClimb) -> Stopping {
+    func stop(with error: (any Error)?, _ climb: inout CancellationClimb) -> ProducerStop {
         let word = upstream.load()
         switch stopAction(word) {
         case .none(let stopping): return stopping
@@ -119,7 +119,7 @@ extension PromiseCore {
 
     private func didWithdraw(
         from source: PromiseCore, with error: (any Error)?, _ climb: inout CancellationClimb
-    ) -> Stopping {
+    ) -> ProducerStop {
         // A waiter that was attached through a link waits for a promise that another promise has adopted. That promise
         // is still wanted.
         let next = isAttachedThroughLink ? nil : source
@@ -138,7 +138,7 @@ extension PromiseCore {
     }
 
     /// Its source has settled. The operation is dropped; or, if it must run, the core is rejected afterwards.
-    private func unschedule(with error: (any Error)?) -> Stopping {
+    private func unschedule(with error: (any Error)?) -> ProducerStop {
         guard mustRun else {
             dropOperation()
             waitsNoMore()

@@ -19,8 +19,7 @@ final class InputNode: PromiseCore, @unchecked Sendable {
     deinit { combinator?.release() }
 
     override func runAndRelease() {
-        // A combinator has a loop.
-        leaveLoop(loop.unsafelyUnwrapped)
+        leaveLoop()
         takeSource()
         Self.releaseOrKeep(Uncounted(self))
     }
@@ -112,7 +111,7 @@ extension ResolverCore {
         guard let waiters = LockedWaiters(of: self), waiters.takeAndClaim(only: node.ref) else { return false }
         isCancelled = true
         node.upstream.store(.taken)
-        node.leaveLoop(node.loop.unsafelyUnwrapped)
+        node.leaveLoop()
         // The node counts as a handler that received the error.
         reject(PromiseError.asCancellation, at: callSite, as: .rejectedAndHandled)
         return true

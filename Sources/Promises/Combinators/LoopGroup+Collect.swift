@@ -25,7 +25,7 @@ extension LoopGroup {
             home.endExternalWork()
         }
         for (index, remote) in enumerated() {
-            let answer = Answer(index, answers)
+            let answer = CollectedAnswer(index, answers)
             remote.submit { answer.give(body()) }
         }
         return guarantee
@@ -73,7 +73,7 @@ private final class Answers<Value: Sendable>: Sendable {
 }
 
 /// The answer of one loop, held by the job that gives it. A job that is released without having run has none.
-private final class Answer<Value: Sendable>: Sendable {
+private final class CollectedAnswer<Value: Sendable>: Sendable {
     private let index: Int
     private let answers: Answers<Value>
     private let isGiven = Atomic(false)

@@ -106,7 +106,7 @@ struct Delivery {
     }
 
     /// The loop calls it before a turn inside a running waiter.
-    private static let completion: EventLoop.Completion = { context in
+    private static let completion: InlineCompletion = { context in
         deliverRest(context.assumingMemoryBound(to: Delivery.self))
     }
 

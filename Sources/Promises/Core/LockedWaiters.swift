@@ -128,6 +128,58 @@ struct LockedWaiters: ~Copyable {
     }
 }
 
+// What keeps the producer working.
+
+extension LockedWaiters {
+    /// Whether another node than `waiter` keeps the producer working.
+    consuming func keepWorkAlive(besides waiter: CoreRef?) -> Bool {
+        // A caller that withdraws one waiter after the other asks this each time, and would walk past all the
+        // tombstones that it has left. So the tombstones at the head of the list are removed once there are 16.
+        var first = newest
+        var tombstones = 0
+        while let node = first, isWithdrawn(node) {
+            first = node.next
+            tombstones += 1
+        }
+        var keeper = keeper(from: first)
+        if let waiter, keeper == waiter { keeper = self.keeper(from: waiter.next) }
+        EventLoop.nodesWereVisited(tombstones)
+        if tombstones >= 16 { removeTombstones(upTo: first) }
+        return keeper != nil
+    }
+
+    /// The newest node, from `first` to the oldest, that keeps the producer working.
+    ///
+    /// A tombstone or a watcher never does again, so what a walk has passed can be skipped by the next one: each
+    /// watcher on the way gets a shortcut to where this walk ends, as union-find compresses its paths. However many
+    /// watchers and cancellations there are, the amortized cost of a walk is logarithmic.
+    private func keeper(from first: CoreRef?) -> CoreRef? {
+        var visited = 0
+        var found = first
+        while let node = found, !keepsWorkAlive(node) {
+            visited += 1
+            found = Self.following(node)
+        }
+        let shortcut = found.map(WatchingCore.Shortcut.to) ?? .end
+        var passed = visited > 1 ? first : nil
+        while let node = passed, node != found {
+            passed = Self.following(node)
+            WatchingCore.at(node)?.borrow { $0.shortcut = shortcut }
+        }
+        EventLoop.nodesWereVisited(visited)
+        return found
+    }
+
+    /// The next node of a walk, after a node that does not keep work alive.
+    private static func following(_ node: CoreRef) -> CoreRef? {
+        switch WatchingCore.at(node)?.borrow({ $0.shortcut }) ?? .none {
+        case .none: node.next
+        case .to(let older): older
+        case .end: nil
+        }
+    }
+}
+
 extension PromiseCore {
     /// Whether a handler, or a `hang`, waits here. While a thread settles the core, it counts as wanted.
     var isWanted: Bool { isWanted(besides: nil) }

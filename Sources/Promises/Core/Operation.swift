@@ -67,17 +67,8 @@ struct Source<Value> {
 extension PromiseCore {
     /// A pending core whose operation runs on this thread's loop.
     @inlinable @inline(__always)
-    convenience init<Op: Operation>(_ operation: Op) {
-        self.init(state: .pending, loop: .ofThisThread) { PromiseCore.perform(Op.self, $0, $1) }
-        payload.store(operation)
-    }
-
-    /// A pending core with this role, whose operation runs on this thread's loop.
-    @inlinable @inline(__always)
-    convenience init<Op: Operation>(_ operation: Op, role: CoreRole) {
-        self.init(state: .pending, loop: .ofThisThread, role: role) {
-            PromiseCore.perform(Op.self, $0, $1)
-        }
+    convenience init<Op: Operation>(_ operation: Op, role: CoreRole = []) {
+        self.init(state: .pending, loop: .ofThisThread, role: role) { PromiseCore.perform(Op.self, $0, $1) }
         payload.store(operation)
     }
 
@@ -116,7 +107,7 @@ extension PromiseCore {
 
     /// A pending core of this thread's loop, whose operation the caller stores.
     @inlinable @inline(__always)
-    static func pending(_ code: @escaping (PromiseCore, Phase) -> Void) -> PromiseCore { makePendingCore(code) }
+    static func pending(_ code: @escaping (PromiseCore, CorePhase) -> Void) -> PromiseCore { makePendingCore(code) }
 
     /// A core that is fulfilled from the start.
     @inlinable @inline(__always)
@@ -146,7 +137,7 @@ extension PromiseCore {
     }
 
     @inlinable
-    static func perform<Op: Operation>(_ type: Op.Type, _ core: PromiseCore, _ phase: Phase) {
+    static func perform<Op: Operation>(_ type: Op.Type, _ core: PromiseCore, _ phase: CorePhase) {
         switch phase {
         case .run:
             let word = core.upstream.loadRelaxed()

@@ -11,7 +11,7 @@ extension PromiseCore {
     /// to the root directly, so recursion through `then` has one level however long it runs, and each level's promises
     /// are freed as it goes.
     @usableFromInline
-    func follow(_ inner: PromiseCore, by code: @escaping (PromiseCore, Phase) -> Void) {
+    func follow(_ inner: PromiseCore, by code: @escaping (PromiseCore, CorePhase) -> Void) {
         if !linkAtOnce(inner, .ofThisThread) { followSlow(inner, by: code) }
     }
 
@@ -66,7 +66,7 @@ extension PromiseCore {
     }
 
     @inline(never)
-    private func followSlow(_ inner: PromiseCore, by code: @escaping (PromiseCore, Phase) -> Void) {
+    private func followSlow(_ inner: PromiseCore, by code: @escaping (PromiseCore, CorePhase) -> Void) {
         if Tracing.isOn { Tracing.adopt(self, inner) }
         let here = LoopRef.ofThisThread
         let root = root
@@ -153,5 +153,5 @@ extension PromiseCore {
 
 /// The payload of a core whose operation has run, and which waits to adopt the outcome of another core.
 struct AfterOperation {
-    let run: (PromiseCore, PromiseCore.Phase) -> Void
+    let run: (PromiseCore, CorePhase) -> Void
 }

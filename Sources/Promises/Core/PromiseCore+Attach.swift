@@ -15,7 +15,7 @@ extension PromiseCore {
     func attach(_ waiter: PromiseCore, _ node: CoreRef) {
         var seen = state.load()
         if let loop = waiter.loop {
-            if waiter.role.contains(.leavesUnhandled) {
+            if !waiter.role.isDisjoint(with: .uncounted) {
                 if !waiter.role.contains(.onlyWaking) { return attachSlow(waiter, node) }
             } else {
                 waiter.marks.insert(.countsAsWaiting)
@@ -124,42 +124,28 @@ extension PromiseCore {
         return false
     }
 
-    /// This waiter has arrived on its loop's thread, or has been withdrawn there: no other thread will post it.
+    /// This waiter has arrived on its loop's thread, or has been withdrawn there: no other thread will post it. It leaves the
+    /// `OutsideWaiters` of its loop.
     @inline(__always)
     func hasArrived() {
-        if outsideNumber != 0, let loop { leaveOutside(loop) }
-    }
-
-    /// Takes this waiter, which has a number, out of the `OutsideWaiters` of its loop.
-    @inline(__always)
-    private func leaveOutside(_ loop: LoopRef) {
         let number = outsideNumber
+        guard number != 0, let loop else { return }
         let moved = CoreRef(loop.borrow { $0.removeOutsideWaiter(number) })
         moved.borrow { $0.outsideNumber = number }
         outsideNumber = 0
     }
 
     /// The loop no longer counts this waiter.
-    func waitsNoMore() {
-        if let loop { waitsNoMore(on: loop) }
-    }
-
     @inline(__always)
-    private func waitsNoMore(on loop: LoopRef) {
-        guard marks.contains(.countsAsWaiting) else { return }
+    func waitsNoMore() {
+        guard marks.contains(.countsAsWaiting), let loop else { return }
         marks.remove(.countsAsWaiting)
         loop.borrow { $0.handlerDidDetach() }
     }
 
-    /// `hasArrived` and `waitsNoMore`.
     @inline(__always)
     func leaveLoop() {
-        if let loop { leaveLoop(loop) }
-    }
-
-    @inline(__always)
-    func leaveLoop(_ loop: LoopRef) {
-        if outsideNumber != 0 { leaveOutside(loop) }
-        waitsNoMore(on: loop)
+        hasArrived()
+        waitsNoMore()
     }
 }

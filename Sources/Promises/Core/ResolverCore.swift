@@ -13,7 +13,7 @@ final class ResolverCore: PromiseCore, @unchecked Sendable {
         LockedWaiters(of: self)?.contains(where: WatchingCore.isCleanUp) ?? false
     }
 
-    override func cancelExternally(with error: (any Error)?) -> Stopping {
+    override func cancelExternally(with error: (any Error)?) -> ProducerStop {
         // Claimed while the list is locked: no clean-up comes in between.
         guard let waiters = LockedWaiters(of: self), claim() else { return .refused }
         isCancelled = true
@@ -27,7 +27,7 @@ final class ResolverCore: PromiseCore, @unchecked Sendable {
     @usableFromInline override var callSite: CallSite? { madeAt }
 
     @usableFromInline
-    init(_ callSite: CallSite, code: @escaping (PromiseCore, Phase) -> Void) {
+    init(_ callSite: CallSite, code: @escaping (PromiseCore, CorePhase) -> Void) {
         madeAt = callSite
         super.init(state: .pending, loop: .ofThisThread, role: .externallySettled, code: code)
     }

@@ -7,13 +7,16 @@ struct CoreRole: OptionSet {
     /// Although the node belongs to a loop, its operation runs inline if the source is settled on that loop's
     /// thread.
     @usableFromInline static var inlineAtHome: CoreRole { CoreRole(rawValue: 1 << 0) }
-    /// The node does not make a rejection a handled one, and its loop neither counts nor reports it.
+    /// The node does not make the rejection of its source a handled one.
     static var leavesUnhandled: CoreRole { CoreRole(rawValue: 1 << 1) }
     /// The node is no reason to keep its source's producer working: a `WatchingCore`, or a `CancellationWaiter`.
     static var keepsNoWorkAlive: CoreRole { CoreRole(rawValue: 1 << 2) }
     /// The node belongs to a `hang`. It runs nothing, and therefore has no place in the order of the others.
     static var onlyWaking: CoreRole { CoreRole(rawValue: 1 << 3) }
-    /// The roles that exclude a node from the short way of a settlement.
+    /// The loop does not count a node with one of these roles among its waiting handlers.
+    static var uncounted: CoreRole { [.keepsNoWorkAlive, .onlyWaking] }
+    /// A node with one of these roles is excluded from the short way of a settlement, which runs handlers later and makes a
+    /// rejection a handled one.
     static var slowlyNotified: CoreRole { [.inlineAtHome, .leavesUnhandled] }
     /// Any thread may settle the core, once it has claimed it: a resolver, or a job of a dispatcher.
     @usableFromInline static var externallySettled: CoreRole { CoreRole(rawValue: 1 << 4) }

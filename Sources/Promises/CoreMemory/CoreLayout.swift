@@ -34,7 +34,7 @@ struct CoreLayout {
     }
 
     private struct Code {
-        let code: (PromiseCore, PromiseCore.Phase) -> Void
+        let code: (PromiseCore, CorePhase) -> Void
     }
 
     /// Ends the process if the layout of this new core differs.

@@ -30,8 +30,8 @@ class PromiseCore: Job, @unchecked Sendable {
     /// The loop whose thread runs this node's operation. `nil`: the operation runs inline, on the thread that settles the
     /// source.
     @usableFromInline final let loop: LoopRef?
-    /// The node's specialised code for each `Phase`. A constant, so that calling it retains nothing.
-    @usableFromInline final let code: (PromiseCore, Phase) -> Void
+    /// The node's specialised code for each `CorePhase`. A constant, so that calling it retains nothing.
+    @usableFromInline final let code: (PromiseCore, CorePhase) -> Void
     // Accessed through `payload` only; see CorePayload.
     @exclusivity(unchecked)
     private final var payloadWords: (UInt, UInt, UInt) = (0, 0, 0)
@@ -49,20 +49,8 @@ class PromiseCore: Job, @unchecked Sendable {
     /// Its number among the `OutsideWaiters` of its loop, or zero. Accessed only on the loop's thread.
     @exclusivity(unchecked) final var outsideNumber: UInt32 = 0
 
-    /// The argument of `code`.
     @usableFromInline
-    enum Phase {
-        /// The source has settled: take the operation out and run it. The operation consumes the caller's reference to
-        /// the node.
-        case run
-        /// The operation will not run: destroy it.
-        case drop
-        /// The node is released and fulfilled: destroy the value.
-        case destroy
-    }
-
-    @usableFromInline
-    init(state: StateWord, loop: LoopRef?, role: CoreRole = [], code: @escaping (PromiseCore, Phase) -> Void) {
+    init(state: StateWord, loop: LoopRef?, role: CoreRole = [], code: @escaping (PromiseCore, CorePhase) -> Void) {
         self.state = AtomicState(state)
         self.loop = loop
         self.code = code
@@ -128,25 +116,8 @@ class PromiseCore: Job, @unchecked Sendable {
     /// thread's stack; see `StackSearch`.
     func areSourcesHeldUp(_ here: LoopRef, _ limit: inout Int) -> Bool { false }
 
-    /// The result of stopping a producer, with the source that it was waiting for, if that is to be cancelled next.
-    enum Stopping {
-        /// It cannot be stopped.
-        case refused
-        /// It has ended, without settling its promise.
-        case stopped(PromiseCore?)
-        /// A job runs it with the cancellation as its source's rejection, and it settles then.
-        case willEnd(PromiseCore?)
-
-        var source: PromiseCore? {
-            switch self {
-            case .refused: nil
-            case .stopped(let source), .willEnd(let source): source
-            }
-        }
-    }
-
     /// `cancelProducer` for an externally settled promise that may wait for another one. Any thread.
-    func cancelExternally(with error: (any Error)?) -> Stopping { cancelProducer() ? .stopped(nil) : .refused }
+    func cancelExternally(with error: (any Error)?) -> ProducerStop { cancelProducer() ? .stopped(nil) : .refused }
 
     /// Called after `cancelExternally` has stopped the producer and the promise has settled.
     func didCancel() {}
@@ -173,7 +144,6 @@ class PromiseCore: Job, @unchecked Sendable {
         release()
     }
 
-    override var isReportedUndelivered: Bool { !role.contains(.leavesUnhandled) }
     override var isCountedAsWaiting: Bool { marks.contains(.countsAsWaiting) }
 
     /// Whether it is pending, and not pending forever. Called under a lock that its deinit would need, since it may be
@@ -202,5 +172,33 @@ class PromiseCore: Job, @unchecked Sendable {
         // A plain value leaves nothing to do, not even a call.
         if state.load().isFulfilledTrivially && !isAnnotated { return }
         if isAnnotated { endAnnotated() } else { end() }
+    }
+}
+
+/// What the `code` of a core is called for.
+@usableFromInline
+enum CorePhase {
+    /// The source has settled: take the operation out and run it. The operation consumes the caller's reference to the node.
+    case run
+    /// The operation will not run: destroy it.
+    case drop
+    /// The node is released and fulfilled: destroy the value.
+    case destroy
+}
+
+/// The result of stopping a producer, with the source that it was waiting for, if that is to be cancelled next.
+enum ProducerStop {
+    /// It cannot be stopped.
+    case refused
+    /// It has ended, without settling its promise.
+    case stopped(PromiseCore?)
+    /// A job runs it with the cancellation as its source's rejection, and it settles then.
+    case willEnd(PromiseCore?)
+
+    var source: PromiseCore? {
+        switch self {
+        case .refused: nil
+        case .stopped(let source), .willEnd(let source): source
+        }
     }
 }

@@ -39,7 +39,7 @@ import Synchronization
 
 /// A pending core of this thread's loop, whose operation the caller stores.
 @usableFromInline @inline(never)
-func makePendingCore(_ code: @escaping (PromiseCore, PromiseCore.Phase) -> Void) -> PromiseCore {
+func makePendingCore(_ code: @escaping (PromiseCore, CorePhase) -> Void) -> PromiseCore {
     guard let here = LoopRef.ofThisThreadIfAny else { return makeNewPendingCore(.ofThisThread, code) }
     guard let spare = SpareCores.take(on: here) else { return makeNewPendingCore(here, code) }
     return SpareCores.reuse(spare, here, code, as: .pending)
@@ -47,12 +47,12 @@ func makePendingCore(_ code: @escaping (PromiseCore, PromiseCore.Phase) -> Void)
 
 @inline(never)
 private func makeNewPendingCore(
-    _ loop: LoopRef, _ code: @escaping (PromiseCore, PromiseCore.Phase) -> Void
+    _ loop: LoopRef, _ code: @escaping (PromiseCore, CorePhase) -> Void
 ) -> PromiseCore { PromiseCore(state: .pending, loop: loop, code: code) }
 
 /// A core in this state, whose outcome the caller stores. No loop is made for a thread that has none.
 @usableFromInline @inline(never)
-func makeSettledCore(_ state: StateWord, _ code: @escaping (PromiseCore, PromiseCore.Phase) -> Void) -> PromiseCore {
+func makeSettledCore(_ state: StateWord, _ code: @escaping (PromiseCore, CorePhase) -> Void) -> PromiseCore {
     guard let here = LoopRef.ofThisThreadIfAny, let spare = SpareCores.take(on: here) else {
         return makeNewSettledCore(state, code)
     }
@@ -61,7 +61,7 @@ func makeSettledCore(_ state: StateWord, _ code: @escaping (PromiseCore, Promise
 
 @inline(never)
 private func makeNewSettledCore(
-    _ state: StateWord, _ code: @escaping (PromiseCore, PromiseCore.Phase) -> Void
+    _ state: StateWord, _ code: @escaping (PromiseCore, CorePhase) -> Void
 ) -> PromiseCore { PromiseCore(state: state, loop: nil, code: code) }
 
 extension CoreRef {
@@ -85,7 +85,7 @@ enum SpareCores {
     /// The fields that are written anew although they are constants: those before the payload.
     private struct Constants {
         let loop: LoopRef?
-        let code: (PromiseCore, PromiseCore.Phase) -> Void
+        let code: (PromiseCore, CorePhase) -> Void
     }
 
     /// Their words: the last is the object with the captures of the code, or zero.
@@ -94,7 +94,7 @@ enum SpareCores {
     /// Makes a kept core one in this state.
     @inline(__always)
     fileprivate static func reuse(
-        _ spare: CoreRef, _ loop: LoopRef?, _ code: @escaping (PromiseCore, PromiseCore.Phase) -> Void,
+        _ spare: CoreRef, _ loop: LoopRef?, _ code: @escaping (PromiseCore, CorePhase) -> Void,
         as state: StateWord
     ) -> PromiseCore {
         // `code` is a constant, so that calling it retains nothing. Writing it is sound here: the caller has the only
@@ -115,7 +115,7 @@ enum SpareCores {
     @inline(never)
     private static func reassign(
         _ place: UnsafeMutableRawPointer, _ loop: LoopRef?,
-        _ code: @escaping (PromiseCore, PromiseCore.Phase) -> Void
+        _ code: @escaping (PromiseCore, CorePhase) -> Void
     ) { place.assumingMemoryBound(to: Constants.self).pointee = Constants(loop: loop, code: code) }
 
     /// A node that runs inline and that `releaseOrKeep(node:)` has kept, pending again, with its only reference.

@@ -103,7 +103,7 @@ struct FrameLoop<Decoder: FrameDecoder>: Operation {
     }
 
     @usableFromInline
-    enum Step {
+    enum FrameStep {
         /// Wait for the promise; `nil` if the stream has ended.
         case wait(PromiseCore?)
         /// Look at the input again: a job has done what it may, or the user's code has changed the input.
@@ -112,7 +112,7 @@ struct FrameLoop<Decoder: FrameDecoder>: Operation {
 
     /// Handles the frames of the buffered bytes. These are consumed before the body is called, which may read what follows.
     @inlinable
-    func handleFrames(in bytes: UnsafeRawBufferPointer, _ core: PromiseCore, _ left: inout Int) throws -> Step {
+    func handleFrames(in bytes: UnsafeRawBufferPointer, _ core: PromiseCore, _ left: inout Int) throws -> FrameStep {
         let connection = context.connection
         var start = 0
         repeat {

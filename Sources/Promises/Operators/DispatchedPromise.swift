@@ -25,9 +25,9 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
     }
 
     /// What is to be done about the outcome of the source. Called on the thread that settles it.
-    typealias Plan = (AnySource) -> Step
+    typealias Plan = (AnySource) -> DispatchStep
 
-    enum Step {
+    enum DispatchStep {
         /// The closure is not interested.
         case pass(Outcome)
         case dispatch(Work)
@@ -232,7 +232,7 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
 
     override var mayWaitForCleanUps: Bool { true }
 
-    override func cancelExternally(with error: (any Error)?) -> Stopping {
+    override func cancelExternally(with error: (any Error)?) -> ProducerStop {
         // A job that ends between the claim and the rejection no longer keeps the loop alive for the handlers.
         let keepsLoop = jobs == .ofPool
         if keepsLoop { home.beginExternalWork() }
@@ -356,7 +356,7 @@ extension Thenable {
     func dispatched<Made: Thenable>(
         _ operation: StaticString, on dispatcher: (any Dispatcher)?, as type: Made.Type, isGuarantee: Bool = false,
         cleansUp: Bool = false, _ file: StaticString, _ line: UInt,
-        _ plan: @escaping (Source<T>) -> DispatchedPromise.Step
+        _ plan: @escaping (Source<T>) -> DispatchedPromise.DispatchStep
     ) -> PromiseCore {
         let source = asPromise().core
         let promise = DispatchedPromise(

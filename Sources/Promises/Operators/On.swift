@@ -192,7 +192,7 @@ extension Guarantee where T: Sendable {
     }
 }
 
-extension DispatchedPromise.Step {
+extension DispatchedPromise.DispatchStep {
     /// For a closure that is called with the value.
     static func ofValue<Value>(
         _ source: Source<Value>, _ body: @escaping (Value) throws -> DispatchedPromise.Outcome

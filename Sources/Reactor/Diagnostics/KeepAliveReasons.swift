@@ -7,14 +7,14 @@ package struct KeepAliveReasons: Sendable, CustomStringConvertible {
     /// The time until the earliest of all timers fires; negative if it is overdue, `nil` if there is no timer.
     package let nearestTimer: Duration?
     /// In the order of their numbers.
-    package let descriptors: [Descriptor]
+    package let descriptors: [WatchedDescriptor]
     /// The oldest first.
     package let signals: [Signal]
     package let holds: [CallSite]
     /// Jobs of pools and async tasks that the loop waits for.
     package let externalWork: Int
 
-    package struct Descriptor {
+    package struct WatchedDescriptor {
         package let number: CInt
         package let interest: Interest
         package let isReferenced: Bool
@@ -51,7 +51,7 @@ package struct KeepAliveReasons: Sendable, CustomStringConvertible {
     }
 }
 
-extension KeepAliveReasons.Descriptor {
+extension KeepAliveReasons.WatchedDescriptor {
     /// `descriptor 7 for reading: Connection(127.0.0.1:54321)`
     fileprivate var line: String {
         let directions: [(Interest, String)] = [

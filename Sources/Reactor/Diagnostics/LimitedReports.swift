@@ -89,14 +89,14 @@ package struct ReportCounts<Key: Hashable & Sendable>: Sendable {
 /// Suppressed reports are counted by key. The count is reported when the period has ended: with the next report of that
 /// key, by a thread that runs until all counts have been reported, or at exit(3).
 package final class LimitedReports<Key: Hashable & Sendable>: Sendable {
-    private struct State: Sendable {
+    private struct ReportState: Sendable {
         var counts = ReportCounts<Key>()
         var limit: ReportLimit? = .standard
         /// Whether this process has a thread that reports the counts.
         var hasThread = false
     }
 
-    private let state = LockedValue(State())
+    private let state = LockedValue(ReportState())
     private let send: @Sendable (Key?, Int) -> Void
     private let fork = ForkMark()
 

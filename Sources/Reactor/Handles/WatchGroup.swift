@@ -6,13 +6,13 @@ final class WatchGroup: ReadinessHandler {
     // The loop's poller retains the group while it watches. `Watch` values retain the group, but do not keep the loop
     // alive.
     private weak var loop: EventLoop?
-    private struct Entry {
+    private struct WatchedInterest {
         let interest: Interest
         let handler: (Interest) -> Void
         let generation: Int
         let callSite: CallSite
     }
-    private var interests: [Entry] = []
+    private var interests: [WatchedInterest] = []
     private(set) var generation = 0
     private var events = 0
 
@@ -36,7 +36,8 @@ final class WatchGroup: ReadinessHandler {
         }
         try loop?.register(all.union(interest), of: fd, handler: self)
         generation += 1
-        interests.append(Entry(interest: interest, handler: handler, generation: generation, callSite: callSite))
+        let watch = WatchedInterest(interest: interest, handler: handler, generation: generation, callSite: callSite)
+        interests.append(watch)
     }
 
     func contains(_ generation: Int) -> Bool { interests.contains { $0.generation == generation } }

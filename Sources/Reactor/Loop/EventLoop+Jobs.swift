@@ -11,7 +11,12 @@ extension EventLoop {
     /// released without being called.
     /// - Parameter body: called at most once, on the loop's thread.
     public func enqueue(_ body: @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line) {
-        enqueue(meter.isTiming ? LocatedJob(body, CallSite(file, line)) : ClosureJob(body))
+        enqueue(job(body, file, line))
+    }
+
+    /// A job that knows where it was started, if handlers are measured.
+    func job(_ body: @escaping () -> Void, _ file: StaticString, _ line: UInt) -> Job {
+        meter.isTiming ? LocatedJob(body, CallSite(file, line)) : ClosureJob(body)
     }
 
     /// Queues a job object, which must not be in a queue already. Once the loop has ended, the job is discarded.
@@ -63,11 +68,8 @@ extension EventLoop {
     /// once and turns the loop, `complete` is called with `context` before that turn, which may depend on the
     /// operation.
     package func runInline(
-        _ job: Unmanaged<Job>, interrupting context: UnsafeMutableRawPointer, complete: Completion
+        _ job: Unmanaged<Job>, interrupting context: UnsafeMutableRawPointer, complete: InlineCompletion
     ) { jobs.runInline(job, interrupting: context, complete: complete) }
-
-    /// A C function, so that a loop can keep it without counting references.
-    package typealias Completion = @convention(c) (UnsafeMutableRawPointer) -> Void
 
     /// Discards `job`, which a loop that has ended has refused; see `LoopJobs.discard`.
     package func discard(_ job: Unmanaged<Job>) { jobs.discard(job) }

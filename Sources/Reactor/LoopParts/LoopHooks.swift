@@ -4,14 +4,14 @@
 final class LoopHooks {
     enum Moment { case beforeWaiting, afterWaiting }
 
-    private struct Entry {
+    private struct Hook {
         let body: () -> Void
         let callSite: CallSite
     }
 
     // A hook's identifier is its number in the list, negated in the second one.
-    private var before = NumberedList<Entry>()
-    private var after = NumberedList<Entry>()
+    private var before = NumberedList<Hook>()
+    private var after = NumberedList<Hook>()
     /// Stored, since each turn asks.
     @exclusivity(unchecked) private(set) var isEmpty = true
     private var areBeingCalled = false
@@ -20,13 +20,13 @@ final class LoopHooks {
 
     func contains(_ id: Int) -> Bool { self[id] != nil }
 
-    private subscript(_ id: Int) -> Entry? { id > 0 ? before[id] : after[-id] }
+    private subscript(_ id: Int) -> Hook? { id > 0 ? before[id] : after[-id] }
 
     /// - Returns: an identifier, which is never zero.
     func add(_ body: @escaping () -> Void, _ callSite: CallSite, _ moment: Moment) -> Int {
         isEmpty = false
-        let entry = Entry(body: body, callSite: callSite)
-        return moment == .beforeWaiting ? before.add(entry) : -after.add(entry)
+        let hook = Hook(body: body, callSite: callSite)
+        return moment == .beforeWaiting ? before.add(hook) : -after.add(hook)
     }
 
     /// Removes a hook, and releases its closure when the list is consistent again.

@@ -129,11 +129,8 @@ final class LoopJobs {
     // it returns.
     private struct Interrupted {
         let context: UnsafeMutableRawPointer
-        let complete: Completion
+        let complete: InlineCompletion
     }
-
-    /// A C function, so that a loop can keep it without counting references.
-    typealias Completion = @convention(c) (UnsafeMutableRawPointer) -> Void
 
     /// Whether an inline job is running.
     var isRunningInline: Bool { inline.isRunning }
@@ -144,7 +141,7 @@ final class LoopJobs {
     }
 
     /// As `runInline(_:)`. If the job runs at once and turns the loop, `complete` is called with `context` before that turn.
-    func runInline(_ job: Unmanaged<Job>, interrupting context: UnsafeMutableRawPointer, complete: Completion) {
+    func runInline(_ job: Unmanaged<Job>, interrupting context: UnsafeMutableRawPointer, complete: InlineCompletion) {
         guard inline.begin(job) else { return }
         let outer = interrupted
         interrupted = Interrupted(context: context, complete: complete)
@@ -232,3 +229,7 @@ final class LoopJobs {
         spareNodes.close()
     }
 }
+
+/// What a caller of `LoopJobs.runInline` has to complete before the loop turns. A C function, so that a loop can keep it
+/// without counting references.
+package typealias InlineCompletion = @convention(c) (UnsafeMutableRawPointer) -> Void

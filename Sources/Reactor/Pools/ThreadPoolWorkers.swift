@@ -5,7 +5,7 @@ import Glibc
 /// pool as long as there are jobs.
 // @unchecked: `state` is accessed only under the lock; lock and conditions are made for any thread.
 package final class ThreadPoolWorkers: @unchecked Sendable {
-    private struct State: ~Copyable {
+    private struct WorkersState: ~Copyable {
         var queue = JobQueue()
         var queued = 0
         /// All started threads, in the order of their start. Each of them is running a job, or takes the next one.
@@ -27,7 +27,7 @@ package final class ThreadPoolWorkers: @unchecked Sendable {
     private let create: LibraryThread.Create
     private let keepsJobs: Bool
     private let fork = ForkMark()
-    private var state = State()
+    private var state = WorkersState()
 
     // Allocated, since their addresses must not change; freed in deinit.
     private let lock = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
@@ -64,7 +64,7 @@ package final class ThreadPoolWorkers: @unchecked Sendable {
     /// A forked child has none of the threads, and one of them may have held the lock.
     private var isForked: Bool { fork.isForked }
 
-    private func withLock<Value>(_ body: (inout State) throws -> Value) rethrows -> Value {
+    private func withLock<Value>(_ body: (inout WorkersState) throws -> Value) rethrows -> Value {
         pthread_mutex_lock(lock)
         defer { pthread_mutex_unlock(lock) }
         return try body(&state)
@@ -86,7 +86,7 @@ package final class ThreadPoolWorkers: @unchecked Sendable {
     }
 
     /// For a job that no thread is free for: starts a thread, or checks that the queue has room.
-    private func makeRoom(_ state: inout State) throws {
+    private func makeRoom(_ state: inout WorkersState) throws {
         if state.handles.count < most {
             let failure = start(&state)
             if failure == 0 { return }
@@ -120,7 +120,7 @@ package final class ThreadPoolWorkers: @unchecked Sendable {
     // MARK: Threads
 
     /// Starts one more thread. Returns 0 or an errno.
-    private func start(_ state: inout State) -> CInt {
+    private func start(_ state: inout WorkersState) -> CInt {
         let name = LibraryThread.name(name, number: state.handles.count + 1)
         var handle = LibraryThread.noHandle
         let failure = LibraryThread.start(name, &handle, create) {

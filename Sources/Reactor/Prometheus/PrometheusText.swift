@@ -80,7 +80,7 @@ extension LoopMetrics {
 /// Writes the metrics of one source, or of several sources one after another. The help of a metric must be one line,
 /// and its name one that Prometheus accepts unchanged.
 package struct PrometheusText {
-    package enum Kind: String { case counter, gauge }
+    package enum MetricKind: String { case counter, gauge }
 
     /// The samples of a metric must be adjacent, after its help and type.
     private var families: [String] = []
@@ -101,18 +101,18 @@ package struct PrometheusText {
 
     package var text: String { families.joined() }
 
-    package mutating func add(_ name: String, _ kind: Kind, _ help: String, _ value: Int) {
+    package mutating func add(_ name: String, _ kind: MetricKind, _ help: String, _ value: Int) {
         addFamily(name, kind, help)
         addSample(name, "\(value)")
     }
 
-    package mutating func add(_ name: String, _ kind: Kind, _ help: String, _ value: Duration) {
+    package mutating func add(_ name: String, _ kind: MetricKind, _ help: String, _ value: Duration) {
         addFamily(name, kind, help)
         addSample(name, Self.seconds(value))
     }
 
     /// Adds the help and the type of a metric. Further calls with this name do nothing.
-    package mutating func addFamily(_ name: String, _ kind: Kind, _ help: String) {
+    package mutating func addFamily(_ name: String, _ kind: MetricKind, _ help: String) {
         if indices[name] != nil { return }
         indices[name] = families.count
         families.append("# HELP \(prefix)_\(name) \(help)\n# TYPE \(prefix)_\(name) \(kind.rawValue)\n")

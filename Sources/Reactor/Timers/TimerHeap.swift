@@ -31,7 +31,7 @@ package struct TimerHeap: ~Copyable {
         case job(Job)
     }
 
-    struct Slot {
+    struct TimerSlot {
         /// `nil` for a free slot.
         var action: Action?
         var interval: Int64
@@ -48,7 +48,7 @@ package struct TimerHeap: ~Copyable {
     // Unchecked additions below: no table has 2^31 slots, and no process lives for 2^64 timers.
     private var heap = UncheckedArray<Entry>()
     private var undated = UncheckedArray<Entry>(capacity: mostUndated)
-    private var slots = UncheckedArray<Slot>()
+    private var slots = UncheckedArray<TimerSlot>()
     private var firstFree: Int32 = -1
     private var nextSequence: UInt64 = 0
     /// The number of timers that keep the loop alive.
@@ -91,7 +91,7 @@ package struct TimerHeap: ~Copyable {
         let slot = slots.address(of: number)
         let generation = slot.pointee.generation
         // A free slot has no action, so there is nothing to release.
-        slot.initialize(to: Slot(action: consume action, interval: interval, generation: generation, index: 0))
+        slot.initialize(to: TimerSlot(action: consume action, interval: interval, generation: generation, index: 0))
         referenced &+= 1
         push(deadline, number, isReferenced: true)
         return UInt64(generation) << 32 | UInt64(number)
@@ -106,7 +106,7 @@ package struct TimerHeap: ~Copyable {
         let slot = slots.address(of: number)
         let generation = slot.pointee.generation
         let index = ~Int32(truncatingIfNeeded: undated.count)
-        slot.initialize(to: Slot(action: consume action, interval: 0, generation: generation, index: index))
+        slot.initialize(to: TimerSlot(action: consume action, interval: 0, generation: generation, index: index))
         referenced &+= 1
         undated.append(entry(delay, number, isReferenced: true))
         return UInt64(generation) << 32 | UInt64(number)
@@ -207,7 +207,7 @@ package struct TimerHeap: ~Copyable {
 
     @inline(never)
     private mutating func appendSlot() -> Int {
-        slots.append(Slot(action: nil, interval: 0, generation: 0, index: 0))
+        slots.append(TimerSlot(action: nil, interval: 0, generation: 0, index: 0))
         return slots.count - 1
     }
 

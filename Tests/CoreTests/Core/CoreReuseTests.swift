@@ -162,7 +162,7 @@ import Testing
 
     /// Bytes of the fields that differ between `role` or `annotations` with nothing in them and with everything.
     private func constantBytes() -> Set<Int> {
-        let code: (PromiseCore, PromiseCore.Phase) -> Void = { _, _ in }
+        let code: (PromiseCore, CorePhase) -> Void = { _, _ in }
         let plain = PromiseCore(state: .fulfilled(isTrivial: true), loop: nil, code: code)
         let special = PromiseCore(
             state: .fulfilled(isTrivial: true), loop: nil, role: .init(rawValue: 255), code: code)
@@ -211,7 +211,7 @@ import Testing
             resolver.fulfill(1)
             try loop.run()
             fill(first, except: constants)
-            let code: (PromiseCore, PromiseCore.Phase) -> Void = { _, _ in }
+            let code: (PromiseCore, CorePhase) -> Void = { _, _ in }
             let used = PromiseCore.pending(code)
             #expect(Unmanaged.passUnretained(used).toOpaque() == first)
             let new = PromiseCore(state: .pending, loop: LoopRef.ofThisThread, code: code)
