@@ -21,7 +21,7 @@ extension EventLoop {
         after delay: Duration, _ body: consuming @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line
     ) -> Timer {
         assertOwner()
-        if startsTimersSlowly { return startTimerSlowPath(at: deadline(after: delay), interval: 0, body, file, line) }
+        if startsTimersSlowly { return startTimer(after: delay, job(body, file, line)) }
         return Timer(self, insert(.closure(consume body), after: delay))
     }
 
@@ -42,7 +42,7 @@ extension EventLoop {
         line: UInt = #line
     ) -> Timer {
         assertOwner()
-        if startsTimersSlowly { return startTimerSlowPath(at: deadline, interval: 0, body, file, line) }
+        if startsTimersSlowly { return startTimer(at: deadline, job(body, file, line)) }
         return Timer(self, timers.insert(deadline: notOverdue(deadline), interval: 0, .closure(consume body)))
     }
 
@@ -63,25 +63,15 @@ extension EventLoop {
         every interval: Duration, _ body: consuming @escaping () -> Void, file: StaticString = #fileID,
         line: UInt = #line
     ) -> Timer {
+        assertOwner()
         let interval = max(interval.clampedNanoseconds, 1)
-        let first = LoopInstant(nanoseconds: LoopInstant.deadline(interval, after: now.nanoseconds))
-        return startTimerSlowPath(at: first, interval: interval, body, file, line)
+        let first = LoopInstant.deadline(interval, after: now.nanoseconds)
+        return Timer(self, insert(job(body, file, line), at: first, interval: interval))
     }
 
     /// Whether a timer cannot simply be started: the loop has ended, or notes where its handlers were started.
     @inline(__always)
     private var startsTimersSlowly: Bool { hasEnded || meter.isTiming }
-
-    /// Starts a timer on a loop that has ended, or that notes where its handlers were started, and any that repeats.
-    @inline(never)
-    private func startTimerSlowPath(
-        at deadline: LoopInstant, interval: Int64, _ body: @escaping () -> Void, _ file: StaticString, _ line: UInt
-    ) -> Timer {
-        assertOwner()
-        let deadline = interval > 0 ? deadline.nanoseconds : notOverdue(deadline)
-        let job: Job = meter.isTiming ? LocatedJob(body, CallSite(file, line)) : ClosureJob(body)
-        return Timer(self, insert(job, at: deadline, interval: interval))
-    }
 
     /// Starts a timer; see `schedule(after:_:)` for the public forms.
     package func startTimer(at deadline: LoopInstant, _ job: Job) -> Timer { Timer(self, addTimer(at: deadline, job)) }

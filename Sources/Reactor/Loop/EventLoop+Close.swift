@@ -81,7 +81,8 @@ extension EventLoop {
                 Unmanaged.passRetained(job)._withUnsafeGuaranteedRef { $0.discardAndRelease() }
             }
             for handler in handlers { handler.loopWillEnd() }
-            closeSignals()
+            for watch in signals.removeAll().reversed() { watch.end() }
+            signals.close(kernel)
             let hadHooks = hooks.removeAll()
             if actions.isEmpty && handlers.isEmpty && !jobs.hasJobs && timers.isEmpty && poller.waiting == 0
                 && !hadHooks
@@ -89,11 +90,6 @@ extension EventLoop {
                 return undelivered
             }
         }
-    }
-
-    private func closeSignals() {
-        for watch in signals.removeAll().reversed() { watch.end() }
-        signals.close(kernel)
     }
 
     /// Calls `body` when the loop ends, on the loop's thread, before what waits there is released.

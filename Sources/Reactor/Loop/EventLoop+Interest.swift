@@ -54,32 +54,6 @@ extension EventLoop {
 
     var isForked: Bool { shared.life.isForked }
 
-    /// A buffer of 64 KiB for all reads. The bytes that were read are copied out of it, so that an idle connection
-    /// holds no buffer. Valid until the next read on this loop.
-    @inlinable @inline(__always)
-    package var scratch: UnsafeMutableRawBufferPointer { scratchBuffer.get() }
-
-    /// The scratch buffer, to be lent to user code. Nothing else reads into it until `giveBack`.
-    @inlinable @inline(__always)
-    package func borrowScratch() -> UnsafeMutableRawBufferPointer { scratchBuffer.lend() }
-
-    @inlinable @inline(__always)
-    package func giveBack(_ borrowed: UnsafeMutableRawBufferPointer) { scratchBuffer.giveBack(borrowed) }
-
-    /// Takes the loop's array for a message that is being built, so that messages need no arrays of their own. It is empty, and
-    /// may have memory; a message that is built inside of another finds none.
-    package func takeSpareOutput() -> [UInt8] {
-        var spare: [UInt8] = []
-        swap(&spare, &spareOutput)
-        return spare
-    }
-
-    /// Keeps the memory of `bytes`, which are in no other array, for the next message.
-    package func giveBack(spareOutput bytes: inout [UInt8]) {
-        bytes.removeAll(keepingCapacity: true)
-        swap(&bytes, &spareOutput)
-    }
-
     /// One recv(2) of a stream. Code of other modules would retain `kernel` for the call; here it is known to outlive it.
     @inlinable @inline(__always)
     package func receive(_ fd: CInt, _ buffer: UnsafeMutableRawPointer, _ count: Int) -> Int {

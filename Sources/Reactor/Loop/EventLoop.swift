@@ -61,9 +61,7 @@ public final class EventLoop {
     @exclusivity(unchecked) var unrunWork: UnrunWork?
     @exclusivity(unchecked) var signals = LoopSignals()
     @exclusivity(unchecked) var registrationFailures = RegistrationFailures()
-    @exclusivity(unchecked) @usableFromInline var scratchBuffer = ScratchBuffer()
-    /// See `takeSpareOutput`.
-    @exclusivity(unchecked) var spareOutput: [UInt8] = []
+    @exclusivity(unchecked) @usableFromInline package var buffers = LoopBuffers()
     @exclusivity(unchecked) var ending = LoopEnding()
     @exclusivity(unchecked) var scope = LoopScope.thread
     /// The loop on whose behalf this thread, which belongs to a pool, runs its current job.
@@ -81,7 +79,7 @@ public final class EventLoop {
         // A thread that is posting to the loop has finished when the lock is taken, and no other thread begins to post.
         Self.ends.withLock { _ in }
         outsideWaiters.releaseMemory()
-        scratchBuffer.free()
+        buffers.free()
     }
 
     // MARK: Life
