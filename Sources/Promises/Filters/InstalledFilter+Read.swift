@@ -54,14 +54,14 @@ extension InstalledFilter {
         if isCalling { return connection.noteSpuriousReadiness(connection.readCall) }
         guard connection.reader.isWaiting || readsForItself else { return }
         // Lent to code that may turn the loop, or close the connection, which reads too.
-        let buffer = connection.loop.buffers.borrowScratch()
+        let buffer = connection.loop.borrowScratch()
         let received = connection.receiveOnce(into: buffer)
         if let received, received > 0 {
             let bytes = UnsafeRawBufferPointer(rebasing: buffer[..<received])
             // Bytes behind the end record are ignored.
             if !inputHasEnded { call { try $0.receive(bytes.bytes, &$1) } }
         }
-        connection.loop.buffers.giveBack(buffer)
+        connection.loop.giveBack(buffer)
         guard let count = received else { return }
         if count <= 0 { sourceDidEnd(count) }
         proceed(mayCallBody: true)

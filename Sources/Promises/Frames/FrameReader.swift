@@ -163,7 +163,7 @@ final class FrameReader: FrameReading {
     func descriptorIsReadable() {
         guard let missing = pending?.missing else { return }
         let connection = connection
-        let buffer = connection.loop.buffers.scratch
+        let buffer = connection.loop.scratch
         let isLarge = missing > Self.largestReadAhead
         guard let count = connection.receiveOnce(into: buffer, atMost: isLarge ? missing : .max) else { return }
         var ended: PromiseCore?

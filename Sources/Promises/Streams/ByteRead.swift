@@ -55,7 +55,7 @@ enum ByteRead {
         if connection.reader.sizeClassOfLastRead > largestCopiedSizeClass {
             return receiveIntoArray(limit, from: connection)
         }
-        let buffer = connection.loop.buffers.scratch
+        let buffer = connection.loop.scratch
         guard let count = connection.receiveOnce(into: buffer, atMost: limit) else { return nil }
         if count <= 0 { return (count, []) }
         noteSize(count, of: connection)

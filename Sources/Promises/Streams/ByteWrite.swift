@@ -43,14 +43,14 @@ enum ByteWrite {
     @usableFromInline
     static func takeSpare(of connection: Connection) -> [UInt8] {
         connection.loop.assertOwner()
-        return connection.loop.buffers.takeSpareOutput()
+        return connection.loop.takeSpareOutput()
     }
 
     /// Keeps the memory of `bytes` for the next write. One that is larger than an ordinary write would only be held.
     @usableFromInline
     static func giveBack(_ output: inout ByteWriter, to connection: Connection) {
         if output.written.capacity > 2 * WriteQueue.coalesceLimit { return }
-        connection.loop.buffers.giveBack(spareOutput: &output.written)
+        connection.loop.giveBack(spareOutput: &output.written)
     }
 
     /// Sends what was written into a spare array.

@@ -34,8 +34,8 @@ final class ChunkLoop {
         // A filter that has left may have delivered bytes that a job is to hand over, which come first.
         if connection.hasInput, let (promise, _) = connection.reader.take() { return serve(promise, of: connection) }
         // Lent to code that may turn the loop, or close the connection, which reads too.
-        let buffer = connection.loop.buffers.borrowScratch()
-        defer { connection.loop.buffers.giveBack(buffer) }
+        let buffer = connection.loop.borrowScratch()
+        defer { connection.loop.giveBack(buffer) }
         guard let count = connection.receiveOnce(into: buffer),
             let (reference, _) = connection.reader.takeReference()
         else { return }

@@ -57,7 +57,7 @@ final class ConnectionClose: ConnectionClosing {
     /// - Returns: whether there may be more input.
     private func discardOnce() -> Bool {
         guard connection.lifecycle == .lingering else { return false }
-        let count = connection.receiveOnce(into: connection.loop.buffers.scratch)
+        let count = connection.receiveOnce(into: connection.loop.scratch)
         if let count, count <= 0 {
             if count < 0 { connection.recordEnd(.failed(SystemError(connection.readCall, CInt(-count)))) }
             connection.release()

@@ -5,7 +5,7 @@ import Glibc
 
 extension EventLoop {
     /// Whether the calling thread is this loop's.
-    package var isOwnedByThisThread: Bool { EventLoop.owns(self) }
+    package var isOwnedByThisThread: Bool { shared.life.isOwnedByThisThread }
 
     /// For the `deinit` of an object that belongs to this loop, on any thread: runs `body` on the loop's thread. It
     /// runs at once if the calling thread is the loop's, and later otherwise. If the loop has ended, it runs on the

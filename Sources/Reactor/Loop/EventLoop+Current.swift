@@ -69,6 +69,4 @@ extension EventLoop {
             Unmanaged<EventLoop>.fromOpaque($0)._withUnsafeGuaranteedRef { $0.hasEnded }
         } ?? false
     }
-
-    static func owns(_ loop: EventLoop) -> Bool { loop.shared.life.isOwnedByThisThread }
 }

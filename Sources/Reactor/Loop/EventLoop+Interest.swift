@@ -54,6 +54,17 @@ extension EventLoop {
 
     var isForked: Bool { shared.life.isForked }
 
+    // Forms of `LoopBuffers` whose accesses other modules need not check.
+
+    @inlinable @inline(__always)
+    package var scratch: UnsafeMutableRawBufferPointer { buffers.scratch }
+    @inlinable @inline(__always)
+    package func borrowScratch() -> UnsafeMutableRawBufferPointer { buffers.borrowScratch() }
+    @inlinable @inline(__always)
+    package func giveBack(_ borrowed: UnsafeMutableRawBufferPointer) { buffers.giveBack(borrowed) }
+    package func takeSpareOutput() -> [UInt8] { buffers.takeSpareOutput() }
+    package func giveBack(spareOutput bytes: inout [UInt8]) { buffers.giveBack(spareOutput: &bytes) }
+
     /// One recv(2) of a stream. Code of other modules would retain `kernel` for the call; here it is known to outlive it.
     @inlinable @inline(__always)
     package func receive(_ fd: CInt, _ buffer: UnsafeMutableRawPointer, _ count: Int) -> Int {

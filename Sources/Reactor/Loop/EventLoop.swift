@@ -61,7 +61,7 @@ public final class EventLoop {
     @exclusivity(unchecked) var unrunWork: UnrunWork?
     @exclusivity(unchecked) var signals = LoopSignals()
     @exclusivity(unchecked) var registrationFailures = RegistrationFailures()
-    @exclusivity(unchecked) @usableFromInline package var buffers = LoopBuffers()
+    @exclusivity(unchecked) @usableFromInline var buffers = LoopBuffers()
     @exclusivity(unchecked) var ending = LoopEnding()
     @exclusivity(unchecked) var scope = LoopScope.thread
     /// The loop on whose behalf this thread, which belongs to a pool, runs its current job.
@@ -125,7 +125,7 @@ public final class EventLoop {
     /// Whether the calling thread may use the loop: it is the loop's own thread, and the loop has not ended. The caller
     /// must know that the loop exists. (Any other thread reads nothing that the owner could be changing.) A turn need
     /// not be under way: a timer may be cancelled between turns, too.
-    package var isUsableHere: Bool { EventLoop.owns(self) && !hasEnded }
+    package var isUsableHere: Bool { isOwnedByThisThread && !hasEnded }
 
     /// Whether the calling thread may use the loop and also drives it, as far as is known.
     package var isDrivenHere: Bool { isUsableHere && isKnownToBeDriven }
@@ -134,20 +134,16 @@ public final class EventLoop {
     /// comparison with their own cost, through handles that the compiler lets a task capture: see
     /// docs/guides/async.md.
     func requireOwner(_ call: StaticString = #function) {
-        precondition(
-            EventLoop.owns(self) || hasEnded,
-            "\(call) was called on a thread other than the loop's own; use loop.remote there")
+        precondition(isOwnedOrEnded, "\(call) was called on a thread other than the loop's own; use loop.remote there")
     }
 
     /// In debug builds: traps unless the calling thread owns the loop, or the loop has ended.
     // Inlined, since it is nothing in release builds.
     @inlinable @inline(__always)
     package func assertOwner(_ call: StaticString = #function) {
-        assert(
-            isOwnedOrEnded,
-            "\(call) was called on a thread other than the loop's own; use loop.remote there")
+        assert(isOwnedOrEnded, "\(call) was called on a thread other than the loop's own; use loop.remote there")
     }
 
     @usableFromInline
-    var isOwnedOrEnded: Bool { EventLoop.owns(self) || hasEnded }
+    var isOwnedOrEnded: Bool { isOwnedByThisThread || hasEnded }
 }

@@ -78,7 +78,7 @@ public final class LoopRemote: @unchecked Sendable {
     /// thread of another loop, that loop stands still meanwhile.
     @available(*, noasync, message: "it blocks its thread")
     public func join() {
-        if EventLoop.owns(loop) || loop.isForked { return }
+        if loop.isOwnedByThisThread || loop.isForked { return }
         loop.shared.life.isOver.wait()
     }
 

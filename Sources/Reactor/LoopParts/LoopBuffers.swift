@@ -4,7 +4,7 @@
 /// Invariant: used on the loop's thread only. At most one block is kept; a lent block belongs to the borrower until it
 /// is given back. The loop has the only copy of this value, and its `deinit` frees the block.
 @usableFromInline
-package struct LoopBuffers {
+struct LoopBuffers {
     @usableFromInline var block: UnsafeMutableRawBufferPointer?
     private var spareOutput: [UInt8] = []
 
@@ -14,7 +14,7 @@ package struct LoopBuffers {
 
     /// The block, for a read whose bytes are copied out of it. Valid until the next read on this loop.
     @inlinable @inline(__always)
-    package var scratch: UnsafeMutableRawBufferPointer {
+    var scratch: UnsafeMutableRawBufferPointer {
         mutating get {
             if let block { return block }
             return makeBlock()
@@ -30,27 +30,27 @@ package struct LoopBuffers {
 
     /// The block, to be lent to user code. Nothing else reads into it until `giveBack`.
     @inlinable @inline(__always)
-    package mutating func borrowScratch() -> UnsafeMutableRawBufferPointer {
+    mutating func borrowScratch() -> UnsafeMutableRawBufferPointer {
         let lent = scratch
         block = nil
         return lent
     }
 
     @inlinable @inline(__always)
-    package mutating func giveBack(_ lent: UnsafeMutableRawBufferPointer) {
+    mutating func giveBack(_ lent: UnsafeMutableRawBufferPointer) {
         // The borrower may have turned the loop, which has then allocated another block.
         if block == nil { block = lent } else { lent.deallocate() }
     }
 
     /// Takes the array for a message. It is empty, and may have memory; a message that is built inside of another finds none.
-    package mutating func takeSpareOutput() -> [UInt8] {
+    mutating func takeSpareOutput() -> [UInt8] {
         var spare: [UInt8] = []
         swap(&spare, &spareOutput)
         return spare
     }
 
     /// Keeps the memory of `bytes`, which are in no other array, for the next message.
-    package mutating func giveBack(spareOutput bytes: inout [UInt8]) {
+    mutating func giveBack(spareOutput bytes: inout [UInt8]) {
         bytes.removeAll(keepingCapacity: true)
         swap(&bytes, &spareOutput)
     }
