@@ -40,6 +40,15 @@
 /// connection, the bytes that it delivers are dropped, and those that it sends leave before the end record; if it aborts the
 /// connection, both are dropped.
 ///
+/// **Reading.** Nothing is read from the kernel while no read waits, except during the handshake and while the filter needs input to
+/// write (`FilterOutput.waitForInput`). Nothing is read either while the kernel does not take 64 KiB of output that belongs
+/// to no write, such as answers to pings: a peer that sends and never reads cannot fill the memory. Each output counts with
+/// 192 bytes more, for its entry in the queue.
+///
+/// A filter that needs input is read for nevertheless, since its peer may read only after it has sent that input. The
+/// connection then fails with `ENOBUFS` instead of waiting forever: beyond 1 MiB of such output, and beyond 1 MiB of plain
+/// bytes that no read waits for.
+///
 /// **Errors.** An error that a method throws fails the connection: what the method has sent before, such as an alert, still
 /// leaves, and the end follows it. Waiting and later operations are rejected with that error, except those whose errors are
 /// always `SystemError`s: `read`, `peerGone` and `closed` report `EPROTO`, with the error as the detail.

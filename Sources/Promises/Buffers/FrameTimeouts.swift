@@ -1,4 +1,14 @@
 /// How long the reads of frames wait; see `Connection.frameTimeouts`. `nil` and values of zero or less mean no limit.
+///
+/// The time during which a handler runs does not count, since no read waits; for bytes that arrive during it, the time of their
+/// frame begins with the next read.
+///
+/// A read that continues a request, such as the read of a body after its header, reads a frame of its own: `idle` applies until
+/// its first byte, and `message` to all reads of the request together. When `message` is reached, the number of bytes in the
+/// error is that of the whole message.
+///
+/// A read that waits costs one reading of the clock. All reads of a connection share one timer, which is moved at most once per
+/// limit.
 public struct FrameTimeouts: Hashable, Sendable {
     /// The time between two frames: from the moment at which a read begins to wait to the first byte.
     public var idle: Duration?

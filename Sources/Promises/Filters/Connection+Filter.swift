@@ -26,19 +26,11 @@ extension Connection {
     /// - a write that waits for the kernel cannot be withdrawn: its bytes have become a part of the stream. To cancel it has
     ///   no effect;
     /// - writes are not gathered: each is fulfilled when the kernel has taken what the filter has made of it;
+    /// - the connection reads when the filter needs it, too, and limits what that takes: see `ConnectionFilter`;
     /// - `bytesReceived` and `bytesSent` count the bytes of the descriptor, and `queuedBytes`, watermarks and
     ///   `writeQueueLimit` those that the filter has made; `bufferedByteCount` counts plain bytes;
     /// - `peerGone` reports the end of the descriptor, or an end record that a read has met; it reads nothing itself;
     /// - `detach` is refused.
-    ///
-    /// Nothing is read from the kernel while no read waits, except during the handshake and while the filter needs input to
-    /// write (`FilterOutput.waitForInput`). Nothing is read either while the kernel does not take 64 KiB of output that belongs
-    /// to no write, such as answers to pings: a peer that sends and never reads cannot fill the memory. Each output counts with
-    /// 192 bytes more, for its entry in the queue.
-    ///
-    /// A filter that needs input is read for nevertheless, since its peer may read only after it has sent that input. The
-    /// connection then fails with `ENOBUFS` instead of waiting forever: beyond 1 MiB of such output, and beyond 1 MiB of plain
-    /// bytes that no read waits for.
     ///
     /// Bytes that were received before and not consumed are the first input of the filter. Writes that were queued before
     /// leave unfiltered. A connection has one filter at a time. Two layers at once are one filter that calls the other; one
@@ -47,9 +39,9 @@ extension Connection {
     /// The promise is rejected with
     /// - the error that the filter throws, or `ConnectionFilterError.truncated` if the peer ends during the handshake;
     /// - `PromiseError.timedOut` after `timeout`;
-    /// - a `SystemError`: `EBUSY` if the connection has a filter, or if a read waits; `ENOBUFS` beyond the limits above; `EBADF` if it is closed or has one direction
-    ///   only; `EPIPE` if one of its directions has ended; `ECANCELED` if it is closed during the handshake; the error of
-    ///   the connection.
+    /// - a `SystemError`: `EBUSY` if the connection has a filter, or if a read waits; `ENOBUFS` beyond those limits;
+    ///   `EBADF` if it is closed or has one direction only; `EPIPE` if one of its directions has ended; `ECANCELED` if it
+    ///   is closed during the handshake; the error of the connection.
     ///
     /// After an error, a time-out or a cancellation during the handshake the connection has failed: close it.
     /// - Parameter timeout: the limit for the handshake; `nil` for none.

@@ -13,7 +13,7 @@ extension InstalledFilter {
         connection.sendGathered()
         if let refusal = refusal(of: connection) { return Promise(refused: refusal) }
         let installed = InstalledFilter(filter, on: connection)
-        let received = connection.takeInput(connection.bufferedByteCount)
+        let received = connection.input.take(connection.bufferedByteCount)
         let core = IOPromise(Connection.self, connection)
         connection.layer = installed
         installed.handshake = core
@@ -44,8 +44,8 @@ extension InstalledFilter {
         call { try $0.begin(&$1) }
         if isRemoved {
             // Nothing but the filter has delivered bytes.
-            let delivered = connection.takeInput(connection.bufferedByteCount)
-            if !received.isEmpty || !delivered.isEmpty { connection.appendInput(delivered + received) }
+            let delivered = connection.input.take(connection.bufferedByteCount)
+            if !received.isEmpty || !delivered.isEmpty { connection.input.append(delivered + received) }
         } else if !received.isEmpty {
             call { filter, output in try received.withUnsafeBytes { try filter.receive($0.bytes, &output) } }
         }

@@ -12,7 +12,7 @@ extension InstalledFilter {
 
     // MARK: What is read
 
-    var wantsInput: Bool { (connection.reader.isWaiting || readsForItself) && !isBlocked }
+    var pollsForInput: Bool { (connection.reader.isWaiting || readsForItself) && !isBlocked }
 
     /// Whether the connection reads though no read waits, because the filter needs input for deferred writes.
     private var readsForItself: Bool {
@@ -120,7 +120,7 @@ extension InstalledFilter {
         if connection.reader.hasEnded { return nil }
         let waiter = connection.reader.end()
         let failure = connection.failure
-        connection.settlePeerWatches(as: failure.map(PeerGone.failed) ?? .ended, halfCloseOnly: failure == nil)
+        PeerWatching.settle(as: failure.map(PeerGone.failed) ?? .ended, halfCloseOnly: failure == nil, at: connection)
         return waiter
     }
 }

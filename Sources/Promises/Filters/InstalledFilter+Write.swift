@@ -77,7 +77,7 @@ extension InstalledFilter {
             write?.reject(connection.reportedFailure!)
         } else if sent == bytes.count {
             write?.fulfill(())
-            connection.lingerIfDelivered()
+            ConnectionClose.lingerIfDelivered(connection)
         } else {
             enqueue(Array(bytes[sent...]), write)
         }
@@ -135,10 +135,10 @@ extension InstalledFilter {
     func sendDueEnd() {
         isEndDue = false
         if connection.lifecycle == .flushing {
-            if !connection.writer.isQueued { connection.lingerIfDelivered() }
+            if !connection.writer.isQueued { ConnectionClose.lingerIfDelivered(connection) }
             return
         }
         guard queueEnd(), connection.lifecycle.isOpen, connection.failure == nil else { return }
-        connection.endWriter()
+        WriteShutdown.endWriter(of: connection)
     }
 }

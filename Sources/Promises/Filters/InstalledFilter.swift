@@ -78,7 +78,7 @@ final class InstalledFilter: ConnectionLayer {
         if !output.delivered.isEmpty && connection.lifecycle.isOpen && !inputHasEnded {
             hasNewInput = true
             deliveredCount += output.delivered.count
-            connection.appendInput(output.delivered)
+            connection.input.append(output.delivered)
         }
         if output.isReady { isReady = true }
         if output.endsInput { inputHasEnded = true }
@@ -126,12 +126,12 @@ final class InstalledFilter: ConnectionLayer {
         connection.writer.isCongested = false
         let promises = (connection.writer.queue?.takePromises() ?? []) + connection.takeUnqueuedPromises()
         if connection.lifecycle.isOpen {
-            connection.endWriter()
+            WriteShutdown.endWriter(of: connection)
         } else if !connection.writer.isQueued {
-            connection.lingerIfDelivered()
+            ConnectionClose.lingerIfDelivered(connection)
         }
         for promise in promises { promise.reject(error) }
-        connection.settlePeerWatches(as: .failed(failure))
+        PeerWatching.settle(as: .failed(failure), at: connection)
         // However long the queue is: the connection takes no more writes.
         connection.endCongestion()
     }

@@ -15,15 +15,7 @@ extension Connection {
     ///
     /// When a limit is reached, the read that waits is rejected with `StreamError.timedOut(got:)`; `got` is 0 if no
     /// byte of a frame has arrived. The connection stays usable for writes and reads, and the next read gets the bytes
-    /// of the incomplete frame. The time during which a handler runs does not count, since no read waits; for bytes
-    /// that arrive during it, the time of their frame begins with the next read.
-    ///
-    /// A read that continues a request, such as the read of a body after its header, reads a frame of its own: `idle`
-    /// applies until its first byte, and `message` to all reads of the request together. When `message` is reached, `got`
-    /// is the number of bytes of the whole message.
-    ///
-    /// A read that waits costs one reading of the clock. All reads share one timer, which is moved at most once per
-    /// limit.
+    /// of the incomplete frame. `FrameTimeouts` says what counts.
     public var frameTimeouts: FrameTimeouts? {
         get { FrameReader.existing(of: self)?.limits }
         set {

@@ -16,7 +16,7 @@ extension FrameDecoder {
     @inlinable @inline(__always)
     mutating func decode(in connection: Connection, _ missing: inout Int) throws -> Frame? {
         var frame: Frame?
-        try connection.consumeInput { bytes in
+        try connection.input.consume { bytes in
             switch try decode(bytes.bytes) {
             case .frame(let found, let consumed):
                 if consumed < 1 || consumed > bytes.count { throw miscount("frame", consumed, of: bytes.count) }
@@ -40,9 +40,9 @@ extension FrameDecoder {
     /// Decodes what is left if the stream has ended, and drops it if that is a frame.
     @usableFromInline @inline(never)
     mutating func last(in connection: Connection) throws -> Frame? {
-        guard connection.hasLastInput else { return nil }
+        guard connection.input.isLast else { return nil }
         var frame: Frame?
-        try connection.consumeInput { bytes in
+        try connection.input.consume { bytes in
             frame = try decodeLast(bytes.bytes)
             return frame == nil ? 0 : bytes.count
         }

@@ -96,7 +96,7 @@ struct FrameLoop<Decoder: FrameDecoder>: Operation {
     func handleFrames(_ core: PromiseCore) throws -> PromiseCore? {
         var left = Self.framesInJob
         while left > 0 {
-            let step = try context.connection.lendInput { try handleFrames(in: $0, core, &left) }
+            let step = try context.connection.input.lend { try handleFrames(in: $0, core, &left) }
             if case .wait(let next) = step { return next }
         }
         return PromiseCore.void
@@ -134,15 +134,15 @@ struct FrameLoop<Decoder: FrameDecoder>: Operation {
                         throw context.decoder.miscount("skipped", consumed, of: rest.count)
                     }
                     FrameReader.noteSkipped(consumed, by: connection)
-                    connection.dropInput(consumed)
+                    connection.input.drop(consumed)
                     start += consumed
                     // A decoder that skips nothing waits for more: it would be called forever.
                     if consumed > 0 { continue }
                 case .incomplete(let count): missing = max(count, 1)
                 }
-                if connection.hasLastInput {
+                if connection.input.isLast {
                     // Otherwise the decoder has changed the input.
-                    guard connection.inputBegins(at: rest.baseAddress!) else { return .again }
+                    guard connection.input.begins(at: rest.baseAddress!) else { return .again }
                     if let frame = try context.decoder.decodeLast(rest.bytes) {
                         if let next = try handle(frame, of: rest.count, in: rest, core) { return .wait(next) }
                         return .again
@@ -150,7 +150,7 @@ struct FrameLoop<Decoder: FrameDecoder>: Operation {
                 }
             }
             return .wait(try context.reader.moreInput(missing: missing, context.decoder.expectation))
-        } while left > 0 && start < bytes.count && connection.inputBegins(at: bytes.baseAddress! + start)
+        } while left > 0 && start < bytes.count && connection.input.begins(at: bytes.baseAddress! + start)
         return .again
     }
 
@@ -160,7 +160,7 @@ struct FrameLoop<Decoder: FrameDecoder>: Operation {
     func handle(
         _ frame: Decoder.Frame, of consumed: Int, in bytes: UnsafeRawBufferPointer, _ core: PromiseCore
     ) throws -> PromiseCore? {
-        context.connection.dropInput(consumed)
+        context.connection.input.drop(consumed)
         var reader = ByteReader(UnsafeRawBufferPointer(rebasing: bytes[..<consumed]).bytes)
         let next = try context.body(frame, &reader)
         // If the body has cancelled this core, waiting for `next` finds that out.

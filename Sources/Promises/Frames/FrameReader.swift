@@ -48,11 +48,11 @@ final class FrameReader: FrameReading {
         if count < 1 { return refuse("exactly: \(count)", connection) }
         if let refusal = connection.refusalToRead { return Promise(refused: refusal) }
         let missing = count - connection.bufferedByteCount
-        if missing <= 0 { return Promise(PromiseCore.fulfilled(connection.takeInput(count))) }
+        if missing <= 0 { return Promise(PromiseCore.fulfilled(connection.input.take(count))) }
         return of(connection).valueWhenComplete(missing: missing, orAtEnd: nil, expecting: .bytes(count)) {
             connection, missing in
             missing = count - connection.bufferedByteCount
-            return missing <= 0 ? connection.takeInput(count) : nil
+            return missing <= 0 ? connection.input.take(count) : nil
         }
     }
 
@@ -168,7 +168,7 @@ final class FrameReader: FrameReading {
         guard let count = connection.receiveOnce(into: buffer, atMost: isLarge ? missing : .max) else { return }
         var ended: PromiseCore?
         if count > 0 {
-            connection.appendInput(UnsafeRawBufferPointer(rebasing: buffer[..<count]), of: isLarge ? missing : nil)
+            connection.input.append(UnsafeRawBufferPointer(rebasing: buffer[..<count]), of: isLarge ? missing : nil)
         } else {
             ended = connection.noteEnd(count)
         }

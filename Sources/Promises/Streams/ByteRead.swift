@@ -15,10 +15,10 @@ enum ByteRead {
             return Guarantee(PromiseCore.fulfilled(outcome(limit, of: connection)))
         }
         let core = PromiseCore.pending { PromiseCore.perform(Follow<ReadOutcome>.self, $0, $1) }
-        // A plain core, which the loop can use again. Until `take` the reader keeps it; `updateInterest` says what keeps the
+        // A plain core, which the loop can use again. Until `take` the reader keeps it; `ConnectionInterest` says what keeps the
         // connection meanwhile.
         core.beginProduction(by: connection)
-        let demand = ConnectionReader.Demand.bytes(limit: UInt32(min(limit, Connection.largestPiece)))
+        let demand = ConnectionReader.Demand.bytes(limit: UInt32(min(limit, ConnectionInput.largestPiece)))
         connection.requestInput(demand, for: .retaining(core))
         return Guarantee(core)
     }
@@ -26,7 +26,7 @@ enum ByteRead {
     /// What a read gets without the kernel: buffered bytes, or the end.
     @inline(never)
     static func outcome(_ limit: Int, of connection: Connection) -> ReadOutcome {
-        if connection.hasInput { return .bytes(connection.takeInput(min(limit, Connection.largestPiece))) }
+        if connection.hasInput { return .bytes(connection.input.take(min(limit, ConnectionInput.largestPiece))) }
         return connection.failure.map(ReadOutcome.failed) ?? .end
     }
 

@@ -150,6 +150,10 @@ enum ByteWrite {
 
     // These return the number of bytes that were gathered or that the kernel has taken, zero if they are to be queued;
     // below zero if the connection has failed. Nothing is queued before.
+    //
+    // Answers to requests that have arrived together are sent together. While a connection has buffered input, the bytes of its
+    // writes are gathered in a block, and the writes are fulfilled. One call sends the block: with the answer to the last of
+    // the requests, when a read has to wait for the kernel, at the end of the turn, or when the block is full.
 
     @inline(__always)
     private static func sendAtOnce(_ bytes: UnsafeRawBufferPointer, on connection: Connection) -> Int {
@@ -185,11 +189,30 @@ enum ByteWrite {
         guard connection.writer.isGathering else { return sendOrCork(bytes, on: connection) }
         // What was gathered has a flush job.
         let corks = connection.writer.corks(bytes.count, in: connection.turn)
-        if !corks { return connection.sendGathered(with: bytes) }
+        if !corks { return sendGathered(with: bytes, on: connection) }
         let gathered = connection.writer.takeGathered()
         connection.enqueue { $0.append(gathered, nil) }
         return 0
     }
+
+    /// Sends the gathered bytes and then `last`.
+    @inline(never)
+    static func sendGathered(with last: UnsafeRawBufferPointer, on connection: Connection) -> Int {
+        var block = connection.writer.takeGathered()
+        let before = block.count
+        block.append(contentsOf: last)
+        let sent = block.withUnsafeBytes { connection.transmit($0, in: connection.turn) }
+        if sent < 0 { return -1 }
+        if sent < before {
+            block.removeLast(last.count)
+            connection.enqueue { $0.append(block, from: sent, nil) }
+            // The kernel may have refused the registration, which ends the writer.
+            if connection.failure != nil { return -1 }
+        }
+        return max(sent - before, 0)
+    }
+
+    // MARK: Refused
 
     /// The error for a write that finds the queue full.
     static func refusalAsFull(_ connection: Connection, _ reason: String = "") -> SystemError {

@@ -110,7 +110,7 @@ struct ChunkStep: Operation {
 
     @inline(never)
     fileprivate func handInput(_ core: CoreRef) {
-        chunks.connection.takeInput(Connection.largestPiece).withUnsafeBytes { hand($0, core, isInEvent: false) }
+        chunks.connection.input.take(ConnectionInput.largestPiece).withUnsafeBytes { hand($0, core, isInEvent: false) }
     }
 
     @inline(never)

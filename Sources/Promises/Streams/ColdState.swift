@@ -25,6 +25,8 @@ final class ColdState {
     /// What the poller must report of the peer's end.
     var watchedEnds: Interest { attachment?.endsWithPeer == true ? .peerGone : peerWatches.ends }
 
+    /// When a close begins, which sets a limit of its own, and when the descriptor is released: no timer may fire for a
+    /// descriptor whose number another connection may have.
     func cancelTimers() {
         ending.close?.cancelTimer()
         idleClock?.cancelTimer()

@@ -29,30 +29,6 @@ extension Connection {
         Promise(WriteShutdown.start(on: self).core.traced(root: "shutdownWrite", Promise<Void>.self, file, line))
     }
 
-    /// Queues the end record of a filter, unless there is none.
-    /// - Returns: false if it must wait. Then the filter ends this side when it can.
-    func queueEndRecord() -> Bool { path != .filtered || layer?.queueEnd() != false }
-
-    /// Ends this side behind the queue.
-    /// - Returns: whether the end waits for the queue.
-    @discardableResult
-    func endWriter() -> Bool {
-        let action = writer.end()
-        if action == .sendEnd { sendEnd() }
-        return action == .waitForQueue
-    }
-
-    /// The writer has ended.
-    func sendEnd() {
-        if kind.contains(.socket) {
-            // ENOTCONN: the peer has reset. The next read or write reports it.
-            _ = loop.kernel.shutdown(fd, CInt(SHUT_WR))
-        } else if lifecycle.isOpen {
-            release(as: .shutDown)
-        }
-        cold?.ending.shutdown.take()?.fulfill(())
-    }
-
     // MARK: Orderly close
 
     /// Delivers the queued writes, then the end, and closes. Fulfilled when the descriptor is closed.
@@ -90,18 +66,6 @@ extension Connection {
         linger time: Duration? = nil, file: StaticString = #fileID, line: UInt = #line
     ) -> Guarantee<Void> {
         Guarantee(ConnectionClose.start(time, of: self).core.traced(root: "close", Guarantee<Void>.self, file, line))
-    }
-
-    /// Notes that the queue is empty: a close that waited for that sends the end.
-    func lingerIfDelivered() {
-        guard lifecycle == .flushing else { return }
-        // The kernel may not take the end record of a filter, or the filter may need input before it. Sending it may
-        // also have got here again, and have gone on.
-        guard queueEndRecord(), !writer.isQueued, lifecycle.deliver() else { return updateInterest() }
-        endWriter()
-        path = .lingering
-        let hasEnded = layer?.sourceHasEnded ?? reader.hasEnded
-        if hasEnded || !kind.contains(.socket) { release() } else { cold?.ending.close?.discardInput() }
     }
 
     // MARK: Abort

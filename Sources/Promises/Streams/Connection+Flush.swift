@@ -41,6 +41,12 @@ extension Connection {
             ?? SystemError(writeCall, EPIPE, detail: "this side was shut down")
     }
 
+    /// Sends the gathered bytes, if there are any. Bytes that the kernel does not take are queued without a promise.
+    @inline(__always)
+    func sendGathered() {
+        if writer.isGathering { _ = ByteWrite.sendGathered(with: .init(start: nil, count: 0), on: self) }
+    }
+
     // MARK: The queue
 
     func enqueue(_ append: (WriteQueue) -> Void) {
@@ -82,8 +88,8 @@ extension Connection {
     }
 
     private func writesDidFinish() {
-        if writer.drained() { sendEnd() }
-        lingerIfDelivered()
+        if writer.drained() { WriteShutdown.sendEnd(of: self) }
+        ConnectionClose.lingerIfDelivered(self)
         mayBeIdle()
     }
 
@@ -118,7 +124,7 @@ extension Connection {
         let queued = writer.fail()?.promises ?? []
         for promise in queued + takeUnqueuedPromises() { promise.reject(failure.reported) }
         // `ECANCELED` is of this side: an abort, a close that reached its limit, the end of the loop.
-        settlePeerWatches(as: failure.error.code == ECANCELED ? nil : .failed(failure.error))
+        PeerWatching.settle(as: failure.error.code == ECANCELED ? nil : .failed(failure.error), at: self)
         signalWritableIfNeeded()
     }
 

@@ -61,41 +61,4 @@ extension Connection {
             return Promise(child.traced("cancelWhenPeerGone", after: source, Promise<Work.T>.self, file, line))
         } catch { return Promise(refused: error) }
     }
-
-    func watchPeer(_ watch: PeerWatch) {
-        ensuredColdState.peerWatches.insert(watch)
-        updateWatchedEnds()
-        updateInterest()
-    }
-
-    func updateWatchedEnds() {
-        watchedEnds = UInt16(truncatingIfNeeded: cold?.watchedEnds.rawValue ?? 0)
-    }
-
-    /// Removes the watch whose core is `promise`.
-    /// - Returns: false if there is none.
-    func withdrawPeerWatch(_ promise: ObjectIdentifier) -> Bool {
-        guard let watch = cold?.peerWatches.remove(promise) else { return false }
-        updateWatchedEnds()
-        updateInterest()
-        // Last, since the promise is released with it.
-        withExtendedLifetime(watch) {}
-        return true
-    }
-
-    /// Removes and settles the watches.
-    /// - Parameters:
-    ///   - gone: `nil` if this side has ended the connection.
-    ///   - halfCloseOnly: whether those stay that ignore a half-close.
-    func settlePeerWatches(as gone: PeerGone?, halfCloseOnly: Bool = false) {
-        guard watchedEnds != 0, let cold else { return }
-        let watches = cold.peerWatches.removeAll(halfCloseOnly: halfCloseOnly)
-        let attachment = cold.attachment?.endsWithPeer == true ? cold.attachment.take() : nil
-        // The state is final before a handler is called.
-        updateWatchedEnds()
-        for watch in watches { watch.settle(as: gone) }
-        attachment?.peerDidGo()
-    }
-
-    func peerEventArrived(_ ready: Interest) { PeerWatching.eventArrived(ready, at: self) }
 }

@@ -23,7 +23,7 @@ extension Connection {
     /// True says that the bytes were taken, not that they have arrived: if they cannot be sent, reads, later writes and
     /// `closed` report the failure. A `close` or `shutdownWrite` that follows delivers them first; an `abort` drops them.
     /// - Parameters:
-    ///   - bytes: the bytes; there may be none.
+    ///   - bytes: the bytes, such as `text.utf8`; there may be none.
     ///   - overflow: what is done if writes that wait take `writeQueueLimit`, since the peer does not read.
     /// - Returns: false if the bytes were dropped: the queue is full, the connection has failed, this side has been ended
     ///   by `close`, `abort` or `shutdownWrite`, or a handshake has not finished.
@@ -33,14 +33,6 @@ extension Connection {
         return bytes.withContiguousStorageIfAvailable { ByteWrite.post(UnsafeRawBufferPointer($0), to: self, overflow) }
             ?? ByteWrite.post(Array(bytes), to: self, overflow)
     }
-
-    /// Sends `text` in UTF-8 without a promise; see the form with bytes.
-    /// - Parameters:
-    ///   - text: the text.
-    ///   - overflow: as for the form with bytes.
-    /// - Returns: as the form with bytes.
-    @inlinable @discardableResult
-    public func post(_ text: String, overflow: WriteOverflow) -> Bool { post(text.utf8, overflow: overflow) }
 }
 
 /// Posts `bytes` to each of `connections`.

@@ -1,7 +1,8 @@
 import Glibc
 import Reactor
 
-// Reads. Each form has its type, which requests input and takes what has arrived: `ByteRead`, `ChunkLoop`, `FrameReader`.
+// Reads. Each form has its type, which requests input and takes what has arrived: `ByteRead`, `ChunkLoop`, `FrameReader`. What
+// an event means for each is in ConnectionReader+Demand.swift.
 
 extension Connection {
     /// Reads the next bytes, the peer's end, or a failure. Waits until the descriptor is readable and then reads once,
@@ -60,6 +61,15 @@ extension Connection {
     /// complete frames that have not been read yet.
     public var bufferedByteCount: Int { cold?.input.count ?? 0 }
 
+    @inline(__always)
+    var hasInput: Bool { cold?.input.isEmpty == false }
+
+    @inlinable @inline(__always)
+    var input: ConnectionInput { ConnectionInput(of: self) }
+
+    /// How many bytes were received so far: behind the filter, if there is one.
+    var deliveredByteCount: Int { layer?.deliveredCount ?? bytesReceived }
+
     // MARK: Waiting
 
     /// Makes `core` wait for input, and takes over the caller's reference to it.
@@ -89,19 +99,8 @@ extension Connection {
 
     // MARK: The descriptor is readable
 
-    @inline(__always)
-    func readNow() {
-        guard case .waiting(let demand) = reader.state else { return }
-        switch demand {
-        case .chunk: ChunkLoop.descriptorIsReadable(of: self)
-        case .frame: cold?.frames?.descriptorIsReadable()
-        case .bytes(let limit): ByteRead.descriptorIsReadable(of: self, Int(limit))
-        // On the path `.filtered` only.
-        case .handshake: break
-        }
-    }
-
     /// Reads the descriptor once, and counts what it returns. All input of a connection comes through here.
+    /// - Parameter limit: the maximum number of bytes; at least one, since a read of none would look like the end.
     /// - Returns: the number of bytes; 0 at the end of the stream, and the negative errno of an error. `nil` if there was
     ///   nothing to read, and nothing else is to be done.
     @inline(__always)
@@ -131,27 +130,17 @@ extension Connection {
 
     /// Ends the read and the watches that wait, since this side ends the connection.
     func cancelRead(_ reason: StaticString = "the connection was closed") {
-        if reader.isWaiting, let waiter = reader.take() {
+        if let (promise, demand) = reader.take() {
             let isAsked = failure?.isCancellation ?? true
-            reject(waiter, SystemError(ended: readCall, isCancellation: isAsked, detail: "\(reason)"))
+            let error = SystemError(ended: readCall, isCancellation: isAsked, detail: "\(reason)")
+            demand.reject(promise, error, at: self)
         }
-        settlePeerWatches(as: nil)
+        PeerWatching.settle(as: nil, at: self)
     }
 
     /// Ends the read that waits, and reading.
     func endRead(_ error: SystemError) {
-        if let waiter = reader.end() { reject(waiter, error) }
-    }
-
-    private func reject(_ waiter: ConnectionReader.Waiter, _ error: SystemError) {
-        let (promise, demand) = waiter
-        switch demand {
-        case .bytes: return promise.fulfill(ReadOutcome.failed(error))
-        case .frame: cold?.frames?.stopWaiting()
-        case .chunk: promise.takeChunkStep().chunks.end()
-        case .handshake: break
-        }
-        promise.reject(reported(error))
+        if let (promise, demand) = reader.end() { demand.reject(promise, error, at: self) }
     }
 
     /// Ends the read of `promise`, which was cancelled.

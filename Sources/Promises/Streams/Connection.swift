@@ -26,12 +26,9 @@ public final class Connection: IOProducer {
     // `@exclusivity(unchecked)`: one thread, and no field is being changed while code is called that could call back.
     // With checks, these fields cost nine calls of the runtime per message.
     let descriptor: ConnectionDescriptor
+    @exclusivity(unchecked) var interest = ConnectionInterest()
     @exclusivity(unchecked) var path = ConnectionPath.direct
     @exclusivity(unchecked) var lifecycle = ConnectionLifecycle.open
-    /// What is watched for the peer's end, as bits of epoll.
-    @exclusivity(unchecked) var watchedEnds: UInt16 = 0
-    /// What the poller waits for; see `updateInterest`.
-    @exclusivity(unchecked) private(set) var interest: Interest = []
     @exclusivity(unchecked) var reader = ConnectionReader()
     /// How many promises of `deferDrain`, and of the bodies of `forEachFrame`, have not settled.
     @exclusivity(unchecked) var pendingAnswers: Int32 = 0
@@ -60,7 +57,7 @@ public final class Connection: IOProducer {
         self.init(socket.fd, isUnix ? .localSocket : [.localSocket, .tcp], peer: peer, on: loop)
     }
 
-    // No operation waits any more; see `updateInterest`.
+    // No operation waits any more; see `ConnectionInterest`.
     deinit {
         guard lifecycle.hasDescriptor else { return }
         if loop.isOwnedByThisThread { return release() }
@@ -98,7 +95,7 @@ public final class Connection: IOProducer {
     /// Ends the read, write or watch of `promise`, which was cancelled. After a read, input is kept for the next one.
     /// - Returns: false if none belongs to `promise`, or if the kernel has taken a part of the write.
     func stop(_ promise: PromiseCore) -> Bool {
-        withdrawRead(promise) || withdrawWrite(promise) || withdrawPeerWatch(ObjectIdentifier(promise))
+        withdrawRead(promise) || withdrawWrite(promise) || PeerWatching.withdraw(ObjectIdentifier(promise), from: self)
     }
 
     // MARK: Failing
@@ -131,7 +128,7 @@ public final class Connection: IOProducer {
     func release(as end: ConnectionLifecycle = .closed, givingAway isGivenAway: Bool = false) {
         // An inline handler of an operation that has just failed or was cancelled may have closed it meanwhile.
         guard lifecycle.release(as: end) else { return }
-        interest = []
+        interest.registered = []
         cold?.cancelTimers()
         if isGivenAway { loop.forget(fd) }
         cancelRead(isGivenAway ? "the connection was detached" : "the connection was closed")
@@ -159,22 +156,24 @@ extension Connection: ReadinessHandler {
     }
 
     package func descriptorIsReady(_ ready: Interest) -> Interest {
-        interest.subtract(ready)
+        interest.registered.subtract(ready)
         // Each step may end the connection.
         if ready.contains(.writing) { flush() }
-        if ready.contains(.reading) { if path == .direct { readNow() } else { readIndirectly() } }
+        if ready.contains(.reading) {
+            if path != .direct {
+                readIndirectly()
+            } else if case .waiting(let demand) = reader.state {
+                demand.descriptorIsReadable(of: self)
+            }
+        }
         if !ready.isDisjoint(with: .peerGone) {
             // What it calls may turn the loop.
             updateInterestRarely()
-            peerEventArrived(ready)
+            PeerWatching.eventArrived(ready, at: self)
         }
         let wanted = wantedInterest
-        guard wanted != interest, lifecycle.hasDescriptor else { return [] }
-        if wanted.isEmpty {
-            updateInterestRarely()
-        } else {
-            interest = wanted
-        }
+        guard wanted != interest.registered, lifecycle.hasDescriptor else { return [] }
+        if wanted.isEmpty { updateInterestRarely() } else { interest.registered = wanted }
         return wanted
     }
 
@@ -188,45 +187,40 @@ extension Connection: ReadinessHandler {
         if path == .lingering { cold?.ending.close?.discardInput() } else { layer?.descriptorIsReadable() }
     }
 
-    /// Whether the descriptor is to be read.
+    /// Whether the poller is to report input: on the direct path while a read waits (`reader.isWaiting`), on others as the
+    /// layer or the close needs it.
     @inline(__always)
-    private var wantsInput: Bool { path == .direct ? reader.isWaiting : wantsInputIndirectly }
+    private var pollsForInput: Bool { path == .direct ? reader.isWaiting : pollsIndirectly }
 
     @inline(never)
-    private var wantsInputIndirectly: Bool { path == .lingering || cold?.layer?.wantsInput == true }
+    private var pollsIndirectly: Bool { path == .lingering || cold?.layer?.pollsForInput == true }
 
     /// Tells the poller what the states of the reader, the writer and the watches make it wait for. Called after each change
     /// of them.
-    ///
-    /// While an operation waits, the poller retains this connection, because the interest is not empty, or the `FlushJob` of
-    /// a corked write does; the end of the loop ends the operations of both. So a promise that waits, such as a core with
-    /// `beginProduction`, need not retain its connection.
     // Each message calls it once or twice: a call would cost 14 of 5,000 instructions.
     @inline(__always)
     func updateInterest() {
         let wanted = wantedInterest
-        if wanted != interest { register(wanted) }
+        if wanted != interest.registered { register(wanted) }
     }
 
     @inline(__always)
     private var wantedInterest: Interest {
-        var wanted = Interest(rawValue: UInt32(watchedEnds))
-        if wantsInput { wanted.insert(.reading) }
-        if writer.wantsRoom { wanted.insert(.writing) }
+        let wanted = interest.wanted(toRead: pollsForInput, toWrite: writer.wantsRoom)
         return wanted.isEmpty ? restingInterest : wanted
     }
 
     @inline(__always)
     private func register(_ wanted: Interest) {
         guard lifecycle.hasDescriptor else { return }
-        interest = wanted
+        interest.registered = wanted
         do throws(SystemError) { try loop.setInterest(wanted, of: fd, handler: self) } catch { refuse(error) }
     }
 
     /// The kernel refuses the registration: no event would ever be reported.
     @inline(never)
     private func refuse(_ error: SystemError) {
-        interest = []
+        interest.registered = []
         endRead(error)
         fail(error)
     }
@@ -239,15 +233,8 @@ extension Connection: ReadinessHandler {
         return reader.hasEnded ? resting.subtracting(.readHangUp) : resting
     }
 
-    /// Whether the kernel has something for the operations that wait here: input or the end for a read, room for
-    /// writes, or an error. The loop may not have seen it yet: it was delayed, it takes 256 events at a time, or a
-    /// signal has interrupted it. True also when the kernel cannot tell, which only a lack of memory can cause.
-    var isReadyInKernel: Bool {
-        var events: Int32 = 0
-        if wantsInput { events |= POLLIN }
-        if writer.isQueued { events |= POLLOUT }
-        return events != 0 && loop.kernel.poll(fd, Int16(events)) != 0
-    }
+    /// Whether the kernel has something for the operations that wait here; see `ConnectionDescriptor.isReady`.
+    var isReadyInKernel: Bool { descriptor.isReady(toRead: pollsForInput, toWrite: writer.isQueued) }
 
     /// The descriptor was ready, and there was neither anything to read nor room to write.
     @inline(never)

@@ -36,8 +36,9 @@ extension Connection {
         get { cold?.attachment }
         set {
             if newValue == nil && cold == nil { return }
-            ensuredColdState.attachment = newValue
-            updateWatchedEnds()
+            let cold = ensuredColdState
+            cold.attachment = newValue
+            interest.watch(cold.watchedEnds)
             updateInterest()
         }
     }

@@ -42,12 +42,29 @@ final class ConnectionClose: ConnectionClosing {
             } else if connection.writer.isQueued {
                 connection.updateInterest()
             } else {
-                connection.lingerIfDelivered()
+                lingerIfDelivered(connection)
             }
         }
         // An inline handler of that read may have set another time.
         if connection.lifecycle.hasDescriptor && close.timer == nil { close.limit(to: lingerTime) }
         return Guarantee(close.promise)
+    }
+
+    /// Notes that the queue of `connection` is empty: a close that waited for that sends the end.
+    static func lingerIfDelivered(_ connection: Connection) {
+        guard connection.lifecycle == .flushing else { return }
+        // The kernel may not take the end record of a filter, or the filter may need input before it. Sending it may
+        // also have got here again, and have gone on.
+        guard WriteShutdown.queueEndRecord(of: connection), !connection.writer.isQueued, connection.lifecycle.deliver()
+        else { return connection.updateInterest() }
+        WriteShutdown.endWriter(of: connection)
+        connection.path = .lingering
+        let hasEnded = connection.layer?.sourceHasEnded ?? connection.reader.hasEnded
+        if hasEnded || !connection.kind.contains(.socket) {
+            connection.release()
+        } else {
+            connection.cold?.ending.close?.discardInput()
+        }
     }
 
     func cancelTimer() { timer?.cancel() }

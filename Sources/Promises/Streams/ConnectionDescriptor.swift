@@ -18,6 +18,14 @@ struct ConnectionDescriptor {
         return SystemError(call, EBADF, detail: "this end of the pipe only \(direction == .reads ? "writes" : "reads")")
     }
 
+    /// Whether the kernel has something for what waits: input or the end for a read, room for a write, or an error. The loop may
+    /// not have seen it yet: it was delayed, it takes 256 events at a time, or a signal has interrupted it. True also when the
+    /// kernel cannot tell, which only a lack of memory can cause.
+    func isReady(toRead reads: Bool, toWrite writes: Bool) -> Bool {
+        let events = (reads ? POLLIN : 0) | (writes ? POLLOUT : 0)
+        return events != 0 && loop.kernel.poll(fd, Int16(events)) != 0
+    }
+
     /// One recv(2), or read(2) if the descriptor is no socket.
     @inline(__always)
     func receive(into buffer: UnsafeMutableRawBufferPointer, atMost limit: Int) -> Int {

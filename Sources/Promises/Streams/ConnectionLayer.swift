@@ -7,8 +7,8 @@ protocol ConnectionLayer: ConnectionPart {
 
     /// The number of bytes that it has delivered to the reads.
     var deliveredCount: Int { get }
-    /// Whether the descriptor is to be read, for the read that waits or for the layer alone.
-    var wantsInput: Bool { get }
+    /// Whether the poller is to report input, for the read that waits or for the layer alone.
+    var pollsForInput: Bool { get }
     /// Whether the peer has ended its side of the descriptor, or the descriptor has failed.
     var sourceHasEnded: Bool { get }
     /// Whether the peer waits for something, or this side does, that no read shows.

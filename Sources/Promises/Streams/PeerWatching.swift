@@ -22,8 +22,40 @@ enum PeerWatching {
             if let gone = try known(ignoringHalfClose, of: connection) { return .value(gone) }
         } catch { return Guarantee(.cancelled(with: nil)) }
         let core = IOPromise(PeerGone.self, connection)
-        connection.watchPeer(PeerWatch(core: core, cancels: false, ignoringHalfClose: ignoringHalfClose))
+        add(PeerWatch(core: core, cancels: false, ignoringHalfClose: ignoringHalfClose), to: connection)
         return Guarantee(core)
+    }
+
+    static func add(_ watch: PeerWatch, to connection: Connection) {
+        let cold = connection.ensuredColdState
+        cold.peerWatches.insert(watch)
+        connection.interest.watch(cold.watchedEnds)
+        connection.updateInterest()
+    }
+
+    /// Removes the watch whose core is `promise`.
+    /// - Returns: false if there is none.
+    static func withdraw(_ promise: ObjectIdentifier, from connection: Connection) -> Bool {
+        guard let cold = connection.cold, let watch = cold.peerWatches.remove(promise) else { return false }
+        connection.interest.watch(cold.watchedEnds)
+        connection.updateInterest()
+        // Last, since the promise is released with it.
+        withExtendedLifetime(watch) {}
+        return true
+    }
+
+    /// Removes and settles the watches.
+    /// - Parameters:
+    ///   - gone: `nil` if this side has ended the connection.
+    ///   - halfCloseOnly: whether those stay that ignore a half-close.
+    static func settle(as gone: PeerGone?, halfCloseOnly: Bool = false, at connection: Connection) {
+        guard connection.interest.watchesPeer, let cold = connection.cold else { return }
+        let watches = cold.peerWatches.removeAll(halfCloseOnly: halfCloseOnly)
+        let attachment = cold.attachment?.endsWithPeer == true ? cold.attachment.take() : nil
+        // The state is final before a handler is called.
+        connection.interest.watch(cold.watchedEnds)
+        for watch in watches { watch.settle(as: gone) }
+        attachment?.peerDidGo()
     }
 
     /// Cancels the async handler of a connection that is about to fail, unless a read or a write waits, which tells it.
@@ -37,7 +69,7 @@ enum PeerWatching {
     @inline(never)
     static func eventArrived(_ ready: Interest, at connection: Connection) {
         // A read or a write may have met the error, and have settled the watches.
-        guard connection.lifecycle.isOpen, connection.watchedEnds != 0 || connection.attachment != nil else { return }
+        guard connection.lifecycle.isOpen, connection.interest.watchesPeer || connection.attachment != nil else { return }
         if ready.contains(.error) {
             // The kernel reports an error once, so the connection stores it for later reads and writes.
             if connection.kind.contains(.socket) {
@@ -49,16 +81,16 @@ enum PeerWatching {
                 }
             } else if !ready.contains(.hangUp) {
                 // The reader of a pipe has gone. The connection has not failed: a FIFO may get another reader.
-                return connection.settlePeerWatches(as: .failed(SystemError(connection.writeCall, EPIPE)))
+                return settle(as: .failed(SystemError(connection.writeCall, EPIPE)), at: connection)
             }
         }
         if ready.contains(.hangUp) {
             // Without an error both sides have ended in order, and there is nothing more to hear.
             connection.attachment?.peerDidEnd(bothSides: true)
-            connection.settlePeerWatches(as: connection.failure.map(PeerGone.failed) ?? .ended)
+            settle(as: connection.failure.map(PeerGone.failed) ?? .ended, at: connection)
         } else if ready.contains(.readHangUp) {
             connection.attachment?.peerDidEnd(bothSides: false)
-            connection.settlePeerWatches(as: .ended, halfCloseOnly: true)
+            settle(as: .ended, halfCloseOnly: true, at: connection)
         } else {
             // For example a message in the error queue of a socket that was adopted.
             connection.noteSpuriousReadiness(.getSocketOption)
@@ -81,11 +113,11 @@ final class PeerWatchEnding {
     @usableFromInline
     func start(_ core: PromiseCore, _ ignoringHalfClose: Bool) {
         self.core = ObjectIdentifier(core)
-        connection.watchPeer(PeerWatch(core: core, cancels: true, ignoringHalfClose: ignoringHalfClose))
+        PeerWatching.add(PeerWatch(core: core, cancels: true, ignoringHalfClose: ignoringHalfClose), to: connection)
     }
 
     deinit {
         // Another thread gets here only while the loop ends, which ends the connection itself.
-        if let core, connection.loop.isUsableHere { _ = connection.withdrawPeerWatch(core) }
+        if let core, connection.loop.isUsableHere { _ = PeerWatching.withdraw(core, from: connection) }
     }
 }

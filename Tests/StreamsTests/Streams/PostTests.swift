@@ -33,7 +33,7 @@ import Testing
             let calls = net.calls(.send) + net.calls(.sendVector)
             var writes: [Promise<Void>] = []
             try inTurn(net) {
-                for letter in "abc" { #expect(connection.post("\(letter)", overflow: .drop)) }
+                for letter in "abc" { #expect(connection.post("\(letter)".utf8, overflow: .drop)) }
                 // Takes along what was posted, as the first write of a turn.
                 writes.append(connection.write("d"))
                 for letter in "efg" { connection.post(Array("\(letter)".utf8), overflow: .drop) }
@@ -73,9 +73,9 @@ import Testing
             #expect(taken == 300 && connection.queuedBytes == 600)
             try inTurn(net) { while connection.post(pattern(100), overflow: .drop) { taken += 1 } }
             #expect((9_000...10_000).contains(connection.queuedBytes))
-            #expect(!connection.post("x", overflow: .drop) && !connection.isClosed)
+            #expect(!connection.post("x".utf8, overflow: .drop) && !connection.isClosed)
             let waiting = connection.read()
-            #expect(!connection.post("x", overflow: .abort) && connection.isClosed)
+            #expect(!connection.post("x".utf8, overflow: .abort) && connection.isClosed)
             guard case .failed(let error) = waiting.settledValue else { return #expect(Bool(false)) }
             #expect(error.code == ENOBUFS)
             withExtendedLifetime(budget) {}
@@ -124,7 +124,7 @@ import Testing
             let (end, read) = (connection.closed, connection.readLine())
             peer.reset()
             #expect(try rejection(of: read) == ECONNRESET)
-            #expect(!connection.post("x", overflow: .abort) && !connection.post("", overflow: .drop))
+            #expect(!connection.post("x".utf8, overflow: .abort) && !connection.post("".utf8, overflow: .drop))
             connection.close()
             guard case .failed = try hang(end, timeout: patience) else { return #expect(Bool(false)) }
             #expect(connection.queuedBytes == 0)
@@ -136,9 +136,9 @@ import Testing
             let (connection, _) = try net.pair()
             net.kernel.send = { _, _, _ in -Int(EPIPE) }
             var taken: [Bool] = []
-            try inTurn(net) { taken.append(connection.post("x", overflow: .drop)) }
+            try inTurn(net) { taken.append(connection.post("x".utf8, overflow: .drop)) }
             #expect(taken == [true] && code(connection.write("y")) == EPIPE)
-            #expect(!connection.post("x", overflow: .drop))
+            #expect(!connection.post("x".utf8, overflow: .drop))
             connection.abort()
         }
     }
@@ -168,11 +168,11 @@ import Testing
             let (shut, second) = try net.pair()
             let (aborted, third) = try net.pair()
             try inTurn(net) {
-                for connection in [closed, shut, aborted] { connection.post("x", overflow: .drop) }
+                for connection in [closed, shut, aborted] { connection.post("x".utf8, overflow: .drop) }
                 closed.close()
                 shut.shutdownWrite()
                 aborted.abort()
-                for connection in [closed, shut, aborted] { #expect(!connection.post("y", overflow: .abort)) }
+                for connection in [closed, shut, aborted] { #expect(!connection.post("y".utf8, overflow: .abort)) }
             }
             #expect(try first.readToEnd() == Array("x".utf8))
             #expect(try second.readToEnd() == Array("x".utf8))
@@ -186,7 +186,7 @@ import Testing
     @Test func outsideOfATurnTheyAreSentAsWritesAre() throws {
         try withNetwork { net in
             let (connection, peer) = try net.pair()
-            connection.post("x", overflow: .drop)
+            connection.post("x".utf8, overflow: .drop)
             #expect(try peer.receive(exactly: 1) == Array("x".utf8))
             connection.abort()
         }
@@ -208,12 +208,12 @@ import Testing
             net.limitSends(to: 0)
             while connection.post(pattern(100), overflow: .drop) {}
             #expect((1_000..<1_500).contains(connection.queuedBytes + 192 * 4))
-            #expect(!connection.post("x", overflow: .abort) && connection.isClosed)
+            #expect(!connection.post("x".utf8, overflow: .abort) && connection.isClosed)
         }
         try withNetwork { net in
             let (connection, _) = try net.pair()
             let ready = connection.filter(RecordFilter())
-            #expect(!connection.post("x", overflow: .drop), "the handshake has not finished")
+            #expect(!connection.post("x".utf8, overflow: .drop), "the handshake has not finished")
             connection.abort()
             #expect(throws: (any Error).self) { try hang(ready) }
         }

@@ -1,0 +1,71 @@
+import Reactor
+
+/// The buffered input of a connection: bytes that were received and that no read has consumed. Frames are decoded from it, and
+/// a filter delivers into it; what a read leaves here is the next one's, of whatever form.
+///
+/// The bytes are in `ColdState`: a connection that reads whole chunks has no buffer.
+@usableFromInline
+struct ConnectionInput {
+    // Not counted: the caller holds the connection during each call.
+    @usableFromInline let connection: Uncounted<Connection>
+
+    @inlinable @inline(__always)
+    init(of connection: Connection) { self.connection = Uncounted(connection) }
+
+    /// The largest number of bytes that a read, or the body of `forEachChunk`, is given at once: the size of the loop's
+    /// buffer, into which they are read. Then other connections have their turn.
+    static var largestPiece: Int { 65_536 }
+
+    /// Whether the peer has ended its side in order, so that nothing follows what is buffered.
+    @usableFromInline
+    var isLast: Bool { connection.borrow { $0.reader.hasEnded && $0.reportedFailure == nil && $0.hasInput } }
+
+    // Not counted either: the connection keeps the state that it has once made.
+    @inline(__always)
+    private var cold: Uncounted<ColdState>? { connection.borrow { $0.cold.map { Uncounted($0) } } }
+
+    /// Consumes at most `count` bytes.
+    func take(_ count: Int) -> [UInt8] { cold?.borrow { $0.input.take(min(count, $0.input.count)) } ?? [] }
+
+    /// Lends the bytes to `body`, if there are any, and consumes as many of them as `body` returns.
+    @usableFromInline
+    func consume(_ body: (UnsafeRawBufferPointer) throws -> Int) rethrows {
+        try cold?.borrow { if !$0.input.isEmpty { try $0.input.consume(body) } }
+    }
+
+    /// Lends the bytes to `body`, which consumes them by `drop`. They stay valid during the call, whatever becomes of the
+    /// connection.
+    @usableFromInline
+    func lend<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
+        guard let cold else { return try body(UnsafeRawBufferPointer(start: nil, count: 0)) }
+        return try cold.borrow { try $0.input.lend(body) }
+    }
+
+    /// Drops the first `count` bytes, or those that are left.
+    @usableFromInline
+    func drop(_ count: Int) { cold?.borrow { $0.input.drop(min(count, $0.input.count)) } }
+
+    /// Whether the next read begins at `address`, within bytes that `lend` has lent.
+    @usableFromInline
+    func begins(at address: UnsafeRawPointer) -> Bool { cold?.borrow { $0.input.begins(at: address) } == true }
+
+    /// Adds bytes that a filter has delivered.
+    func append(_ bytes: [UInt8]) { append { $0.append(bytes) } }
+
+    /// Adds bytes that were received, the first of `expected` ones.
+    func append(_ bytes: UnsafeRawBufferPointer, of expected: Int?) {
+        append { input in
+            // At most 1 MiB in advance: what a peer announces takes memory only as it arrives.
+            if let expected, input.isEmpty { input.reserve(min(expected, 1 << 20)) }
+            input.append(bytes)
+        }
+    }
+
+    @inline(__always)
+    private func append(_ body: (inout InputBuffer) -> Void) {
+        connection.borrow { connection in
+            body(&connection.ensuredColdState.input)
+            connection.noteHeldMemory()
+        }
+    }
+}

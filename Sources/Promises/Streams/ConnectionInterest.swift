@@ -1,0 +1,27 @@
+import Reactor
+
+/// What the poller is to report to a connection.
+///
+/// While an operation waits, the poller retains the connection, because this is not empty, or the `FlushJob` of a corked write
+/// does; the end of the loop ends the operations of both. So a promise that waits, such as a core with `beginProduction`, need
+/// not retain its connection.
+struct ConnectionInterest {
+    /// What the poller waits for.
+    var registered: Interest = []
+    /// What is watched for the peer's end, as bits of epoll.
+    private var ends: UInt16 = 0
+
+    var watchesPeer: Bool { ends != 0 }
+
+    /// Sets what is watched for the peer's end.
+    mutating func watch(_ ends: Interest) { self.ends = UInt16(truncatingIfNeeded: ends.rawValue) }
+
+    /// What the poller should wait for, beside what is watched while nothing else is.
+    @inline(__always)
+    func wanted(toRead reads: Bool, toWrite writes: Bool) -> Interest {
+        var wanted = Interest(rawValue: UInt32(ends))
+        if reads { wanted.insert(.reading) }
+        if writes { wanted.insert(.writing) }
+        return wanted
+    }
+}

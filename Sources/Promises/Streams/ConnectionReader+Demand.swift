@@ -1,0 +1,28 @@
+import Reactor
+
+// What an event means for a read that waits, in each of its forms.
+
+extension ConnectionReader.Demand {
+    /// Reads the descriptor once.
+    @inline(__always)
+    func descriptorIsReadable(of connection: Connection) {
+        switch self {
+        case .chunk: ChunkLoop.descriptorIsReadable(of: connection)
+        case .frame: connection.cold?.frames?.descriptorIsReadable()
+        case .bytes(let limit): ByteRead.descriptorIsReadable(of: connection, Int(limit))
+        // On the path `.filtered` only.
+        case .handshake: break
+        }
+    }
+
+    /// Rejects `promise`, which the reader has given up.
+    func reject(_ promise: PromiseCore, _ error: SystemError, at connection: Connection) {
+        switch self {
+        case .bytes: return promise.fulfill(ReadOutcome.failed(error))
+        case .frame: connection.cold?.frames?.stopWaiting()
+        case .chunk: promise.takeChunkStep().chunks.end()
+        case .handshake: break
+        }
+        promise.reject(connection.reported(error))
+    }
+}
