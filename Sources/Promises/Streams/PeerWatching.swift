@@ -69,7 +69,8 @@ enum PeerWatching {
     @inline(never)
     static func eventArrived(_ ready: Interest, at connection: Connection) {
         // A read or a write may have met the error, and have settled the watches.
-        guard connection.lifecycle.isOpen, connection.interest.watchesPeer || connection.attachment != nil else { return }
+        guard connection.lifecycle.isOpen, connection.interest.watchesPeer || connection.attachment != nil
+        else { return }
         if ready.contains(.error) {
             // The kernel reports an error once, so the connection stores it for later reads and writes.
             if connection.kind.contains(.socket) {

@@ -45,7 +45,7 @@ extension Snippets {
     static func streams3() throws {
         let (publisher, subscriber) = try Connection.pair()
         publisher.writeQueueLimit = 1 << 20
-        let posted = after(.zero).map { (1...20).allSatisfy { publisher.post("message \($0)\n", overflow: .drop) } }
+        let posted = after(.zero).map { (1...20).allSatisfy { publisher.post("message \($0)\n".utf8, overflow: .drop) } }
         let line = try hang(subscriber.readLine())
         let isPosted = hang(posted)
         assert(isPosted && line == "message 1")
