@@ -36,12 +36,7 @@ import Testing
     }
 
     private static func trickle(_ text: String, to connection: Connection) -> Promise<Void> {
-        forEach(Array(text.utf8)) { byte in connection.write([byte]).then { after(.seconds(2)) } }.asVoid()
-    }
-
-    private static func forEach(_ bytes: [UInt8], _ body: @escaping (UInt8) -> Promise<Void>) -> Promise<Void> {
-        guard let first = bytes.first else { return .value }
-        return body(first).then { forEach(Array(bytes.dropFirst()), body) }
+        forEach(Array(text.utf8)) { byte in connection.write([byte]).then { after(.seconds(2)) } }
     }
 
     /// What a fetch with its body is rejected with, and after how long.

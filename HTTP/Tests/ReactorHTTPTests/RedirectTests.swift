@@ -120,7 +120,7 @@ import Testing
 }
 
 /// Finds one server under every name.
-private struct Table: NameLookup {
+struct Table: NameLookup {
     let server: SocketAddress
     init(_ server: SocketAddress) { self.server = server }
     func addresses(of host: String, port: UInt16) -> Promise<[SocketAddress]> { .value([server]) }

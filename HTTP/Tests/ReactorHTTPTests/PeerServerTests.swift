@@ -1,0 +1,228 @@
+import Glibc
+import Promises
+import Reactor
+import ReactorHTTP
+import Testing
+
+/// The client with servers and a proxy that are other programs, each in a process of its own.
+@Suite(.serialized) struct PeerServerTests {
+    private static func has(_ program: String, _ argument: String) -> Bool {
+        (try? EventLoop.withLoop { _ in try hang(ChildProcess.run(program, [argument])).status.isSuccess }) ?? false
+    }
+
+    /// Runs a program in a new folder while `body` does, which gets the first line of its output, and the folder.
+    private func withProgram(
+        _ name: String, _ arguments: [String], files: [String: String] = [:],
+        _ body: (_ line: Promise<String?>, _ folder: String) throws -> Void
+    ) throws {
+        let folder = Folder()
+        for (name, text) in files {
+            let text = text.replaced("FOLDER", with: folder.path)
+            try hang(writeFile(text, to: "\(folder.path)/\(name)"), timeout: patience)
+        }
+        let arguments = arguments.map { $0.replaced("FOLDER", with: folder.path) }
+        let child = try ChildProcess.spawn(
+            name, arguments: arguments, workingDirectory: folder.path, standardOutput: .pipe, standardError: .null)
+        defer {
+            try? child.kill(SIGKILL)
+            _ = try? hang(child.exit.asPromise(), timeout: patience)
+        }
+        try body(child.standardOutput!.readLine(), folder.path)
+    }
+
+    private func text(_ client: HTTPClient, _ address: String, _ method: Method = .get, _ body: RequestBody? = nil)
+        throws
+        -> String
+    {
+        try hang(client.fetch(address, method, body: body).then { try $0.validated().body.text() }, timeout: patience)
+    }
+
+    /// A program that is still starting refuses connections.
+    private func waitForServer(_ client: HTTPClient, _ address: String) throws {
+        let pauses = RetrySchedule.exponential(from: .milliseconds(10), cap: .milliseconds(200))
+        _ = try hang(
+            retry(maxAttempts: 100, delay: pauses) { _ in client.fetch(address).then { $0.body.bytes() } },
+            timeout: patience)
+    }
+
+    private static let node = """
+        const server = require('http').createServer((request, response) => {
+          switch (request.url) {
+          case '/early': response.writeEarlyHints({link: '</a>; rel=preload'}); response.end('late'); break
+          case '/trailers':
+            response.writeHead(200, {Trailer: 'X-Sum'}); response.write('a')
+            response.addTrailers({'X-Sum': '7'}); response.end('b'); break
+          case '/close': response.setHeader('Connection', 'close'); response.end('bye'); break
+          case '/cut':
+            response.writeHead(200, {'Content-Length': 10}); response.write('abc', () => request.socket.destroy()); break
+          default:
+            let count = 0
+            request.on('data', (part) => { count += part.length })
+            request.on('end', () => {
+              const coding = request.headers['transfer-encoding'] || '-'
+              response.end(`${request.method} ${count} ${coding} ${request.socket.remotePort}`)
+            })
+          }
+        })
+        server.listen(0, '127.0.0.1', () => console.log(server.address().port))
+        """
+
+    private func withNode(_ body: (HTTPClient, _ port: String) throws -> Void) throws {
+        try EventLoop.withLoop { _ in
+            try withProgram("node", ["-e", Self.node]) { line, _ in
+                let client = HTTPClient()
+                try body(client, try #require(try hang(line, timeout: patience)))
+                client.close()
+            }
+        }
+    }
+
+    @Test(.enabled(if: has("node", "--version"))) func nodeIsAServer() throws {
+        try withNode { client, port in
+            let address = "http://127.0.0.1:\(port)"
+            let part = [UInt8](repeating: 7, count: 10_000)
+            let stream = RequestBody.stream { output in
+                forEach(1...100) { _ in output.write(part) }
+            }
+            let texts = [
+                try text(client, address), try text(client, address, .put, stream),
+                try text(client, address, .post, .bytes([UInt8](repeating: 7, count: 5_000_000))),
+                try text(client, address, .post), try text(client, address, .delete),
+            ]
+            let first = texts.map { $0.split(separator: " ").dropLast().joined(separator: " ") }
+            #expect(first == ["GET 0 -", "PUT 1000000 chunked", "POST 5000000 -", "POST 0 -", "DELETE 0 -"])
+            #expect(Set(texts.map { $0.split(separator: " ").last }).count == 1)
+            for _ in 0..<2 {
+                let found = [try text(client, "\(address)/early"), try text(client, "\(address)/close")]
+                #expect(found == ["late", "bye"])
+            }
+            let response = try hang(client.fetch("\(address)/trailers"), timeout: patience)
+            let body = try hang(response.body.text(), timeout: patience)
+            #expect(body == "ab" && response.body.trailers["x-sum"] == "7")
+            #expect(throws: BodyError.endedEarly) { _ = try text(client, "\(address)/cut") }
+        }
+    }
+
+    @Test(.enabled(if: has("python3", "--version"))) func pythonIsAServer() throws {
+        let program = """
+            from http.server import *
+            server = ThreadingHTTPServer(('127.0.0.1', 0), SimpleHTTPRequestHandler)
+            print(server.server_port, flush=True)
+            server.serve_forever()
+            """
+        let large = String(repeating: "0123456789", count: 500_000)
+        try EventLoop.withLoop { _ in
+            try withProgram("python3", ["-c", program], files: ["large": large, "small": "x"]) { line, folder in
+                let address = "http://127.0.0.1:\(try #require(try hang(line, timeout: patience)))"
+                try #require(mkdir("\(folder)/a", 0o777) == 0)
+                try hang(writeFile("index", to: "\(folder)/a/index.html"), timeout: patience)
+                let client = HTTPClient()
+                // HTTP/1.0, where each response ends its connection; and a folder is a redirect.
+                let texts = try ["large", "small", "a"].map { try text(client, "\(address)/\($0)") }
+                #expect(texts == [large, "x", "index"])
+                let head = try hang(client.fetch("\(address)/large", .head), timeout: patience)
+                #expect(head.headers["content-length"] == "5000000" && head.body.isComplete)
+                let missing = try hang(client.fetch("\(address)/none"), timeout: patience)
+                #expect(missing.status == .notFound)
+                client.close()
+            }
+        }
+    }
+
+    @Test(.enabled(if: has("nginx", "-v"))) func nginxIsAServer() throws {
+        let configuration = """
+            daemon off; master_process off; pid FOLDER/pid; error_log FOLDER/log;
+            events {}
+            http {
+              access_log off; keepalive_requests 3; client_max_body_size 10;
+              client_body_temp_path FOLDER; proxy_temp_path FOLDER; fastcgi_temp_path FOLDER;
+              uwsgi_temp_path FOLDER; scgi_temp_path FOLDER;
+              server {
+                listen unix:FOLDER/socket; root FOLDER;
+                location = /connection { return 200 "$connection $connection_requests"; }
+                location = /moved { return 301 /connection; }
+              }
+            }
+            """
+        let arguments = ["-p", "FOLDER", "-c", "FOLDER/nginx.conf", "-e", "FOLDER/log"]
+        let large = String(repeating: "0123456789", count: 500_000)
+        try EventLoop.withLoop { _ in
+            try withProgram("nginx", arguments, files: ["nginx.conf": configuration, "large": large]) { _, folder in
+                let client = HTTPClient(lookup: Table(try SocketAddress("unix:\(folder)/socket")))
+                try waitForServer(client, "http://nginx/connection")
+                let texts = try ["connection", "large", "moved", "connection"].map {
+                    try text(client, "http://nginx/\($0)")
+                }
+                #expect(texts[1] == large)
+                // Three requests on each connection, the first one in `waitForServer`, two for the redirect.
+                let numbers = [0, 2, 3].map { texts[$0].split(separator: " ").last }
+                #expect(numbers == ["2", "2", "3"])
+                let ranged = client.fetch("http://nginx/large", headers: ["Range": "bytes=10-12"])
+                let part = try hang(ranged.then { $0.body.text() }, timeout: patience)
+                #expect(part == "012")
+                // It answers at once, and does not read on.
+                let refused = client.fetch(
+                    "http://nginx/large", .put, body: .bytes([UInt8](repeating: 1, count: 16 << 20)))
+                let status = try hang(refused, timeout: patience).status
+                #expect(status == .contentTooLarge)
+                client.close()
+            }
+        }
+    }
+
+    @Test(.enabled(if: has("node", "--version") && has("tinyproxy", "-v"))) func tinyproxyIsAProxy() throws {
+        try withNode { _, port in
+            let free = try Listener.bind("127.0.0.1:0")
+            let proxy = "\(free.localAddress)"
+            free.close()
+            let configuration = """
+                Port \(free.localAddress.port)
+                Listen 127.0.0.1
+                LogFile "FOLDER/log"
+                BasicAuth me secret
+                """
+            try withProgram("tinyproxy", ["-d", "-c", "FOLDER/conf"], files: ["conf": configuration]) { _, _ in
+                var options = HTTPClient.Options()
+                options.startTLS = { connection, _ in .value(connection) }
+                options.proxies = Proxies(http: proxy, https: proxy)
+                let stranger = HTTPClient(options)
+                try waitForServer(stranger, "http://127.0.0.1:\(port)/")
+                let refused = try hang(stranger.fetch("http://127.0.0.1:\(port)/"), timeout: patience)
+                #expect(refused.status == Status(407))
+                #expect(throws: FetchError.refusedByProxy(Status(407))) {
+                    _ = try text(stranger, "https://127.0.0.1:\(port)/")
+                }
+                options.proxies = Proxies(http: "http://me:secret@\(proxy)", https: "http://me:secret@\(proxy)")
+                let client = HTTPClient(options)
+                for scheme in ["http", "https", "https"] {
+                    let address = "\(scheme)://127.0.0.1:\(port)/"
+                    let found = try text(client, address, .post, .bytes([UInt8](repeating: 7, count: 100_000)))
+                    #expect(found.hasPrefix("POST 100000 -"))
+                }
+                stranger.close()
+                client.close()
+            }
+        }
+    }
+}
+
+extension String {
+    fileprivate func replaced(_ word: String, with other: String) -> String {
+        components(word).joined(separator: other)
+    }
+}
+
+/// A folder that is removed with its files.
+private final class Folder {
+    let path: String
+
+    init() {
+        var template = Array("/tmp/reactor-http-XXXXXX".utf8CString)
+        path = String(cString: mkdtemp(&template))
+    }
+
+    deinit {
+        let path = path
+        _ = try? EventLoop.withLoop { _ in try hang(ChildProcess.run("rm", ["-r", path]), timeout: patience) }
+    }
+}
