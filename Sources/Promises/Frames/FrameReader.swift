@@ -6,8 +6,9 @@ import Reactor
 /// It reads the connection's buffered input, and asks the connection to wait for more.
 @usableFromInline
 final class FrameReader: FrameReading {
-    // The connection retains this. `@exclusivity(unchecked)`: one thread, and no user code is called during an access.
-    private unowned let connection: Connection
+    // Not counted, as each access would be: the connection retains this, and whatever else does, which is a loop over frames,
+    // retains the connection too. `@exclusivity(unchecked)`: one thread, and no user code is called during an access.
+    private unowned(unsafe) let connection: Connection
     /// The frame that a read waits for.
     @exclusivity(unchecked) private var pending: PendingFrame?
     /// Present with `frameTimeouts`.
@@ -304,19 +305,22 @@ final class FrameReader: FrameReading {
 
     /// The timer does not keep the loop alive, since it outlives the read. The read does.
     private func startTimer(_ clock: FrameClock, at moment: LoopInstant) {
-        let timer = connection.loop.schedule(at: moment) { [weak connection] in
-            // Retained meanwhile: a rejected read may have been what retained it.
-            if let connection { FrameReader.existing(of: connection)?.timerFired() }
+        // Without a reference to the connection: a weak one would make it dearer to count all others.
+        let timer = connection.loop.schedule(at: moment) { [loop = connection.loop, fd = connection.fd] in
+            clock.timer = nil
+            // The poller has a connection whose read waits. If none does, the next one starts the timer.
+            if let connection = loop.handler(of: fd) as? Connection, let reader = FrameReader.existing(of: connection),
+                reader.clock === clock
+            {
+                reader.timerFired()
+            }
         }
         timer.unref()
         clock.timer = timer
     }
 
     private func timerFired() {
-        guard let clock else { return }
-        clock.timer = nil
-        // If no read waits, the next one starts the timer.
-        guard connection.lifecycle.isOpen, pending != nil, let deadline = clock.deadline else { return }
+        guard let clock, connection.lifecycle.isOpen, pending != nil, let deadline = clock.deadline else { return }
         guard deadline <= connection.loop.now else { return armTimer() }
         // Bytes that have reached the kernel in time are not late: they are read before the limit applies.
         if clock.mayPostpone && connection.isReadyInKernel {

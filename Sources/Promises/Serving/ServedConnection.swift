@@ -10,10 +10,11 @@ final class ServedConnection: ConnectionAttachment {
     /// What the connection watches for while the handler neither reads nor writes.
     private(set) var restingInterest: Interest = []
     /// Present while the listener is drained.
-    var drain: Drain?
+    // `@exclusivity(unchecked)`, here and below: one thread, and no user code is called during an access; each request reads them.
+    @exclusivity(unchecked) var drain: Drain?
     /// The budget of the listener, if it has one, and what it counts for this connection.
-    private var budget: MemoryBudget?
-    private var notedMemory = 0
+    @exclusivity(unchecked) private var budget: MemoryBudget?
+    @exclusivity(unchecked) private var notedMemory = 0
 
     /// What a drain knows of a connection.
     struct Drain {

@@ -50,6 +50,9 @@ extension EventLoop {
         if !registrationFailures.isEmpty { forgetFailures(of: fd) }
     }
 
+    /// What waits for `fd`; `nil` if nothing does.
+    package func handler(of fd: CInt) -> (any ReadinessHandler)? { poller.handler(of: fd) }
+
     func isHandler(_ handler: any ReadinessHandler, of fd: CInt) -> Bool { poller.handler(of: fd) === handler }
 
     var isForked: Bool { shared.life.isForked }
