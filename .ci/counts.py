@@ -3,8 +3,8 @@
 
 Instructions, allocations, reference counting and system calls repeat where nanoseconds do not, on a busy machine too. callgrind
 counts them all in one run. A figure is the difference of two run lengths, divided by the difference in steps, so what a program
-does once does not show. The folder is that of a release build with `echo-server`, `counted-rows` and `chunk-echo` (see
-`run_counts` in .ci/run).
+does once does not show. The folder is that of a release build with `echo-server`, `http-server`, `counted-rows` and `chunk-echo`
+(see `run_counts` in .ci/run).
 
 The limits stand in .ci/counts.txt, each with the figure that was reached; 2 % above it the count fails. A figure that is 2 %
 below is printed with the line to put there. Other compilers, C libraries and processors give other figures, so with versions
@@ -71,8 +71,45 @@ ROWS = {
     "pool-lease": (200, 1),
     "pool-connection": (50, 1),
 }
-# Servers: messages in the shorter run.
-SERVERS = {"echo-server": 800, "chunk-echo": 800}
+HOST = b"Host: 127.0.0.1:8080\r\n"
+# As a browser sends them, with the host.
+FIELDS = HOST + b"".join(b"%s: %s\r\n" % field for field in [
+    (b"Connection", b"keep-alive"), (b"Cache-Control", b"max-age=0"), (b"Upgrade-Insecure-Requests", b"1"),
+    (b"User-Agent", b"Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/120.0.0.0 Safari/537.36"),
+    (b"Accept", b"text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8"),
+    (b"Sec-Fetch-Site", b"none"), (b"Sec-Fetch-Mode", b"navigate"), (b"Accept-Encoding", b"gzip, deflate, br"),
+    (b"Accept-Language", b"en-GB,en;q=0.9"), (b"Cookie", b"session=0123456789abcdef0123456789abcdef")])
+GET = b"GET / HTTP/1.1\r\n"
+
+
+def sent_back(data):
+    """Whether a message of `echo-server` is complete."""
+    return len(data) == 64
+
+
+def answered(count):
+    """Whether `count` responses are complete."""
+
+    def is_complete(data):
+        heads = [found.end() for found in re.finditer(b"\r\n\r\n", data)]
+        if len(heads) < count:
+            return False
+        length = re.search(rb"Content-Length: (\d+)", data[data.rindex(b"HTTP/1.1 "):])
+        return data.count(b"HTTP/1.1 200 ") == count and len(data) == heads[-1] + int(length[1])
+
+    return is_complete
+
+
+# Servers: the program, steps in the shorter run, what a client sends, how many steps that is, and when it has been answered.
+SERVERS = {
+    "echo-server": ("echo-server", 800, b"x" * 64, 1, sent_back),
+    "chunk-echo": ("chunk-echo", 800, b"x" * 64, 1, sent_back),
+    "http-get": ("http-server", 800, GET + HOST + b"\r\n", 1, answered(1)),
+    "http-fields": ("http-server", 800, GET + FIELDS + b"\r\n", 1, answered(1)),
+    "http-pipelined": ("http-server", 1600, (GET + HOST + b"\r\n") * 16, 16, answered(16)),
+    "http-post": (
+        "http-server", 800, b"POST /echo HTTP/1.1\r\n" + HOST + b"Content-Length: 64\r\n\r\n" + b"x" * 64, 1, answered(1)),
+}
 
 
 class Counts:
@@ -146,18 +183,18 @@ def count_rows(program, names, folder):
     return found
 
 
-def count_server(program, messages, folder):
-    out = folder / program.name
+def count_server(program, name, folder):
+    _, steps, sent, steps_in_it, is_answered = SERVERS[name]
+    out = folder / name
     runs = []
-    for count in (messages, 3 * messages):
-        echo(callgrind(out, [program, "--listen", "127.0.0.1:0"]), count)
+    for count in (steps, 3 * steps):
+        talk(callgrind(out, [program, "--listen", "127.0.0.1:0"]), count // steps_in_it, sent, is_answered)
         runs.append(Counts(out))
-    return Difference(*runs, 2 * messages)
+    return Difference(*runs, 2 * steps)
 
 
-def echo(command, messages):
-    """Sends messages of 64 bytes on four connections in turn, one at a time, and waits for each to come back."""
-    text = b"x" * 64
+def talk(command, times, sent, is_answered):
+    """Sends the same on four connections in turn, one at a time, and waits for each answer."""
     with tempfile.TemporaryFile("w+") as complaints:
         server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=complaints, text=True)
         peers = []
@@ -173,14 +210,14 @@ def echo(command, messages):
             for _ in range(4):
                 peers.append(socket.create_connection(("127.0.0.1", int(port[1])), timeout=PATIENCE))
                 peers[-1].setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            for index in range(messages):
+            for index in range(times):
                 peer = peers[index % len(peers)]
-                peer.sendall(text)
+                peer.sendall(sent)
                 back = b""
-                while back != text:
-                    more = peer.recv(len(text) - len(back))
+                while not is_answered(back):
+                    more = peer.recv(65_536)
                     if not more:
-                        raise ValueError(f"{command[-3]} ended a connection")
+                        raise ValueError(f"{command[-3]} ended a connection behind {back!r}")
                     back += more
         finally:
             for peer in peers:
@@ -198,7 +235,8 @@ def echo(command, messages):
 
 def count(build, names, folder):
     stripped = {}
-    for program in [name for name in SERVERS if name in names] + ["counted-rows"] * any(name in ROWS for name in names):
+    servers = [name for name in SERVERS if name in names]
+    for program in {SERVERS[name][0] for name in servers} | {"counted-rows" for name in names if name in ROWS}:
         # Older versions of valgrind do not understand the debug information.
         stripped[program] = folder / "bin" / program
         stripped[program].parent.mkdir(exist_ok=True)
@@ -207,9 +245,8 @@ def count(build, names, folder):
     rows = [name for name in ROWS if name in names]
     if rows:
         found.update(count_rows(stripped["counted-rows"], rows, folder))
-    for name, messages in SERVERS.items():
-        if name in names:
-            found[name] = count_server(stripped[name], messages, folder)
+    for name in servers:
+        found[name] = count_server(stripped[SERVERS[name][0]], name, folder)
     return found
 
 
