@@ -71,6 +71,66 @@ import Testing
         }
     }
 
+    /// `100 Continue` must not stand inside of a response.
+    @Test(arguments: [true, false]) func aBodyThatIsReadBehindTheFirstWriteIsNotAskedFor(_ isTouched: Bool) throws {
+        let handler = { (request: Request) -> Answer in
+            if isTouched { _ = request.body }
+            return .now(
+                .stream { output in
+                    output.write("a").then { request.body.text() }.then { output.write($0) }
+                })
+        }
+        try withServer(handler) { address, _ in
+            let client = try hang(connect(to: address), timeout: patience)
+            let head = "POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n"
+            _ = try hang(client.write(head).then { client.read(until: "1\r\na\r\n") }, timeout: patience)
+            try hang(client.write("hello").then { client.shutdownWrite() }, timeout: patience)
+            let rest = try readToEnd(client)
+            #expect(rest == "5\r\nhello\r\n0\r\n\r\n")
+            client.close()
+        }
+    }
+
+    /// Whether the client sends the body then is unknown, and so is where its next request begins.
+    @Test func nothingFollowsABodyThatWasNotAskedFor() throws {
+        let handler = { (request: Request) -> Answer in
+            _ = request.body
+            return .now(.stream { $0.write("a") })
+        }
+        try withServer(handler) { address, _ in
+            let head = "POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n"
+            try expect([200], address, head + Self.get)
+        }
+    }
+
+    @Test func whatNoClientUnderstandsIsAnswered500() throws {
+        var errors: [ResponseError?] = []
+        let handler = { (request: Request) -> Answer in
+            switch request.path {
+            case "/a": .now(.stream(status: Status(102)) { $0.write("a") })
+            case "/b": .now(.stream(length: -1) { $0.write("a") })
+            case "/c": .now(Response(Status(100)))
+            default:
+                .now(
+                    {
+                        var upgrade = Response.upgrade(to: "x") { _ in .value }
+                        upgrade.status = .ok
+                        return upgrade
+                    }())
+            }
+        }
+        try withServer(onError: { error, _ in errors.append(error as? ResponseError) }, handler) { address, _ in
+            let sent = ["GET /a", "HEAD /a", "GET /b", "HEAD /b", "GET /c", "GET /d"]
+            try expect(
+                sent.map { _ in 500 }, address, sent.map { "\($0) HTTP/1.1\r\nHost: x\r\n\r\n" }.joined())
+        }
+        #expect(
+            errors == [
+                .status(Status(102)), .status(Status(102)), .length(-1), .length(-1), .status(Status(100)),
+                .status(.ok),
+            ])
+    }
+
     @Test func aRequestThatIsKeptStaysAsItIs() throws {
         var kept: [Request] = []
         let handler = { (request: Request) -> Answer in
@@ -84,6 +144,9 @@ import Testing
         #expect(kept.map(\.path) == ["/a", "/b"] && kept.map(\.query) == ["x=1", nil])
         #expect(kept.map { $0.headers["a"] } == ["1", "2"] && kept.map(\.method) == [.get, .put])
         #expect(kept.allSatisfy { $0.connection == nil })
+        // Its memory serves other requests, so nothing gives a reference to it that is not counted.
+        let parts = Mirror(reflecting: kept[0]).children
+        #expect(parts.map(\.label) == ["method", "target", "headers"])
     }
 
     @Test func anErrorOfAHandlerIsAnswered() throws {

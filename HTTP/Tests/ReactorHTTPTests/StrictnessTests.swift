@@ -39,10 +39,20 @@ import Testing
         Case("9112 2.3 lower case", "GET / http/1.1\r\nHost: x\r\n\r\n", 400),
         Case("9112 3 two spaces", "GET  / HTTP/1.1\r\nHost: x\r\n\r\n", 400),
         Case("9112 3.2.2 absolute-form", "GET http://x/a?b HTTP/1.1\r\nHost: x\r\n\r\n", 200),
+        Case("9112 3.2.2 account", "GET http://a@x/ HTTP/1.1\r\nHost: x\r\n\r\n", 400),
+        Case("9110 4.2.1 no host", "GET http:///a HTTP/1.1\r\nHost: x\r\n\r\n", 400),
+        Case("9112 3.2.1 fragment", "GET /a#b HTTP/1.1\r\nHost: x\r\n\r\n", 400),
         Case("9112 3.2.3 authority-form", "CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n", 400),
         Case("9112 3.2.4 asterisk-form", "OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n", 200),
         Case("9112 3.2 no Host", "GET / HTTP/1.1\r\n\r\n", 400),
         Case("9112 3.2 two Hosts", "GET / HTTP/1.1\r\nHost: x\r\nHost: x\r\n\r\n", 400),
+        Case("9110 4.2.1 empty Host", "GET / HTTP/1.1\r\nHost:\r\n\r\n", 400),
+        Case("9110 4.2.1 port alone", "GET / HTTP/1.1\r\nHost: :80\r\n\r\n", 400),
+        Case(
+            "9110 7.2 ports and addresses",
+            "GET / HTTP/1.1\r\nHost: [::1]:80\r\n\r\nGET / HTTP/1.1\r\nHost: x:\r\n\r\n", 200, 200),
+        Case("9110 7.2 no port", "GET / HTTP/1.1\r\nHost: x:8a\r\n\r\n", 400),
+        Case("9110 7.2 no address", "GET / HTTP/1.1\r\nHost: [x]\r\n\r\n", 400),
         Case("9112 3.2 no host", "GET / HTTP/1.1\r\nHost: a@b\r\n\r\n", 400),
         // Fields.
         Case("9112 5.1 blank before the colon", "GET / HTTP/1.1\r\nHost: x\r\nA : b\r\n\r\n", 400),
@@ -123,6 +133,15 @@ import Testing
         try withServer(handler) { address, _ in
             let answer = try conversation(address, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
             #expect(answer.contains("X: a  Set-Cookie: b \r\n"))
+        }
+    }
+
+    @Test func namesCannotSplitAResponse() throws {
+        let headers: Headers = ["": "a", "X:\r\nY": "b"]
+        let upgrade = { (_: Request) in Answer.now(.upgrade(to: "x\r\nZ: 1", headers: headers) { _ in .value }) }
+        try withServer(upgrade) { address, _ in
+            let answer = try conversation(address, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            #expect(answer.contains("\r\nX---Y: b\r\n") && answer.contains("\r\nUpgrade: x  Z: 1\r\n"))
         }
     }
 }

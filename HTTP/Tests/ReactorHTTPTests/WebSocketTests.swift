@@ -62,6 +62,9 @@ import Testing
             section: "5.6 text", frames: frame(0x81, "Hello") + closed, answer: [0x81, 5] + Array("Hello".utf8) + ended),
         Case(section: "5.6 bytes", frames: frame(0x82, [0, 255]) + closed, answer: [0x82, 2, 0, 255] + ended),
         Case(
+            section: "5.3 masks of a word and more", frames: frame(0x82, Array(0...18)) + closed,
+            answer: [0x82, 19] + Array(0...18) + ended),
+        Case(
             section: "5.2 longer", frames: frame(0x82, [UInt8](repeating: 7, count: 200)) + closed,
             answer: [0x82, 126, 0, 200] + [UInt8](repeating: 7, count: 200) + ended),
         Case(
@@ -107,6 +110,90 @@ import Testing
         let parts = Self.handshake.split(separator: part, maxSplits: 1, omittingEmptySubsequences: false)
         let handler = { (request: Request) in Answer.now(.webSocket(request) { _ in .value }) }
         try withServer(handler) { address, _ in try expect([code], address, parts[0] + other + parts[1] + "\r\n") }
+    }
+
+    /// Connects, sends the handshake, and calls `body` with the client behind the answer's head.
+    private func withSocket(
+        _ serve: @escaping (WebSocket) throws -> Promise<Void>, _ body: (Connection, Listener) throws -> Void
+    ) throws {
+        try withServer({ request in .now(.webSocket(request) { try serve($0) }) }) { address, listener in
+            let client = try hang(connect(to: address), timeout: patience)
+            defer { client.close() }
+            let head = try hang(
+                client.write(Self.handshake + "\r\n").then { client.read(until: "\r\n\r\n") }, timeout: patience)
+            #expect(String(decoding: head ?? [], as: UTF8.self).hasPrefix("HTTP/1.1 101 "))
+            try body(client, listener)
+        }
+    }
+
+    private func rest(of client: Connection) throws -> [UInt8] {
+        var all: [UInt8] = []
+        try hang(client.forEachChunk { all += [UInt8]($0) }, timeout: patience)
+        return all
+    }
+
+    @Test func nothingFollowsACloseFrame() throws {
+        try withSocket({ $0.send("bye").then { .value } }) { client, _ in
+            // The server has closed, and is asked for a sign of life before the client does the same.
+            _ = try hang(client.read(exactly: 9), timeout: patience)
+            try hang(client.write(Self.frame(0x89, "?") + Self.frame(0x81, "late") + Self.closed), timeout: patience)
+            let rest = try rest(of: client)
+            #expect(rest == [])
+        }
+    }
+
+    @Test func aCloseWaitsForTheClientBehindAReceiveThatWaits() throws {
+        var socket: WebSocket?
+        var isClosed = false
+        var outcome: WebSocket.Message?? = .none
+        let serve = { (made: WebSocket) -> Promise<Void> in
+            socket = made
+            return made.receive().done { outcome = .some($0) }
+        }
+        try withSocket(serve) { client, _ in
+            _ = try hang(repeatWhile { after(.milliseconds(1)).map { socket == nil } }, timeout: patience)
+            socket?.close(code: 4000).done { isClosed = true }.cauterize()
+            let frame = try hang(client.read(exactly: 4), timeout: patience)
+            #expect(frame == [0x88, 2, 0x0F, 0xA0])
+            #expect(!isClosed)
+            try hang(client.write(Self.frame(0x88, [0x0F, 0xA0])), timeout: patience)
+            let rest = try rest(of: client)
+            #expect(rest == [] && isClosed)
+        }
+        // A message of `nil`, and not the error of a read that was cut off.
+        #expect(outcome == .some(nil))
+    }
+
+    @Test func aClientThatDoesNotCloseIsLeft() throws {
+        try withVirtualServer({ .now(.webSocket($0) { _ in .value }) }) { client in
+            try hang(client.write(Self.handshake + "\r\n"))
+            let answer = try readToEnd(client)
+            #expect(answer.hasPrefix("HTTP/1.1 101 "))
+        }
+    }
+
+    @Test(arguments: [false, true]) func aDrainSaysGoodbye(_ receivesOne: Bool) throws {
+        let serve = { (socket: WebSocket) -> Promise<Void> in
+            receivesOne
+                ? socket.receive().then { _ in socket.receive() }.asVoid() : socket.forEach { socket.send($0) }
+        }
+        try withSocket(serve) { client, listener in
+            try hang(client.write(Self.frame(0x81, "a")), timeout: patience)
+            if !receivesOne { _ = try hang(client.read(exactly: 3), timeout: patience) }
+            listener.drain(deadline: patience)
+            let frame = try hang(client.read(exactly: 4), timeout: patience)
+            #expect(frame == [0x88, 2, 0x03, 0xE9])
+            try hang(client.write(Self.frame(0x88, [0x03, 0xE9])), timeout: patience)
+            let rest = try rest(of: client)
+            #expect(rest == [])
+        }
+    }
+
+    @Test func aCodeThatNoSideMaySendIsReplaced() throws {
+        try withSocket({ $0.close(code: 1006) }) { client, _ in
+            let frame = try hang(client.read(exactly: 4), timeout: patience)
+            #expect(frame == Self.ended)
+        }
     }
 
     @Test func theServerCloses() throws {

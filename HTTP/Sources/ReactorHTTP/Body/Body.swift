@@ -31,6 +31,16 @@ public final class Body {
         return decoder.excess == nil
     }
 
+    /// Whether a read has been made.
+    private(set) var hasBegun = false
+    /// Whether the first read tells the peer to send it.
+    var awaitsContinue: Bool { if case .connection(_, .some) = source { true } else { false } }
+
+    /// The peer is no longer told to send it.
+    func readAtOnce() {
+        if case .connection(let connection, _) = source { source = .connection(connection, beforeFirstRead: nil) }
+    }
+
     let decoder: BodyDecoder
     private var source: Source
     /// Called once when the body is complete, with nil, or will never be.
@@ -49,7 +59,7 @@ public final class Body {
         beforeFirstRead: (() -> Promise<Void>)? = nil, onEnd: @escaping ((any Error)?) -> Void = { _ in }
     ) {
         length = framing.knownLength
-        decoder = BodyDecoder(framing, limit: min(limit, Self.largestLimit), maxHead: maxHead)
+        decoder = BodyDecoder(framing, limit: min(max(limit, 0), Self.largestLimit), maxHead: maxHead)
         source = .connection(connection, beforeFirstRead: beforeFirstRead)
         self.onEnd = onEnd
         if decoder.isComplete { finish(nil) }
@@ -93,6 +103,7 @@ public final class Body {
         }
         // Before the client is told to continue, and without waiting for a byte of it.
         if let error = decoder.excess { return Promise(error: error) }
+        hasBegun = true
         if let beforeFirstRead {
             source = .connection(connection, beforeFirstRead: nil)
             return beforeFirstRead().then { self.read() }

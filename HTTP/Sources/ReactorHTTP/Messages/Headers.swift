@@ -93,12 +93,12 @@ public struct Headers: Sendable, ExpressibleByDictionaryLiteral {
 
     /// Adds a field behind the others.
     /// - Parameters:
-    ///   - name: a token; any other name is a mistake of the program, and traps.
+    ///   - name: a token. Bytes that no name may contain become `-`; a field without a name is left out.
     ///   - value: the value. Bytes that no value may contain, such as CR and LF, become spaces, as RFC 9110, section 5.5,
     ///     allows: a value that a peer has chosen cannot add fields.
     public mutating func append(_ name: String, _ value: String) {
-        precondition(!name.isEmpty && name.utf8.allSatisfy(isTokenByte), "'\(name)' is not the name of a field")
-        lines.append(contentsOf: name.utf8)
+        if name.isEmpty { return }
+        for byte in name.utf8 { lines.append(isTokenByte(byte) ? byte : UInt8(ascii: "-")) }
         lines.append(UInt8(ascii: ":"))
         lines.append(UInt8(ascii: " "))
         for byte in value.utf8 { lines.append(isValueByte(byte) ? byte : UInt8(ascii: " ")) }
@@ -166,6 +166,11 @@ extension Headers: Equatable, CustomStringConvertible {
 }
 
 extension ByteWriter {
+    /// The value of a field, as `Headers.append` does it.
+    mutating func append(value: String) {
+        append(value.utf8.lazy.map { isValueByte($0) ? $0 : UInt8(ascii: " ") })
+    }
+
     /// The fields of a program, without those that the library writes itself.
     mutating func append(_ headers: Headers, without own: [StaticString]) {
         headers.forEachLine { line in

@@ -79,13 +79,20 @@ struct HeadFields {
 
     /// Whether `value` is a name, an IPv4 address or an IPv6 address in brackets, with or without a port.
     static func isHost(_ value: Bytes) -> Bool {
-        var port = value.slice((value.position(of: UInt8(ascii: ":")) ?? value.count)..<value.count)
-        var isName = value.slice(0..<value.count - port.count).allSatisfy(isHostByte)
-        if value.first == UInt8(ascii: "["), let end = value.position(of: UInt8(ascii: "]")) {
-            port = value.slice(end + 1..<value.count)
-            isName = end > 1 && value.slice(1..<end).allSatisfy(isAddressByte)
+        var end = 0
+        if value.first == UInt8(ascii: "[") {
+            guard let bracket = value.position(of: UInt8(ascii: "]")), bracket > 1,
+                value.slice(1..<bracket).allSatisfy(isAddressByte)
+            else { return false }
+            end = bracket + 1
+        } else {
+            while end < value.count, isHostByte(value[end]) { end += 1 }
         }
-        return isName && (port.isEmpty || port[0] == UInt8(ascii: ":") && port.dropFirst().allSatisfy(isDigit))
+        if end == 0 || end == value.count { return end > 0 }
+        guard value[end] == UInt8(ascii: ":") else { return false }
+        end += 1
+        while end < value.count, isDigit(value[end]) { end += 1 }
+        return end == value.count
     }
 
     /// Digits only, and once: no sign, no list.

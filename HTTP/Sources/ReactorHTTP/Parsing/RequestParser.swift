@@ -91,7 +91,10 @@ extension RequestParser.RequestLine {
 
     /// The path of `/path?query`, `http://host/path?query` and `*`: RFC 9112, section 3.2. Any other form is for proxies.
     private static func path(in target: Bytes) throws(HTTPError) -> Range<Int> {
-        guard let first = target.first, target.allSatisfy({ 0x21...0x7E ~= $0 }) else {
+        var index = 0
+        // A fragment is for the client.
+        while index < target.count, isVisible(target[index]), target[index] != UInt8(ascii: "#") { index += 1 }
+        guard let first = target.first, index == target.count else {
             throw .bad("a target with other bytes than those of a URI")
         }
         var start = 0
@@ -101,7 +104,10 @@ extension RequestParser.RequestLine {
             guard isPlain || isSecure else { throw .bad("a target that is neither a path nor a URI of HTTP") }
             start = isPlain ? 7 : 8
             let query = target.position(of: UInt8(ascii: "?"), from: start) ?? target.count
-            start = min(target.position(of: UInt8(ascii: "/"), from: start) ?? target.count, query)
+            let end = min(target.position(of: UInt8(ascii: "/"), from: start) ?? target.count, query)
+            // Not empty, and without an account: RFC 9110, sections 4.2.1 and 4.2.4.
+            guard HeadFields.isHost(target.slice(start..<end)) else { throw .bad("a target without a host") }
+            start = end
         }
         let end = target.position(of: UInt8(ascii: "?"), from: start) ?? target.count
         return start..<end

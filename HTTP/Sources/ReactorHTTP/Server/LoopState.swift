@@ -17,13 +17,14 @@ final class LoopState {
         var bytes: [UInt8] = []
     }
     /// The request that was answered last. It serves again if nothing else has it by then.
-    @exclusivity(unchecked) private var last: Request?
+    @exclusivity(unchecked) private var last: RequestStorage?
 
     static func of(_ connection: Connection) -> LoopState { ofLoops.value(for: connection) }
 
-    func takeRequest() -> Request {
+    func takeRequest() -> RequestStorage {
+        // There are no weak references to it, which would not be counted: see `Request`.
         if var request = last.take(), isKnownUniquelyReferenced(&request) { return request }
-        return Request()
+        return RequestStorage()
     }
 
     /// The first line of a response, and the fields `Date` and `Content-Type`.
@@ -35,8 +36,7 @@ final class LoopState {
             output.append(date.line(at: now))
             if let type {
                 output.append("Content-Type: ")
-                // As the values of other fields.
-                output.append(type.utf8.lazy.map { isValueByte($0) ? $0 : UInt8(ascii: " ") })
+                output.append(value: type)
                 output.append("\r\n")
             }
             cached = Beginning(status: status, type: type, second: now, bytes: output.bytes)
@@ -45,7 +45,7 @@ final class LoopState {
     }
 
     /// Keeps the memory of a request for the next one.
-    func giveBack(_ request: Request) {
+    func giveBack(_ request: RequestStorage) {
         request.end()
         last = request
     }

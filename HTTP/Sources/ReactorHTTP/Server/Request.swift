@@ -4,53 +4,73 @@ import Promises
 ///
 /// A request belongs to the thread of its loop. Its memory serves the next request of the loop when the response has been
 /// sent, unless the program still has it: keep it as long as you need it.
-public final class Request {
-    /// The method.
-    @exclusivity(unchecked) public private(set) var method = Method.get
-    /// The fields of the head.
-    @exclusivity(unchecked) public private(set) var headers = Headers()
-    /// Whether the client speaks HTTP/1.0.
-    @exclusivity(unchecked) public private(set) var isHTTP10 = false
+public struct Request {
+    // Not public, so that no weak reference to it can be made: it would find the next request there.
+    let storage: RequestStorage
 
+    /// The method.
+    public var method: Method { storage.method }
+    /// The fields of the head.
+    public var headers: Headers { storage.headers }
+    /// Whether the client speaks HTTP/1.0.
+    public var isHTTP10: Bool { storage.isHTTP10 }
+    /// The connection of the request: for its peer's address, what TLS has agreed on, and to cancel work by
+    /// `cancelWhenPeerGone`. Do not read or write it. `nil` once the response has been sent.
+    public var connection: Connection? { storage.connection }
+
+    /// The target as it was sent: `/path?query`, `http://host/path?query` or `*`.
+    public var target: String { storage.text(storage.target) }
+
+    /// The path of the target, as it was sent, without its query: `/` if it is empty. Escapes such as `%20` stay.
+    public var path: String { storage.path.isEmpty ? "/" : storage.text(storage.path) }
+
+    /// What follows the `?` of the target; `nil` without one. Escapes stay.
+    public var query: String? {
+        let (end, targetEnd) = (storage.path.upperBound, storage.target.upperBound)
+        return end < targetEnd ? storage.text(end + 1..<targetEnd) : nil
+    }
+
+    /// The body. Reading it sends `100 Continue` if the client waits for that and the response has not begun.
+    public var body: Body { storage.body }
+}
+
+extension Request: CustomStringConvertible, CustomReflectable {
+    /// `GET /path?query`.
+    public var description: String { "\(method) \(target)" }
+    /// The parts of the head. Reflection gives no access to the memory behind them, for which see `storage`.
+    public var customMirror: Mirror {
+        Mirror(self, children: ["method": method, "target": target, "headers": headers], displayStyle: .struct)
+    }
+}
+
+/// The memory of a request.
+final class RequestStorage {
     // `@exclusivity(unchecked)`: one thread, and no field is being changed while code is called that could call back.
+    @exclusivity(unchecked) private(set) var method = Method.get
+    @exclusivity(unchecked) private(set) var headers = Headers()
+    @exclusivity(unchecked) private(set) var isHTTP10 = false
     /// Where the target, and the path in it, are in the head.
-    @exclusivity(unchecked) private var targetRange = 0..<0
-    @exclusivity(unchecked) private var pathRange = 0..<0
+    @exclusivity(unchecked) private(set) var target = 0..<0
+    @exclusivity(unchecked) private(set) var path = 0..<0
     @exclusivity(unchecked) private(set) var framing = Framing.none
     /// Whether the client wants to send more requests on this connection.
     @exclusivity(unchecked) private(set) var keepsAlive = true
     /// Whether the client waits for `100 Continue` before it sends the body.
-    @exclusivity(unchecked) private(set) var expectsContinue = false
-    @exclusivity(unchecked) private var madeBody: Body?
-    /// The connection of the request: for its peer's address, what TLS has agreed on, and to cancel work by
-    /// `cancelWhenPeerGone`. Do not read or write it. `nil` once the response has been sent.
-    @exclusivity(unchecked) public private(set) var connection: Connection?
+    @exclusivity(unchecked) private var expectsContinue = false
+    /// The body, if the handler has asked for it.
+    @exclusivity(unchecked) private(set) var usedBody: Body?
+    @exclusivity(unchecked) private(set) var connection: Connection?
     /// How many bytes the body, and its trailers, may have.
     @exclusivity(unchecked) private var limits = (body: 0, trailers: 0)
 
-    init() {}
-
-    /// The target as it was sent: `/path?query`, `http://host/path?query` or `*`.
-    public var target: String { text(targetRange) }
-
-    /// The path of the target, as it was sent, without its query: `/` if it is empty. Escapes such as `%20` stay.
-    public var path: String { pathRange.isEmpty ? "/" : text(pathRange) }
-
-    /// What follows the `?` of the target; `nil` without one. Escapes stay.
-    public var query: String? {
-        guard pathRange.upperBound < targetRange.upperBound else { return nil }
-        return text(pathRange.upperBound + 1..<targetRange.upperBound)
-    }
-
-    private func text(_ range: Range<Int>) -> String {
+    func text(_ range: Range<Int>) -> String {
         headers.lines.withUnsafeBytes { String(decoding: $0.slice(range), as: UTF8.self) }
     }
 
-    /// The body. Reading it sends `100 Continue` if the client waits for that.
-    public var body: Body {
-        if let madeBody { return madeBody }
+    var body: Body {
+        if let usedBody { return usedBody }
         let body = makeBody()
-        madeBody = body
+        usedBody = body
         return body
     }
 
@@ -65,8 +85,14 @@ public final class Request {
             beforeFirstRead: expectsContinue ? sendContinue : nil)
     }
 
-    /// The body, if the handler has asked for it.
-    var usedBody: Body? { madeBody }
+    /// Whether the client has not been told to send the body, and may never do so.
+    var awaitsContinue: Bool { expectsContinue && usedBody?.awaitsContinue != false }
+
+    /// The client is no longer told to continue: that would stand inside of the response.
+    func responseBegins() {
+        expectsContinue = false
+        usedBody?.readAtOnce()
+    }
 
     /// Takes a head that is complete.
     /// - Parameter bytes: all of it.
@@ -75,8 +101,8 @@ public final class Request {
         framing = try fields.framing(isHTTP10: line.isHTTP10)
         method = Method(bytes.slice(line.method))
         isHTTP10 = line.isHTTP10
-        targetRange = line.target
-        pathRange = line.path
+        target = line.target
+        path = line.path
         headers.replace(with: bytes.slice(0..<bytes.count - 2), from: line.end)
         keepsAlive = fields.keepsAlive(isHTTP10: line.isHTTP10)
         expectsContinue = fields.expectsContinue && !line.isHTTP10 && framing != .none
@@ -91,6 +117,6 @@ public final class Request {
     /// The response has been sent: the body can no longer be read.
     func end() {
         connection = nil
-        if let body = madeBody.take() { body.end() }
+        if let body = usedBody.take() { body.end() }
     }
 }

@@ -73,7 +73,7 @@ public struct Response {
     ///   - type: the field `Content-Type`.
     ///   - headers: further fields.
     ///   - length: the number of bytes of the body; `nil` to send it in chunks.
-    ///   - body: writes the body.
+    ///   - body: writes the body. Once it has written, a client that waits for `100 Continue` does not get it any more.
     public static func stream(
         status: Status = .ok, type: String? = "application/octet-stream", headers: Headers = Headers(),
         length: Int? = nil, _ body: @escaping (BodyOutput) throws -> Promise<Void>
@@ -105,6 +105,15 @@ public struct Response {
         contentType = "text/plain; charset=utf-8"
     }
 
+    /// What no client would understand. `nil` if nothing is wrong.
+    var fault: ResponseError? {
+        if case .upgrade = content { return status.code == 101 ? nil : .status(status) }
+        // It would be taken for one that another follows: RFC 9110, section 15.2.
+        if status.code < 200 { return .status(status) }
+        if case .stream(let length?, _) = content, length < 0 { return .length(length) }
+        return nil
+    }
+
     /// Whether the whole body is here.
     var isWhole: Bool {
         switch content {
@@ -112,6 +121,14 @@ public struct Response {
         case .stream, .upgrade: false
         }
     }
+}
+
+/// Why a response cannot be sent. The client gets the status 500, and `onError` this.
+public enum ResponseError: Error, Hashable, Sendable {
+    /// A status below 200, which only an upgrade has, or another one for an upgrade.
+    case status(Status)
+    /// A stream of less than nothing.
+    case length(Int)
 }
 
 /// What a handler returns: a `Response`, or a promise of one.

@@ -10,7 +10,7 @@ final class Session {
     // `@exclusivity(unchecked)`: one thread, and no field is being changed while code is called that could call back.
     @exclusivity(unchecked) private var parser: RequestParser
     /// The request whose head has been decoded, until its body is called.
-    @exclusivity(unchecked) private var decoded: Request?
+    @exclusivity(unchecked) private var decoded: RequestStorage?
     /// A request has arrived and has not been answered yet.
     @exclusivity(unchecked) private var isAnswering = false
     /// A part of the response is written, so no other one can be given.
@@ -55,7 +55,7 @@ final class Session {
         if service.options.log != nil { began = .now }
         let response: Response
         do {
-            switch try service.handler(request) {
+            switch try service.handler(Request(storage: request)) {
             case .now(let now): response = now
             case .later(let promise): return send(promise, to: request)
             }
@@ -63,7 +63,7 @@ final class Session {
         return send(response, to: request)
     }
 
-    private func send(_ promise: Promise<Response>, to request: Request) -> Promise<Void> {
+    private func send(_ promise: Promise<Response>, to request: RequestStorage) -> Promise<Void> {
         promise.recover(policy: .allErrors) { error in
             if error is PeerGone { throw error }
             return .value(self.failure(error))
@@ -85,12 +85,10 @@ final class Session {
     }
 
     /// Sends a response once the body of its request has been read, and ends the request.
-    private func send(_ response: Response, to request: Request) -> Promise<Void> {
+    private func send(_ response: Response, to request: RequestStorage) -> Promise<Void> {
         if request.framing == .none { return sendNow(response, to: request, isLast: false) }
         // The client has been promised nothing yet, and waits to hear whether it shall send the body.
-        if request.expectsContinue && request.usedBody == nil {
-            return sendNow(response, to: request, isLast: true)
-        }
+        if request.awaitsContinue { return sendNow(response, to: request, isLast: true) }
         if case .stream = response.content, request.method != .head {
             return sendNow(response, to: request, isLast: false)
         }
@@ -102,15 +100,12 @@ final class Session {
     }
 
     /// - Parameter isLast: whether the connection ends with the response, whatever the client wants.
-    private func sendNow(_ response: Response, to request: Request, isLast: Bool) -> Promise<Void> {
+    private func sendNow(_ response: Response, to request: RequestStorage, isLast: Bool) -> Promise<Void> {
+        if let fault = response.fault { return sendNow(failure(fault), to: request, isLast: isLast) }
         let isLast =
             isLast || !request.keepsAlive || connection.isDraining
             || !response.headers.isEmpty && response.headers.has("connection", listing: "close")
         if response.isWhole {
-            // It would be taken for one that another follows: RFC 9110, section 15.2.
-            if response.status.code < 200 {
-                return sendNow(Response(.internalServerError), to: request, isLast: isLast)
-            }
             let sent = write(response, to: request, isLast: isLast)
             return finish(sent, response.status, request, isLast: isLast)
         }
@@ -133,7 +128,9 @@ final class Session {
 
     /// The request has been answered when `sent` is fulfilled.
     @inline(__always)
-    private func finish(_ sent: Promise<Void>, _ status: Status, _ request: Request, isLast: Bool) -> Promise<Void> {
+    private func finish(_ sent: Promise<Void>, _ status: Status, _ request: RequestStorage, isLast: Bool) -> Promise<
+        Void
+    > {
         hasBegunResponse = false
         isAnswering = false
         if service.options.log != nil { log(sent, status, request) }
@@ -141,16 +138,19 @@ final class Session {
         return isLast ? sent.done { throw StopReading() } : sent
     }
 
-    private func log(_ sent: Promise<Void>, _ status: Status, _ request: Request?) {
+    private func log(_ sent: Promise<Void>, _ status: Status, _ request: RequestStorage?) {
         guard let log = service.options.log else { return }
         let duration = began.map { ContinuousClock.now - $0 } ?? .zero
-        log(ServedRequest(request: request, status: status, peer: connection.peerAddress, duration: duration))
+        log(
+            ServedRequest(
+                request: request.map { Request(storage: $0) }, status: status, peer: connection.peerAddress,
+                duration: duration))
     }
 
     // MARK: Writing
 
     /// Writes a response whose body is here.
-    private func write(_ response: Response, to request: Request, isLast: Bool) -> Promise<Void> {
+    private func write(_ response: Response, to request: RequestStorage, isLast: Bool) -> Promise<Void> {
         let withBody = request.method != .head && !response.status.hasNoBody
         switch response.content {
         case .text(var text):
@@ -166,7 +166,7 @@ final class Session {
     }
 
     private func write(
-        _ response: Response, _ bytes: Bytes, _ withBody: Bool, to request: Request, _ isLast: Bool
+        _ response: Response, _ bytes: Bytes, _ withBody: Bool, to request: RequestStorage, _ isLast: Bool
     ) -> Promise<Void> {
         noting(
             connection.write { output in
@@ -179,14 +179,14 @@ final class Session {
     ///   - length: the number of bytes of the body; `nil` where only its end says it.
     ///   - upgrade: the protocol of a response 101.
     private func appendHead(
-        _ response: Response, to request: Request?, isLast: Bool, length: Int?, upgrade: String? = nil,
+        _ response: Response, to request: RequestStorage?, isLast: Bool, length: Int?, upgrade: String? = nil,
         _ output: inout ByteWriter
     ) {
         output.append(state.beginning(response.status, response.contentType))
         if !response.headers.isEmpty { output.append(response.headers, without: Self.ownFields) }
         if let upgrade {
             output.append("Connection: Upgrade\r\nUpgrade: " as StaticString)
-            output.append(upgrade)
+            output.append(value: upgrade)
             output.append("\r\n\r\n" as StaticString)
             return
         }
@@ -223,8 +223,8 @@ final class Session {
     // MARK: Streams
 
     private func stream(
-        _ response: Response, _ length: Int?, _ body: (BodyOutput) throws -> Promise<Void>, to request: Request,
-        _ isLast: Bool
+        _ response: Response, _ length: Int?, _ body: (BodyOutput) throws -> Promise<Void>,
+        to request: RequestStorage, _ isLast: Bool
     ) -> Promise<Void> {
         isDelimitedByEnd = length == nil && request.isHTTP10
         let isLast = isLast || isDelimitedByEnd
@@ -232,16 +232,20 @@ final class Session {
         let output = BodyOutput(form) { [self] in
             appendHead(response, to: request, isLast: isLast, length: length, &$0)
         } send: { [self] part in
-            hasBegunResponse = true
+            if !hasBegunResponse {
+                hasBegunResponse = true
+                request.responseBegins()
+            }
             return noting(connection.write(part))
         }
+        // A client that is not told to send the body may do so or not: nothing is read behind such a response.
+        let awaitedContinue = request.awaitsContinue
+        var isUnasked: Bool { awaitedContinue && request.usedBody?.hasBegun != true }
         let writing = firstly { try body(output) }
         // Usually the body of a small request has arrived, and the kernel takes what is written.
         let written = writing.isFulfilled ? firstly { try output.finish() } : writing.then { try output.finish() }
-        // A client that was not told to send the body need not send it, and the end of the connection says the same.
-        let isUnwanted = request.framing == .none || request.expectsContinue && request.usedBody == nil
-        if written.isFulfilled, isUnwanted || request.body.isComplete {
-            return finish(.value, response.status, request, isLast: isLast || connection.isDraining)
+        if written.isFulfilled, request.framing == .none || isUnasked || request.body.isComplete {
+            return finish(.value, response.status, request, isLast: isLast || isUnasked || connection.isDraining)
         }
         return
             written
@@ -252,10 +256,11 @@ final class Session {
                     .then { Promise<Void>(error: Answered()) }
             }.then { [self] in
                 // What the body of the response has left of that of the request.
-                let rest = isUnwanted ? .value : request.body.discard()
+                let isUnasked = isUnasked
+                let rest = request.framing == .none || isUnasked ? .value : request.body.discard()
                 // A drain may have begun since the head was sent.
                 return rest.then { [self] in
-                    finish(.value, response.status, request, isLast: isLast || connection.isDraining)
+                    finish(.value, response.status, request, isLast: isLast || isUnasked || connection.isDraining)
                 }
             }.recover(only: Answered.self) { _ in .value }
     }

@@ -15,7 +15,12 @@ public final class WebSocket {
     private let connection: Connection
     private let decoder: WebSocketDecoder
     private var hasSentClose = false
+    /// The client has closed, or nothing more can come from it.
     private var hasEnded = false
+    /// A loop over frames that is under way.
+    private var reading: Promise<Void>?
+    /// The promise of the first `close`.
+    private var closing: Promise<Void>?
 
     init(_ connection: Connection, limit: Int, subprotocol: String?) {
         self.connection = connection
@@ -25,41 +30,72 @@ public final class WebSocket {
 
     // MARK: Receiving
 
-    /// The next message; `nil` when the client has closed. Pings are answered meanwhile.
+    /// The next message; `nil` when the client or this side has closed, or the listener is drained. Pings are answered meanwhile.
     ///
     /// Rejected with `WebSocketError` for what breaks the protocol, after which the client gets the code of the error; with 1006
     /// if the connection ends without a close; and with the `SystemError` of the connection.
     public func receive() -> Promise<Message?> {
-        if hasEnded { return .value(nil) }
-        return connection.readFrame(decoder).recover { error -> Promise<WebSocketEvent?> in
-            self.hasEnded = true
-            if case StreamError.endedEarly = error { throw WebSocketError(1006, "the connection has ended") }
-            guard let error = error as? WebSocketError else { throw error }
-            return self.sendClose(error.code).then { Promise<WebSocketEvent?>(error: error) }
-        }.then { event -> Promise<Message?> in
-            switch event {
-            case .message(let message): return .value(message)
-            case .ping(let payload): return self.write(0x8A, payload).then { self.receive() }
-            case .pong: return self.receive()
-            case .close(let code):
-                self.hasEnded = true
-                return self.sendClose(code).map { nil }
-            case nil:
-                self.hasEnded = true
-                throw WebSocketError(1006, "the connection has ended")
+        var received: Message?
+        return forEach { message in
+            received = message
+            throw StopReading()
+        }.map { received }
+    }
+
+    /// Calls `body` with each message until the client or this side closes, or the listener is drained; the next one when the
+    /// promise of the call before is fulfilled.
+    /// - Parameter body: called with each message. `StopReading` ends the loop.
+    /// - Returns: a promise that is rejected as `receive`, or with the error of `body`.
+    public func forEach(_ body: @escaping (Message) throws -> Promise<Void>) -> Promise<Void> {
+        if hasEnded || hasSentClose { return .value }
+        /// That of `body`.
+        var failure: (any Error)?
+        return readFrames { [self] event in
+            guard case .message(let message) = event, !hasSentClose else { return answer(event) }
+            let answer: Promise<Void>
+            do { answer = try body(message) } catch {
+                failure = error
+                throw error
             }
+            return answer.isFulfilled ? answer : answer.tapError { failure = $0 }
+        }.recover(policy: .allErrors) { [self] error -> Promise<Void> in
+            failure == nil ? try readingDidFail(error) : Promise(error: error)
+        }.then { [self] in failure is StopReading ? .value : try readingDidEnd() }
+    }
+
+    private func readFrames(_ body: @escaping (WebSocketEvent) throws -> Promise<Void>) -> Promise<Void> {
+        let frames = connection.forEachFrame(decoder, body)
+        // A second one at a time is refused.
+        if reading == nil { reading = frames.ensure { [self] in reading = nil } }
+        return reading ?? frames
+    }
+
+    /// Answers what is no message for the program.
+    private func answer(_ event: WebSocketEvent) -> Promise<Void> {
+        switch event {
+        // Nothing follows a close frame.
+        case .ping(let payload) where !hasSentClose: return write(0x8A, payload)
+        case .message, .ping, .pong: return .value
+        case .close(let code):
+            hasEnded = true
+            return sendClose(code).recover { _ in .value }.then { () -> Promise<Void> in throw StopReading() }
         }
     }
 
-    /// Calls `body` with each message until the client closes, the next one when the promise of the call before is fulfilled.
-    /// - Parameter body: called with each message.
-    /// - Returns: a promise that is rejected as `receive`, or with the error of `body`.
-    public func forEach(_ body: @escaping (Message) throws -> Promise<Void>) -> Promise<Void> {
-        // A loop, written as recursion: it runs in constant memory.
-        receive().then { message -> Promise<Void> in
-            guard let message else { return .value }
-            return try body(message).then { self.forEach(body) }
-        }
+    private func readingDidFail(_ error: any Error) throws -> Promise<Void> {
+        hasEnded = true
+        if let failure = decoder.failure { return sendClose(failure.code).then { Promise(error: failure) } }
+        // After a close, any end is one.
+        if hasSentClose { return .value }
+        guard case StreamError.endedEarly = error else { throw error }
+        throw WebSocketError(1006, "the connection has ended")
+    }
+
+    /// The client has closed, a drain has ended the reading, or the connection has ended.
+    private func readingDidEnd() throws -> Promise<Void> {
+        if hasEnded || hasSentClose { return .value }
+        if connection.isDraining { return sendClose(1001) }
+        return try readingDidFail(StreamError.endedEarly(expected: .frame, got: 0))
     }
 
     // MARK: Sending
@@ -71,7 +107,7 @@ public final class WebSocket {
     public func send(_ message: Message) -> Promise<Void> {
         if hasSentClose { return Promise(error: WebSocketError(1000, "the socket is closed")) }
         switch message {
-        case .text(let text): return write(0x81, Array(text.utf8))
+        case .text(let text): return write(0x81, count: text.utf8.count) { $0.append(text) }
         case .bytes(let bytes): return write(0x82, bytes)
         }
     }
@@ -84,12 +120,29 @@ public final class WebSocket {
     @discardableResult
     public func ping() -> Promise<Void> { hasSentClose ? .value : write(0x89, []) }
 
-    /// Closes the socket: sends the code, and waits up to five seconds for the client's. What it sends meanwhile is dropped.
-    /// - Parameter code: 1000 for an end in order; RFC 6455, section 7.4, has the others.
+    /// Closes the socket: sends the code, and waits up to five seconds for the client's. Messages that arrive meanwhile are
+    /// dropped, and a `receive` or `forEach` that waits ends as if the client had closed.
+    /// - Parameter code: 1000 for an end in order; RFC 6455, section 7.4, has the others. One that no side may send becomes 1000.
     @discardableResult
     public func close(code: UInt16 = 1000) -> Promise<Void> {
-        sendClose(code).then { [self] in hasEnded ? .value : forEach { _ in .value }.timeout(.seconds(5)) }
-            .recover(policy: .allErrors) { _ in .value }
+        if let closing { return closing }
+        let sent = sendClose(isCloseCode(code) ? code : 1000)
+        let closed = sent.then { [self] in clientDidClose() }.timeout(.seconds(5))
+            .recover(policy: .allErrors) { [self] _ in
+                hasEnded = true
+                // Ends a read that waits.
+                connection.close()
+                return .value
+            }
+        closing = connection.deferDrain(until: closed)
+        return closed
+    }
+
+    /// Fulfilled when the client has closed.
+    private func clientDidClose() -> Promise<Void> {
+        if hasEnded { return .value }
+        if let reading { return reading.recover { _ in .value }.then { [self] in clientDidClose() } }
+        return readFrames { [self] event in answer(event) }.recover { _ in .value }.done { [self] in hasEnded = true }
     }
 
     private func sendClose(_ code: UInt16?) -> Promise<Void> {
@@ -99,18 +152,22 @@ public final class WebSocket {
     }
 
     private func write(_ first: UInt8, _ payload: [UInt8]) -> Promise<Void> {
+        write(first, count: payload.count) { $0.append(payload) }
+    }
+
+    private func write(_ first: UInt8, count: Int, _ append: (inout ByteWriter) -> Void) -> Promise<Void> {
         connection.write { output in
             output.append(first)
-            switch payload.count {
-            case 0..<126: output.append(UInt8(payload.count))
+            switch count {
+            case 0..<126: output.append(UInt8(count))
             case 126..<65_536:
                 output.append(UInt8(126))
-                output.append(UInt16(payload.count))
+                output.append(UInt16(count))
             default:
                 output.append(UInt8(127))
-                output.append(UInt64(payload.count))
+                output.append(UInt64(count))
             }
-            output.append(payload)
+            append(&output)
         }
     }
 }

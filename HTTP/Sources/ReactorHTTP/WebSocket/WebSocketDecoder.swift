@@ -14,9 +14,19 @@ final class WebSocketDecoder: FrameDecoder {
     /// The message whose last fragment has not arrived.
     private var begun: (isText: Bool, bytes: [UInt8])?
 
+    /// What the client has broken.
+    private(set) var failure: WebSocketError?
+
     init(limit: Int) { self.limit = min(max(limit, 0), .max / 4) }
 
     func decode(_ bytes: RawSpan) throws -> DecodedFrame<WebSocketEvent> {
+        do { return try frame(bytes) } catch {
+            failure = error as? WebSocketError
+            throw error
+        }
+    }
+
+    private func frame(_ bytes: RawSpan) throws -> DecodedFrame<WebSocketEvent> {
         var reader = ByteReader(bytes)
         guard bytes.byteCount >= 2 else { return .incomplete(missing: 2 - bytes.byteCount) }
         let (first, second) = (try reader.byte(), try reader.byte())
@@ -33,12 +43,30 @@ final class WebSocketDecoder: FrameDecoder {
             }
         if reader.remaining < lengthBytes + 4 { return .incomplete(missing: lengthBytes + 4 - reader.remaining) }
         let count = try length(&reader, Int(second & 0x7F))
-        let mask = [UInt8](try reader.bytes(4))
+        let mask: UInt32 = try reader.integer(.littleEndian)
         if reader.remaining < count { return .incomplete(missing: count - reader.remaining) }
         var payload = [UInt8](try reader.bytes(count))
-        for index in payload.indices { payload[index] ^= mask[index & 3] }
+        unmask(&payload, mask)
         guard let event = try event(code, isLast, payload) else { return .skipped(consumed: reader.position) }
         return .frame(event, consumed: reader.position)
+    }
+
+    /// - Parameter mask: its first byte is the lowest one.
+    private func unmask(_ payload: inout [UInt8], _ mask: UInt32) {
+        let wide = UInt64(mask) << 32 | UInt64(mask)
+        payload.withUnsafeMutableBytes { bytes in
+            var index = 0
+            // Eight at a time; each access lies within the array, by the condition of the loop.
+            while index + 8 <= bytes.count {
+                let word = UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self)) ^ wide
+                bytes.storeBytes(of: word.littleEndian, toByteOffset: index, as: UInt64.self)
+                index += 8
+            }
+            while index < bytes.count {
+                bytes[index] ^= UInt8(truncatingIfNeeded: mask >> (8 * UInt32(index & 3)))
+                index += 1
+            }
+        }
     }
 
     private func check(_ code: UInt8, _ isLast: Bool, short length: Int) throws(WebSocketError) {
@@ -94,14 +122,19 @@ final class WebSocketDecoder: FrameDecoder {
         if payload.isEmpty { return nil }
         guard payload.count >= 2 else { throw WebSocketError(1002, "half a code") }
         let code = UInt16(payload[0]) << 8 | UInt16(payload[1])
-        switch code {
-        case 1000...1003, 1007...1014, 3000...4999: break
-        default: throw WebSocketError(1002, "the code \(code)")
-        }
+        guard isCloseCode(code) else { throw WebSocketError(1002, "the code \(code)") }
         guard String(validating: payload.dropFirst(2), as: UTF8.self) != nil else {
             throw WebSocketError(1007, "a reason that is not UTF-8")
         }
         return code
+    }
+}
+
+/// Whether a close frame may have this code.
+func isCloseCode(_ code: UInt16) -> Bool {
+    switch code {
+    case 1000...1003, 1007...1014, 3000...4999: true
+    default: false
     }
 }
 
