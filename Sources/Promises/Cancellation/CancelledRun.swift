@@ -85,3 +85,25 @@ final class AfterCleanUps: CancellationWaiter, @unchecked Sendable {
     override func resume() { body() }
     override func giveUp() { body() }
 }
+
+/// Rejects a cancelled core when the last promise has settled, or never will, that the cancellation waits for: its last
+/// reference is released then.
+final class CancellationEnd {
+    private let core: PromiseCore
+    private let error: (any Error)?
+
+    init(of core: PromiseCore, with error: (any Error)?) {
+        self.core = core
+        self.error = error
+    }
+
+    func wait(for source: PromiseCore, on loop: LoopRef?) {
+        _ = AfterCleanUps(source, on: loop) { [self] in _ = self }
+    }
+
+    deinit {
+        // A combinator may have settled meanwhile; the cancellation has claimed any other core.
+        if core.isCombinator && (!core.isOpen || core.settled != nil) { return }
+        core.reject(by: .itself(error), at: core.callSite)
+    }
+}

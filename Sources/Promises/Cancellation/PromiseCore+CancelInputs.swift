@@ -11,12 +11,10 @@ extension PromiseCore {
             sources.append($0)
             $0.enqueueCancel(climb.branch(to: $0))
         }
-        let end = EndOfInputs(self, error)
+        let end = CancellationEnd(of: self, with: error)
         // Behind these cancellations: then it is known which of the sources end later.
         InternalJob.runInline {
-            for source in sources where source.isEndingLater {
-                _ = AfterCleanUps(source, on: .ofThisThread) { [end] in _ = end }
-            }
+            for source in sources where source.isEndingLater { end.wait(for: source, on: .ofThisThread) }
         }
     }
 
@@ -27,21 +25,5 @@ extension PromiseCore {
         if core.role.contains(.externallySettled) { return !core.isOpen }
         // The marks of another thread's core change meanwhile, and its cancellation is only on its way there.
         return core.loop == .ofThisThread && core.settlingCore.marks.contains(.isEndingCancelled)
-    }
-}
-
-/// Its last reference is released when the last source of a cancelled combinator has settled.
-private final class EndOfInputs {
-    private let core: PromiseCore
-    private let error: (any Error)?
-
-    init(_ core: PromiseCore, _ error: (any Error)?) {
-        self.core = core
-        self.error = error
-    }
-
-    deinit {
-        guard core.isOpen && core.settled == nil else { return }
-        core.reject(by: .itself(error), at: nil)
     }
 }

@@ -1,4 +1,3 @@
-import Glibc
 import Reactor
 
 /// A stream of bytes on this thread's loop: a TCP connection, made by `connect(to:)` or by a `Listener`; one end of a
@@ -19,7 +18,7 @@ import Reactor
 /// - `shutdownWrite()` ends the write side and leaves the read side open (half-close);
 /// - `close()` delivers the queued writes and then ends;
 /// - `abort()` drops everything and resets.
-public final class Connection: IOProducer {
+public final class Connection {
     // The fields that every message uses come first, together, in two cache lines: at a thousand connections the memory
     // that a message reads costs more than the instructions. Fields that few connections need are in `cold`.
     //
@@ -92,12 +91,6 @@ public final class Connection: IOProducer {
     /// Whether `close` or `abort` has been called.
     public var isClosed: Bool { lifecycle.isClosed }
 
-    /// Ends the read, write or watch of `promise`, which was cancelled. After a read, input is kept for the next one.
-    /// - Returns: false if none belongs to `promise`, or if the kernel has taken a part of the write.
-    func stop(_ promise: PromiseCore) -> Bool {
-        withdrawRead(promise) || withdrawWrite(promise) || PeerWatching.withdraw(ObjectIdentifier(promise), from: self)
-    }
-
     // MARK: Failing
 
     var failure: SystemError? { cold?.failure?.error }
@@ -142,105 +135,4 @@ extension Connection: CustomStringConvertible {
     /// `Connection(127.0.0.1:54321)`, with the peer's address; without one, with the descriptor's number:
     /// `Connection(descriptor 7)`.
     public var description: String { "Connection(\(peerAddress?.description ?? "descriptor \(fd)"))" }
-}
-
-extension Connection: ReadinessHandler {
-    package func loopWillEnd() {
-        guard lifecycle.hasDescriptor else { return }
-        recordEnd(.loopEnded)
-        let error = SystemError(writeCall, ECANCELED, detail: "the loop has ended")
-        ensuredColdState.failure = ConnectionFailure(error: error, cause: cold?.failure?.cause)
-        lifecycle.fail()
-        failWrites()
-        release()
-    }
-
-    package func descriptorIsReady(_ ready: Interest) -> Interest {
-        interest.registered.subtract(ready)
-        // Each step may end the connection.
-        if ready.contains(.writing) { flush() }
-        if ready.contains(.reading) {
-            if path != .direct {
-                readIndirectly()
-            } else if case .waiting(let demand) = reader.state {
-                demand.descriptorIsReadable(of: self)
-            }
-        }
-        if !ready.isDisjoint(with: .peerGone) {
-            // What it calls may turn the loop.
-            updateInterestRarely()
-            PeerWatching.eventArrived(ready, at: self)
-        }
-        let wanted = wantedInterest
-        guard wanted != interest.registered, lifecycle.hasDescriptor else { return [] }
-        if wanted.isEmpty { updateInterestRarely() } else { interest.registered = wanted }
-        return wanted
-    }
-
-    package func interestWasRefused(_ error: SystemError) { refuse(error) }
-
-    @inline(never)
-    private func updateInterestRarely() { updateInterest() }
-
-    @inline(never)
-    private func readIndirectly() {
-        if path == .lingering { cold?.ending.close?.discardInput() } else { layer?.descriptorIsReadable() }
-    }
-
-    /// Whether the poller is to report input: on the direct path while a read waits (`reader.isWaiting`), on others as the
-    /// layer or the close needs it.
-    @inline(__always)
-    private var pollsForInput: Bool { path == .direct ? reader.isWaiting : pollsIndirectly }
-
-    @inline(never)
-    private var pollsIndirectly: Bool { path == .lingering || cold?.layer?.pollsForInput == true }
-
-    /// Tells the poller what the states of the reader, the writer and the watches make it wait for. Called after each change
-    /// of them.
-    // Each message calls it once or twice: a call would cost 14 of 5,000 instructions.
-    @inline(__always)
-    func updateInterest() {
-        let wanted = wantedInterest
-        if wanted != interest.registered { register(wanted) }
-    }
-
-    @inline(__always)
-    private var wantedInterest: Interest {
-        let wanted = interest.wanted(toRead: pollsForInput, toWrite: writer.wantsRoom)
-        return wanted.isEmpty ? restingInterest : wanted
-    }
-
-    @inline(__always)
-    private func register(_ wanted: Interest) {
-        guard lifecycle.hasDescriptor else { return }
-        interest.registered = wanted
-        do throws(SystemError) { try loop.setInterest(wanted, of: fd, handler: self) } catch { refuse(error) }
-    }
-
-    /// The kernel refuses the registration: no event would ever be reported.
-    @inline(never)
-    private func refuse(_ error: SystemError) {
-        interest.registered = []
-        endRead(error)
-        fail(error)
-    }
-
-    /// What is watched while nothing else is: the failure of a connection whose handler works, and perhaps the peer's end. A
-    /// read or a write that waits finds them by itself.
-    @inline(never)
-    private var restingInterest: Interest {
-        guard lifecycle == .open, let resting = cold?.attachment?.restingInterest else { return [] }
-        return reader.hasEnded ? resting.subtracting(.readHangUp) : resting
-    }
-
-    /// Whether the kernel has something for the operations that wait here; see `ConnectionDescriptor.isReady`.
-    var isReadyInKernel: Bool { descriptor.isReady(toRead: pollsForInput, toWrite: writer.isQueued) }
-
-    /// The descriptor was ready, and there was neither anything to read nor room to write.
-    @inline(never)
-    func noteSpuriousReadiness(_ call: SystemCall) {
-        loop.noteSpuriousReadiness(
-            of: fd, progress: bytesReceived &+ bytesSent,
-            SystemError(call, EAGAIN, detail: "\(self), which is reported as ready"))
-    }
 }
