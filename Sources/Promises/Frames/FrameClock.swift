@@ -2,7 +2,8 @@ import Reactor
 
 /// The limits of `frameTimeouts`, and the deadline of the read that waits. Its reader sets the timer.
 final class FrameClock {
-    let limits: FrameTimeouts
+    private let shared: SharedLimits
+    var limits: FrameTimeouts { shared.limits }
     var timer: EventLoop.Timer?
     /// When the timer fires: never after the deadline, often before.
     private var due = LoopInstant(nanoseconds: .max)
@@ -34,9 +35,11 @@ final class FrameClock {
         var isLate = false
     }
 
-    /// - Parameter clock: the clock that this one replaces, with the frame that is under way.
-    init(_ limits: FrameTimeouts, continuing clock: FrameClock?) {
-        self.limits = limits
+    /// - Parameters:
+    ///   - connection: the connection that reads.
+    ///   - clock: the clock that this one replaces, with the frame that is under way.
+    init(_ limits: FrameTimeouts, of connection: Connection, continuing clock: FrameClock?) {
+        shared = .of(connection, limits)
         frame = clock?.frame
         message = clock?.message
     }
@@ -136,5 +139,26 @@ final class FrameClock {
         waitSince = nil
         message?.used = .zero
         return limitsMessage ? received - (message?.offset ?? 0) : nil
+    }
+}
+
+/// The limits of several connections of a loop, which usually are the same: an idle connection then takes a pointer for them.
+private final class SharedLimits {
+    let limits: FrameTimeouts
+
+    private init(_ limits: FrameTimeouts) { self.limits = limits }
+
+    private final class Latest {
+        var limits: SharedLimits?
+    }
+
+    private static let ofLoops = LoopLocal { Latest() }
+
+    static func of(_ connection: Connection, _ limits: FrameTimeouts) -> SharedLimits {
+        let latest = ofLoops.value(for: connection)
+        if let present = latest.limits, present.limits == limits { return present }
+        let made = SharedLimits(limits)
+        latest.limits = made
+        return made
     }
 }

@@ -274,7 +274,7 @@ final class FrameReader: FrameReading {
         get { clock?.limits }
         set {
             cancelTimer()
-            clock = newValue.map { FrameClock($0, continuing: clock) }
+            clock = newValue.map { FrameClock($0, of: connection, continuing: clock) }
             if newValue != nil && pending != nil { updateDeadline() }
         }
     }

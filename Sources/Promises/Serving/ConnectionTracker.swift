@@ -126,7 +126,7 @@ final class ConnectionTracker: ConnectionServer {
         let now = loop.now
         lastCall = now.advanced(by: deadline - min(deadline / 5, .seconds(1)))
         for connection in running.all.map(\.connection) {
-            ServedConnection.of(connection).drain = .init(tracker: self, received: (connection.bytesReceived, now))
+            ServedConnection.of(connection).drain = .init(by: self, received: (connection.bytesReceived, now))
         }
         sweep()
         // An inline handler of a closed connection may have ended the last one.
@@ -137,11 +137,10 @@ final class ConnectionTracker: ConnectionServer {
         noteDelivered()
         let now = loop.now
         for connection in running.all.map(\.connection) {
-            guard let served = connection.cold?.attachment as? ServedConnection, var drain = served.drain else {
+            guard let served = connection.cold?.attachment as? ServedConnection, let drain = served.drain else {
                 continue
             }
             if drain.received.count != connection.bytesReceived { drain.received = (connection.bytesReceived, now) }
-            served.drain = drain
             let isQuiet = drain.received.since.duration(to: now) >= Self.quietPeriod || now >= lastCall
             if isQuiet || connection.isBetweenFrames { endIfIdle(connection) }
         }

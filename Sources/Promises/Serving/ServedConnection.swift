@@ -16,15 +16,20 @@ final class ServedConnection: ConnectionAttachment {
     @exclusivity(unchecked) private var budget: MemoryBudget?
     @exclusivity(unchecked) private var notedMemory = 0
 
-    /// What a drain knows of a connection.
-    struct Drain {
-        weak var tracker: ConnectionTracker?
+    /// What a drain knows of a connection. A class: in a struct, each request would look for it beside a weak reference.
+    final class Drain {
+        private(set) weak var tracker: ConnectionTracker?
         /// The number of bytes that the connection has received, and since when it has received no more.
         var received: (count: Int, since: LoopInstant)
         /// Whether the loop over frames that has waited ends instead of waiting again.
         var endsFrameLoop = false
         /// Whether a loop was ended, so that the handler is to finish.
         var hasEndedLoop = false
+
+        init(by tracker: ConnectionTracker, received: (count: Int, since: LoopInstant)) {
+            self.tracker = tracker
+            self.received = received
+        }
     }
 
     /// That of a connection that a listener serves; made by the first access.
