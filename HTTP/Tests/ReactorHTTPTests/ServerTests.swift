@@ -91,6 +91,23 @@ import Testing
         }
     }
 
+    @Test func aClientThatWaitsToSendIsAskedAndKept() throws {
+        let handler = { (request: Request) -> Answer in
+            let body = request.body
+            return .now(.stream(length: body.length) { output in body.forEach { output.write($0) } })
+        }
+        try withServer(handler) { address, _ in
+            let client = try hang(connect(to: address), timeout: patience)
+            let head = "POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n"
+            let first = try hang(client.write(head).then { client.read(until: "\r\n\r\n") }, timeout: patience)
+            #expect(first.map { String(decoding: $0, as: UTF8.self) } == "HTTP/1.1 100 Continue")
+            try hang(client.write("hello" + Self.get).then { client.shutdownWrite() }, timeout: patience)
+            let rest = try readToEnd(client)
+            #expect(statuses(rest) == [200, 200] && rest.contains("\r\n\r\nhello"))
+            client.close()
+        }
+    }
+
     /// Whether the client sends the body then is unknown, and so is where its next request begins.
     @Test func nothingFollowsABodyThatWasNotAskedFor() throws {
         let handler = { (request: Request) -> Answer in

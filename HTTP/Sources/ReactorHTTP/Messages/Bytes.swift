@@ -26,7 +26,12 @@ extension Bytes {
     /// Whether the bytes are `name`, which is in lower case, whatever their own case.
     func isEqual(ignoringCase name: StaticString) -> Bool {
         guard count == name.utf8CodeUnitCount else { return false }
-        return name.withUTF8Buffer { name in indices.allSatisfy { lowercased(self[$0]) == name[$0] } }
+        var index = 0
+        while index < count {
+            if lowercased(self[index]) != name.utf8Start[index] { return false }
+            index += 1
+        }
+        return true
     }
 
     /// Whether the line at `start` is a field of this name, whatever the case of both.

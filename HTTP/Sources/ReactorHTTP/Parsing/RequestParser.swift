@@ -1,6 +1,6 @@
 import Promises
 
-/// Decodes the heads of requests: RFC 9112, sections 2 to 6.
+/// Decodes the head of one request: RFC 9112, sections 2 to 6.
 struct RequestParser {
     private let maxHead: Int
     private let maxFields: Int
@@ -20,9 +20,10 @@ struct RequestParser {
         var end: Int
     }
 
-    init(maxHead: Int, maxFields: Int) {
-        self.maxHead = maxHead
-        self.maxFields = maxFields
+    @inline(__always)
+    init(_ options: HTTPOptions) {
+        maxHead = options.maxHead
+        maxFields = options.maxFields
     }
 
     /// - Parameter take: gets the head when it is complete, with all of its bytes.
@@ -41,9 +42,6 @@ struct RequestParser {
             } else if let requestLine {
                 let consumed = lines.start
                 try take(requestLine, fields, bytes.slice(0..<consumed))
-                self.requestLine = nil
-                fields = HeadFields()
-                lines = HeadLines()
                 return .frame((), consumed: consumed)
             }
             // Some clients send an empty line behind a body: RFC 9112, section 2.2.

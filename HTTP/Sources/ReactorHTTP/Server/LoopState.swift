@@ -45,7 +45,7 @@ final class LoopState {
     }
 
     /// Keeps the memory of a request for the next one.
-    func giveBack(_ request: RequestStorage) {
+    func giveBack(_ request: consuming RequestStorage) {
         request.end()
         last = request
     }

@@ -62,6 +62,8 @@ final class RequestStorage {
     @exclusivity(unchecked) private(set) var connection: Connection?
     /// How many bytes the body, and its trailers, may have.
     @exclusivity(unchecked) private var limits = (body: 0, trailers: 0)
+    /// When the head was complete, if that is logged.
+    @exclusivity(unchecked) var began: ContinuousClock.Instant?
 
     func text(_ range: Range<Int>) -> String {
         headers.lines.withUnsafeBytes { String(decoding: $0.slice(range), as: UTF8.self) }
@@ -109,9 +111,9 @@ final class RequestStorage {
     }
 
     /// The handler may have it from now on, and its body is read from `connection`.
-    func handOut(on connection: Connection, _ options: HTTPOptions) {
+    func handOut(on connection: Connection, maxBody: Int, maxHead: Int) {
         self.connection = connection
-        limits = (options.maxBody, options.maxHead)
+        limits = (maxBody, maxHead)
     }
 
     /// The response has been sent: the body can no longer be read.

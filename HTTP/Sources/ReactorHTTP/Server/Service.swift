@@ -6,6 +6,7 @@ import Promises
 @usableFromInline
 final class Service: @unchecked Sendable {
     let options: HTTPOptions
+    let timeouts: FrameTimeouts
     let onError: ((any Error, Connection) -> Void)?
     let handler: (Request) throws -> Answer
 
@@ -15,6 +16,8 @@ final class Service: @unchecked Sendable {
         _ handler: @escaping (Request) throws -> Answer
     ) {
         self.options = options
+        timeouts = FrameTimeouts(
+            idle: options.idle, frame: options.headTime, message: options.requestTime, minimumRate: options.minimumRate)
         self.onError = onError
         self.handler = handler
     }

@@ -8,7 +8,8 @@ final class Session {
     private let service: Service
     private let state: LoopState
     // `@exclusivity(unchecked)`: one thread, and no field is being changed while code is called that could call back.
-    @exclusivity(unchecked) private var parser: RequestParser
+    /// What has been found of a head that is incomplete. Between two requests there is none, which an idle connection would keep.
+    @exclusivity(unchecked) private var partial: PartialHead?
     /// The request whose head has been decoded, until its body is called.
     @exclusivity(unchecked) private var decoded: RequestStorage?
     /// A request has arrived and has not been answered yet.
@@ -17,18 +18,16 @@ final class Session {
     @exclusivity(unchecked) private var hasBegunResponse = false
     /// Only the end of the connection ends the body of the response.
     @exclusivity(unchecked) private var isDelimitedByEnd = false
-    /// What continues with the connection.
-    @exclusivity(unchecked) private var upgraded: ((Connection) throws -> Promise<Void>)?
-    /// When the head of the request was complete, if that is logged.
-    @exclusivity(unchecked) private var began: ContinuousClock.Instant?
 
-    private var options: HTTPOptions { service.options }
+    private final class PartialHead {
+        @exclusivity(unchecked) var parser: RequestParser
+        init(_ parser: RequestParser) { self.parser = parser }
+    }
 
     private init(_ connection: Connection, _ service: Service) {
         self.connection = connection
         self.service = service
         state = .of(connection)
-        parser = RequestParser(maxHead: service.options.maxHead, maxFields: service.options.maxFields)
     }
 
     @usableFromInline
@@ -38,11 +37,8 @@ final class Session {
 
     /// Answers one request after the other, until the client or the server ends the conversation.
     private func serve() -> Promise<Void> {
-        connection.frameTimeouts = FrameTimeouts(
-            idle: options.idle, frame: options.headTime, message: options.requestTime, minimumRate: options.minimumRate)
-        return connection.forEachFrame(self) { _ in try self.respond() }
-            .recover { error in try self.end(error) }
-            .then { try self.handOver() }
+        connection.frameTimeouts = service.timeouts
+        return connection.forEachFrame(self) { _ in try self.respond() }.recover { error in try self.end(error) }
     }
 
     // MARK: One request
@@ -50,17 +46,15 @@ final class Session {
     /// Answers the request that has been decoded. The next one is decoded when the returned promise is fulfilled.
     private func respond() throws -> Promise<Void> {
         guard let request = decoded.take() else { return .value }
-        request.handOut(on: connection, options)
+        request.handOut(on: connection, maxBody: service.options.maxBody, maxHead: service.options.maxHead)
         isAnswering = true
-        if service.options.log != nil { began = .now }
-        let response: Response
-        do {
-            switch try service.handler(Request(storage: request)) {
-            case .now(let now): response = now
-            case .later(let promise): return send(promise, to: request)
-            }
-        } catch { response = failure(error) }
-        return send(response, to: request)
+        if service.options.log != nil { request.began = .now }
+        let answer: Answer
+        do { answer = try service.handler(Request(storage: request)) } catch { answer = .now(failure(error)) }
+        switch consume answer {
+        case .now(let response): return send(response, to: request)
+        case .later(let promise): return send(promise, to: request)
+        }
     }
 
     private func send(_ promise: Promise<Response>, to request: RequestStorage) -> Promise<Void> {
@@ -86,12 +80,13 @@ final class Session {
 
     /// Sends a response once the body of its request has been read, and ends the request.
     private func send(_ response: Response, to request: RequestStorage) -> Promise<Void> {
-        if request.framing == .none { return sendNow(response, to: request, isLast: false) }
+        if case .none = request.framing { return sendNow(response, to: request, isLast: false) }
         // The client has been promised nothing yet, and waits to hear whether it shall send the body.
-        if request.awaitsContinue { return sendNow(response, to: request, isLast: true) }
-        if case .stream = response.content, request.method != .head {
-            return sendNow(response, to: request, isLast: false)
+        let isStream = !response.isWhole && request.method != .head
+        if request.awaitsContinue, !isStream || request.usedBody == nil {
+            return sendNow(response, to: request, isLast: true)
         }
+        if isStream { return sendNow(response, to: request, isLast: false) }
         let body = request.body
         if body.isComplete { return sendNow(response, to: request, isLast: false) }
         // What has failed cannot be continued, and too much is not read for nothing.
@@ -114,11 +109,10 @@ final class Session {
             return stream(response, length, body, to: request, isLast)
         case .upgrade(let name, let body):
             if request.isHTTP10 { return sendNow(Response(Status(426)), to: request, isLast: isLast) }
-            upgraded = body
             let sent = connection.write { output in
                 appendHead(response, to: request, isLast: false, length: nil, upgrade: name, &output)
             }
-            return finish(noting(sent), response.status, request, isLast: true)
+            return finish(noting(sent), response.status, request, isLast: false).done { throw Upgraded(body: body) }
         case .stream(let length, _):
             let sent = connection.write { appendHead(response, to: request, isLast: isLast, length: length, &$0) }
             return finish(noting(sent), response.status, request, isLast: isLast)
@@ -140,7 +134,7 @@ final class Session {
 
     private func log(_ sent: Promise<Void>, _ status: Status, _ request: RequestStorage?) {
         guard let log = service.options.log else { return }
-        let duration = began.map { ContinuousClock.now - $0 } ?? .zero
+        let duration = request?.began.map { ContinuousClock.now - $0 } ?? .zero
         log(
             ServedRequest(
                 request: request.map { Request(storage: $0) }, status: status, peer: connection.peerAddress,
@@ -153,8 +147,11 @@ final class Session {
     private func write(_ response: Response, to request: RequestStorage, isLast: Bool) -> Promise<Void> {
         let withBody = request.method != .head && !response.status.hasNoBody
         switch response.content {
-        case .text(var text):
-            return text.withUTF8 { write(response, Bytes($0), withBody, to: request, isLast) }
+        case .text(let text):
+            let sent = text.utf8.withContiguousStorageIfAvailable {
+                write(response, Bytes($0), withBody, to: request, isLast)
+            }
+            return sent ?? Array(text.utf8).withUnsafeBytes { write(response, $0, withBody, to: request, isLast) }
         case .bytes(let bytes) where withBody && bytes.count > 16_384:
             // A large body is sent without a copy.
             var head = ByteWriter(reserving: 512)
@@ -277,6 +274,9 @@ final class Session {
             throw error
         }
         switch error {
+        case let upgraded as Upgraded:
+            connection.frameTimeouts = nil
+            return try upgraded.body(connection)
         case is PeerGone: return .value
         // Between two requests.
         case StreamError.timedOut(got: 0) where !isAnswering: return .value
@@ -292,10 +292,10 @@ final class Session {
         return noting(sent)
     }
 
-    private func handOver() throws -> Promise<Void> {
-        guard let upgraded = upgraded.take() else { return .value }
-        connection.frameTimeouts = nil
-        return try upgraded(connection)
+    /// Ends the loop over requests: `body` continues with the connection.
+    private struct Upgraded: Error {
+        // unsafe: it is thrown and caught within the session, on the thread of the connection.
+        nonisolated(unsafe) let body: (Connection) throws -> Promise<Void>
     }
 }
 
@@ -304,11 +304,19 @@ extension Session: FrameDecoder {
     func decode(_ bytes: RawSpan) throws -> DecodedFrame<Void> {
         // The bytes are lent for the call, and nothing keeps the pointer.
         try bytes.withUnsafeBytes { bytes throws(HTTPError) in
-            try parser.decode(bytes) { line, fields, head throws(HTTPError) in
+            var parser = partial?.parser ?? RequestParser(service.options)
+            let frame = try parser.decode(bytes) { line, fields, head throws(HTTPError) in
                 let request = state.takeRequest()
-                decoded = request
                 try request.begin(line, fields, head)
+                decoded = request
             }
+            if case .frame = frame { partial = nil } else { keep(parser) }
+            return frame
         }
+    }
+
+    @inline(never)
+    private func keep(_ parser: RequestParser) {
+        if let partial { partial.parser = parser } else { partial = PartialHead(parser) }
     }
 }

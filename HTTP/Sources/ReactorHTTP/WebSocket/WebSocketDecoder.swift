@@ -41,10 +41,10 @@ final class WebSocketDecoder: FrameDecoder {
             case 127: 8;
             default: 0
             }
-        if reader.remaining < lengthBytes + 4 { return .incomplete(missing: lengthBytes + 4 - reader.remaining) }
+        if reader.remaining < lengthBytes { return .incomplete(missing: lengthBytes - reader.remaining) }
         let count = try length(&reader, Int(second & 0x7F))
+        if reader.remaining < 4 + count { return .incomplete(missing: 4 + count - reader.remaining) }
         let mask: UInt32 = try reader.integer(.littleEndian)
-        if reader.remaining < count { return .incomplete(missing: count - reader.remaining) }
         var payload = [UInt8](try reader.bytes(count))
         unmask(&payload, mask)
         guard let event = try event(code, isLast, payload) else { return .skipped(consumed: reader.position) }
