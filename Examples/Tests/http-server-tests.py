@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the http-server and talks to it byte by byte: http-server-tests.py [PATH-OF-HTTP-SERVER]
 
-With http.client, and with curl and wrk where they are installed.
+With http.client, and with curl, wrk and the package websockets where they are installed.
 """
 import email.utils
 import http.client
@@ -14,6 +14,7 @@ import threading
 import time
 
 from servers import PATIENCE, Server, check, is_refused, program, run, wait_until
+from websocket_cases import websocket_client, websocket_frames
 
 HELLO = b"Hello, world!\n"
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -128,7 +129,6 @@ ANSWERS = [
     (b"GET HTTP://x HTTP/1.1\r\nHost: x\r\n\r\n", (200, HELLO)),
     (b"GET http://x?a/b HTTP/1.1\r\nHost: x\r\n\r\n", (200, HELLO)),
     (b"GET / HTTP/1.1\r\nHOST: [::1]:8080 \t\r\nX: a\tb\xff\r\nEmpty:\r\n\r\n", (200, HELLO)),
-    (b"GET / HTTP/1.1\r\nHost:\r\n\r\n", (200, HELLO)),
     (b"GET / HTTP/1.7\r\nHost: x\r\n\r\n", (200, HELLO)),
     (b"\r\n\r\n" + GET, (200, HELLO)),
     (b"GET /nothing HTTP/1.1\r\nHost: x\r\n\r\n", 404),
@@ -149,7 +149,7 @@ ANSWERS = [
     (b"POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: Chunked \r\n\r\n1\r\na\r\n0\r\n\r\n", (200, b"a")),
 ] + [
     (b"GET / HTTP/1.1\r\nHost: " + host + b"\r\n\r\n", (200, HELLO))
-    for host in (b"x:", b"x:80", b"a.b-c_d~%20", b"1.2.3.4:5", b"[::1]", b"[::1]:", b"[fe80::1:A]:80", b"[::1.2.3.4]", b"")
+    for host in (b"x:", b"x:80", b"a.b-c_d~%20", b"1.2.3.4:5", b"[::1]", b"[::1]:", b"[fe80::1:A]:80", b"[::1.2.3.4]")
 ] + [
     # Bodies that mean nothing to the route.
     (b"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello" + GET, (200, HELLO), (200, HELLO)),
@@ -164,6 +164,8 @@ REFUSALS = [
     (b" GET / HTTP/1.1\r\n", BAD), (b"G\x00T / HTTP/1.1\r\n", BAD), (b"G(T / HTTP/1.1\r\n", BAD),
     (b"GET /\x7f HTTP/1.1\r\n", BAD), (b"GET /\xff HTTP/1.1\r\n", BAD), (b"GET a HTTP/1.1\r\n", BAD),
     (b"GET / http/1.1\r\n", BAD), (b"GET / HTTP/1\r\n", BAD), (b"GET / HTTP/1.x\r\n", BAD), (b"GET / HTTP/11\r\n", BAD),
+    (b"GET /#a HTTP/1.1\r\nHost: x\r\n\r\n", BAD), (b"GET http:///a HTTP/1.1\r\nHost: x\r\n\r\n", BAD),
+    (b"GET http://a@x/ HTTP/1.1\r\nHost: x\r\n\r\n", BAD),
     (b"CONNECT x:80 HTTP/1.1\r\nHost: x\r\n\r\n", BAD),
     (b"GET / HTTP/2.0\r\n", 505), (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505), (b"GET / HTTP/0.9\r\n", 505),
     # Ends of lines.
@@ -181,7 +183,7 @@ REFUSALS = [
     (b"GET / HTTP/1.1\r\nHost: a b\r\n\r\n", BAD), (b"GET / HTTP/1.1\r\nHost: a@b\r\n\r\n", BAD),
 ] + [
     (b"GET / HTTP/1.1\r\nHost: " + host + b"\r\n\r\n", BAD)
-    for host in (b"h:x", b"h:-1", b"h:80:80", b"[", b"]", b"[]", b"[::1", b"::1", b"[::1]x", b"[::1]80", b"[::1]:x", b"[h]", b"h[]", b"[[::1]]")
+    for host in (b"", b":80", b"h:x", b"h:-1", b"h:80:80", b"[", b"]", b"[]", b"[::1", b"::1", b"[::1]x", b"[::1]80", b"[::1]:x", b"[h]", b"h[]", b"[[::1]]")
 ] + [
     # Lengths that may be read in two ways.
     (echo(b"hello", b"Content-Length: 5\r\n"), BAD), (echo(b"hello", b"Content-Length: 6\r\n"), BAD), (echo(b"hello", b"Transfer-Encoding: chunked\r\n"), BAD),
@@ -594,5 +596,5 @@ def wrk(path):
 run("http-server", [
     answers, refusals, fields, head, connection_option, split_anywhere, pipelined, never_reads, streamed, large,
     expect_continue, head_timeout, body_timeout, idle_timeout, slow, gone, drain, drain_timeout, command_line,
-    python_client, curl, wrk,
+    websocket_frames, websocket_client, python_client, curl, wrk,
 ])

@@ -35,6 +35,7 @@ enum HTTPServer {
         case ("/", .get), ("/", .head): .now(Response("Hello, world!\n"))
         case ("/slow", .get), ("/slow", .head): .later(slow(request, options.slowness))
         case ("/echo", .post): .now(echo(request))
+        case ("/socket", .get): .now(.webSocket(request) { socket in socket.forEach { socket.send($0) } })
         case ("/", _), ("/slow", _): .now(refusal("Use GET\n", allowing: "GET, HEAD"))
         case ("/echo", _): .now(refusal("Use POST\n", allowing: "POST"))
         default: .now(Response("Not found\n", status: .notFound))
