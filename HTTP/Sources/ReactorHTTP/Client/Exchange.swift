@@ -1,70 +1,77 @@
 import Promises
 import Reactor
 
-/// One request and its response on a connection.
+/// One request and its response. A request that is made again, on another connection, runs once more.
 final class Exchange {
-    private let connection: Connection
     private let request: OutgoingRequest
     private let proxy: Proxy?
     private let options: HTTPClient.Options
-    /// Whether the head of the response is here.
-    private var hasHead = false
+    /// That of the response, until it is settled. Then nothing here may retain the response: its release ends its connection.
+    private var resolver: Resolver<Fetched>?
     /// Whether a write of a stream has failed: what the server has said before can still be read.
     private var isCut = false
     /// Why the body of the request has not been written.
     private var failure: (any Error)?
 
-    init(_ connection: Connection, _ request: OutgoingRequest, _ proxy: Proxy?, _ options: HTTPClient.Options) {
-        self.connection = connection
-        self.request = request
-        self.proxy = proxy
-        self.options = options
+    init(
+        _ request: OutgoingRequest, by proxy: Proxy?, _ options: HTTPClient.Options, _ resolver: Resolver<Fetched>
+    ) {
+        (self.request, self.proxy, self.options, self.resolver) = (request, proxy, options, resolver)
     }
 
-    /// - Parameter response: is fulfilled when the head of the response is here.
     /// - Returns: a promise that is settled when the response has been read, or can no longer be: the connection returns to its
     ///   pool if it is fulfilled.
-    func run(_ response: PendingResponse) -> Promise<Void> {
+    func run(on connection: Connection) -> Promise<Void> {
         let parser = ResponseParser(
             maxHead: options.maxHead, maxFields: options.maxFields, isToHead: request.method == .head)
         // Read meanwhile: a server may answer, and end, before it has got the whole request.
-        let sent = send()
-        if sent.isFulfilled { didSend() } else { sent.done { self.didSend() }.cauterize() }
+        let sent = send(on: connection)
+        let limits = FrameTimeouts(idle: options.firstByte, frame: options.firstByte)
+        if sent.isFulfilled {
+            connection.frameTimeouts = limits
+        } else {
+            sent.done { if self.resolver != nil { connection.frameTimeouts = limits } }.cauterize()
+        }
         let done = connection.readFrame(parser).then { head in
             guard let head else { throw FetchError.endedEarly }
-            return self.begin(head, sent, response)
-        }.mapError(policy: .allErrors) { error in
-            if let failure = self.failure { return failure }
-            if !self.hasHead, case StreamError.timedOut = error { return FetchError.noResponse }
-            return error
+            return self.begin(head, sent, on: connection)
         }
         return sent.isPending ? done.ensure { sent.cancel() } : done
     }
 
+    /// There will be no response.
+    func end(_ error: any Error) {
+        var error = failure ?? error
+        if case StreamError.timedOut = error { error = FetchError.noResponse }
+        resolver.take()?.reject(error)
+    }
+
     // MARK: The request
 
-    private func send() -> Promise<Void> {
+    private func send(on connection: Connection) -> Promise<Void> {
         switch request.body?.content {
-        case nil: return noting(connection.write { request.writeHead(to: &$0, by: proxy) })
+        case nil: return noting(connection.write { request.writeHead(to: &$0, by: proxy) }, on: connection)
         case .bytes(let bytes) where bytes.count > 16_384:
             var head = ByteWriter(reserving: 1024)
             request.writeHead(to: &head, by: proxy)
-            return noting(connection.write([head.bytes, bytes]))
+            return noting(connection.write([head.bytes, bytes]), on: connection)
         case .bytes(let bytes):
-            return noting(
-                connection.write {
-                    request.writeHead(to: &$0, by: proxy)
-                    $0.append(bytes)
-                })
-        case .stream(let length, let body): return stream(length, body)
+            let write = connection.write {
+                request.writeHead(to: &$0, by: proxy)
+                $0.append(bytes)
+            }
+            return noting(write, on: connection)
+        case .stream(let length, let body): return stream(length, body, on: connection)
         }
     }
 
-    private func stream(_ length: Int?, _ body: (BodyOutput) throws -> Promise<Void>) -> Promise<Void> {
+    private func stream(
+        _ length: Int?, _ body: (BodyOutput) throws -> Promise<Void>, on connection: Connection
+    ) -> Promise<Void> {
         let output = BodyOutput(length.map { .length($0) } ?? .chunked) { [request, proxy] in
             request.writeHead(to: &$0, by: proxy)
         } send: { [self] part in
-            noting(connection.write(part)).tapError { _ in self.isCut = true }
+            noting(connection.write(part), on: connection).tapError { _ in self.isCut = true }
         }
         let writing = firstly { try body(output) }.then { try output.finish() }
         return writing.ensure { output.close() }.tapError { [self] error in
@@ -76,50 +83,33 @@ final class Exchange {
     }
 
     /// Limits the time of a write that waits for a server that does not read.
-    private func noting(_ write: Promise<Void>) -> Promise<Void> {
+    private func noting(_ write: Promise<Void>, on connection: Connection) -> Promise<Void> {
         if !write.isPending { return write }
         connection.idleTimeout = options.idle
-        return write.ensure { [connection] in connection.idleTimeout = nil }
-    }
-
-    private func didSend() {
-        if hasHead { return }
-        connection.frameTimeouts = FrameTimeouts(idle: options.firstByte, frame: options.firstByte)
+        return write.ensure { connection.idleTimeout = nil }
     }
 
     // MARK: The response
 
-    private func begin(_ head: ResponseHead, _ sent: Promise<Void>, _ response: PendingResponse) -> Promise<Void> {
-        hasHead = true
-        limitBody()
+    private func begin(_ head: ResponseHead, _ sent: Promise<Void>, on connection: Connection) -> Promise<Void> {
+        var limits = FrameTimeouts(idle: options.idle, frame: options.idle)
+        if let deadline = request.deadline {
+            limits.message = max(EventLoop.current.now.duration(to: deadline), .milliseconds(1))
+        }
+        if connection.frameTimeouts != limits { connection.frameTimeouts = limits }
+        if limits.message != nil { connection.beginMessage() }
         let (done, end) = Promise<Void>.pending()
         let body = Body(
             head.framing, of: connection, limit: options.maxBody, maxHead: options.maxHead,
-            onEnd: { [connection] error in
+            onEnd: { error in
                 if let error { return end.reject(error) }
                 // Nothing follows a request that the server has answered before its end.
                 if !head.keepsAlive || head.framing == .untilEnd || sent.isPending { connection.close() }
                 end.fulfill()
             })
-        response.resolver.take()?.fulfill(Fetched(status: head.status, headers: head.headers, body: body))
+        resolver.take()?.fulfill(Fetched(status: head.status, headers: head.headers, body: body))
         return done
     }
-
-    private func limitBody() {
-        var limits = FrameTimeouts(idle: options.idle, frame: options.idle)
-        if let deadline = request.deadline {
-            limits.message = max(EventLoop.current.now.duration(to: deadline), .milliseconds(1))
-        }
-        connection.frameTimeouts = limits
-        if limits.message != nil { connection.beginMessage() }
-    }
-}
-
-/// The promise of a response until it is settled. Then nothing else may retain the response: its release ends its connection.
-final class PendingResponse {
-    fileprivate(set) var resolver: Resolver<Fetched>?
-
-    init(_ resolver: Resolver<Fetched>) { self.resolver = resolver }
 }
 
 /// The response of a server.

@@ -40,6 +40,7 @@ public final class HTTPClient {
     /// The limits.
     public let options: Options
     private let pool: Pool<Connection>
+    private var last: (address: WebAddress, key: PoolKey)?
 
     /// - Parameters:
     ///   - options: the limits.
@@ -110,15 +111,21 @@ public final class HTTPClient {
             do { proxy = try options.proxies.proxy(for: address) } catch { return Promise(error: error) }
         }
         let (promise, resolver) = Promise<Fetched>.pending()
-        let response = PendingResponse(resolver)
-        let key = (proxy?.address ?? address).key
+        let exchange = Exchange(request, by: proxy, options, resolver)
         // The connection is the exchange's until the body has been read, which may be long after the head.
-        let exchange = pool.with(key, isIdempotent: request.isRepeatable) { [options] connection in
-            Exchange(connection, request, proxy, options).run(response)
+        let done = pool.with(key(of: proxy?.address ?? address), isIdempotent: request.isRepeatable) { connection in
+            exchange.run(on: connection)
         }
-        resolver.onCancel { exchange.cancel() }
-        exchange.catch(policy: .allErrors) { response.resolver?.reject($0) }
+        resolver.onCancel { done.cancel() }
+        done.catch(policy: .allErrors) { exchange.end($0) }
         return promise
+    }
+
+    private func key(of address: WebAddress) -> PoolKey {
+        if let last, last.address.hasOrigin(of: address) { return last.key }
+        let key = address.key
+        last = (address, key)
+        return key
     }
 
     /// Closes the connections that are idle, and the others when their responses have been read. Later requests are rejected.
