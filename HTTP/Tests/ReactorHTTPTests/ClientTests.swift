@@ -190,7 +190,8 @@ import Testing
 
     @Test(arguments: [
         "", "x", "/x", "ftp://x/", "http://", "http:///x", "http://a b/", "http://u@x/", "http://x:y/",
-        "http://x:99999/",
+        "http://x:99999/", "http://a!b/",
+        "http://127.1/", "http://-a/x?y",
     ])
     func badAddressesAreRefused(_ text: String) {
         EventLoop.withLoop { _ in

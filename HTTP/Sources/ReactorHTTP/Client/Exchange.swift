@@ -43,6 +43,7 @@ final class Exchange {
     func end(_ error: any Error) {
         var error = failure ?? error
         if case StreamError.timedOut = error { error = FetchError.noResponse }
+        if error is SocketAddress.ParseError { error = FetchError.badAddress(request.address.text) }
         resolver.take()?.reject(error)
     }
 

@@ -129,9 +129,7 @@ public final class HTTPClient {
     }
 
     /// Closes the connections that are idle, and the others when their responses have been read. Later requests are rejected.
-    public func close() {
-        pool.close()
-    }
+    public func close() { pool.close() }
 }
 
 private let clients = LoopLocal { HTTPClient() }

@@ -28,8 +28,7 @@ struct OutgoingRequest {
     func writeHead(to output: inout ByteWriter, by proxy: Proxy?) {
         output.append(method.name)
         output.append(" " as StaticString)
-        if proxy != nil { output.append("http://\(address.authority)") }
-        output.append(address.target)
+        output.append(proxy == nil ? address.target : address.text)
         output.append(" HTTP/1.1\r\nHost: " as StaticString)
         output.append(address.authority)
         output.append("\r\n" as StaticString)

@@ -86,6 +86,9 @@ struct WebAddress: Equatable {
     /// The field `Host`: the port only if it is not that of the scheme.
     var authority: String { port == (isSecure ? 443 : 80) ? host : "\(host):\(port)" }
 
+    /// All of it, the absolute form of a request's target.
+    var text: String { (isSecure ? "https://" : "http://") + authority + target }
+
     /// The key of its connections.
     var key: PoolKey { .name("\(isSecure ? "https" : "http")://\(host):\(port)") }
 
