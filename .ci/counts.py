@@ -70,6 +70,7 @@ ROWS = {
     "post": (50, 20),
     "pool-lease": (200, 1),
     "pool-connection": (50, 1),
+    "fetch": (50, 1),
 }
 HOST = b"Host: 127.0.0.1:8080\r\n"
 # As a browser sends them, with the host.

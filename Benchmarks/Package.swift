@@ -14,8 +14,10 @@ let package = Package(
     dependencies: [
         // Named, since the name of a folder is whatever it was cloned as.
         .package(name: "swift-reactor", path: ".."),
+        .package(name: "swift-reactor-http", path: "../HTTP"),
         .package(path: "Counted"),
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
+        .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
         .package(url: "https://github.com/ordo-one/benchmark", exact: "1.38.1", traits: []),
     ],
     targets: [
@@ -62,6 +64,20 @@ let package = Package(
             dependencies: [
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+            ]),
+        .executableTarget(
+            name: "fetch-loop",
+            dependencies: [
+                .product(name: "Promises", package: "swift-reactor"),
+                .product(name: "Reactor", package: "swift-reactor"),
+                .product(name: "ReactorHTTP", package: "swift-reactor-http"),
+            ]),
+        .executableTarget(
+            name: "ahc-fetch",
+            dependencies: [
+                .product(name: "AsyncHTTPClient", package: "async-http-client"),
+                .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
             ]),
         .executableTarget(

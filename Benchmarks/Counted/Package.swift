@@ -19,12 +19,15 @@ let package = Package(
     ],
     dependencies: [
         // Named, since the name of a folder is whatever it was cloned as.
-        .package(name: "swift-reactor", path: "../..")
+        .package(name: "swift-reactor", path: "../.."),
+        .package(name: "swift-reactor-http", path: "../../HTTP"),
     ],
     targets: [
         .target(name: "CSupport"),
         .target(name: "Workload", dependencies: ["CSupport"]),
-        .target(name: "OurRows", dependencies: ["Workload"] + libraries),
+        .target(
+            name: "OurRows",
+            dependencies: ["Workload", .product(name: "ReactorHTTP", package: "swift-reactor-http")] + libraries),
         .executableTarget(name: "chunk-echo", dependencies: libraries),
         .executableTarget(name: "counted-rows", dependencies: ["OurRows", "Workload"] + libraries),
     ],
