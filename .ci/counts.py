@@ -101,13 +101,20 @@ def answered(count):
     return is_complete
 
 
-# Servers: the program, steps in the shorter run, what a client sends, how many steps that is, and when it has been answered.
+SOCKET = b"GET /socket HTTP/1.1\r\n" + HOST + b"".join(b"%s: %s\r\n" % field for field in [
+    (b"Upgrade", b"websocket"), (b"Connection", b"Upgrade"), (b"Sec-WebSocket-Version", b"13"),
+    (b"Sec-WebSocket-Key", b"dGhlIHNhbXBsZSBub25jZQ==")]) + b"\r\n"
+
+# Servers: the program, steps in the shorter run, what a client sends, how many steps that is, and when it has been answered; for
+# some, what it sends before.
 SERVERS = {
     "echo-server": ("echo-server", 800, b"x" * 64, 1, sent_back),
     "chunk-echo": ("chunk-echo", 800, b"x" * 64, 1, sent_back),
     "http-get": ("http-server", 800, GET + HOST + b"\r\n", 1, answered(1)),
     "http-fields": ("http-server", 800, GET + FIELDS + b"\r\n", 1, answered(1)),
     "http-pipelined": ("http-server", 1600, (GET + HOST + b"\r\n") * 16, 16, answered(16)),
+    "socket-echo": (
+        "http-server", 800, b"\x82\xc0abcd" + b"x" * 64, 1, lambda data: len(data) == 66, SOCKET),
     "http-post": (
         "http-server", 800, b"POST /echo HTTP/1.1\r\n" + HOST + b"Content-Length: 64\r\n\r\n" + b"x" * 64, 1, answered(1)),
 }
@@ -185,17 +192,27 @@ def count_rows(program, names, folder):
 
 
 def count_server(program, name, folder):
-    _, steps, sent, steps_in_it, is_answered = SERVERS[name]
+    _, steps, sent, steps_in_it, is_answered, *opening = SERVERS[name]
     out = folder / name
     runs = []
     for count in (steps, 3 * steps):
-        talk(callgrind(out, [program, "--listen", "127.0.0.1:0"]), count // steps_in_it, sent, is_answered)
+        talk(callgrind(out, [program, "--listen", "127.0.0.1:0"]), count // steps_in_it, sent, is_answered, *opening)
         runs.append(Counts(out))
     return Difference(*runs, 2 * steps)
 
 
-def talk(command, times, sent, is_answered):
+def talk(command, times, sent, is_answered, opening=b""):
     """Sends the same on four connections in turn, one at a time, and waits for each answer."""
+
+    def exchange(peer, sent, is_answered):
+        peer.sendall(sent)
+        back = b""
+        while not is_answered(back):
+            more = peer.recv(65_536)
+            if not more:
+                raise ValueError(f"{command[-3]} ended a connection behind {back!r}")
+            back += more
+
     with tempfile.TemporaryFile("w+") as complaints:
         server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=complaints, text=True)
         peers = []
@@ -211,15 +228,10 @@ def talk(command, times, sent, is_answered):
             for _ in range(4):
                 peers.append(socket.create_connection(("127.0.0.1", int(port[1])), timeout=PATIENCE))
                 peers[-1].setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                if opening:
+                    exchange(peers[-1], opening, lambda data: data.endswith(b"\r\n\r\n"))
             for index in range(times):
-                peer = peers[index % len(peers)]
-                peer.sendall(sent)
-                back = b""
-                while not is_answered(back):
-                    more = peer.recv(65_536)
-                    if not more:
-                        raise ValueError(f"{command[-3]} ended a connection behind {back!r}")
-                    back += more
+                exchange(peers[index % len(peers)], sent, is_answered)
         finally:
             for peer in peers:
                 peer.close()

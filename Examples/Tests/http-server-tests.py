@@ -14,7 +14,7 @@ import threading
 import time
 
 from servers import PATIENCE, Server, check, is_refused, program, run, wait_until
-from websocket_cases import websocket_client, websocket_frames
+from websocket_cases import websocket_client, websocket_flood, websocket_frames
 
 HELLO = b"Hello, world!\n"
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -596,5 +596,5 @@ def wrk(path):
 run("http-server", [
     answers, refusals, fields, head, connection_option, split_anywhere, pipelined, never_reads, streamed, large,
     expect_continue, head_timeout, body_timeout, idle_timeout, slow, gone, drain, drain_timeout, command_line,
-    websocket_frames, websocket_client, python_client, curl, wrk,
+    websocket_frames, websocket_flood, websocket_client, python_client, curl, wrk,
 ])

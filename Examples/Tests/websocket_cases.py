@@ -3,6 +3,7 @@ import asyncio
 import os
 import socket
 import struct
+import time
 
 from servers import PATIENCE, Server, check
 
@@ -125,6 +126,22 @@ def websocket_frames(path):
             for pieces in [[HANDSHAKE + sent]] + [[HANDSHAKE] + [sent[i:i + 1] for i in range(len(sent))]] * (len(sent) < 300):
                 got = converse(server, pieces)
                 check(got == wanted, f"{sent[:60]!r} is answered by {got[:60]!r}, not by {wanted[:60]!r}")
+
+
+def websocket_flood(path):
+    """a client that sends pings and never reads is paused, and others are served"""
+    with Server(path) as server, server.connect(receive_buffer=4096) as client:
+        client.send(HANDSHAKE)
+        client.socket.setblocking(False)
+        pings, sent, last = frame(PING, b"p") * 10_000, 0, time.monotonic()
+        while time.monotonic() - last < 0.5:
+            try:
+                sent += client.socket.send(pings[sent % len(pings):])
+                last = time.monotonic()
+            except BlockingIOError:
+                time.sleep(0.01)
+        check(sent < 64 << 20, f"{sent} bytes of pings are taken")
+        check(converse(server, [HANDSHAKE + BYE]) == GOODBYE, "another client is served")
 
 
 def websocket_client(path):

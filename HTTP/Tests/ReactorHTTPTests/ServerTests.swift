@@ -345,6 +345,25 @@ import Testing
         }
     }
 
+    @Test func aDrainInsideAStreamLetsItEnd() throws {
+        let (gate, open) = Guarantee<Void>.pending()
+        let handler = { (_: Request) -> Answer in
+            .now(.stream { output in output.write("a").then { gate.asPromise() }.then { output.write("b") } })
+        }
+        try withServer(handler) { address, listener in
+            let client = try hang(connect(to: address), timeout: patience)
+            _ = try hang(client.write(Self.get + Self.get).then { client.read(until: "1\r\na\r\n") }, timeout: patience)
+            let drained = listener.drain(deadline: .seconds(20))
+            open(())
+            // The second request is not answered: its client makes it again on another connection.
+            let rest = try readToEnd(client)
+            #expect(rest == "1\r\nb\r\n0\r\n\r\n")
+            client.close()
+            let result = try hang(drained.asPromise(), timeout: patience)
+            #expect(result.aborted == 0)
+        }
+    }
+
     @Test func aResetInsideABodyEndsTheRequest() throws {
         let (ended, end) = Guarantee<Bool>.pending()
         let handler = { (request: Request) -> Answer in

@@ -189,6 +189,31 @@ import Testing
         }
     }
 
+    @Test func aSilentClientIsAskedForASignOfLife() throws {
+        try withVirtualServer({ .now(.webSocket($0) { socket in socket.forEach { socket.send($0) } }) }) { client in
+            _ = try hang(client.write(Self.handshake + "\r\n").then { client.read(until: "\r\n\r\n") })
+            for _ in 0..<3 {
+                let ping = try hang(client.read(exactly: 2), timeout: .seconds(121))
+                #expect(ping == [0x89, 0])
+                try hang(client.write(Self.frame(0x8A, [])))
+            }
+            var all: [UInt8] = []
+            try hang(client.forEachChunk { all += [UInt8]($0) }, timeout: .seconds(250))
+            #expect(all == [0x89, 0] + Self.refused(1011))
+        }
+    }
+
+    @Test func aClientThatDoesNotReadIsGivenUp() throws {
+        let large = [UInt8](repeating: 0, count: 2 << 20)
+        try withVirtualServer({ .now(.webSocket($0) { $0.send(.bytes(large)).then { .value } }) }) { client in
+            _ = try hang(client.write(Self.handshake + "\r\n").then { after(.seconds(300)) })
+            // What is in the kernel's buffers, and not the whole message.
+            var count = 0
+            try? hang(client.forEachChunk { count += $0.byteCount }, timeout: .seconds(10))
+            #expect(count < large.count)
+        }
+    }
+
     @Test func aCodeThatNoSideMaySendIsReplaced() throws {
         try withSocket({ $0.close(code: 1006) }) { client, _ in
             let frame = try hang(client.read(exactly: 4), timeout: patience)

@@ -125,8 +125,8 @@ func isValueByte(_ byte: UInt8) -> Bool { byte >= 0x20 && byte != 0x7F || byte =
 /// are `/ ? # @ \ " < > ^ ` { | } [ ] :`.
 @inline(__always)
 func isHostByte(_ byte: UInt8) -> Bool {
-    if byte < 0x40 { return 0x2BFF_7FF2_0000_0000 as UInt64 >> UInt64(byte) & 1 == 1 }
-    return byte < 0x80 && 0x47FF_FFFE_87FF_FFFE as UInt64 >> UInt64(byte & 0x3F) & 1 == 1
+    let (low, high) = (0x2BFF_7FF2_0000_0000 as UInt64, 0x47FF_FFFE_87FF_FFFE as UInt64)
+    return byte < 0x80 && (byte < 0x40 ? low : high) >> UInt64(byte & 0x3F) & 1 == 1
 }
 
 /// Whether a byte is that of a character of ASCII that can be seen.

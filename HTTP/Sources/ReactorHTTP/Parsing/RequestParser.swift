@@ -80,6 +80,10 @@ extension RequestParser.RequestLine {
 
     /// `HTTP/1.0`, or `HTTP/1.` with any other digit, which is answered as HTTP/1.1.
     static func isHTTP10(_ version: Bytes) throws(HTTPError) -> Bool {
+        // The usual one, compared as a word; the load lies within its eight bytes.
+        if version.count == 8, UInt64(bigEndian: version.loadUnaligned(as: UInt64.self)) == 0x4854_5450_2F31_2E31 {
+            return false
+        }
         guard version.count == 8, version.slice(0..<5).isEqual(to: "HTTP/"), version[6] == UInt8(ascii: "."),
             isDigit(version[5]), isDigit(version[7])
         else { throw .bad("a version that is none of HTTP") }

@@ -14,6 +14,9 @@ public final class WebSocket {
     public let subprotocol: String?
     private let connection: Connection
     private let decoder: WebSocketDecoder
+    private let idle: Duration?
+    /// Whether the client has been asked for a sign of life since its last frame.
+    private var isAsked = false
     private var hasSentClose = false
     /// The client has closed, or nothing more can come from it.
     private var hasEnded = false
@@ -22,8 +25,11 @@ public final class WebSocket {
     /// The promise of the first `close`.
     private var closing: Promise<Void>?
 
-    init(_ connection: Connection, limit: Int, subprotocol: String?) {
+    init(_ connection: Connection, limit: Int, idle: Duration?, subprotocol: String?) {
         self.connection = connection
+        self.idle = idle
+        // Not `idleTimeout`, which makes each message dearer. A frame that keeps arriving is not late.
+        connection.frameTimeouts = FrameTimeouts(idle: idle, frame: idle, minimumRate: 1000)
         self.subprotocol = subprotocol
         decoder = WebSocketDecoder(limit: limit)
     }
@@ -33,7 +39,8 @@ public final class WebSocket {
     /// The next message; `nil` when the client or this side has closed, or the listener is drained. Pings are answered meanwhile.
     ///
     /// Rejected with `WebSocketError` for what breaks the protocol, after which the client gets the code of the error; with 1006
-    /// if the connection ends without a close; and with the `SystemError` of the connection.
+    /// if the connection ends without a close; with `StreamError.timedOut` if the client is silent for too long; and with the
+    /// `SystemError` of the connection.
     public func receive() -> Promise<Message?> {
         var received: Message?
         return forEach { message in
@@ -51,6 +58,7 @@ public final class WebSocket {
         /// That of `body`.
         var failure: (any Error)?
         return readFrames { [self] event in
+            isAsked = false
             guard case .message(let message) = event, !hasSentClose else { return answer(event) }
             let answer: Promise<Void>
             do { answer = try body(message) } catch {
@@ -59,7 +67,12 @@ public final class WebSocket {
             }
             return answer.isFulfilled ? answer : answer.tapError { failure = $0 }
         }.recover(policy: .allErrors) { [self] error -> Promise<Void> in
-            failure == nil ? try readingDidFail(error) : Promise(error: error)
+            if failure != nil { throw error }
+            if case StreamError.timedOut(got: 0) = error, !isAsked {
+                isAsked = true
+                return ping().then { [self] in forEach(body) }
+            }
+            return try readingDidFail(error)
         }.then { [self] in failure is StopReading ? .value : try readingDidEnd() }
     }
 
@@ -156,7 +169,7 @@ public final class WebSocket {
     }
 
     private func write(_ first: UInt8, count: Int, _ append: (inout ByteWriter) -> Void) -> Promise<Void> {
-        connection.write { output in
+        let sent = connection.write { output in
             output.append(first)
             switch count {
             case 0..<126: output.append(UInt8(count))
@@ -169,5 +182,8 @@ public final class WebSocket {
             }
             append(&output)
         }
+        if !sent.isPending || connection.idleTimeout != nil { return sent }
+        connection.idleTimeout = idle
+        return sent.ensure { [connection] in connection.idleTimeout = nil }
     }
 }

@@ -105,7 +105,7 @@ final class WebSocketDecoder: FrameDecoder {
         if payload.count > limit - message.bytes.count {
             throw WebSocketError(1009, "a message of more than \(limit) bytes")
         }
-        message.bytes += payload
+        if message.bytes.isEmpty { message.bytes = payload } else { message.bytes += payload }
         guard isLast else {
             begun = message
             return nil

@@ -16,7 +16,8 @@ extension Response {
     ///   - request: the request that the handler has got.
     ///   - protocols: the subprotocols that the server speaks, the preferred one first.
     ///   - limit: how many bytes a message may have.
-    ///   - idle: how long nothing may be received or sent before the connection ends; `nil` for no limit.
+    ///   - idle: after so long without a frame of the client it is asked for a sign of life. The connection ends if none comes for
+    ///     as long again, or if the client reads nothing for so long. `nil` for no limit.
     ///   - body: the conversation.
     public static func webSocket(
         _ request: Request, protocols: [String] = [], limit: Int = 1 << 20, idle: Duration? = .seconds(120),
@@ -35,8 +36,7 @@ extension Response {
         let chosen = protocols.first { offered.contains(Substring($0)) }
         if let chosen { headers.append("Sec-WebSocket-Protocol", chosen) }
         return .upgrade(to: "websocket", headers: headers) { connection in
-            connection.idleTimeout = idle
-            let socket = WebSocket(connection, limit: limit, subprotocol: chosen)
+            let socket = WebSocket(connection, limit: limit, idle: idle, subprotocol: chosen)
             return firstly { try body(socket) }.then { socket.close() }
                 .recover { error in socket.close(code: 1011).then { Promise<Void>(error: error) } }
         }
