@@ -31,6 +31,62 @@ import Testing
         }
     }
 
+    @Test func fetchesThroughATunnel() throws {
+        try withNetwork { _ in
+            let server = try TLSServer(serverConfiguration())
+            let tls = try TLSClient(clientConfiguration())
+            let listener = try Listener.bind("127.0.0.1:0")
+            listener.serveHTTP(serving: .tls(server)) { request in Response(request.target) }
+            let (address, proxy) = (listener.localAddress, try Listener.bind("127.0.0.1:0"))
+            var heads: [String] = []
+            proxy.serve { client in
+                client.read(until: "\r\n\r\n").then { head -> Promise<Void> in
+                    heads.append(String(decoding: head ?? [], as: UTF8.self))
+                    return connect(to: address).then { server in
+                        client.write("HTTP/1.1 200 OK\r\n\r\n").then {
+                            when(
+                                fulfilled: pipe(from: client, to: server, endingSink: true).asVoid(),
+                                pipe(from: server, to: client, endingSink: true).asVoid())
+                        }.asVoid().ensure { server.close() }
+                    }
+                }
+            }
+            var options = HTTPClient.Options()
+            options.startTLS = { connection, host in connection.startTLS(as: tls, serverName: host) }
+            options.proxies = Proxies(https: "\(proxy.localAddress)")
+            let client = HTTPClient(options)
+            for path in ["/a", "/b"] {
+                let text = try hang(client.fetch("https://localhost\(path)").then { $0.body.text() }, timeout: patience)
+                #expect(text == path)
+            }
+            #expect(heads == ["CONNECT localhost:443 HTTP/1.1\r\nHost: localhost:443"])
+            client.close()
+            hang(proxy.drain(deadline: .zero))
+            hang(listener.drain(deadline: .zero))
+        }
+    }
+
+    @Test func trustsNobodyUnasked() throws {
+        try withNetwork { _ in
+            let server = try TLSServer(serverConfiguration())
+            let tls = try TLSClient(TLSConfiguration())
+            let listener = try Listener.bind("127.0.0.1:0")
+            var requests = 0
+            listener.serveHTTP(serving: .tls(server)) { _ in
+                requests += 1
+                return Response("hello")
+            }
+            var options = HTTPClient.Options()
+            options.startTLS = { connection, host in connection.startTLS(as: tls, serverName: host) }
+            let client = HTTPClient(options)
+            let fetched = client.fetch("https://localhost:\(listener.localAddress.port)/")
+            #expect(throws: TLSError.self) { try hang(fetched, timeout: patience) }
+            #expect(requests == 0)
+            client.close()
+            hang(listener.drain(deadline: .zero))
+        }
+    }
+
     @Test(arguments: ["localhost", "127.0.0.1"]) func refusesACertificateForAnotherName(host: String) throws {
         try withNetwork { _ in
             let server = try TLSServer(serverConfiguration { $0.identity = Certificates.shared.other })

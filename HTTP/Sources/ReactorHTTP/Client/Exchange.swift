@@ -30,7 +30,9 @@ final class Exchange {
         if sent.isFulfilled {
             connection.frameTimeouts = limits
         } else {
-            sent.done { if self.resolver != nil { connection.frameTimeouts = limits } }.cauterize()
+            // A failure is that of the connection, too.
+            sent.done { if self.resolver != nil { connection.frameTimeouts = limits } }
+                .catch(policy: .allErrors) { _ in }
         }
         let done = connection.readFrame(parser).then { head in
             guard let head else { throw FetchError.endedEarly }
@@ -50,20 +52,21 @@ final class Exchange {
     // MARK: The request
 
     private func send(on connection: Connection) -> Promise<Void> {
+        let write: Promise<Void>
         switch request.body?.content {
-        case nil: return noting(connection.write { request.writeHead(to: &$0, by: proxy) }, on: connection)
+        case nil: write = connection.write { request.writeHead(to: &$0, by: proxy) }
         case .bytes(let bytes) where bytes.count > 16_384:
             var head = ByteWriter(reserving: 1024)
             request.writeHead(to: &head, by: proxy)
-            return noting(connection.write([head.bytes, bytes]), on: connection)
+            write = connection.write([head.bytes, bytes])
         case .bytes(let bytes):
-            let write = connection.write {
+            write = connection.write {
                 request.writeHead(to: &$0, by: proxy)
                 $0.append(bytes)
             }
-            return noting(write, on: connection)
         case .stream(let length, let body): return stream(length, body, on: connection)
         }
+        return noting(write, on: connection)
     }
 
     private func stream(

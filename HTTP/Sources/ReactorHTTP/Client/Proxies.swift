@@ -50,9 +50,9 @@ public struct Proxies: Hashable, Sendable {
             }
             let parts = exception.split(separator: "/", maxSplits: 1)
             let network = Self.bytes(of: parts.first?.drop { $0 == "[" }.prefix { $0 != "]" } ?? "")
-            guard network.count == bytes.count, let bits = parts.count == 1 ? 8 * bytes.count : Int(parts[1]) else {
-                return false
-            }
+            let most = 8 * bytes.count
+            guard network.count == bytes.count, let bits = parts.count == 1 ? most : Int(parts[1]), 0...most ~= bits
+            else { return false }
             return bytes.indices.allSatisfy { index in
                 let rest = min(max(bits - 8 * index, 0), 8)
                 return (bytes[index] ^ network[index]) >> UInt8(8 - rest) == 0

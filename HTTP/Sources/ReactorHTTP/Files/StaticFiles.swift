@@ -26,10 +26,7 @@ public struct StaticFiles: Sendable {
     public init(
         _ folder: String, index: String = "index.html", headers: Headers = Headers(), on pool: ThreadPool = .shared
     ) {
-        self.folder = folder
-        self.index = index
-        self.headers = headers
-        self.pool = pool
+        (self.folder, self.index, self.headers, self.pool) = (folder, index, headers, pool)
     }
 
     /// The response with the file that `request` asks for: 404 where there is none, and 403 where it may not be read.
@@ -105,28 +102,16 @@ public struct StaticFiles: Sendable {
 
 /// The media type by the end of the name.
 private func contentType(of path: String) -> String {
-    switch path.split(separator: "/").last?.split(separator: ".").last?.lowercased() {
-    case "html", "htm": "text/html; charset=utf-8"
-    case "css": "text/css; charset=utf-8"
-    case "js", "mjs": "text/javascript; charset=utf-8"
-    case "txt", "md": "text/plain; charset=utf-8"
-    case "csv": "text/csv; charset=utf-8"
-    case "json", "map": "application/json"
-    case "xml": "application/xml"
-    case "svg": "image/svg+xml"
-    case "png": "image/png"
-    case "jpg", "jpeg": "image/jpeg"
-    case "gif": "image/gif"
-    case "webp": "image/webp"
-    case "avif": "image/avif"
-    case "ico": "image/x-icon"
-    case "woff2": "font/woff2"
-    case "woff": "font/woff"
-    case "pdf": "application/pdf"
-    case "wasm": "application/wasm"
-    case "mp3": "audio/mpeg"
-    case "mp4": "video/mp4"
-    case "webm": "video/webm"
-    default: "application/octet-stream"
-    }
+    let end = path.split(separator: "/").last?.split(separator: ".").last?.lowercased()
+    return end.flatMap { contentTypes[$0] } ?? "application/octet-stream"
 }
+
+private let contentTypes = [
+    "html": "text/html; charset=utf-8", "htm": "text/html; charset=utf-8", "css": "text/css; charset=utf-8",
+    "js": "text/javascript; charset=utf-8", "mjs": "text/javascript; charset=utf-8",
+    "txt": "text/plain; charset=utf-8", "md": "text/plain; charset=utf-8", "csv": "text/csv; charset=utf-8",
+    "json": "application/json", "map": "application/json", "xml": "application/xml", "svg": "image/svg+xml",
+    "png": "image/png", "jpg": "image/jpeg", "jpeg": "image/jpeg", "gif": "image/gif", "webp": "image/webp",
+    "avif": "image/avif", "ico": "image/x-icon", "woff2": "font/woff2", "woff": "font/woff", "pdf": "application/pdf",
+    "wasm": "application/wasm", "mp3": "audio/mpeg", "mp4": "video/mp4", "webm": "video/webm",
+]

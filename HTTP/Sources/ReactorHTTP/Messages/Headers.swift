@@ -140,16 +140,10 @@ extension Headers: Sequence {
     /// The names and values, in their order.
     public func makeIterator() -> some IteratorProtocol<(name: String, value: String)> {
         var fields: [(name: String, value: String)] = []
-        lines.withUnsafeBytes { bytes in
-            bytes.forEachLine(from: start) { range in
-                guard let colon = bytes.position(of: UInt8(ascii: ":"), from: range.lowerBound) else { return }
-                let value = bytes.slice(bytes.trimmed(colon + 1..<range.upperBound - 2))
-                fields.append(
-                    (
-                        String(decoding: bytes.slice(range.lowerBound..<colon), as: UTF8.self),
-                        String(decoding: value, as: UTF8.self)
-                    ))
-            }
+        forEachLine { line in
+            guard let colon = line.position(of: UInt8(ascii: ":")) else { return }
+            let (name, value) = (line.slice(0..<colon), line.slice(colon + 1..<line.count - 2).trimmed)
+            fields.append((String(decoding: name, as: UTF8.self), String(decoding: value, as: UTF8.self)))
         }
         return fields.makeIterator()
     }
