@@ -144,18 +144,12 @@ public final class Body {
     /// - Returns: a promise that is rejected as `read`.
     public func bytes() -> Promise<[UInt8]> {
         read().then { first -> Promise<[UInt8]> in
-            guard let first else { return .value([]) }
-            if self.isComplete { return .value(first) }
-            return self.rest(behind: first)
+            guard var all = first, !self.isComplete else { return .value(first ?? []) }
+            return self.forEach { part in
+                all += part
+                return .value
+            }.map { all }
         }
-    }
-
-    private func rest(behind first: [UInt8]) -> Promise<[UInt8]> {
-        var all = first
-        return forEach { part in
-            all += part
-            return .value
-        }.map { all }
     }
 
     /// All of it as text. Bytes that are not UTF-8 are replaced.

@@ -19,7 +19,7 @@ struct WebAddress: Equatable {
     private init?(_ text: Bytes) {
         // The fragment is for the program.
         let text = text.slice(0..<(text.position(of: UInt8(ascii: "#")) ?? text.count))
-        guard text.allSatisfy({ 0x21...0x7E ~= $0 }), let colon = text.position(of: UInt8(ascii: ":")) else {
+        guard text.allSatisfy(isVisible), let colon = text.position(of: UInt8(ascii: ":")) else {
             return nil
         }
         isSecure = text.slice(0..<colon).isEqual(ignoringCase: "https")
@@ -45,9 +45,8 @@ struct WebAddress: Equatable {
     func resolve(_ location: String) throws(FetchError) -> WebAddress {
         var reference = ""
         for byte in location.utf8.prefix(while: { $0 != UInt8(ascii: "#") }) {
-            let isVisible = 0x21...0x7E ~= byte
             let digits = String(UInt(byte) + 0x100, radix: 16, uppercase: true)
-            reference += isVisible ? String(Unicode.Scalar(byte)) : "%" + digits.dropFirst()
+            reference += isVisible(byte) ? String(Unicode.Scalar(byte)) : "%" + digits.dropFirst()
         }
         if Self.hasScheme(reference) { return try WebAddress(reference) }
         if reference.hasPrefix("//") { return try WebAddress((isSecure ? "https:" : "http:") + reference) }

@@ -111,15 +111,8 @@ public struct Headers: Sendable, ExpressibleByDictionaryLiteral {
         guard has(name) else { return }
         var name = name
         var kept: [UInt8] = []
-        name.withUTF8 { name in
-            lines.withUnsafeBytes { bytes in
-                bytes.forEachLine(from: start) {
-                    if !bytes.line($0.lowerBound, isNamed: name) { kept += bytes.slice($0) }
-                }
-            }
-        }
-        lines = kept
-        start = 0
+        name.withUTF8 { name in forEachLine { if !$0.line(0, isNamed: name) { kept += $0 } } }
+        (lines, start) = (kept, 0)
     }
 
     /// Takes a head that has been validated, in the memory of the one before.
