@@ -109,6 +109,8 @@ final class FrameReader: FrameReading {
         missing: Int, orAtEnd end: Value?, expecting expectation: @autoclosure @escaping () -> StreamError.Expectation,
         _ decode: @escaping (_ connection: Connection, _ missing: inout Int) throws -> Value?
     ) -> Promise<Value> {
+        // Counted once, here and below.
+        let connection = connection
         // The decoder may have begun a read.
         if let refusal = connection.refusalToRead { return Promise(refused: refusal) }
         let core = PromiseCore.pending { PromiseCore.perform(Follow<Value>.self, $0, $1) }
@@ -118,6 +120,7 @@ final class FrameReader: FrameReading {
         }
         // Unowned: the connection retains this, and keeps the closure only while the read waits.
         let pending = PendingFrame(missing: missing) { [unowned self] missing in
+            let connection = self.connection
             do {
                 if let value = try decode(connection, &missing) { return { $0.fulfill(value) } }
             } catch { return { $0.reject(error) } }
@@ -139,6 +142,7 @@ final class FrameReader: FrameReading {
     private func startWaiting(_ core: PromiseCore, for frame: PendingFrame) {
         pending = frame
         if clock != nil { updateDeadline() }
+        let connection = connection
         connection.noteHeldMemory()
         // A plain core, which the loop can use again, as that of a `ByteRead`.
         core.beginProduction(by: connection)
@@ -179,6 +183,7 @@ final class FrameReader: FrameReading {
 
     func inputArrived(_ count: Int, ended: PromiseCore?) {
         guard let frame = pending else { return }
+        let connection = connection
         var missing = frame.missing
         let settling: Settling?
         if count > 0, count < missing {
