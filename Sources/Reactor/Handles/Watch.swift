@@ -48,19 +48,14 @@ extension EventLoop {
         /// Lets the loop end even though this watch is active. Both watches of one descriptor are unreferenced together. A hook
         /// never keeps the loop alive.
         @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
-        public func unref() {
-            requireOwner()
-            setReferenced(false)
-        }
+        public func unref() { setReferenced(false) }
 
         /// Makes the watch keep the loop alive again.
         @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
-        public func ref() {
-            requireOwner()
-            setReferenced(true)
-        }
+        public func ref() { setReferenced(true) }
 
-        private func setReferenced(_ isReferenced: Bool) {
+        private func setReferenced(_ isReferenced: Bool, _ call: StaticString = #function) {
+            requireOwner(call)
             switch target {
             case .descriptor(let group, _): group.setReferenced(isReferenced)
             case .signal(let loop, let id): loop.signals.setReferenced(id, isReferenced)

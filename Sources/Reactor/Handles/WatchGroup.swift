@@ -46,7 +46,7 @@ final class WatchGroup: ReadinessHandler {
     func remove(_ generation: Int) -> Bool {
         guard let index = interests.firstIndex(where: { $0.generation == generation }), let loop else { return false }
         // If the descriptor was closed before the watch was cancelled, its number may belong to another handler.
-        let isOurs = loop.isHandler(self, of: fd)
+        let isOurs = loop.handler(of: fd) === self
         // Released when this function ends, after all state has been updated.
         let removed = interests.remove(at: index)
         if interests.isEmpty {
@@ -69,7 +69,7 @@ final class WatchGroup: ReadinessHandler {
     /// As `end`, after the handlers have been called. The number may be registered for another handler by then.
     private func endAfterRefusal(on loop: EventLoop) {
         loop.reportStaleWatch(of: fd, interests.first?.callSite)
-        if loop.isHandler(self, of: fd) { loop.forget(fd) }
+        if loop.handler(of: fd) === self { loop.forget(fd) }
         releaseHandlers()
     }
 
@@ -81,7 +81,7 @@ final class WatchGroup: ReadinessHandler {
     }
 
     func setReferenced(_ isReferenced: Bool) {
-        guard !interests.isEmpty, let loop, loop.isHandler(self, of: fd) else { return }
+        guard !interests.isEmpty, let loop, loop.handler(of: fd) === self else { return }
         loop.setReferenced(isReferenced, of: fd)
     }
 

@@ -53,8 +53,6 @@ extension EventLoop {
     /// What waits for `fd`; `nil` if nothing does.
     package func handler(of fd: CInt) -> (any ReadinessHandler)? { poller.handler(of: fd) }
 
-    func isHandler(_ handler: any ReadinessHandler, of fd: CInt) -> Bool { poller.handler(of: fd) === handler }
-
     var isForked: Bool { shared.life.isForked }
 
     // Forms of `LoopBuffers` whose accesses other modules need not check.

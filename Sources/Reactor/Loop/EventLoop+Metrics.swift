@@ -27,7 +27,7 @@ extension EventLoop {
         set {
             assertOwner()
             meter.threshold = newValue
-            shared.keepsOrigins.store(meter.isTiming, ordering: .relaxed)
+            shared.keepsCallSites.store(meter.isTiming, ordering: .relaxed)
         }
     }
 
@@ -36,7 +36,7 @@ extension EventLoop {
         get { meter.measured }
         set {
             meter.measured = newValue
-            shared.keepsOrigins.store(meter.isTiming, ordering: .relaxed)
+            shared.keepsCallSites.store(meter.isTiming, ordering: .relaxed)
         }
     }
 

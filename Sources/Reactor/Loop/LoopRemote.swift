@@ -46,7 +46,7 @@ public final class LoopRemote: @unchecked Sendable {
     public func submit(
         _ job: @escaping @Sendable () -> Void, file: StaticString = #fileID, line: UInt = #line
     ) -> Bool {
-        let isLocated = loop.shared.keepsOrigins.load(ordering: .relaxed)
+        let isLocated = loop.shared.keepsCallSites.load(ordering: .relaxed)
         let job = Unmanaged<Job>.passRetained(isLocated ? LocatedJob(job, CallSite(file, line)) : ClosureJob(job))
         guard !loop.post(job) else { return true }
         job.release()

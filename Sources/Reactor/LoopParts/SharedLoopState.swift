@@ -10,7 +10,7 @@ struct SharedLoopState: ~Copyable {
     let work = SharedWork()
     let life = LoopLife()
     /// Whether jobs must record their call sites: a copy of `LoopMeter.isTiming` for other threads.
-    let keepsOrigins = Atomic(false)
+    let keepsCallSites = Atomic(false)
 
     init() {}
 

@@ -10,8 +10,8 @@ import Testing
 @Suite(.serialized) struct UnrunWorkTests {
     private func recorder(of line: UInt32) -> LogRecorder {
         LogRecorder(where: { event in
-            guard case .loopNotRunning(let origin) = event else { return false }
-            return origin.line == line && origin.file.hasSuffix("UnrunWorkTests.swift")
+            guard case .loopNotRunning(let callSite) = event else { return false }
+            return callSite.line == line && callSite.file.hasSuffix("UnrunWorkTests.swift")
         })
     }
 

@@ -28,7 +28,7 @@ import Testing
         let undelivered = LogRecorder(where: { event in
             switch event {
             case .undeliveredHandlers: storm.threads.value.contains { pthread_equal($0, pthread_self()) != 0 }
-            case .loopNotRunning(let origin): origin.file.contains("Storm")
+            case .loopNotRunning(let callSite): callSite.file.contains("Storm")
             default: false
             }
         })
@@ -36,7 +36,7 @@ import Testing
             switch event {
             case .unhandledRejection(let error, _): error is StormFlaw || error is PromiseError
             case .abandoned(let promise): promise.callSite?.file.contains("Storm") == true
-            case .hangStalled(_, let origin): origin.file.contains("Storm")
+            case .hangStalled(_, let callSite): callSite.file.contains("Storm")
             default: false
             }
         })
