@@ -31,12 +31,6 @@ let package = Package(
         .target(name: "TaskRows", dependencies: [workload]),
         .target(name: "FloorRows", dependencies: [workload]),
         .executableTarget(
-            name: "loops-echo",
-            dependencies: [
-                .product(name: "Promises", package: "swift-reactor"),
-                .product(name: "Reactor", package: "swift-reactor"),
-            ]),
-        .executableTarget(
             name: "empty-loop", dependencies: [.product(name: "Reactor", package: "swift-reactor")]),
         .executableTarget(
             name: "crossings",

@@ -16,6 +16,7 @@ let package = Package(
         .library(name: "OurRows", targets: ["OurRows"]),
         .executable(name: "chunk-echo", targets: ["chunk-echo"]),
         .executable(name: "counted-rows", targets: ["counted-rows"]),
+        .executable(name: "loops-echo", targets: ["loops-echo"]),
     ],
     dependencies: [
         // Named, since the name of a folder is whatever it was cloned as.
@@ -29,6 +30,7 @@ let package = Package(
             name: "OurRows",
             dependencies: ["Workload", .product(name: "ReactorHTTP", package: "swift-reactor-http")] + libraries),
         .executableTarget(name: "chunk-echo", dependencies: libraries),
+        .executableTarget(name: "loops-echo", dependencies: libraries),
         .executableTarget(name: "counted-rows", dependencies: ["OurRows", "Workload"] + libraries),
     ],
     swiftLanguageModes: [.v6]

@@ -4,23 +4,30 @@
 //
 // With --until-empty it reads a connection until nothing is left, as edge-triggered servers without a budget do: less
 // work a byte, and a client that never pauses has it for itself.
+//
+// With --threads N above 1 the first thread only accepts, and hands the connections to N others in turn: a list per thread, and an
+// eventfd for one that sleeps. It is the floor of handing over.
 
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { BUFFER_BYTES = 64 * 1024, MAX_EVENTS = 256 };
+enum { BUFFER_BYTES = 64 * 1024, MAX_EVENTS = 256, MAX_THREADS = 16 };
 
 // What a send could not take. Exists only while a connection is blocked.
 struct unsent {
@@ -28,11 +35,26 @@ struct unsent {
     unsigned char bytes[];
 };
 
-static unsigned char buffer[BUFFER_BYTES];
-static struct unsent **unsent_by_fd;
-static size_t unsent_capacity;
-static int epoll_fd;
+// A connection on its way to another thread.
+struct handed {
+    struct handed *next;
+    int fd;
+};
+
+struct worker {
+    int epoll, wake;
+    // The newest one, or `asleep`.
+    _Atomic(struct handed *) mail;
+};
+
+static _Thread_local unsigned char buffer[BUFFER_BYTES];
+static _Thread_local struct unsent **unsent_by_fd;
+static _Thread_local size_t unsent_capacity;
+static _Thread_local int epoll_fd;
 static bool until_empty;
+static struct worker workers[MAX_THREADS];
+static int worker_count;
+static struct handed asleep;
 
 static _Noreturn void die(const char *what) {
     perror(what);
@@ -112,6 +134,33 @@ static void on_writable(int fd) {
     watch(EPOLL_CTL_MOD, fd, EPOLLIN);
 }
 
+static void begin(int fd) {
+    int on = 1;
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    watch(EPOLL_CTL_ADD, fd, EPOLLIN);
+}
+
+static void hand_over(int fd) {
+    static unsigned turn;
+    struct worker *worker = &workers[turn++ % (unsigned)worker_count];
+    struct handed *handed = malloc(sizeof *handed), *before = atomic_load(&worker->mail);
+    if (!handed) die("malloc");
+    handed->fd = fd;
+    do handed->next = before == &asleep ? NULL : before;
+    while (!atomic_compare_exchange_weak(&worker->mail, &before, handed));
+    if (before == &asleep && write(worker->wake, &(uint64_t){1}, sizeof(uint64_t)) < 0) die("write");
+}
+
+static void take_mail(struct worker *worker) {
+    struct handed *handed = atomic_exchange(&worker->mail, NULL);
+    while (handed && handed != &asleep) {
+        struct handed *next = handed->next;
+        begin(handed->fd);
+        free(handed);
+        handed = next;
+    }
+}
+
 static void on_acceptable(int listener) {
     for (;;) {
         int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
@@ -120,10 +169,53 @@ static void on_acceptable(int listener) {
             if (errno == EINTR || errno == ECONNABORTED) continue;
             die("accept4");
         }
-        int on = 1;
-        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-        watch(EPOLL_CTL_ADD, fd, EPOLLIN);
+        if (worker_count > 0)
+            hand_over(fd);
+        else
+            begin(fd);
     }
+}
+
+// `worker` is NULL in the thread that accepts.
+static _Noreturn void run(int listener, struct worker *worker) {
+    struct epoll_event events[MAX_EVENTS];
+    for (;;) {
+        int patience = -1;
+        if (worker && !atomic_compare_exchange_strong(&worker->mail, &(struct handed *){NULL}, &asleep)) patience = 0;
+        int count = epoll_wait(epoll_fd, events, MAX_EVENTS, patience);
+        if (count < 0 && errno != EINTR) die("epoll_wait");
+        for (int i = 0; i < count; i++) {
+            int fd = events[i].data.fd;
+            if (fd == listener)
+                on_acceptable(fd);
+            // It has only ended the wait.
+            else if (worker && fd == worker->wake)
+                continue;
+            else if (events[i].events & EPOLLIN)
+                while (on_readable(fd) && until_empty) continue;
+            else if (events[i].events & EPOLLOUT)
+                on_writable(fd);
+            else
+                drop(fd);
+        }
+        if (worker) take_mail(worker);
+    }
+}
+
+static void *work(void *worker) {
+    epoll_fd = ((struct worker *)worker)->epoll;
+    run(-1, worker);
+}
+
+static void start(struct worker *worker) {
+    worker->epoll = epoll_create1(EPOLL_CLOEXEC);
+    worker->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (worker->epoll < 0 || worker->wake < 0) die("epoll_create1, eventfd");
+    // Edge-triggered: nobody reads it.
+    struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.fd = worker->wake};
+    if (epoll_ctl(worker->epoll, EPOLL_CTL_ADD, worker->wake, &event) < 0) die("epoll_ctl");
+    pthread_t thread;
+    if ((errno = pthread_create(&thread, NULL, work, worker))) die("pthread_create");
 }
 
 static int listen_on(const char *host, int port) {
@@ -149,13 +241,17 @@ int main(int argc, char **argv) {
     char host[64];
     int port;
     char end;
+    int threads = 1;
     if (argc > 1 && strcmp(argv[1], "--until-empty") == 0) {
         until_empty = true;
         argc--, argv++;
+    } else if (argc > 2 && strcmp(argv[1], "--threads") == 0) {
+        threads = atoi(argv[2]);
+        argc -= 2, argv += 2;
     }
-    if (argc != 3 || strcmp(argv[1], "--listen") != 0 ||
+    if (argc != 3 || strcmp(argv[1], "--listen") != 0 || threads < 1 || threads > MAX_THREADS ||
         sscanf(argv[2], "%63[^:]:%d%c", host, &port, &end) != 2 || port < 0 || port > 65535) {
-        fprintf(stderr, "usage: floor [--until-empty] --listen ADDRESS:PORT\n");
+        fprintf(stderr, "usage: floor [--until-empty | --threads N] --listen ADDRESS:PORT\n");
         return 2;
     }
     signal(SIGTERM, on_terminate);
@@ -172,20 +268,7 @@ int main(int argc, char **argv) {
     int listener = listen_on(host, port);
     watch(EPOLL_CTL_ADD, listener, EPOLLIN);
 
-    struct epoll_event events[MAX_EVENTS];
-    for (;;) {
-        int count = epoll_wait(epoll_fd, events, MAX_EVENTS, -1);
-        if (count < 0 && errno != EINTR) die("epoll_wait");
-        for (int i = 0; i < count; i++) {
-            int fd = events[i].data.fd;
-            if (fd == listener)
-                on_acceptable(fd);
-            else if (events[i].events & EPOLLIN)
-                while (on_readable(fd) && until_empty) continue;
-            else if (events[i].events & EPOLLOUT)
-                on_writable(fd);
-            else
-                drop(fd);
-        }
-    }
+    worker_count = threads > 1 ? threads : 0;
+    for (int i = 0; i < worker_count; i++) start(&workers[i]);
+    run(listener, NULL);
 }

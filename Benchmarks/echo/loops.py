@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Servers with several loops under two loads at a time: what a second loop brings, and, with --spread, how connections are best
-given to the loops. Nothing is pinned: the threads of the server and both loads share what CPUs there are. See README.md.
+given to the loops. Nothing is pinned, unless --one-cpu is given: the threads of the server and both loads share what CPUs there
+are. See README.md.
 """
 
 import argparse
@@ -13,7 +14,7 @@ import sys
 from pathlib import Path
 
 from race import cell_name, cpu_model, parse_cells, parse_server, positive
-from servers import ROOT, RaceError, Server, build, check_echo, find_product, raise_file_limit, run
+from servers import ROOT, RaceError, Server, build, check_echo, choose_cpus, find_product, raise_file_limit, run
 
 LOADS = 2
 WARMUP_SECONDS = 0.5
@@ -30,8 +31,10 @@ def default_servers(spread):
     program = find_product("loops-echo", ROOT / "Benchmarks")
     if not program:
         raise RaceError("swift build --package-path Benchmarks -c release --product loops-echo")
+    floor = build("floor")
     return {"one loop": f"{program} --threads 1", "hand-off": f"{program} --threads 2 --by hand-off",
-            "reuse-port": f"{program} --threads 2 --by reuse-port"}
+            "reuse-port": f"{program} --threads 2 --by reuse-port", "C, one loop": f"{floor} --threads 1",
+            "C, hand-off": f"{floor} --threads 2"}
 
 
 def cpu_of_threads(pid):
@@ -160,13 +163,18 @@ def main():
     parser.add_argument("--rounds", type=positive(int), default=7)
     parser.add_argument("--seconds", type=positive(float), default=1.0)
     parser.add_argument("--cells", type=parse_cells, default=DEFAULT_CELLS, metavar="CONNECTIONSxBYTESxDEPTH,...")
+    parser.add_argument("--one-cpu", action="store_true",
+                        help="bind everything to one processor: steadier, and nothing runs beside anything else")
     parser.add_argument("--json", metavar="FILE")
     options = parser.parse_args()
 
     raise_file_limit(max(cell[0] for cell in options.cells) + 64)
     load, clients = build("load"), build("clients")
     servers = dict(options.server) or default_servers(options.spread)
-    print(f"{cpu_model()}, {os.cpu_count()} CPUs, {LOADS} loads, nothing pinned, {options.rounds} rounds of "
+    if options.one_cpu:
+        # Servers and loads inherit it.
+        os.sched_setaffinity(0, {choose_cpus()[0] or 0})
+    print(f"{cpu_model()}, {os.cpu_count()} CPUs, {LOADS} loads, {'all on one CPU' if options.one_cpu else 'nothing pinned'}, {options.rounds} rounds of "
           f"{options.seconds:g} s, load average at the start {os.getloadavg()[0]:.2f}", flush=True)
     for name, command in servers.items():
         check_echo(name, command, None)

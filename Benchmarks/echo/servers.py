@@ -33,7 +33,7 @@ def build(name, *libraries):
     source, program = HERE / f"{name}.c", BUILD / name
     if not program.exists() or program.stat().st_mtime < source.stat().st_mtime:
         BUILD.mkdir(exist_ok=True)
-        command = [os.environ.get("CC", "cc"), "-std=c11", "-O2", "-Wall", "-Wextra"]
+        command = [os.environ.get("CC", "cc"), "-std=c11", "-O2", "-Wall", "-Wextra", "-pthread"]
         try:
             subprocess.run(command + ["-o", str(program), str(source), *libraries], check=True, timeout=120)
         except (OSError, subprocess.SubprocessError) as error:

@@ -1,24 +1,20 @@
 import Glibc
 import Reactor
 
-/// A connection that is transferred to another loop, from its dispatch until its descriptor is closed. Its deinit
-/// counts as the connection's end, whatever has become of the loop.
+/// A connection that is transferred to another loop, from its dispatch until its descriptor is closed: the job that the
+/// loop is posted, and then what the connection retains. Its deinit counts as the connection's end, whatever has become
+/// of the loop.
 // @unchecked: `accepted` is accessed by the job that takes it, on the loop's thread, or in deinit; `isDone` and
 // `isLingering` on that thread, and in deinit; `destination` is written before the job is dispatched, and only read
 // afterwards.
-final class ConnectionTransfer: ConnectionKeeper, @unchecked Sendable {
+final class ConnectionTransfer: Job, ConnectionKeeper, @unchecked Sendable {
     private let service: GroupServer
     private var accepted: Accepted?
     /// Whether its handler has finished and its descriptor is closed.
     private var isDone = false
     /// Whether its handler has finished and its descriptor is not closed yet.
     private var isLingering = false
-    var destination: LoopGroup.Member? {
-        didSet {
-            oldValue?.load.subtract(1, ordering: .relaxed)
-            destination?.load.add(1, ordering: .relaxed)
-        }
-    }
+    private var destination: LoopGroup.Member?
 
     init(_ accepted: Accepted, _ service: GroupServer) {
         self.accepted = accepted
@@ -33,6 +29,17 @@ final class ConnectionTransfer: ConnectionKeeper, @unchecked Sendable {
         service.connectionDidEnd(wasLingering: isLingering)
     }
 
+    /// Posts it to `member`'s loop.
+    /// - Returns: false if that loop has ended.
+    func dispatch(to member: LoopGroup.Member) -> Bool {
+        destination = member
+        member.load.add(1, ordering: .relaxed)
+        if member.remote.post(self) { return true }
+        destination = nil
+        member.load.subtract(1, ordering: .relaxed)
+        return false
+    }
+
     func connectionDidBeginLingering() {
         isLingering = true
         service.connectionDidBeginLingering()
@@ -40,7 +47,7 @@ final class ConnectionTransfer: ConnectionKeeper, @unchecked Sendable {
 
     func connectionDidEnd() { isDone = true }
 
-    func arrive() {
+    override func run() {
         guard let accepted = accepted.take(), let destination else { return }
         service.arrived(self, accepted, on: destination)
     }

@@ -89,8 +89,7 @@ final class GroupServer: ConnectionServer, @unchecked Sendable {
         word.add(WordOfCounts.oneActive, ordering: .relaxed)
         let transfer = ConnectionTransfer(accepted, self)
         while let member = group.pick(balancing) {
-            transfer.destination = member
-            if member.remote.submit({ transfer.arrive() }) { return true }
+            if transfer.dispatch(to: member) { return true }
             member.noteEnd()
         }
         return false

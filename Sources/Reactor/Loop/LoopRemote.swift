@@ -47,7 +47,13 @@ public final class LoopRemote: @unchecked Sendable {
         _ job: @escaping @Sendable () -> Void, file: StaticString = #fileID, line: UInt = #line
     ) -> Bool {
         let isLocated = loop.shared.keepsCallSites.load(ordering: .relaxed)
-        let job = Unmanaged<Job>.passRetained(isLocated ? LocatedJob(job, CallSite(file, line)) : ClosureJob(job))
+        return post(isLocated ? LocatedJob(job, CallSite(file, line)) : ClosureJob(job))
+    }
+
+    /// As `submit`, for a job of another class. It must be in no queue.
+    /// - Returns: false if the loop has ended.
+    package func post(_ job: Job) -> Bool {
+        let job = Unmanaged<Job>.passRetained(job)
         guard !loop.post(job) else { return true }
         job.release()
         return false
@@ -65,10 +71,7 @@ public final class LoopRemote: @unchecked Sendable {
             if isSpawned { loop.shared.life.advance(to: .stopping) }
             loop.stop()
         }
-        let job = Unmanaged<Job>.passRetained(stop)
-        guard !loop.post(job) else { return true }
-        job.release()
-        return false
+        return post(stop)
     }
 
     /// Blocks the calling thread until the loop has ended and released everything it held. A loop of
