@@ -4,9 +4,10 @@ import COpenSSL
 /// filter sends. Nothing is kept between two calls of the filter, so an idle connection holds no buffer.
 final class ByteChannel {
     /// Bytes that were received. Only set while the call runs that has been lent them.
-    var input = UnsafeRawBufferPointer(start: nil, count: 0)
+    // `@exclusivity(unchecked)`: one thread, and nothing is called during an access.
+    @exclusivity(unchecked) var input = UnsafeRawBufferPointer(start: nil, count: 0)
     /// Bytes that OpenSSL wants to send.
-    var output: [UInt8] = []
+    @exclusivity(unchecked) var output: [UInt8] = []
 
     /// The BIO of a channel. The channel must outlive it, which a filter sees to: it releases its `SSL`, and with it the BIO,
     /// before its channel.
@@ -17,8 +18,19 @@ final class ByteChannel {
         return bio
     }
 
-    private static func of(_ bio: OpaquePointer) -> ByteChannel {
-        Unmanaged<ByteChannel>.fromOpaque(BIO_get_data(bio)).takeUnretainedValue()
+    /// Calls `body` with the channel of `bio`, whose filter retains it during a call of OpenSSL.
+    private static func with<Result>(_ bio: OpaquePointer, _ body: (ByteChannel) -> Result) -> Result {
+        Unmanaged<ByteChannel>.fromOpaque(BIO_get_data(bio))._withUnsafeGuaranteedRef(body)
+    }
+
+    private func read(into buffer: UnsafeMutablePointer<CChar>, atMost count: Int) -> Int {
+        let taken = min(count, input.count)
+        if taken > 0 {
+            let bytes = UnsafeRawBufferPointer(rebasing: input[..<taken])
+            UnsafeMutableRawBufferPointer(start: buffer, count: taken).copyMemory(from: bytes)
+            input = UnsafeRawBufferPointer(rebasing: input[taken...])
+        }
+        return taken
     }
 
     private static let method = Method()
@@ -34,22 +46,16 @@ final class ByteChannel {
             BIO_meth_set_read(pointer) { bio, buffer, count in
                 guard let bio, let buffer, count > 0 else { return 0 }
                 copenssl_clear_retry(bio)
-                let channel = ByteChannel.of(bio)
-                let taken = min(Int(count), channel.input.count)
-                if taken == 0 {
-                    copenssl_retry_read(bio)
-                    return -1
-                }
-                let bytes = UnsafeRawBufferPointer(rebasing: channel.input[..<taken])
-                UnsafeMutableRawBufferPointer(start: buffer, count: taken).copyMemory(from: bytes)
-                channel.input = UnsafeRawBufferPointer(rebasing: channel.input[taken...])
-                return CInt(taken)
+                let taken = ByteChannel.with(bio) { $0.read(into: buffer, atMost: Int(count)) }
+                if taken > 0 { return CInt(taken) }
+                copenssl_retry_read(bio)
+                return -1
             }
             BIO_meth_set_write(pointer) { bio, bytes, count in
                 guard let bio, let bytes, count > 0 else { return 0 }
                 copenssl_clear_retry(bio)
-                ByteChannel.of(bio).output.append(
-                    contentsOf: UnsafeRawBufferPointer(start: bytes, count: Int(count)))
+                let written = UnsafeRawBufferPointer(start: bytes, count: Int(count))
+                ByteChannel.with(bio) { $0.output.append(contentsOf: written) }
                 return count
             }
             BIO_meth_set_ctrl(pointer) { _, command, _, _ in command == BIO_CTRL_FLUSH ? 1 : 0 }

@@ -56,7 +56,8 @@ final class TLSContext: @unchecked Sendable {
     private func setParameters() throws(TLSError) {
         copenssl_configure(pointer)
         SSL_CTX_set_info_callback(pointer) { ssl, event, _ in
-            if let ssl, event & SSL_CB_LOOP != 0 || event == copenssl_alert_is_sent { TLSFilter.of(ssl).noteStep() }
+            guard let ssl, event & SSL_CB_LOOP != 0 || event == copenssl_alert_is_sent else { return }
+            TLSFilter.with(ssl) { $0.noteStep() }
         }
         guard configuration.minimumVersion <= configuration.maximumVersion,
             copenssl_set_versions(

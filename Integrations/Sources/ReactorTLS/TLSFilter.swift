@@ -65,6 +65,11 @@ final class TLSFilter: ConnectionFilter {
         Unmanaged<TLSFilter>.fromOpaque(SSL_get_ex_data(ssl, 0)).takeUnretainedValue()
     }
 
+    /// As `of`, for each step of a handshake: counts no reference.
+    static func with(_ ssl: OpaquePointer, _ body: (TLSFilter) -> Void) {
+        Unmanaged<TLSFilter>.fromOpaque(SSL_get_ex_data(ssl, 0))._withUnsafeGuaranteedRef(body)
+    }
+
     private func setServerName(_ name: ServerName) throws(TLSError) {
         var isSet = name.isAddress || copenssl_set_server_name(ssl, name.text) == 1
         if isSet && context.configuration.serverVerification == .full {

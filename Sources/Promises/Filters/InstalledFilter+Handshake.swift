@@ -41,7 +41,10 @@ extension InstalledFilter {
 
     /// The first input of the filter is what was received before.
     private func begin(_ received: [UInt8], _ timeout: Duration?) {
-        call { try $0.begin(&$1) }
+        call { filter, output in
+            try filter.begin(&output)
+            hasBegunHandshake = !output.sent.isEmpty
+        }
         if isRemoved {
             // Nothing but the filter has delivered bytes.
             let delivered = connection.input.take(connection.bufferedByteCount)
@@ -57,14 +60,17 @@ extension InstalledFilter {
     }
 
     private func setTimer(after time: Duration) {
-        timer = connection.loop.schedule(after: time) { [weak connection, weak self] in
-            guard let connection, let self else { return }
-            withExtendedLifetime(connection) { self.timerFired() }
-        }
+        timer = connection.loop.schedule(after: time) { self.timerFired() }
     }
 
     private func timerFired() {
-        guard connection.layer === self, isInHandshake, connection.lifecycle.isOpen else { return }
+        // While the handshake waits, the poller retains the connection. Otherwise it may have gone: another thread can have
+        // released it, and its timer is cancelled here later.
+        if !isInHandshake { return }
+        // Retained until the end: the handshake may be all that the poller retains it for.
+        let connection = connection
+        defer { withExtendedLifetime(connection) {} }
+        guard connection.layer === self, connection.lifecycle.isOpen else { return }
         // What has reached the kernel in time is not late.
         if !isLate && connection.isReadyInKernel {
             isLate = true
@@ -86,6 +92,7 @@ extension InstalledFilter {
 
     func finishHandshake() {
         guard isReady || inputHasEnded, let handshake else { return }
+        let connection = connection
         self.handshake = nil
         timer?.cancel()
         // A close has rejected it.

@@ -33,6 +33,7 @@ extension InstalledFilter {
     /// could last forever: a program may read only when its write is done, and a peer only when its input is taken.
     var shortage: SystemError? {
         guard needsInput else { return nil }
+        let connection = connection
         let limit = Self.limitWhileInputIsNeeded
         // A read that waits for a large frame has asked for these bytes.
         let unread = connection.bufferedByteCount
@@ -50,6 +51,7 @@ extension InstalledFilter {
     // MARK: From the kernel
 
     func descriptorIsReadable() {
+        let connection = connection
         // The filter turns the loop.
         if isCalling { return connection.noteSpuriousReadiness(connection.readCall) }
         guard connection.reader.isWaiting || readsForItself else { return }
@@ -86,6 +88,7 @@ extension InstalledFilter {
     ///
     /// - Parameter mayCallBody: whether the body of `forEachChunk` may be called here; otherwise a job calls it.
     func serveRead(mayCallBody: Bool) {
+        let connection = connection
         let hasNews = hasNewInput
         hasNewInput = false
         if isInHandshake { return finishHandshake() }
@@ -117,6 +120,7 @@ extension InstalledFilter {
 
     @discardableResult
     private func endInput() -> ConnectionReader.Waiter? {
+        let connection = connection
         if connection.reader.hasEnded { return nil }
         let waiter = connection.reader.end()
         let failure = connection.failure

@@ -5,11 +5,13 @@ import Reactor
 
 extension InstalledFilter {
     var takesWrites: Bool {
+        let connection = connection
         let isOpen = connection.lifecycle == .open && connection.writer.takesWrites && connection.failure == nil
         return isOpen && !isInHandshake && !isEndDue && !hasSentEnd
     }
 
     func write(_ bytes: UnsafeRawBufferPointer) -> Promise<Void> {
+        let connection = connection
         guard takesWrites else { return Promise(refused: refusal) }
         let isFirst = !connection.writer.isQueued && deferred.isEmpty && !isCalling
         if !isFirst && connection.isFull { return Promise(refused: ByteWrite.refusalAsFull(connection)) }
@@ -44,15 +46,22 @@ extension InstalledFilter {
 
     /// Queues output of the filter, and sends it at once unless it can leave with other writes of the turn.
     func queueOutput(_ bytes: [UInt8], _ write: WritePromise?) {
+        let connection = connection
         if bytes.isEmpty && write == nil { return }
         // Behind its own end a filter has nothing to say.
         guard connection.writer.takesWrites, connection.lifecycle == .open || connection.lifecycle == .flushing else {
             write?.reject(connection.refusalToWrite)
             return
         }
-        if connection.writer.isQueued { return enqueue(bytes, write) }
-        if bytes.isEmpty {
+        if connection.writer.isQueued {
+            enqueue(bytes, write)
+            if write != nil { sendWithOwnOutput() }
+        } else if bytes.isEmpty {
             write?.fulfill(())
+        } else if write == nil && expectsWrite && bytes.count <= WriteQueue.coalesceLimit {
+            connection.writer.cork()
+            enqueue(bytes, nil)
+            FlushJob.enqueue(for: connection)
         } else if write != nil && connection.writer.corks(bytes.count, in: connection.turn) {
             enqueue(bytes, write)
             FlushJob.enqueue(for: connection)
@@ -65,13 +74,23 @@ extension InstalledFilter {
         }
     }
 
+    /// Sends the output of the filter that has waited for the first write of its turn, with that write.
+    private func sendWithOwnOutput() {
+        let connection = connection
+        guard connection.writer.turnOfLastSend != connection.turn, connection.writer.uncork() else { return }
+        connection.writer.turnOfLastSend = connection.turn
+        connection.flush()
+    }
+
     private func enqueue(_ bytes: [UInt8], _ write: WritePromise?) {
+        let connection = connection
         connection.writer.enqueue { $0.appendFinal(bytes, write) }
         if write == nil { ownOutput.append(bytes.count, end: connection.bytesSent + connection.writer.queuedBytes) }
     }
 
     /// Sends output before which nothing waits. Usually the kernel takes all of it, and no queue is needed.
     private func sendFirst(_ bytes: [UInt8], _ write: WritePromise?) {
+        let connection = connection
         let sent = bytes.withUnsafeBytes { connection.transmit($0, in: connection.turn) }
         if sent < 0 {
             write?.reject(connection.reportedFailure!)
@@ -85,7 +104,7 @@ extension InstalledFilter {
 
     /// Calls the filter with the deferred writes, in their order, until it needs further input.
     func sendDeferredWrites() {
-        while isCurrent, connection.failure == nil, !isCalling, let next = deferred.takeFirst() {
+        while !deferred.isEmpty, isCurrent, connection.failure == nil, !isCalling, let next = deferred.takeFirst() {
             if next.bytes.isEmpty {
                 queueOutput([], next.promise)
                 continue
@@ -118,6 +137,7 @@ extension InstalledFilter {
     /// Queues the end record of the filter, unless there is none.
     /// - Returns: false if it must wait until the filter has taken all writes. `sendDueEnd` follows then.
     func queueEnd() -> Bool {
+        let connection = connection
         guard !hasSentEnd, isReady, connection.failure == nil else { return true }
         if isCalling || !deferred.isEmpty {
             isEndDue = true

@@ -36,6 +36,13 @@ final class InstalledFilter: ConnectionLayer {
     /// Whether the filter has been asked for its end record, or will not be.
     var hasSentEnd = false
 
+    /// Whether the filter has begun the handshake, as a client does.
+    var hasBegunHandshake = false
+    /// Whether a write is likely to follow the output that is being taken up, in the same turn: the answer to the bytes that it
+    /// delivers, or the request of a client that has become ready. What the filter sends of its own waits for it then, so that
+    /// both leave in one call, and reach the peer in one packet.
+    private(set) var expectsWrite = false
+
     var deferred = DeferredWrites()
     var ownOutput = OwnOutput()
 
@@ -48,6 +55,8 @@ final class InstalledFilter: ConnectionLayer {
     var isBusy: Bool { isCalling || isInHandshake || !deferred.isEmpty || filter.isInsideRecord }
 
     // MARK: Calls
+
+    // Functions that use the connection several times have it in a constant: each use of the property counts a reference.
 
     /// Calls a method of the filter and takes up its output, unless the filter has been left or is being called.
     func call(_ body: (inout any ConnectionFilter, inout FilterOutput) throws -> Void) {
@@ -64,10 +73,12 @@ final class InstalledFilter: ConnectionLayer {
     }
 
     /// Whether the filter still serves its connection.
-    var isCurrent: Bool { connection.lifecycle.hasDescriptor && connection.layer === self && !isRemoved && !hasFailed }
+    // A connection that has its descriptor has this for its layer, until the filter is removed.
+    var isCurrent: Bool { !isRemoved && !hasFailed && connection.lifecycle.hasDescriptor }
 
     /// Takes up what a call has put out. `write` is the promise to which the bytes to send belong, if any.
     func takeUp(_ output: FilterOutput, _ write: WritePromise?) {
+        let connection = connection
         var write = write
         if !isCurrent || connection.failure != nil {
             // The call has ended the connection, or turned the loop, which has.
@@ -83,7 +94,11 @@ final class InstalledFilter: ConnectionLayer {
         if output.isReady { isReady = true }
         if output.endsInput { inputHasEnded = true }
         if output.removesFilter && output.error == nil { isRemoved = true }
+        expectsWrite =
+            output.error == nil && isReady && !isRemoved && !hasSentEnd && connection.lifecycle == .open
+            && connection.loop.isBeingDriven && (!output.delivered.isEmpty || output.isReady && hasBegunHandshake)
         queueOutput(output.sent, output.error == nil ? write : nil)
+        expectsWrite = false
         if let error = output.error {
             inputHasEnded = true
             fail(error)
@@ -95,6 +110,7 @@ final class InstalledFilter: ConnectionLayer {
     /// waits. Called last, at the end of each event.
     func proceed(mayCallBody: Bool = false) {
         if isCalling { return }
+        let connection = connection
         sendDeferredWrites()
         if !isReady && inputHasEnded { fail(ConnectionFilterError.truncated) }
         if inputHasEnded {

@@ -149,7 +149,10 @@ struct ConnectionWriter: ~Copyable {
         return true
     }
 
-    /// Ends the wait for the flush job, which runs.
+    /// Leaves what is queued next to the flush job.
+    mutating func cork() { isCorked = true }
+
+    /// Ends the wait for the flush job.
     /// - Returns: whether the writer was corked.
     mutating func uncork() -> Bool {
         defer { isCorked = false }

@@ -123,6 +123,79 @@ import Testing
         }
     }
 
+    @Test func whatAFilterSendsWithInputLeavesWithTheAnswer() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.filteredPair()
+            let request = RecordFilter.record(.ping) + RecordFilter.data(Array("ask".utf8))
+            let pong = RecordFilter.record(.pong)
+            let begun = net.calls(.send) + net.calls(.sendVector)
+            try peer.send(request)
+            let answered = connection.receive().then { _ in
+                let first = connection.write("one")
+                // It has not waited for the end of the turn.
+                #expect(first.isFulfilled && connection.queuedBytes == 0)
+                return connection.write("two")
+            }
+            try hang(answered, timeout: patience)
+            #expect(net.calls(.send) + net.calls(.sendVector) - begun == 2)
+            let all = pong + RecordFilter.data(Array("one".utf8)) + RecordFilter.data(Array("two".utf8), at: 3)
+            #expect(try peer.receive(exactly: all.count) == all)
+            // Without an answer it leaves at the end of the turn.
+            try peer.send(RecordFilter.record(.ping) + RecordFilter.data([1], at: 3))
+            #expect(try hang(connection.receive(), timeout: patience) == [1])
+            #expect(try peer.receive(exactly: pong.count) == pong)
+            connection.abort()
+        }
+    }
+
+    /// A client's last message of the handshake leaves with its request; a server's leaves at once, since the client has to speak.
+    @Test(arguments: [true, false]) func theLastOutputOfAHandshakeLeavesWithTheFirstRequest(isClient: Bool) throws {
+        struct Greeting: ConnectionFilter {
+            let isClient: Bool
+            func begin(_ output: inout FilterOutput) { if isClient { output.send([1]) } }
+            func receive(_ bytes: RawSpan, _ output: inout FilterOutput) {
+                output.becomeReady()
+                output.send([2])
+            }
+            func write(_ bytes: RawSpan, _ output: inout FilterOutput) { output.send(bytes) }
+        }
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            let begun = net.calls(.send) + net.calls(.sendVector)
+            let asked = connection.filter(Greeting(isClient: isClient)).then { $0.write([3]) }
+            if isClient { #expect(try peer.receive(exactly: 1) == [1]) }
+            try peer.send("x")
+            try hang(asked, timeout: patience)
+            #expect(try peer.receive(exactly: 2) == [2, 3])
+            #expect(net.calls(.send) + net.calls(.sendVector) - begun == 2)
+            connection.abort()
+        }
+    }
+
+    @Test func outputThatWaitsForAnAnswerIsNotLostWhenTheConnectionEnds() throws {
+        try withNetwork { net in
+            for end in 0..<3 {
+                let (connection, peer) = try net.filteredPair()
+                let client = elsewhere {
+                    try peer.send(RecordFilter.record(.ping) + RecordFilter.data([1]))
+                    let all = try peer.readToEnd()
+                    peer.close()
+                    return all
+                }
+                let ended = connection.receive().then { _ -> Promise<Void> in
+                    switch end {
+                    case 0: return connection.close().asPromise()
+                    case 1: return connection.shutdownWrite()
+                    default: return connection.write([]).then { connection.close() }
+                    }
+                }
+                #expect(try hang(client, timeout: patience) == RecordFilter.record(.pong) + RecordFilter.record(.end))
+                try hang(ended, timeout: patience)
+                connection.abort()
+            }
+        }
+    }
+
     @Test func endRecordsFollowTheQueueAndPrecedeTheEnd() throws {
         try withNetwork { net in
             for closes in [true, false] {

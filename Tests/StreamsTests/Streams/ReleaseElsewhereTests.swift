@@ -62,6 +62,27 @@ import Testing
         }
     }
 
+    /// The timer of a limit outlives the read that has set it.
+    @Test func aConnectionWithTheTimerOfALimit() throws {
+        try inLoop { loop throws in
+            var there: Connection?
+            try letGoElsewhere { () throws -> Connection in
+                let (one, other) = try Connection.pair()
+                one.frameTimeouts = FrameTimeouts(idle: .seconds(5), frame: .seconds(5))
+                let line = one.readLine()
+                try hang(other.write("line\n"))
+                #expect(try hang(line) == "line")
+                there = other
+                return one
+            }
+            hang(after(.seconds(10)))
+            let other = try #require(there)
+            expect(other.receive(), gives: [])
+            other.close()
+            try loop.run()
+        }
+    }
+
     private func pairWithOneLetGo() throws -> (Connection, OpenSocket) {
         var (there, socket): (Connection?, OpenSocket?) = (nil, nil)
         try letGoElsewhere { () throws -> Connection in
