@@ -110,6 +110,7 @@ SOCKET = b"GET /socket HTTP/1.1\r\n" + HOST + b"".join(b"%s: %s\r\n" % field for
 SERVERS = {
     "echo-server": ("echo-server", 800, b"x" * 64, 1, sent_back),
     "chunk-echo": ("chunk-echo", 800, b"x" * 64, 1, sent_back),
+    "connect": ("chunk-echo", 400, b"x" * 64, 1, sent_back),
     "http-get": ("http-server", 800, GET + HOST + b"\r\n", 1, answered(1)),
     "http-fields": ("http-server", 800, GET + FIELDS + b"\r\n", 1, answered(1)),
     "http-pipelined": ("http-server", 1600, (GET + HOST + b"\r\n") * 16, 16, answered(16)),
@@ -118,6 +119,8 @@ SERVERS = {
     "http-post": (
         "http-server", 800, b"POST /echo HTTP/1.1\r\n" + HOST + b"Content-Length: 64\r\n\r\n" + b"x" * 64, 1, answered(1)),
 }
+# Of these, a step is a connection of its own, from its beginning to its end.
+CONNECTS = {"connect"}
 
 
 class Counts:
@@ -196,23 +199,31 @@ def count_server(program, name, folder):
     out = folder / name
     runs = []
     for count in (steps, 3 * steps):
-        talk(callgrind(out, [program, "--listen", "127.0.0.1:0"]), count // steps_in_it, sent, is_answered, *opening)
+        command = callgrind(out, [program, "--listen", "127.0.0.1:0"])
+        talk(command, count // steps_in_it, sent, is_answered, *opening, connects=name in CONNECTS)
         runs.append(Counts(out))
     return Difference(*runs, 2 * steps)
 
 
-def talk(command, times, sent, is_answered, opening=b""):
-    """Sends the same on four connections in turn, one at a time, and waits for each answer."""
+def connect(address):
+    peer = socket.create_connection(address, timeout=PATIENCE)
+    peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return peer
 
-    def exchange(peer, sent, is_answered):
-        peer.sendall(sent)
-        back = b""
-        while not is_answered(back):
-            more = peer.recv(65_536)
-            if not more:
-                raise ValueError(f"{command[-3]} ended a connection behind {back!r}")
-            back += more
 
+def ask(peer, sent, is_answered):
+    peer.sendall(sent)
+    back = b""
+    while not is_answered(back):
+        more = peer.recv(65_536)
+        if not more:
+            raise ValueError(f"the server ended a connection behind {back!r}")
+        back += more
+
+
+def talk(command, times, sent, is_answered, opening=b"", connects=False):
+    """Sends the same on four connections in turn, one at a time, and waits for each answer; or on a connection for each, whose
+    end is waited for."""
     with tempfile.TemporaryFile("w+") as complaints:
         server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=complaints, text=True)
         peers = []
@@ -225,13 +236,20 @@ def talk(command, times, sent, is_answered, opening=b""):
             if not port:
                 complaints.seek(0)
                 raise ValueError(f"{command[-3]} does not listen: {complaints.read()[-2000:]}")
-            for _ in range(4):
-                peers.append(socket.create_connection(("127.0.0.1", int(port[1])), timeout=PATIENCE))
-                peers[-1].setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                if opening:
-                    exchange(peers[-1], opening, lambda data: data.endswith(b"\r\n\r\n"))
-            for index in range(times):
-                exchange(peers[index % len(peers)], sent, is_answered)
+            address = ("127.0.0.1", int(port[1]))
+            if connects:
+                for _ in range(times):
+                    with connect(address) as peer:
+                        ask(peer, sent, is_answered)
+                        peer.shutdown(socket.SHUT_WR)
+                        peer.recv(1)
+            else:
+                for _ in range(4):
+                    peers.append(connect(address))
+                    if opening:
+                        ask(peers[-1], opening, lambda data: data.endswith(b"\r\n\r\n"))
+                for index in range(times):
+                    ask(peers[index % len(peers)], sent, is_answered)
         finally:
             for peer in peers:
                 peer.close()

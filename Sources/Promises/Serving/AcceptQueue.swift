@@ -16,13 +16,23 @@ final class AcceptQueue: IOProducer {
     weak var owner: (any AcceptQueueOwner)?
 
     /// A call of `serve`, until its promise settles.
-    struct ServeCall {
+    // A class: for each connection it is looked at twice, and a copy of a struct would count each of its references.
+    final class ServeCall {
         let limit: Int
         let promise: PromiseCore
         /// Ends the watch of the signals that stop it, if there are any.
         let endSignals: (() -> Void)?
         /// Begins to serve an accepted socket, on this loop or on another.
         let start: (Accepted) -> Void
+
+        init(
+            limit: Int, promise: PromiseCore, endSignals: (() -> Void)?, start: @escaping (Accepted) -> Void
+        ) {
+            self.limit = limit
+            self.promise = promise
+            self.endSignals = endSignals
+            self.start = start
+        }
     }
 
     /// Whether an `accept` waits, or `serve` is running.

@@ -17,6 +17,8 @@ final class Acceptor {
     private let sockets: [AcceptSocket]
     private var pause = AcceptPause()
     private var stage = Stage.listening
+    /// Whether the owner had no room at the last update.
+    private var lacksRoom = false
     var isClosed: Bool { stage == .closed }
 
     private enum Stage {
@@ -92,10 +94,15 @@ final class Acceptor {
         updateInterest(for: owner)
     }
 
+    /// A connection of the owner no longer counts. Only where the owner was at its limit that makes a difference.
+    func roomMayHaveGrown(for owner: any AcceptorOwner) { if lacksRoom { updateInterest(for: owner) } }
+
     /// Each socket is registered exactly while there is room, and retains its owner exactly while it is registered.
     func updateInterest(for owner: any AcceptorOwner) {
+        let hasRoom = owner.hasRoom
+        lacksRoom = !hasRoom
         for socket in sockets where !isClosed {
-            let waits = pause.timer == nil && owner.hasRoom
+            let waits = pause.timer == nil && hasRoom
             socket.owner = waits ? owner : nil
             do throws(SystemError) {
                 try loop.setInterest(waits ? .reading : [], of: socket.socket.fd, handler: socket)

@@ -7,10 +7,11 @@ import Reactor
 final class ConnectionTracker: ConnectionServer {
     private let loop: EventLoop
     private let counters: DrainCounters
+    // `@exclusivity(unchecked)`: one thread, and no code of others is called during an access.
     /// All open connections.
-    private(set) var running = RunningConnections()
+    @exclusivity(unchecked) private(set) var running = RunningConnections()
     /// The open connections whose handlers have finished.
-    private(set) var lingering = LingeringConnections()
+    @exclusivity(unchecked) private(set) var lingering = LingeringConnections()
     private let options: TrackerOptions
     /// The connections that draining has ended. By identity: `running` retains them for as long as they are looked up
     /// here.
@@ -96,7 +97,7 @@ final class ConnectionTracker: ConnectionServer {
     fileprivate func connectionDidClose(_ place: Int, _ keeper: some ConnectionKeeper) {
         let entry = running.remove(place)
         lingering.remove(place)
-        if let entry, ended.remove(ObjectIdentifier(entry.connection)) != nil { counters.countLeft() }
+        if !ended.isEmpty, let entry, ended.remove(ObjectIdentifier(entry.connection)) != nil { counters.countLeft() }
         // Released last: what it has captured may run code that serves on.
         var unused: ((any Error, Connection) -> Void)?
         if running.count == 0 {

@@ -20,7 +20,6 @@ struct LingeringConnections {
     mutating func evictOldest() -> Int? { candidates.popFirst() }
 
     mutating func remove(_ place: Int) {
-        places.remove(place)
-        candidates.remove(place)
+        if !places.isEmpty, places.remove(place) != nil { candidates.remove(place) }
     }
 }

@@ -143,11 +143,11 @@ extension Listener: AcceptQueueOwner {
 }
 
 extension Listener: ServingListener {
-    func connectionDidBeginLingering() { updateInterest() }
+    func connectionDidBeginLingering() { acceptor.roomMayHaveGrown(for: self) }
 
     func connectionDidEnd() {
         if openConnections == 0 { finishDrain() }
-        updateInterest()
+        acceptor.roomMayHaveGrown(for: self)
         finishIfDone()
     }
 

@@ -25,6 +25,10 @@ final class ConnectionClose: ConnectionClosing {
         connection.sendGathered()
         let action = connection.lifecycle.close()
         if action == .nothing { return .value }
+        if action == .deliver && hasNothingToWaitFor(connection) {
+            lingerIfDelivered(connection)
+            return .value
+        }
         let cold = connection.ensuredColdState
         if let close = cold.ending.close {
             if lingerTime != nil { close.limit(to: lingerTime) }
@@ -67,12 +71,20 @@ final class ConnectionClose: ConnectionClosing {
         }
     }
 
+    /// Whether the peer has ended, and nothing is queued nor takes part in the close: usual for a server, which then needs no
+    /// object for it.
+    private static func hasNothingToWaitFor(_ connection: Connection) -> Bool {
+        let isPlain = connection.cold == nil && connection.path == .direct
+        return isPlain && connection.reader.hasEnded && !connection.writer.isQueued
+    }
+
     func cancelTimer() { timer?.cancel() }
 
     func discardInput() { _ = discardOnce() }
 
     /// - Returns: whether there may be more input.
     private func discardOnce() -> Bool {
+        let connection = connection
         guard connection.lifecycle == .lingering else { return false }
         let count = connection.receiveOnce(into: connection.loop.scratch)
         if let count, count <= 0 {

@@ -65,6 +65,39 @@ private func instanceSize(_ type: AnyClass) -> Int
         }
     }
 
+    /// From the first weak reference on the runtime counts in a table beside the object: a block more, and each count takes longer.
+    @Test func limitsOfTimeMakeNoSideTable() throws {
+        try withNetwork { net in
+            let (a, b) = try Connection.pair()
+            a.frameTimeouts = FrameTimeouts(idle: .seconds(60), frame: .seconds(10))
+            let line = a.readLine()
+            #expect(!hasSideTable(a))
+            try hang(b.write("x\n"), timeout: patience)
+            #expect(try hang(line, timeout: patience) == "x")
+            let filtered = a.filter(RecordFilter(), timeout: .seconds(10))
+            #expect(filtered.isPending && !hasSideTable(a))
+            filtered.catch(policy: .allErrors) { _ in }
+            a.abort()
+        }
+    }
+
+    /// The word behind the metadata then has its two highest bits set.
+    private func hasSideTable(_ object: AnyObject) -> Bool {
+        (UnsafeRawPointer(Unmanaged.passUnretained(object).toOpaque()) + 8).load(as: UInt.self) >> 62 == 3
+    }
+
+    /// A server closes when its peer has ended.
+    @Test func aCloseBehindThePeersEndNeedsNothing() throws {
+        try withNetwork { net in
+            let (a, b) = try Connection.pair()
+            b.close()
+            expect(a.receive(), gives: [])
+            #expect(a.close().isFulfilled)
+            #expect(hasNothingCold(a) && a.isClosed)
+            #expect(hang(a.closed) == .closed)
+        }
+    }
+
     @Test(.enabled(if: mayHaveDescriptors(700), "the hard limit of descriptors is below 700"))
     func aThousandIdleConnectionsAreWithinTheBound() throws {
         let pairs = min(500, (descriptorLimit - 300) / 2)
