@@ -8,7 +8,8 @@ import Reactor
 final class FrameReader: FrameReading {
     // Not counted, as each access would be: the connection retains this, and whatever else does, which is a loop over frames,
     // retains the connection too. `@exclusivity(unchecked)`: one thread, and no user code is called during an access.
-    private unowned(unsafe) let connection: Connection
+    private let reference: Uncounted<Connection>
+    private var connection: Connection { reference.object }
     /// The frame that a read waits for.
     @exclusivity(unchecked) private var pending: PendingFrame?
     /// Present with `frameTimeouts`.
@@ -28,7 +29,7 @@ final class FrameReader: FrameReading {
         let decode: ((_ missing: inout Int) -> Settling?)?
     }
 
-    private init(_ connection: Connection) { self.connection = connection }
+    private init(_ connection: Connection) { reference = Uncounted(connection) }
 
     /// That of `connection`; made by the first access.
     @usableFromInline
@@ -140,9 +141,12 @@ final class FrameReader: FrameReading {
     }
 
     private func startWaiting(_ core: PromiseCore, for frame: PendingFrame) {
+        reference.borrow { startWaiting(core, for: frame, of: $0) }
+    }
+
+    private func startWaiting(_ core: PromiseCore, for frame: PendingFrame, of connection: Connection) {
         pending = frame
-        if clock != nil { updateDeadline() }
-        let connection = connection
+        if clock != nil { updateDeadline(connection) }
         connection.noteHeldMemory()
         // A plain core, which the loop can use again, as that of a `ByteRead`.
         core.beginProduction(by: connection)
@@ -153,7 +157,7 @@ final class FrameReader: FrameReading {
     /// The state is final before a handler is called.
     func stopWaiting() {
         pending = nil
-        clock?.endWait(at: connection.loop)
+        if let clock { reference.borrow { clock.endWait(at: $0.loop) } }
     }
 
     // MARK: Events
@@ -165,9 +169,10 @@ final class FrameReader: FrameReading {
     /// returned without a copy. Otherwise it asks for the next frames too, whose copy costs less than another call.
     private static var largestReadAhead: Int { 4096 }
 
-    func descriptorIsReadable() {
+    func descriptorIsReadable() { reference.borrow { read($0) } }
+
+    private func read(_ connection: Connection) {
         guard let missing = pending?.missing else { return }
-        let connection = connection
         let buffer = connection.loop.scratch
         let isLarge = missing > Self.largestReadAhead
         guard let count = connection.receiveOnce(into: buffer, atMost: isLarge ? missing : .max) else { return }
@@ -177,13 +182,16 @@ final class FrameReader: FrameReading {
         } else {
             ended = connection.noteEnd(count)
         }
-        inputArrived(count, ended: ended)
+        inputArrived(count, ended: ended, at: connection)
         if count < 0 { connection.failWrites() }
     }
 
     func inputArrived(_ count: Int, ended: PromiseCore?) {
+        reference.borrow { inputArrived(count, ended: ended, at: $0) }
+    }
+
+    private func inputArrived(_ count: Int, ended: PromiseCore?, at connection: Connection) {
         guard let frame = pending else { return }
-        let connection = connection
         var missing = frame.missing
         let settling: Settling?
         if count > 0, count < missing {
@@ -202,7 +210,7 @@ final class FrameReader: FrameReading {
         }
         guard let settling else {
             pending?.missing = missing
-            if clock != nil { updateDeadline() }
+            if clock != nil { updateDeadline(connection) }
             return
         }
         let promise = ended ?? connection.reader.take()?.promise
@@ -240,23 +248,31 @@ final class FrameReader: FrameReading {
 
     /// Waits for `missing` more bytes, or for the end. Rejected with the failure of the connection.
     @usableFromInline
-    func waitForInput(missing: Int) -> Promise<Void> {
+    func waitForInput(missing: Int) -> Promise<Void> { reference.borrow { waitForInput(of: $0, missing: missing) } }
+
+    private func waitForInput(of connection: Connection, missing: Int) -> Promise<Void> {
         if let refusal = connection.refusalToRead { return Promise(refused: refusal) }
         if connection.reader.hasEnded { return connection.reportedFailure.map { Promise(refused: $0) } ?? .value }
         let core = PromiseCore.pending { PromiseCore.perform(Follow<Void>.self, $0, $1) }
-        startWaiting(core, for: PendingFrame(missing: missing, decode: nil))
+        startWaiting(core, for: PendingFrame(missing: missing, decode: nil), of: connection)
         return Promise(core)
     }
 
     /// Returns a promise of further input; `nil` if the stream has ended between two frames, or a drain ends it there.
     @usableFromInline
     func moreInput(missing: Int, _ expectation: @autoclosure () -> StreamError.Expectation) throws -> PromiseCore? {
+        try reference.borrow { try moreInput(of: $0, missing: missing, expectation) }
+    }
+
+    private func moreInput(
+        of connection: Connection, missing: Int, _ expectation: () -> StreamError.Expectation
+    ) throws -> PromiseCore? {
         guard connection.reader.hasEnded else {
             if let attachment = connection.attachment, attachment.endsFrameLoop, !connection.hasInput {
                 attachment.endsFrameLoop = false
                 return nil
             }
-            return waitForInput(missing: missing).core
+            return waitForInput(of: connection, missing: missing).core
         }
         if let failure = connection.reportedFailure { throw failure }
         let count = connection.bufferedByteCount
@@ -280,7 +296,7 @@ final class FrameReader: FrameReading {
         set {
             cancelTimer()
             clock = newValue.map { FrameClock($0, of: connection, continuing: clock) }
-            if newValue != nil && pending != nil { updateDeadline() }
+            if newValue != nil && pending != nil { updateDeadline(connection) }
         }
     }
 
@@ -294,7 +310,7 @@ final class FrameReader: FrameReading {
     static func noteSkipped(_ count: Int, by connection: Connection) { existing(of: connection)?.clock?.skip(count) }
 
     /// Computes the deadline of a read that begins to wait, or that has received a part of its frame.
-    private func updateDeadline() {
+    private func updateDeadline(_ connection: Connection) {
         // A loop waits for its next frame, and not the one in its body.
         clock?.update(
             received: connection.deliveredByteCount, buffered: connection.bufferedByteCount,
