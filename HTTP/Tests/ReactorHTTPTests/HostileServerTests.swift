@@ -290,4 +290,64 @@ import Testing
         }
         #expect(got.hasSuffix("\r\n\r\nabc") && !got.contains("0\r\n\r\n"))
     }
+
+    /// Valid responses with random bytes changed, in random parts, from servers that then end, reset or wait.
+    @Test func noResponseStrandsTheClient() throws {
+        let responses = [
+            "HTTP/1.1 200 OK\r\nContent-Type: a/b\r\nContent-Length: 5\r\n\r\nhello",
+            "HTTP/1.1 103 Early\r\nLink: a\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3;a=b\r\nabc\r\n0\r\nX: y\r\n\r\n",
+            "HTTP/1.0 404 Not Found\r\nConnection: keep-alive\r\nContent-Length: 0\r\n\r\n",
+            "HTTP/1.1 302 Found\r\nLocation: /a?b#c\r\nContent-Length: 3\r\n\r\nabc", "HTTP/1.1 200\r\n\r\nto the end",
+        ]
+        var random = SplitMix(state: 7)
+        let serve = { (connection: Connection) -> Promise<Void> in
+            connection.forEachFrame(DelimiterDecoder("\r\n\r\n")) { _ in
+                var bytes = Array(responses.randomElement(using: &random)!.utf8)
+                for _ in 0..<Int.random(in: 0...2, using: &random) {
+                    let index = bytes.indices.randomElement(using: &random)!
+                    switch Int.random(in: 0..<4, using: &random) {
+                    case 0: bytes[index] = .random(in: 0...255, using: &random)
+                    case 1: bytes.remove(at: index)
+                    case 2: bytes.insert([0, 9, 10, 13, 32, 45, 57, 58].randomElement(using: &random)!, at: index)
+                    default: bytes.removeSubrange(index...)
+                    }
+                    if bytes.isEmpty { break }
+                }
+                let cut = Int.random(in: 0...bytes.count, using: &random)
+                return connection.write(bytes[..<cut]).then { after(.seconds(1)) }.then {
+                    connection.write(bytes[cut...])
+                }
+                .then { after(.seconds(1)) }.done {
+                    switch Int.random(in: 0..<3, using: &random) {
+                    case 0: connection.abort()
+                    case 1: throw StopReading()
+                    default: break
+                    }
+                }
+            }
+        }
+        var (whole, failed) = (0, 0)
+        try withHostile(serve) { client, address in
+            for _ in 0..<500 {
+                let (result, time) = outcome(client, address)
+                #expect(!result.contains("pool") && time < .seconds(600), "\(result)")
+                if Int(result) == nil { failed += 1 } else { whole += 1 }
+            }
+        }
+        #expect(whole > 100 && failed > 100)
+    }
+}
+
+/// Random numbers that repeat.
+private struct SplitMix: RandomNumberGenerator {
+    var state: UInt64
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var word = state
+        word = (word ^ word >> 30) &* 0xBF58_476D_1CE4_E5B9
+        word = (word ^ word >> 27) &* 0x94D0_49BB_1331_11EB
+        return word ^ word >> 31
+    }
 }
