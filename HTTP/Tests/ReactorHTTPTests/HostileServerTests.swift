@@ -301,8 +301,11 @@ import Testing
             "HTTP/1.1 302 Found\r\nLocation: /a?b#c\r\nContent-Length: 3\r\n\r\nabc", "HTTP/1.1 200\r\n\r\nto the end",
         ]
         var random = SplitMix(state: 7)
+        var isOver = false
         let serve = { (connection: Connection) -> Promise<Void> in
             connection.forEachFrame(DelimiterDecoder("\r\n\r\n")) { _ in
+                // The last connection may have been kept.
+                if isOver { return connection.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok") }
                 var bytes = Array(responses.randomElement(using: &random)!.utf8)
                 for _ in 0..<Int.random(in: 0...2, using: &random) {
                     let index = bytes.indices.randomElement(using: &random)!
@@ -334,6 +337,9 @@ import Testing
                 #expect(!result.contains("pool") && time < .seconds(600), "\(result)")
                 if Int(result) == nil { failed += 1 } else { whole += 1 }
             }
+            isOver = true
+            // What the last response still does is done then.
+            _ = try hang(after(.seconds(10)).asPromise(), timeout: .seconds(3600))
         }
         #expect(whole > 100 && failed > 100)
     }
