@@ -142,15 +142,9 @@ private let clients = LoopLocal { HTTPClient() }
 @available(*, noasync, message: "on a loop write try await firstly { … }.value, else use a synchronous function")
 public func fetch(
     _ address: String, _ method: Method = .get, headers: Headers = Headers(), body: RequestBody? = nil
-) -> Promise<Fetched> { clients.valueHere.fetch(address, method, headers: headers, body: body) }
-
-extension LoopLocal {
-    /// The value of this thread's loop, on which it stays.
-    @available(*, noasync, message: "an async function has no loop of its own")
-    fileprivate var valueHere: Value {
-        // Sound because the value is made and used on this thread only, as `withValue` says.
-        nonisolated(unsafe) var found: Value?
-        withValue { found = $0 }
-        return found!
-    }
+) -> Promise<Fetched> {
+    // Sound because the client is made and used on this thread only, as `withValue` says.
+    nonisolated(unsafe) var client: HTTPClient?
+    clients.withValue { client = $0 }
+    return client!.fetch(address, method, headers: headers, body: body)
 }

@@ -65,16 +65,10 @@ struct OutgoingRequest {
         }
         if !becomesGet && body?.isStream == true { return nil }
         let next = try address.resolve(location)
+        var lost = next.hasOrigin(of: address) ? [] : ["authorization", "cookie"]
+        if becomesGet { lost += ["content-type", "content-encoding", "content-language", "content-location"] }
         var headers = headers
-        if !next.hasOrigin(of: address) {
-            headers["authorization"] = nil
-            headers["cookie"] = nil
-        }
-        if becomesGet {
-            for name in ["content-type", "content-encoding", "content-language", "content-location"] {
-                headers[name] = nil
-            }
-        }
+        for name in lost { headers.remove(name) }
         var request = try OutgoingRequest(next, becomesGet ? .get : method, headers, becomesGet ? nil : body)
         request.deadline = deadline
         return request

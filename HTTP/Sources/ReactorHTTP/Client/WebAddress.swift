@@ -48,7 +48,10 @@ struct WebAddress: Equatable {
             let digits = String(UInt(byte) + 0x100, radix: 16, uppercase: true)
             reference += isVisible(byte) ? String(Unicode.Scalar(byte)) : "%" + digits.dropFirst()
         }
-        if Self.hasScheme(reference) { return try WebAddress(reference) }
+        let scheme = reference.prefix { !":/?".contains($0) }
+        if scheme.first?.isLetter == true, reference[scheme.endIndex...].hasPrefix(":") {
+            return try WebAddress(reference)
+        }
         if reference.hasPrefix("//") { return try WebAddress((isSecure ? "https:" : "http:") + reference) }
         if reference.isEmpty { return self }
         let own = target.prefix { $0 != "?" }
@@ -61,13 +64,6 @@ struct WebAddress: Equatable {
             resolved.target = Self.withoutDots(base + path) + reference[path.endIndex...]
         }
         return resolved
-    }
-
-    /// A letter, further ones, digits, `+`, `-` and `.`, and a colon.
-    private static func hasScheme(_ reference: String) -> Bool {
-        let end = reference.utf8.firstIndex { !isDigit($0) && !(0x61...0x7A ~= $0 | 0x20) && !"+-.".utf8.contains($0) }
-        guard let end, let first = reference.utf8.first else { return false }
-        return reference.utf8[end] == UInt8(ascii: ":") && 0x61...0x7A ~= first | 0x20
     }
 
     /// RFC 3986, section 5.2.4.
