@@ -15,6 +15,9 @@ public struct FilterOutput {
     init() {}
 
     /// Sends bytes to the peer, behind those of earlier calls.
+    ///
+    /// Where the method also delivers bytes, or a client becomes ready, these leave with the first write that follows in this
+    /// turn, and at its end at the latest.
     /// - Parameter bytes: the bytes, which are copied.
     @inlinable
     public mutating func send(_ bytes: some Collection<UInt8>) {
