@@ -44,6 +44,7 @@ ALLOCATIONS = {"malloc", "calloc", "realloc", "memalign", "posix_memalign", "ali
 REFERENCES = {
     "swift_retain", "swift_release", "swift_retain_n", "swift_release_n", "swift_bridgeObjectRetain",
     "swift_bridgeObjectRelease", "swift_unknownObjectRetain", "swift_unknownObjectRelease", "swift_tryRetain",
+    "swift_unownedRetainStrong",
 }
 
 # Rows of Benchmarks/Counted/Sources/OurRows: units in the shorter stretch (the longer one has three times as many), steps in a unit.
