@@ -419,6 +419,28 @@ extension Result {
         #expect(failed != nil)
     }
 
+    /// The first of several writes that do not wait for each other has been taken.
+    @Test func aClientThatStopsReadingIsGivenUp() throws {
+        let part = [UInt8](repeating: 0, count: 1 << 20)
+        let handler = { (_: Request) -> Answer in
+            .now(
+                .stream(length: 3 << 20) { output in
+                    output.write(part)
+                    output.write(part)
+                    return output.write(part)
+                })
+        }
+        try withVirtualTime { _ in
+            let (client, server) = try Connection.pair()
+            var failed: (any Error)?
+            let ended = server.serveHTTP(handler: handler).tapError { failed = $0 }.ensure { server.abort() }
+            try hang(client.write(ServerTests.get).then { client.read(exactly: 1_500_000) }.asVoid())
+            _ = try? hang(ended, timeout: .seconds(3600))
+            client.close()
+            #expect(failed != nil)
+        }
+    }
+
     @Test func anEndlessBodyIsNotCollected() throws {
         var options = HTTPOptions()
         options.maxBody = 1000

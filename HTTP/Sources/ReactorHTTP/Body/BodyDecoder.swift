@@ -34,9 +34,6 @@ final class BodyDecoder: FrameDecoder {
     /// Whether all of the body has been read.
     var isComplete: Bool { if case .complete = state { true } else { false } }
 
-    /// The length that has not been read, of a body without chunks.
-    var left: Int? { if case .data(let left) = state, !isChunked { left } else { nil } }
-
     /// Longest line before a chunk.
     private static var maxChunkLine: Int { 256 }
 
@@ -55,7 +52,7 @@ final class BodyDecoder: FrameDecoder {
 
     /// The error of a body whose length is known to be more than allowed.
     var excess: HTTPError? {
-        guard let left, left > limit, left < .max else { return nil }
+        guard case .data(let left) = state, !isChunked, left > limit, left < .max else { return nil }
         return tooLarge
     }
 

@@ -11,7 +11,8 @@ final class OpenFile: Sendable {
     let date: String
 
     enum Found: Sendable {
-        case file(OpenFile)
+        /// With all of its bytes, if they were asked for and are few.
+        case file(OpenFile, [UInt8]?)
         case folder
         case none
         case refused
@@ -36,8 +37,9 @@ final class OpenFile: Sendable {
 
     deinit { close(fd) }
 
-    /// - Throws: the `SystemError` of open(2), except for what there is not.
-    static func open(_ path: String) throws -> Found {
+    /// - Parameter readsContent: whether the bytes of a small file are read at once.
+    /// - Throws: the `SystemError` of open(2) and pread(2), except for what there is not.
+    static func open(_ path: String, readsContent: Bool) throws -> Found {
         // O_NONBLOCK: to open a FIFO would wait for its writer.
         let fd = Glibc.open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         if fd < 0 {
@@ -52,7 +54,9 @@ final class OpenFile: Sendable {
             close(fd)
             return status.st_mode & S_IFMT == S_IFDIR ? .folder : .none
         }
-        return .file(OpenFile(fd, status))
+        let file = OpenFile(fd, status)
+        let content = readsContent && file.size <= piece ? try file.read(0..<file.size) : nil
+        return .file(file, content)
     }
 
     /// The bytes in `range`, or fewer if the file ends before.

@@ -88,11 +88,8 @@ struct HeadFields {
         } else {
             while end < value.count, isHostByte(value[end]) { end += 1 }
         }
-        if end == 0 || end == value.count { return end > 0 }
-        guard value[end] == UInt8(ascii: ":") else { return false }
-        end += 1
-        while end < value.count, isDigit(value[end]) { end += 1 }
-        return end == value.count
+        let port = value.slice(end..<value.count)
+        return end > 0 && (port.isEmpty || port[0] == UInt8(ascii: ":") && port.dropFirst().allSatisfy(isDigit))
     }
 
     /// Digits only, and once: no sign, no list.

@@ -5,7 +5,6 @@ import Reactor
 /// What all sessions of a loop share.
 final class LoopState {
     private static let ofLoops = LoopLocal { LoopState() }
-    private let date = DateField()
     /// The beginning of the head of the last response, which is that of many: see `beginning`.
     // `@exclusivity(unchecked)`: one thread, and no field is being changed while code is called that could call back.
     @exclusivity(unchecked) private var cached = Beginning()
@@ -16,6 +15,8 @@ final class LoopState {
         var second: time_t = -1
         var bytes: [UInt8] = []
     }
+    /// `Date: Sun, 06 Nov 1994 08:49:37 GMT`, with its CR LF: formatted once a second.
+    @exclusivity(unchecked) private var date: (second: time_t, line: [UInt8]) = (-1, [])
     /// The request that was answered last. It serves again if nothing else has it by then.
     @exclusivity(unchecked) private var last: RequestStorage?
 
@@ -33,7 +34,8 @@ final class LoopState {
         if cached.second != now || cached.status != status || cached.type != type {
             var output = ByteWriter()
             output.append(statusLine: status)
-            output.append(date.line(at: now))
+            if date.second != now { date = (now, Array("Date: \(httpDate(now))\r\n".utf8)) }
+            output.append(date.line)
             if let type {
                 output.append("Content-Type: ")
                 output.append(value: type)
@@ -48,21 +50,6 @@ final class LoopState {
     func giveBack(_ request: consuming RequestStorage) {
         request.end()
         last = request
-    }
-}
-
-/// The field `Date`, which is formatted once a second.
-final class DateField {
-    private var second: time_t = -1
-    private var line: [UInt8] = []
-
-    /// `Date: Sun, 06 Nov 1994 08:49:37 GMT`, with its CR LF.
-    func line(at now: time_t) -> [UInt8] {
-        if now != second {
-            second = now
-            line = Array("Date: \(httpDate(now))\r\n".utf8)
-        }
-        return line
     }
 }
 

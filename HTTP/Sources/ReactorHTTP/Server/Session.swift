@@ -208,13 +208,7 @@ final class Session {
     /// Limits the time of a write that waits for a client that does not read.
     @inline(__always)
     private func noting(_ write: Promise<Void>) -> Promise<Void> {
-        if !write.isPending { return write }
-        return limited(write)
-    }
-
-    private func limited(_ write: Promise<Void>) -> Promise<Void> {
-        connection.idleTimeout = service.options.idle
-        return write.ensure { [connection] in connection.idleTimeout = nil }
+        write.isPending ? connection.limit(write, idle: service.options.idle) : write
     }
 
     // MARK: Streams

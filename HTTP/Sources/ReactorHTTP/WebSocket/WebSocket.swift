@@ -182,8 +182,6 @@ public final class WebSocket {
             }
             append(&output)
         }
-        if !sent.isPending || connection.idleTimeout != nil { return sent }
-        connection.idleTimeout = idle
-        return sent.ensure { [connection] in connection.idleTimeout = nil }
+        return sent.isPending ? connection.limit(sent, idle: idle) : sent
     }
 }
