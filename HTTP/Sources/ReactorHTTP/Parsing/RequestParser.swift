@@ -21,10 +21,7 @@ struct RequestParser {
     }
 
     @inline(__always)
-    init(_ options: HTTPOptions) {
-        maxHead = options.maxHead
-        maxFields = options.maxFields
-    }
+    init(maxHead: Int, maxFields: Int) { (self.maxHead, self.maxFields) = (maxHead, maxFields) }
 
     /// - Parameter take: gets the head when it is complete, with all of its bytes.
     @inline(__always)

@@ -298,7 +298,9 @@ extension Session: FrameDecoder {
     func decode(_ bytes: RawSpan) throws -> DecodedFrame<Void> {
         // The bytes are lent for the call, and nothing keeps the pointer.
         try bytes.withUnsafeBytes { bytes throws(HTTPError) in
-            var parser = partial?.parser ?? RequestParser(service.options)
+            var parser =
+                partial?.parser
+                ?? RequestParser(maxHead: service.options.maxHead, maxFields: service.options.maxFields)
             let frame = try parser.decode(bytes) { line, fields, head throws(HTTPError) in
                 let request = state.takeRequest()
                 try request.begin(line, fields, head)
