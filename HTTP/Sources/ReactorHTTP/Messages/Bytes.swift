@@ -129,6 +129,10 @@ func isHostByte(_ byte: UInt8) -> Bool {
     return byte < 0x80 && (byte < 0x40 ? low : high) >> UInt64(byte & 0x3F) & 1 == 1
 }
 
+/// Whether a byte is that of a character of ASCII that can be seen.
+@inline(__always)
+func isVisible(_ byte: UInt8) -> Bool { 0x21...0x7E ~= byte }
+
 @inline(__always)
 func isDigit(_ byte: UInt8) -> Bool { UInt8(ascii: "0")...UInt8(ascii: "9") ~= byte }
 

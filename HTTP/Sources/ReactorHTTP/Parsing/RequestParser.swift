@@ -92,7 +92,7 @@ extension RequestParser.RequestLine {
     private static func path(in target: Bytes) throws(HTTPError) -> Range<Int> {
         var index = 0
         // A fragment is for the client.
-        while index < target.count, 0x21...0x7E ~= target[index], target[index] != UInt8(ascii: "#") { index += 1 }
+        while index < target.count, isVisible(target[index]), target[index] != UInt8(ascii: "#") { index += 1 }
         guard let first = target.first, index == target.count else {
             throw .bad("a target with other bytes than those of a URI")
         }
