@@ -88,9 +88,7 @@ final class Exchange {
 
     /// Limits the time of a write that waits for a server that does not read.
     private func noting(_ write: Promise<Void>, on connection: Connection) -> Promise<Void> {
-        if !write.isPending { return write }
-        connection.idleTimeout = options.idle
-        return write.ensure { connection.idleTimeout = nil }
+        write.isPending ? connection.limit(write, idle: options.idle) : write
     }
 
     // MARK: The response
