@@ -88,8 +88,9 @@ struct HeadFields {
         } else {
             while end < value.count, isHostByte(value[end]) { end += 1 }
         }
-        let port = value.slice(end..<value.count)
-        return end > 0 && (port.isEmpty || port[0] == UInt8(ascii: ":") && port.dropFirst().allSatisfy(isDigit))
+        var portEnd = end + 1
+        while portEnd < value.count, isDigit(value[portEnd]) { portEnd += 1 }
+        return end > 0 && (end == value.count || value[end] == UInt8(ascii: ":") && portEnd == value.count)
     }
 
     /// Digits only, and once: no sign, no list.

@@ -20,7 +20,7 @@ final class Session {
     @exclusivity(unchecked) private var isDelimitedByEnd = false
 
     private final class PartialHead {
-        @exclusivity(unchecked) var parser: RequestParser
+        let parser: RequestParser
         init(_ parser: RequestParser) { self.parser = parser }
     }
 
@@ -306,13 +306,8 @@ extension Session: FrameDecoder {
                 try request.begin(line, fields, head)
                 decoded = request
             }
-            if case .frame = frame { partial = nil } else { keep(parser) }
+            if case .frame = frame { partial = nil } else { partial = PartialHead(parser) }
             return frame
         }
-    }
-
-    @inline(never)
-    private func keep(_ parser: RequestParser) {
-        if let partial { partial.parser = parser } else { partial = PartialHead(parser) }
     }
 }
