@@ -1,4 +1,5 @@
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import echo_server
@@ -7,20 +8,20 @@ import Testing
     @Test func enoughForAll() throws {
         let limit = DescriptorLimit(initial: 1024, current: 20_000)
         let share = try limit.share(of: 10_000, listeners: 1, others: 27)
-        #expect(share == .init(maxConnections: 10_000, maxLingering: 1024))
+        expectEqual(share, .init(maxConnections: 10_000, maxLingering: 1024))
         let ofTwo = try limit.share(of: 10, listeners: 2, others: 27)
-        #expect(ofTwo == .init(maxConnections: 10, maxLingering: 64))
+        expectEqual(ofTwo, .init(maxConnections: 10, maxLingering: 64))
         let endless = DescriptorLimit(initial: .max, current: .max)
         let ofEndless = try endless.share(of: 10_000, listeners: 1, others: 27)
-        #expect(ofEndless.maxConnections == 10_000)
+        expectEqual(ofEndless.maxConnections, 10_000)
     }
 
     @Test(arguments: [31, 32, 40, 100, 1024, 4096], [1, 2]) func tooLowForAll(current: Int, listeners: Int) throws {
         let share = try DescriptorLimit(initial: current, current: current)
             .share(of: 10_000, listeners: listeners, others: 27)
-        #expect(share.maxConnections >= 1 && share.maxConnections < 10_000)
+        expect(share.maxConnections >= 1 && share.maxConnections < 10_000)
         let needed = 30 + listeners * (share.maxConnections + share.maxLingering)
-        #expect(needed <= max(current, 30 + listeners))
+        expect(needed <= max(current, 30 + listeners))
     }
 
     @Test(arguments: [(27, 31), (26, 30), (0, 4)]) func tooLowForAClient(others: Int, needed: Int) throws {
@@ -28,17 +29,17 @@ import Testing
         let error = #expect(throws: DescriptorLimit.TooLow.self) {
             try limit.share(of: 10, listeners: 1, others: others)
         }
-        #expect(error?.needed == needed)
+        expectEqual(error?.needed, needed)
         let share = try limit.share(of: 10, listeners: 1, others: others, spare: 1)
-        #expect(share == .init(maxConnections: 1, maxLingering: 0))
+        expectEqual(share, .init(maxConnections: 1, maxLingering: 0))
     }
 
     @Test func justEnough() throws {
         let limit = DescriptorLimit(initial: 200, current: 200)
         let less = try limit.share(of: 106, listeners: 1, others: 27)
-        #expect(less.maxConnections < 106 + 64)
+        expect(less.maxConnections < 106 + 64)
         let all = try limit.share(of: 85, listeners: 1, others: 27)
-        #expect(all == .init(maxConnections: 85, maxLingering: 85))
+        expectEqual(all, .init(maxConnections: 85, maxLingering: 85))
     }
 
     /// Each time that half of many connections have gone, and never for a few.
@@ -47,14 +48,14 @@ import Testing
         let count = OpenCount { trims.withLock { $0 += 1 } }
         for _ in 0..<1024 { count.begin() }
         for _ in 0..<511 { count.end() }
-        #expect(trims.withLock { $0 } == 0)
+        expectEqual(trims.withLock { $0 }, 0)
         count.end()
-        #expect(trims.withLock { $0 } == 1)
+        expectEqual(trims.withLock { $0 }, 1)
         for _ in 0..<512 { count.end() }
-        #expect(trims.withLock { $0 } == 3)
+        expectEqual(trims.withLock { $0 }, 3)
         for _ in 0..<255 { count.begin() }
         for _ in 0..<255 { count.end() }
-        #expect(trims.withLock { $0 } == 3)
-        #expect(count.peak == 1024)
+        expectEqual(trims.withLock { $0 }, 3)
+        expectEqual(count.peak, 1024)
     }
 }

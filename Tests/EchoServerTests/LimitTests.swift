@@ -7,15 +7,15 @@ import Testing
     @Test func thoseBeyondMaxConnectionsWait() throws {
         let server = try ServerProcess.serving("--max-connections", "2")
         let clients = try (0..<5).map { _ in try Client(to: server.address) }
-        #expect(try clients[0].echoes("a") && clients[1].echoes("b"))
+        expect(try clients[0].echoes("a") && clients[1].echoes("b"))
         for client in clients[2...] { try client.send([0x78]) }
-        #expect(!clients[2].waits(for: POLLIN, 50))
-        #expect(try server.statistics().hasPrefix("statistics: 2 open, 2 connections "))
+        expect(!clients[2].waits(for: POLLIN, 50))
+        expect(try server.statistics().hasPrefix("statistics: 2 open, 2 connections "))
         for (index, client) in clients.enumerated() {
             client.end()
-            #expect(try client.readToEnd() == (index < 2 ? [] : [0x78]))
+            expectEqual(try client.readToEnd(), (index < 2 ? [] : [0x78]))
         }
-        #expect(try server.terminate().hasPrefix("totals: 0 open, 5 connections (peak 2, 0 failed), 5 bytes, "))
+        expect(try server.terminate().hasPrefix("totals: 0 open, 5 connections (peak 2, 0 failed), 5 bytes, "))
     }
 
     @Test(.enabled(if: hasIPv6, "there is no IPv6 loopback address"))
@@ -24,29 +24,29 @@ import Testing
             "--listen", "127.0.0.1:0", "--listen", "[::1]:0", "--max-connections=1")
         let clients = try server.addresses.map { try Client(to: $0) }
         for client in clients { try client.send([0x78]) }
-        #expect(try clients[0].receive() == [0x78])
-        #expect(!clients[1].waits(for: POLLIN, 50))
+        expectEqual(try clients[0].receive(), [0x78])
+        expect(!clients[1].waits(for: POLLIN, 50))
         clients[0].end()
-        #expect(try clients[1].receive() == [0x78])
+        expectEqual(try clients[1].receive(), [0x78])
         clients[1].end()
-        #expect(try clients[1].receive() == [])
-        #expect(try server.terminate().contains(" 2 connections (peak 1, 0 failed), "))
+        expectEqual(try clients[1].receive(), [])
+        expect(try server.terminate().contains(" 2 connections (peak 1, 0 failed), "))
     }
 
     @Test func whoIsSilentForTheIdleTimeoutIsEnded() throws {
         let server = try ServerProcess.serving("--idle-timeout", "100ms")
         let client = try Client(to: server.address)
         let begin = ContinuousClock.now
-        #expect(try client.echoes("hello"))
-        #expect(try client.receive() == [])
-        #expect(ContinuousClock.now - begin >= .milliseconds(100))
-        #expect(try server.terminate().hasPrefix("totals: 0 open, 1 connections (peak 1, 1 failed), 5 bytes, "))
+        expect(try client.echoes("hello"))
+        expectEqual(try client.receive(), [])
+        expect(ContinuousClock.now - begin >= .milliseconds(100))
+        expect(try server.terminate().hasPrefix("totals: 0 open, 1 connections (peak 1, 1 failed), 5 bytes, "))
     }
 
     @Test(.enabled(if: mayHaveDescriptors(20_000), "the hard limit of descriptors is below 20,000"))
     func theLimitOfDescriptorsIsRaised() throws {
         let server = try ServerProcess.serving(limits: "ulimit -S -n 256")
-        #expect(server.descriptorLimit > 256)
+        expect(server.descriptorLimit > 256)
         _ = try server.terminate()
     }
 
@@ -55,21 +55,21 @@ import Testing
         let server = try ServerProcess.serving(
             "--metrics", "127.0.0.1:0", "--threads", threads, limits: "ulimit -n 128")
         let line = try server.readError()
-        #expect(line.hasPrefix("echo-server: serving at most "))
-        #expect(line.contains("not 10000: the limit of descriptors is 128 (RLIMIT_NOFILE, 128 at the start)"))
+        expect(line.hasPrefix("echo-server: serving at most "))
+        expect(line.contains("not 10000: the limit of descriptors is 128 (RLIMIT_NOFILE, 128 at the start)"))
         let limit = try number(before: "connections", in: line)
-        #expect((20...100).contains(limit))
+        expect((20...100).contains(limit))
         let clients = try (0..<150).map { _ in try Client(to: server.address) }
-        for client in clients[..<limit] { #expect(try client.echoes("hello")) }
+        for client in clients[..<limit] { expect(try client.echoes("hello")) }
         try clients[limit].send([0x78])
-        #expect(!clients[limit].waits(for: POLLIN, 50))
+        expect(!clients[limit].waits(for: POLLIN, 50))
         let scrapers = try (0..<20).map { _ in
             try Answer.to("GET /metrics HTTP/1.1\r\n\r\n", at: Client(to: try #require(server.metricsAddress)))
         }
         for answer in scrapers {
-            #expect(answer.status == "200 OK" && answer.body.contains("echo_connections_limit \(limit)\n"))
+            expect(answer.status == "200 OK" && answer.body.contains("echo_connections_limit \(limit)\n"))
         }
-        #expect(!server.hasMoreErrors)
+        expect(!server.hasMoreErrors)
         for client in clients { client.end() }
         for client in clients { _ = try client.readToEnd() }
         _ = try server.terminate()
@@ -82,12 +82,12 @@ import Testing
     func fewDescriptorsServeAsManyClientsAsTheyCan(limit: Int, served: Int, options: [String]) throws {
         let server = try ServerProcess(["--listen", "127.0.0.1:0"] + options, limits: "ulimit -n \(limit)")
         let address = try SocketAddress(String(server.readLine().dropFirst("listening on ".count)))
-        #expect(try number(before: "connections", in: server.readError()) == served)
+        expectEqual(try number(before: "connections", in: server.readError()), served)
         let clients = try (0..<served).map { _ in try Client(to: address) }
-        for client in clients { #expect(try client.echoes("hello")) }
+        for client in clients { expect(try client.echoes("hello")) }
         for client in clients { client.end() }
-        for client in clients { #expect(try client.receive() == []) }
-        #expect(try server.terminate().contains("totals: 0 open, \(served) connections "))
+        for client in clients { expectEqual(try client.receive(), []) }
+        expect(try server.terminate().contains("totals: 0 open, \(served) connections "))
     }
 
     @Test func withoutDescriptorsClientsWaitUntilThereAreSome() throws {
@@ -96,38 +96,38 @@ import Testing
         server.descriptorLimit = 24
         let clients = try (0..<40).map { _ in try Client(to: server.address) }
         for client in clients { try client.send([0x78]) }
-        #expect(try server.readError().contains("(EMFILE)"))
+        expect(try server.readError().contains("(EMFILE)"))
         let begin = try server.statistics()
         let room = try number(before: "open", in: begin)
         try #require((8...24).contains(room))
         var served = Array(clients[..<room])
         let waiting = Array(clients[room...])
-        for client in served { #expect(try client.receive() == [0x78]) }
+        for client in served { expectEqual(try client.receive(), [0x78]) }
 
         // The pause: few turns, one report, and those that are there are served.
-        #expect(!waiting[0].waits(for: POLLIN, 300))
-        for client in served { #expect(try client.echoes("meanwhile")) }
+        expect(!waiting[0].waits(for: POLLIN, 300))
+        for client in served { expect(try client.echoes("meanwhile")) }
         let turns = try number(before: "turns", in: server.statistics()) - number(before: "turns", in: begin)
-        #expect(turns <= 30 + 3 * served.count, "the server spins")
-        #expect(!server.hasMoreErrors)
+        expect(turns <= 30 + 3 * served.count, "the server spins")
+        expect(!server.hasMoreErrors)
 
         // One goes, one comes.
         let freed = ContinuousClock.now
         served.removeLast().end()
-        #expect(try waiting[0].receive() == [0x78])
-        #expect(ContinuousClock.now - freed < .seconds(2))
+        expectEqual(try waiting[0].receive(), [0x78])
+        expect(ContinuousClock.now - freed < .seconds(2))
         // All go, all come.
         for client in served { client.end() }
         for (index, client) in waiting.enumerated() {
-            if index > 0 { #expect(try client.receive() == [0x78]) }
+            if index > 0 { expectEqual(try client.receive(), [0x78]) }
             client.end()
-            #expect(try client.receive() == [])
+            expectEqual(try client.receive(), [])
         }
         server.signal(SIGTERM)
         let rest = try server.readToEnd()
-        #expect(rest.output.hasPrefix("totals: 0 open, 40 connections "))
-        #expect(rest.errors.split(separator: "\n").allSatisfy { $0.contains("(EMFILE)") })
-        #expect(try server.waitForExit() == .code(0))
+        expect(rest.output.hasPrefix("totals: 0 open, 40 connections "))
+        expect(rest.errors.split(separator: "\n").allSatisfy { $0.contains("(EMFILE)") })
+        expectEqual(try server.waitForExit(), .code(0))
     }
 
     /// The kernel returns that error with a full table, even if the backlog is empty.
@@ -138,25 +138,25 @@ import Testing
         var clients: [Client] = []
         while clients.count < 24 && !server.hasMoreErrors {
             clients.append(try Client(to: server.address))
-            #expect(try clients.last!.echoes("hello"))
+            expect(try clients.last!.echoes("hello"))
         }
-        #expect(try server.readError().contains("(EMFILE)"))
+        expect(try server.readError().contains("(EMFILE)"))
         let begin = try server.statistics()
-        #expect(try number(before: "open", in: begin) == clients.count)
+        expectEqual(try number(before: "open", in: begin), clients.count)
         // Connected clients are served, and new clients wait.
         let late = try Client(to: server.address)
         try late.send([0x78])
-        #expect(!late.waits(for: POLLIN, 300))
-        for client in clients { #expect(try client.echoes("meanwhile")) }
+        expect(!late.waits(for: POLLIN, 300))
+        for client in clients { expect(try client.echoes("meanwhile")) }
         let turns = try number(before: "turns", in: server.statistics()) - number(before: "turns", in: begin)
-        #expect(turns <= 30 + 3 * clients.count, "the server spins")
-        #expect(!server.hasMoreErrors)
+        expect(turns <= 30 + 3 * clients.count, "the server spins")
+        expect(!server.hasMoreErrors)
         clients.removeLast().end()
-        #expect(try late.receive() == [0x78])
+        expectEqual(try late.receive(), [0x78])
         for client in clients + [late] { client.end() }
         server.signal(SIGTERM)
         let rest = try server.readToEnd()
-        #expect(rest.output.contains(", 0 failed), "))
-        #expect(try server.waitForExit() == .code(0))
+        expect(rest.output.contains(", 0 failed), "))
+        expectEqual(try server.waitForExit(), .code(0))
     }
 }

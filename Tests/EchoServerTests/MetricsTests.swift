@@ -13,42 +13,42 @@ import Testing
 
     private func scrape(_ address: SocketAddress) throws -> Exposition {
         let answer = try Answer.to(get, at: Client(to: address))
-        #expect(answer.status == "200 OK")
+        expectEqual(answer.status, "200 OK")
         return try Exposition(answer.body)
     }
 
     @Test func theyFollowWhatHappens() throws {
         let (server, address) = try server()
         let before = try scrape(address)
-        #expect(before["echo_info{version=\"0.1.0\"}"] == 1)
+        expectEqual(before["echo_info{version=\"0.1.0\"}"], 1)
         let limit = ServerProcess.mayHaveDescriptorsForDefaults ? 10_000 : 100
-        #expect(before["echo_connections_limit"] == Double(limit))
+        expectEqual(before["echo_connections_limit"], Double(limit))
         // The times of turns, which the server takes, and not those of handlers, which it does not.
-        for name in ["waiting_seconds_total", "longest_turn_seconds"] { #expect(before["echo_loop_\(name)"] != nil) }
+        for name in ["waiting_seconds_total", "longest_turn_seconds"] { expect(before["echo_loop_\(name)"] != nil) }
         for name in ["longest_handler_seconds", "slow_handlers_total"] {
-            #expect(before["echo_loop_\(name)"] == nil)
+            expectEqual(before["echo_loop_\(name)"], nil)
         }
         for name in ["open_connections", "connections_total", "received_bytes_total", "draining"] {
-            #expect(before["echo_\(name)"] == 0)
+            expectEqual(before["echo_\(name)"], 0)
         }
         let clients = try (0..<3).map { _ in try Client(to: server.address) }
-        for client in clients { #expect(try client.echoes("hello")) }
+        for client in clients { expect(try client.echoes("hello")) }
         clients[0].end()
-        #expect(try clients[0].receive() == [])
+        expectEqual(try clients[0].receive(), [])
         let after = try scrape(address)
-        #expect(after["echo_open_connections"] == 2)
-        #expect(after["echo_open_connections_peak"] == 3)
-        #expect(after["echo_connections_total"] == 3)
-        #expect(after["echo_failed_connections_total"] == 0)
-        #expect(after["echo_received_bytes_total"] == 15)
-        #expect(after["echo_loop_system_calls_total{call=\"send\"}"] ?? 0 >= 3)
+        expectEqual(after["echo_open_connections"], 2)
+        expectEqual(after["echo_open_connections_peak"], 3)
+        expectEqual(after["echo_connections_total"], 3)
+        expectEqual(after["echo_failed_connections_total"], 0)
+        expectEqual(after["echo_received_bytes_total"], 15)
+        expect(after["echo_loop_system_calls_total{call=\"send\"}"] ?? 0 >= 3)
         for (name, value) in before.samples where before.types[name] == "counter" {
-            #expect(after[name] ?? -1 >= value, "\(name) goes back")
+            expect(after[name] ?? -1 >= value, "\(name) goes back")
         }
         for client in clients { client.end() }
         // Neither the scrapes nor their connections are counted as the server's.
-        for client in clients[1...] { #expect(try client.receive() == []) }
-        #expect(try server.terminate().hasPrefix("totals: 0 open, 3 connections (peak 3, 0 failed), 15 bytes, "))
+        for client in clients[1...] { expectEqual(try client.receive(), []) }
+        expect(try server.terminate().hasPrefix("totals: 0 open, 3 connections (peak 3, 0 failed), 15 bytes, "))
     }
 
     /// The server as it is run: what a message costs at depth one, with an idle time-out.
@@ -56,9 +56,9 @@ import Testing
         let server = try ServerProcess.serving("--metrics", "127.0.0.1:0", "--idle-timeout", "1m")
         let address = try #require(server.metricsAddress)
         let client = try Client(to: server.address)
-        #expect(try client.echoes("the first"))
+        expect(try client.echoes("the first"))
         let before = try scrape(address)
-        for _ in 0..<1000 { #expect(try client.echoes("x")) }
+        for _ in 0..<1000 { expect(try client.echoes("x")) }
         let after = try scrape(address)
         func more(_ call: String) -> Double {
             let name = "echo_loop_system_calls_total{call=\"\(call)\"}"
@@ -66,11 +66,11 @@ import Testing
         }
         let calls = after.samples.keys.filter { $0.hasPrefix("echo_loop_system_calls_total") }
         let all = calls.reduce(0.0) { $0 + (after[$1] ?? 0) - (before[$1] ?? 0) }
-        #expect(all <= 3200)
+        expect(all <= 3200)
         // Those of the second scrape.
-        #expect(more("epoll_ctl") <= 6 && more("timerfd_settime") <= 4)
+        expect(more("epoll_ctl") <= 6 && more("timerfd_settime") <= 4)
         client.end()
-        #expect(try client.receive() == [])
+        expectEqual(try client.receive(), [])
         _ = try server.terminate()
     }
 
@@ -79,29 +79,29 @@ import Testing
         let client = try Client.stalled(at: server.address)
         server.signal(SIGTERM)
         try server.awaitDraining()
-        #expect(try scrape(address)["echo_draining"] == 1)
+        expectEqual(try scrape(address)["echo_draining"], 1)
         client.end()
-        #expect(client.failureOfReading() == nil)
-        #expect(try server.waitForExit() == .code(0))
+        expectEqual(client.failureOfReading(), nil)
+        expectEqual(try server.waitForExit(), .code(0))
     }
 
     @Test func anAnswerSaysWhatItIs() throws {
         let (server, address) = try server()
         let answer = try Answer.to(get, at: Client(to: address))
-        #expect(answer.fields["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8")
-        #expect(answer.fields["Content-Length"] == "\(answer.body.utf8.count)")
-        #expect(answer.fields["Connection"] == "close")
+        expectEqual(answer.fields["Content-Type"], "text/plain; version=0.0.4; charset=utf-8")
+        expectEqual(answer.fields["Content-Length"], "\(answer.body.utf8.count)")
+        expectEqual(answer.fields["Connection"], "close")
         let query = try Answer.to("GET /metrics?name=x HTTP/1.0\r\n\r\n", at: Client(to: address))
-        #expect(query.status == "200 OK")
+        expectEqual(query.status, "200 OK")
         _ = try server.terminate()
     }
 
     @Test func headIsTheHeadAlone() throws {
         let (server, address) = try server()
         let answer = try Answer.to("HEAD /metrics HTTP/1.1\r\n\r\n", at: Client(to: address))
-        #expect(answer.status == "200 OK" && answer.body == "")
-        #expect(Int(answer.fields["Content-Length"] ?? "") ?? 0 > 1000)
-        #expect(try Answer.to("HEAD / HTTP/1.1\r\n\r\n", at: Client(to: address)).body == "")
+        expect(answer.status == "200 OK" && answer.body == "")
+        expect(Int(answer.fields["Content-Length"] ?? "") ?? 0 > 1000)
+        expectEqual(try Answer.to("HEAD / HTTP/1.1\r\n\r\n", at: Client(to: address)).body, "")
         _ = try server.terminate()
     }
 
@@ -117,10 +117,10 @@ import Testing
     func whatElseIsAsked(request: String, status: String) throws {
         let (server, address) = try server()
         let answer = try Answer.to(request, at: Client(to: address))
-        #expect(answer.status == status)
-        #expect(answer.body == "\(status)\n")
-        #expect(answer.fields["Allow"] == (status.hasPrefix("405") ? "GET, HEAD" : nil))
-        #expect(try scrape(address)["echo_draining"] == 0)
+        expectEqual(answer.status, status)
+        expectEqual(answer.body, "\(status)\n")
+        expectEqual(answer.fields["Allow"], (status.hasPrefix("405") ? "GET, HEAD" : nil))
+        expectEqual(try scrape(address)["echo_draining"], 0)
         _ = try server.terminate()
     }
 
@@ -128,26 +128,26 @@ import Testing
         let (server, address) = try server()
         let long = try Client(to: address)
         try long.send(Array("GET /metrics HTTP/1.1\r\n".utf8) + [UInt8](repeating: 0x61, count: 8192))
-        #expect(try Answer(long.readToEnd()).status == "431 Request Header Fields Too Large")
+        expectEqual(try Answer(long.readToEnd()).status, "431 Request Header Fields Too Large")
         let silent = try Client(to: address)
         silent.end()
-        #expect(try silent.receive() == [])
+        expectEqual(try silent.receive(), [])
         let half = try Client(to: address)
         try half.send(Array("GET /metr".utf8))
         half.end()
-        #expect(try half.receive() == [])
+        expectEqual(try half.receive(), [])
         let gone = try Client(to: address)
         try gone.send(randomBytes(500))
         gone.resetWhenClosed()
-        #expect(try scrape(address)["echo_failed_connections_total"] == 0)
-        #expect(try Client(to: server.address).echoes("hello"))
+        expectEqual(try scrape(address)["echo_failed_connections_total"], 0)
+        expect(try Client(to: server.address).echoes("hello"))
         _ = try server.terminate()
     }
 
     @Test func onAUnixSocket() throws {
         let folder = Folder()
         let server = try ServerProcess.serving("--metrics", "unix:\(folder["metrics.sock"])")
-        #expect(try scrape(folder.address("metrics.sock"))["echo_open_connections"] == 0)
+        expectEqual(try scrape(folder.address("metrics.sock"))["echo_open_connections"], 0)
         _ = try server.terminate()
     }
 
@@ -156,14 +156,14 @@ import Testing
         server.descriptorLimit = 24
         let address = try #require(server.metricsAddress)
         let clients = try (0..<30).map { _ in try Client(to: server.address) }
-        #expect(try server.readError().contains("(EMFILE)"))
+        expect(try server.readError().contains("(EMFILE)"))
         let scraper = try Client(to: address)
         try scraper.send(Array(get.utf8))
-        #expect(!scraper.waits(for: POLLIN, 50))
-        #expect(try clients[0].echoes("meanwhile"))
+        expect(!scraper.waits(for: POLLIN, 50))
+        expect(try clients[0].echoes("meanwhile"))
         for client in clients { client.end() }
-        #expect(try Answer(scraper.readToEnd()).status == "200 OK")
+        expectEqual(try Answer(scraper.readToEnd()).status, "200 OK")
         server.signal(SIGTERM)
-        #expect(try server.waitForExit() == .code(0))
+        expectEqual(try server.waitForExit(), .code(0))
     }
 }

@@ -31,30 +31,30 @@ import Testing
                 check(options, arguments)
             } catch {
                 refused += 1
-                #expect(!error.description.isEmpty, "\(arguments)")
+                expect(!error.description.isEmpty, "\(arguments)")
             }
         }
-        #expect(served > 100 && refused > 100, "the mutations leave too little to try")
+        expect(served > 100 && refused > 100, "the mutations leave too little to try")
     }
 
     private func check(_ options: Options, _ arguments: [String]) {
-        #expect(options.maxConnections > 0, "\(arguments)")
-        #expect(options.loops > 0 && options.loops <= 1024, "\(arguments)")
+        expect(options.maxConnections > 0, "\(arguments)")
+        expect(options.loops > 0 && options.loops <= 1024, "\(arguments)")
         let year = Duration.seconds(31_536_000)
-        #expect((.zero...year).contains(options.drainTimeout), "\(arguments)")
+        expect((.zero...year).contains(options.drainTimeout), "\(arguments)")
         for duration in [options.idleTimeout, options.statisticsInterval].compactMap(\.self) {
-            #expect(duration > .zero && duration <= year, "\(arguments)")
+            expect(duration > .zero && duration <= year, "\(arguments)")
         }
         // Each address is one that can be told, and given again.
         let addresses = options.addresses + [options.metricsAddress].compactMap(\.self)
-        for address in addresses { #expect((try? SocketAddress(address.description)) == address, "\(arguments)") }
+        for address in addresses { expectEqual((try? SocketAddress(address.description)), address, "\(arguments)") }
         // The same options, however they are written.
         let again = addresses.dropLast(options.metricsAddress == nil ? 0 : 1).map { "--listen=\($0)" }
         guard case .serve(let parsed) = try? Options.parse(again) else {
             Issue.record("\(again) is refused")
             return
         }
-        #expect(parsed.addresses == options.addresses)
+        expectEqual(parsed.addresses, options.addresses)
     }
 
     /// Up to four changes: a piece put into an argument, a part of it taken out or doubled, arguments added, taken out,

@@ -1,4 +1,5 @@
 import Reactor
+import TestSupport
 import Testing
 
 @testable import echo_server
@@ -20,17 +21,17 @@ import Testing
 
     @Test func withoutArgumentsTheDefaultsHold() throws {
         let expected = Options()
-        #expect(try options() == expected)
+        expectEqual(try options(), expected)
         // The address depends on what the service manager passes.
-        #expect(expected.addresses == [])
-        #expect(Options.defaultAddress == .loopback(port: 7000))
-        #expect(expected.metricsAddress == nil)
-        #expect(expected.maxConnections == 10_000)
-        #expect(expected.threads == 1 && expected.loops == 1)
-        #expect(expected.idleTimeout == nil)
-        #expect(expected.drainTimeout == .seconds(5))
-        #expect(expected.statisticsInterval == nil)
-        #expect(!expected.isQuiet)
+        expectEqual(expected.addresses, [])
+        expectEqual(Options.defaultAddress, .loopback(port: 7000))
+        expectEqual(expected.metricsAddress, nil)
+        expectEqual(expected.maxConnections, 10_000)
+        expect(expected.threads == 1 && expected.loops == 1)
+        expectEqual(expected.idleTimeout, nil)
+        expectEqual(expected.drainTimeout, .seconds(5))
+        expectEqual(expected.statisticsInterval, nil)
+        expect(!expected.isQuiet)
     }
 
     @Test func everyOptionTakesItsValueAsTheNextArgument() throws {
@@ -38,7 +39,7 @@ import Testing
             "--listen", "127.0.0.1:1", "--max-connections", "7", "--threads", "3", "--idle-timeout", "250ms",
             "--drain-timeout", "1.5s",
             "--stats", "2m", "--metrics", "127.0.0.1:9", "--quiet")
-        #expect(parsed == all)
+        expectEqual(parsed, all)
     }
 
     @Test func orAfterAnEqualsSign() throws {
@@ -46,7 +47,7 @@ import Testing
             "--listen=127.0.0.1:1", "--max-connections=7", "--threads=3", "--idle-timeout=250ms",
             "--drain-timeout=1.5s", "--stats=2m",
             "--metrics=127.0.0.1:9", "--quiet")
-        #expect(parsed == all)
+        expectEqual(parsed, all)
     }
 
     private var all: Options {
@@ -64,20 +65,20 @@ import Testing
 
     @Test func listenMayBeRepeatedAndKeepsItsOrder() throws {
         let parsed = try options("--listen", "[::1]:7001", "--listen=localhost:7002", "--listen", "0.0.0.0:0")
-        #expect(parsed.addresses.map(\.description) == ["[::1]:7001", "127.0.0.1:7002", "0.0.0.0:0"])
+        expectEqual(parsed.addresses.map(\.description), ["[::1]:7001", "127.0.0.1:7002", "0.0.0.0:0"])
     }
 
     @Test func unixAddresses() throws {
         let parsed = try options("--listen", "unix:/run/a=b.sock", "--listen=unix:@a=b", "--metrics=unix:relative")
-        #expect(parsed.addresses.map(\.description) == ["unix:/run/a=b.sock", "unix:@a=b"])
-        #expect(parsed.addresses.map(\.unixPath) == ["/run/a=b.sock", nil])
-        #expect(parsed.addresses.map(\.abstractName) == [nil, "a=b"])
-        #expect(parsed.metricsAddress?.unixPath == "relative")
+        expectEqual(parsed.addresses.map(\.description), ["unix:/run/a=b.sock", "unix:@a=b"])
+        expectEqual(parsed.addresses.map(\.unixPath), ["/run/a=b.sock", nil])
+        expectEqual(parsed.addresses.map(\.abstractName), [nil, "a=b"])
+        expectEqual(parsed.metricsAddress?.unixPath, "relative")
     }
 
     @Test func theLastOfOtherOptionsCounts() throws {
-        #expect(try options("--max-connections", "1", "--max-connections=2").maxConnections == 2)
-        #expect(try options("--metrics", "[::]:1", "--metrics", "[::]:2").metricsAddress?.port == 2)
+        expectEqual(try options("--max-connections", "1", "--max-connections=2").maxConnections, 2)
+        expectEqual(try options("--metrics", "[::]:1", "--metrics", "[::]:2").metricsAddress?.port, 2)
     }
 
     @Test(arguments: [
@@ -85,12 +86,12 @@ import Testing
         ("0.25", .milliseconds(250)), ("1ms", .milliseconds(1)), ("31536000", .seconds(31_536_000)),
     ])
     func aTime(text: String, expected: Duration) throws {
-        #expect(try options("--drain-timeout", text).drainTimeout == expected)
+        expectEqual(try options("--drain-timeout", text).drainTimeout, expected)
     }
 
     @Test(arguments: ["0", "0s", "0ms", "0.0"]) func zeroIsNoIdleTimeoutAndNoDrain(text: String) throws {
-        #expect(try options("--idle-timeout", "5", "--idle-timeout", text).idleTimeout == nil)
-        #expect(try options("--drain-timeout", text).drainTimeout == .zero)
+        expectEqual(try options("--idle-timeout", "5", "--idle-timeout", text).idleTimeout, nil)
+        expectEqual(try options("--drain-timeout", text).drainTimeout, .zero)
     }
 
     @Test(arguments: [
@@ -99,8 +100,8 @@ import Testing
     func whatIsNoTime(text: String) {
         for option in ["--idle-timeout", "--drain-timeout", "--stats"] {
             let expected = "\(option): '\(text)' is not a duration; write 250ms, 1.5s, 2m or a number of seconds"
-            #expect(complaint([option, text]) == expected)
-            #expect(complaint(["\(option)=\(text)"]) == expected)
+            expectEqual(complaint([option, text]), expected)
+            expectEqual(complaint(["\(option)=\(text)"]), expected)
         }
     }
 
@@ -108,29 +109,29 @@ import Testing
     func whatIsLongerThanAYear(text: String) {
         for option in ["--idle-timeout", "--drain-timeout", "--stats"] {
             let expected = "\(option): '\(text)' is too long; the most is a year, 31536000 seconds"
-            #expect(complaint([option, text]) == expected)
-            #expect(complaint(["\(option)=\(text)"]) == expected)
+            expectEqual(complaint([option, text]), expected)
+            expectEqual(complaint(["\(option)=\(text)"]), expected)
         }
     }
 
     @Test func statisticsNeedAnInterval() {
-        #expect(complaint(["--stats", "0"]) == "--stats must be more than 0")
+        expectEqual(complaint(["--stats", "0"]), "--stats must be more than 0")
     }
 
     @Test(arguments: ["", "0", "-1", "1.5", "many", "9223372036854775808", " 1"]) func whatIsNoCount(text: String) {
-        #expect(complaint(["--max-connections", text]) == "--max-connections: '\(text)' is not a number above 0")
+        expectEqual(complaint(["--max-connections", text]), "--max-connections: '\(text)' is not a number above 0")
     }
 
     @Test(arguments: ["0", "1", "2", "1024"]) func aNumberOfThreads(text: String) throws {
         let parsed = try options("--threads", text)
-        #expect(parsed.threads == Int(text))
-        #expect(parsed.loops == (text == "0" ? LoopGroup.defaultLoops : Int(text)))
+        expectEqual(parsed.threads, Int(text))
+        expectEqual(parsed.loops, (text == "0" ? LoopGroup.defaultLoops : Int(text)))
     }
 
     @Test(arguments: ["", "-1", "+1", "1025", "1.5", "many", "9223372036854775808", " 1", "0x1"])
     func whatIsNoNumberOfThreads(text: String) {
         for arguments in [["--threads", text], ["--threads=\(text)"]] {
-            #expect(complaint(arguments) == "--threads: '\(text)' is not a number from 0 to 1024")
+            expectEqual(complaint(arguments), "--threads: '\(text)' is not a number from 0 to 1024")
         }
     }
 
@@ -147,8 +148,8 @@ import Testing
     ])
     func whatIsNoAddress(text: String, reason: String) {
         for option in ["--listen", "--metrics"] {
-            #expect(complaint([option, text]) == "\(option): '\(text)' is not an address: \(reason)")
-            #expect(complaint(["\(option)=\(text)"]) == "\(option): '\(text)' is not an address: \(reason)")
+            expectEqual(complaint([option, text]), "\(option): '\(text)' is not an address: \(reason)")
+            expectEqual(complaint(["\(option)=\(text)"]), "\(option): '\(text)' is not an address: \(reason)")
         }
     }
 
@@ -156,35 +157,35 @@ import Testing
         "--listen", "--max-connections", "--threads", "--idle-timeout", "--drain-timeout", "--stats", "--metrics",
     ])
     func anOptionWithoutItsValue(option: String) {
-        #expect(complaint([option]) == "\(option) needs a value")
-        #expect(complaint(["--quiet", option]) == "\(option) needs a value")
+        expectEqual(complaint([option]), "\(option) needs a value")
+        expectEqual(complaint(["--quiet", option]), "\(option) needs a value")
     }
 
     @Test(arguments: ["--nonsense", "--nonsense=1", "-x", "7000", "", "--Listen", "--", "="])
     func whatIsUnknown(argument: String) {
-        #expect(complaint([argument]) == "unknown option '\(argument)'")
-        #expect(complaint(["--quiet", argument]) == "unknown option '\(argument)'")
+        expectEqual(complaint([argument]), "unknown option '\(argument)'")
+        expectEqual(complaint(["--quiet", argument]), "unknown option '\(argument)'")
     }
 
     @Test(arguments: ["--quiet", "--help", "-h", "--version"]) func whatTakesNoValue(option: String) {
         for value in ["1", "", "yes", "=", "a=b"] {
-            #expect(complaint(["\(option)=\(value)"]) == "\(option) takes no value")
-            #expect(complaint(["--quiet", "\(option)=\(value)", "--help"]) == "\(option) takes no value")
+            expectEqual(complaint(["\(option)=\(value)"]), "\(option) takes no value")
+            expectEqual(complaint(["--quiet", "\(option)=\(value)", "--help"]), "\(option) takes no value")
         }
     }
 
     @Test func helpAndVersion() throws {
-        #expect(try Options.parse(["--help"]) == .help)
-        #expect(try Options.parse(["-h"]) == .help)
-        #expect(try Options.parse(["--quiet", "--help", "--nonsense"]) == .help)
-        #expect(try Options.parse(["--version"]) == .version)
+        expectEqual(try Options.parse(["--help"]), .help)
+        expectEqual(try Options.parse(["-h"]), .help)
+        expectEqual(try Options.parse(["--quiet", "--help", "--nonsense"]), .help)
+        expectEqual(try Options.parse(["--version"]), .version)
     }
 
     @Test func theHelpNamesEveryOption() {
         for option in [
             "--listen", "--max-connections", "--threads", "--idle-timeout", "--drain-timeout", "--stats", "--metrics",
             "--quiet", "--help", "--version", "unix:/PATH", "unix:@NAME",
-        ] { #expect(Options.help.contains(option)) }
-        #expect(Options.help.split(separator: "\n").allSatisfy { $0.count <= 100 })
+        ] { expect(Options.help.contains(option)) }
+        expect(Options.help.split(separator: "\n").allSatisfy { $0.count <= 100 })
     }
 }

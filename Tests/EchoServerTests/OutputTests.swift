@@ -1,32 +1,33 @@
 import Glibc
 import Reactor
+import TestSupport
 import Testing
 
 @Suite struct OutputTests {
     @Test func theSignalPrintsStatisticsAndTheServerGoesOn() throws {
         let server = try ServerProcess.serving()
         let client = try Client(to: server.address)
-        #expect(try client.echoes("12345"))
+        expect(try client.echoes("12345"))
         for _ in 0..<3 {
             let line = try server.statistics()
-            #expect(line.hasPrefix("statistics: 1 open, 1 connections (peak 1, 0 failed), 5 bytes, "))
-            #expect(line.contains(" turns, longest turn ") && line.hasSuffix(" us"))
+            expect(line.hasPrefix("statistics: 1 open, 1 connections (peak 1, 0 failed), 5 bytes, "))
+            expect(line.contains(" turns, longest turn ") && line.hasSuffix(" us"))
         }
-        #expect(try client.echoes("67890"))
+        expect(try client.echoes("67890"))
         client.end()
-        #expect(try client.receive() == [])
+        expectEqual(try client.receive(), [])
         let totals = try server.terminate()
-        #expect(totals.hasPrefix("totals: 0 open, 1 connections (peak 1, 0 failed), 10 bytes, "))
-        #expect(totals.filter { $0 == "\n" }.count == 1)
+        expect(totals.hasPrefix("totals: 0 open, 1 connections (peak 1, 0 failed), 10 bytes, "))
+        expectEqual(totals.filter { $0 == "\n" }.count, 1)
     }
 
     @Test func statisticsComeAsOftenAsAskedFor() throws {
         let server = try ServerProcess.serving("--stats", "10ms")
-        for _ in 0..<3 { #expect(try server.readLine().hasPrefix("statistics: 0 open, 0 connections ")) }
+        for _ in 0..<3 { expect(try server.readLine().hasPrefix("statistics: 0 open, 0 connections ")) }
         server.signal(SIGTERM)
         let lines = try server.readToEnd().output.split(separator: "\n")
-        #expect(lines.last?.hasPrefix("totals: ") == true)
-        #expect(try server.waitForExit() == .code(0))
+        expectEqual(lines.last?.hasPrefix("totals: "), true)
+        expectEqual(try server.waitForExit(), .code(0))
     }
 
     @Test func quietSaysWhereItListensAndNothingElse() throws {
@@ -34,22 +35,22 @@ import Testing
         let client = try Client(to: server.address)
         for number in 0..<20 {
             server.signal(SIGUSR1)
-            #expect(try client.echoes("message \(number)"))
+            expect(try client.echoes("message \(number)"))
         }
         client.end()
-        #expect(try client.receive() == [])
-        #expect(try server.terminate() == "")
+        expectEqual(try client.receive(), [])
+        expectEqual(try server.terminate(), "")
     }
 
     /// Otherwise the listener would be standard input, and a client standard error.
     @Test func standardStreamsThatAreClosedAreNobodyElses() throws {
         let server = try ServerProcess.serving(limits: "exec 0<&- 2>&-")
-        #expect(try Client(to: server.address).echoes("hello"))
+        expect(try Client(to: server.address).echoes("hello"))
         for stream in [0, 2] {
             var target = [CChar](repeating: 0, count: 64)
             let count = readlink("/proc/\(server.pid)/fd/\(stream)", &target, target.count)
             let name = String(decoding: target[..<max(count, 0)].map(UInt8.init(bitPattern:)), as: UTF8.self)
-            #expect(name == "/dev/null")
+            expectEqual(name, "/dev/null")
         }
         _ = try server.terminate()
     }
@@ -60,12 +61,12 @@ import Testing
         server.stopListening()
         for number in 0..<200 {
             server.signal(SIGUSR1)
-            #expect(try client.echoes("message \(number)"))
+            expect(try client.echoes("message \(number)"))
         }
         client.end()
-        #expect(try client.receive() == [])
+        expectEqual(try client.receive(), [])
         server.signal(SIGTERM)
-        #expect(try server.waitForExit() == .code(0))
+        expectEqual(try server.waitForExit(), .code(0))
     }
 
     @Test func aReaderThatStopsReadingItsLinesHoldsNothingUp() throws {
@@ -74,25 +75,25 @@ import Testing
         // Until the way to us is full.
         var (unread, unchanged) = (0, 0)
         for _ in 0..<100_000 where unchanged < 100 {
-            #expect(try client.echoes("hello"))
+            expect(try client.echoes("hello"))
             let count = server.unreadBytes
             unchanged = count > 1000 && count == unread ? unchanged + 1 : 0
             unread = count
         }
-        #expect(unchanged == 100)
+        expectEqual(unchanged, 100)
         client.end()
-        #expect(try client.receive() == [])
+        expectEqual(try client.receive(), [])
         server.signal(SIGTERM)
-        #expect(try server.waitForExit() == .code(0))
+        expectEqual(try server.waitForExit(), .code(0))
     }
 
     @Test func help() throws {
         for option in ["--help", "-h"] {
             let server = try ServerProcess([option])
             let said = try server.readToEnd()
-            #expect(said.output.hasPrefix("usage: echo-server [--listen ADDRESS]... [options]\n"))
-            #expect(said.errors == "")
-            #expect(try server.waitForExit() == .code(0))
+            expect(said.output.hasPrefix("usage: echo-server [--listen ADDRESS]... [options]\n"))
+            expectEqual(said.errors, "")
+            expectEqual(try server.waitForExit(), .code(0))
         }
     }
 
@@ -100,8 +101,8 @@ import Testing
         let server = try ServerProcess(["--version"])
         let said = try server.readToEnd()
         let words = said.output.split { $0 == " " || $0 == "\n" }
-        #expect(words.count == 2 && words.first == "echo-server")
-        #expect(said.errors == "")
-        #expect(try server.waitForExit() == .code(0))
+        expect(words.count == 2 && words.first == "echo-server")
+        expectEqual(said.errors, "")
+        expectEqual(try server.waitForExit(), .code(0))
     }
 }

@@ -8,9 +8,9 @@ import Testing
     private func refusal(_ arguments: [String]) throws -> (line: String, exit: ServerProcess.Exit) {
         let server = try ServerProcess(arguments)
         let said = try server.readToEnd()
-        #expect(said.output == "")
-        #expect(said.errors.hasPrefix("echo-server: ") && said.errors.hasSuffix("\n"))
-        #expect(said.errors.filter { $0 == "\n" }.count == 1)
+        expectEqual(said.output, "")
+        expect(said.errors.hasPrefix("echo-server: ") && said.errors.hasSuffix("\n"))
+        expectEqual(said.errors.filter { $0 == "\n" }.count, 1)
         return (String(said.errors.dropLast()), try server.waitForExit())
     }
 
@@ -20,32 +20,32 @@ import Testing
     ])
     func aBadOptionIsNamed(arguments: [String]) throws {
         let (line, exit) = try refusal(arguments)
-        #expect(exit == .code(EX_USAGE))
+        expectEqual(exit, .code(EX_USAGE))
         let value = arguments.last!.split(separator: "=").last!
-        #expect(line.contains("'\(value)'"))
-        #expect(line.hasSuffix("; see echo-server --help"))
+        expect(line.contains("'\(value)'"))
+        expect(line.hasSuffix("; see echo-server --help"))
     }
 
     @Test func anAddressThatIsTaken() throws {
         let server = try ServerProcess.serving()
         let (line, exit) = try refusal(["--listen", "\(server.address)"])
-        #expect(line == "echo-server: bind \(server.address): Address already in use (EADDRINUSE)")
-        #expect(exit == .code(EX_UNAVAILABLE))
-        #expect(try Client(to: server.address).echoes("undisturbed"))
+        expectEqual(line, "echo-server: bind \(server.address): Address already in use (EADDRINUSE)")
+        expectEqual(exit, .code(EX_UNAVAILABLE))
+        expect(try Client(to: server.address).echoes("undisturbed"))
         _ = try server.terminate()
     }
 
     @Test(arguments: foreignAddresses) func anAddressThatIsNotThisMachines(address: String) throws {
         let (line, exit) = try refusal(["--listen", address])
-        #expect(line == "echo-server: bind \(address): Cannot assign requested address (EADDRNOTAVAIL)")
-        #expect(exit == .code(EX_UNAVAILABLE))
+        expectEqual(line, "echo-server: bind \(address): Cannot assign requested address (EADDRNOTAVAIL)")
+        expectEqual(exit, .code(EX_UNAVAILABLE))
     }
 
     @Test func oneBadAddressOfTwoAndNoneIsAnnounced() throws {
         for addresses in [["127.0.0.1:0", "198.51.100.1:0"], ["198.51.100.1:0", "127.0.0.1:0"]] {
             let (line, exit) = try refusal(addresses.flatMap { ["--listen", $0] })
-            #expect(line.contains("198.51.100.1:0"))
-            #expect(exit == .code(EX_UNAVAILABLE))
+            expect(line.contains("198.51.100.1:0"))
+            expectEqual(exit, .code(EX_UNAVAILABLE))
         }
     }
 
@@ -54,8 +54,8 @@ import Testing
         let free = server.address
         _ = try server.terminate()
         let (line, exit) = try refusal(["--listen", "\(free)", "--listen", "\(free)"])
-        #expect(line.contains("\(free)") && line.contains("EADDRINUSE"))
-        #expect(exit == .code(EX_UNAVAILABLE))
+        expect(line.contains("\(free)") && line.contains("EADDRINUSE"))
+        expectEqual(exit, .code(EX_UNAVAILABLE))
     }
 
     /// One client is the least: it takes standard streams, a listener, five descriptors of the main thread's loop, three of
@@ -69,12 +69,12 @@ import Testing
     func withoutDescriptorsForAClientItDoesNotBegin(limit: Int, needed: Int, options: [String]) throws {
         let server = try ServerProcess(["--listen", "127.0.0.1:0"] + options, limits: "ulimit -n \(limit)")
         let said = try server.readToEnd()
-        #expect(said.output == "")
+        expectEqual(said.output, "")
         #expect(
             said.errors == """
                 echo-server: the limit of descriptors is \(limit) (RLIMIT_NOFILE, \(limit) at the start), \
                 and serving one client takes \(needed)\n
                 """)
-        #expect(try server.waitForExit() == .code(EX_OSERR))
+        expectEqual(try server.waitForExit(), .code(EX_OSERR))
     }
 }

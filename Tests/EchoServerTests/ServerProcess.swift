@@ -148,7 +148,7 @@ final class ServerProcess {
         }
         set {
             var limit = rlimit(rlim_cur: rlim_t(newValue), rlim_max: rlim_t(newValue))
-            #expect(processLimit(pid, CInt(RLIMIT_NOFILE.rawValue), &limit, nil) == 0)
+            expectEqual(processLimit(pid, CInt(RLIMIT_NOFILE.rawValue), &limit, nil), 0)
         }
     }
 
@@ -175,8 +175,8 @@ extension ServerProcess {
     func terminate() throws -> String {
         signal(SIGTERM)
         let rest = try readToEnd()
-        #expect(rest.errors == "")
-        #expect(try waitForExit() == .code(0))
+        expectEqual(rest.errors, "")
+        expectEqual(try waitForExit(), .code(0))
         return rest.output
     }
 

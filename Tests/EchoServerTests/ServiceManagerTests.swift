@@ -15,14 +15,14 @@ import Testing
         let early = try Client(to: socket.address)
         try early.send([0x78])
         let server = try ServerProcess.serving("--drain-timeout", "0", limits: activated, passing: socket.fd)
-        #expect(server.addresses == [socket.address])
-        #expect(try early.receive() == [0x78])
-        #expect(try Client(to: socket.address).echoes("hello"))
+        expectEqual(server.addresses, [socket.address])
+        expectEqual(try early.receive(), [0x78])
+        expect(try Client(to: socket.address).echoes("hello"))
         server.signal(SIGTERM)
         let rest = try server.readToEnd()
-        #expect(rest.output.contains(" 2 connections "))
-        #expect(rest.output.filter { $0 == "\n" }.count == 1, "it listens elsewhere too")
-        #expect(try server.waitForExit() == .code(0))
+        expect(rest.output.contains(" 2 connections "))
+        expectEqual(rest.output.filter { $0 == "\n" }.count, 1, "it listens elsewhere too")
+        expectEqual(try server.waitForExit(), .code(0))
     }
 
     @Test(.enabled(if: hasIPv6, "there is no IPv6 loopback address"))
@@ -31,19 +31,19 @@ import Testing
         // Fewer than by default: there are two listeners, and each is to have as many descriptors.
         let server = try ServerProcess.serving(
             "--listen", "[::1]:0", "--max-connections", "100", limits: activated, passing: socket.fd)
-        #expect(server.addresses.map(\.isIPv6) == [false, true])
-        for address in server.addresses { #expect(try Client(to: address).echoes("hello")) }
-        #expect(try server.terminate().contains(" 2 connections "))
+        expectEqual(server.addresses.map(\.isIPv6), [false, true])
+        for address in server.addresses { expect(try Client(to: address).echoes("hello")) }
+        expect(try server.terminate().contains(" 2 connections "))
     }
 
     @Test func thePathOfAPassedSocketStays() throws {
         let folder = Folder()
         let socket = try OwnSocket(SOCK_STREAM, folder.address("passed.sock"))
         let server = try ServerProcess.serving(limits: activated, passing: socket.fd)
-        #expect(server.addresses == [socket.address])
-        #expect(try Client(to: socket.address).echoes("hello"))
+        expectEqual(server.addresses, [socket.address])
+        expect(try Client(to: socket.address).echoes("hello"))
         _ = try server.terminate()
-        #expect(folder.has("passed.sock"))
+        expect(folder.has("passed.sock"))
     }
 
     @Test func aRestartRefusesNoClient() throws {
@@ -51,24 +51,24 @@ import Testing
         let first = try ServerProcess.serving(
             "--max-connections", "1", "--drain-timeout", "1m", limits: activated, passing: socket.fd)
         let old = try Client(to: socket.address)
-        #expect(try old.echoes("first"))
+        expect(try old.echoes("first"))
         let next = try Client(to: socket.address)
         try next.send([0x78])
         // After that the server has seen that a client waits, and that there is no room.
-        #expect(try old.echoes("again"))
+        expect(try old.echoes("again"))
         first.signal(SIGTERM)
         // The server ends idle connections when it drains, and then accepts none. Were the client the first to end, the
         // server might accept the next one before it sees the signal.
-        #expect(try old.receive() == [])
+        expectEqual(try old.receive(), [])
         old.end()
-        #expect(try first.waitForExit() == .code(0))
+        expectEqual(try first.waitForExit(), .code(0))
         let late = try Client(to: socket.address)
-        #expect(socket.hasClients)
+        expect(socket.hasClients)
         let second = try ServerProcess.serving(limits: activated, passing: socket.fd)
-        #expect(try next.receive() == [0x78])
-        #expect(try late.echoes("second"))
+        expectEqual(try next.receive(), [0x78])
+        expect(try late.echoes("second"))
         _ = (next.end(), late.end())
-        #expect(try second.terminate().contains(" 2 connections "))
+        expect(try second.terminate().contains(" 2 connections "))
     }
 
     @Test(.enabled(if: mayHaveDescriptors(20_000), "the hard limit of descriptors is below 20,000"))
@@ -76,23 +76,23 @@ import Testing
         let socket = try OwnSocket(SOCK_STREAM, .loopback(port: 0))
         let server = try ServerProcess(
             ["--listen", "127.0.0.1:0"], limits: "export LISTEN_PID=1 LISTEN_FDS=1", passing: socket.fd)
-        #expect(try server.readLine() != "listening on \(socket.address)")
-        #expect(try server.terminate().hasPrefix("totals: "))
+        expect(try server.readLine() != "listening on \(socket.address)")
+        expect(try server.terminate().hasPrefix("totals: "))
     }
 
     @Test(arguments: [("many", "LISTEN_FDS='many'"), ("-1", "LISTEN_FDS='-1'"), ("2", "descriptor 4 of LISTEN_FDS")])
     func whatMakesNoSenseIsNamed(count: String, complaint: String) throws {
         let socket = try OwnSocket(SOCK_STREAM, .loopback(port: 0))
         let server = try ServerProcess([], limits: "export LISTEN_PID=$$ LISTEN_FDS=\(count)", passing: socket.fd)
-        #expect(try server.readError().contains(complaint))
-        #expect(try server.waitForExit() == .code(EX_OSERR))
+        expect(try server.readError().contains(complaint))
+        expectEqual(try server.waitForExit(), .code(EX_OSERR))
     }
 
     @Test func aSocketForDatagramsIsRefused() throws {
         let socket = try OwnSocket(SOCK_DGRAM, .loopback(port: 0))
         let server = try ServerProcess([], limits: activated, passing: socket.fd)
-        #expect(try server.readError().hasPrefix("echo-server: "))
-        #expect(try server.waitForExit() == .code(EX_OSERR))
+        expect(try server.readError().hasPrefix("echo-server: "))
+        expectEqual(try server.waitForExit(), .code(EX_OSERR))
     }
 
     // MARK: What it is told
@@ -102,15 +102,15 @@ import Testing
         let manager = try OwnSocket(SOCK_DGRAM, folder.address("notify"))
         let server = try ServerProcess.serving(
             "--drain-timeout", "7m", limits: "export NOTIFY_SOCKET=\(folder["notify"])")
-        #expect(manager.receive() == "READY=1\nSTATUS=listening on \(server.address)")
+        expectEqual(manager.receive(), "READY=1\nSTATUS=listening on \(server.address)")
         let client = try Client(to: server.address)
-        #expect(try client.echoes("hello"))
-        #expect(manager.receive(within: 0) == nil)
+        expect(try client.echoes("hello"))
+        expectEqual(manager.receive(within: 0), nil)
         server.signal(SIGTERM)
-        #expect(manager.receive() == "STOPPING=1\nSTATUS=draining\nEXTEND_TIMEOUT_USEC=425000000")
+        expectEqual(manager.receive(), "STOPPING=1\nSTATUS=draining\nEXTEND_TIMEOUT_USEC=425000000")
         client.end()
-        #expect(try server.waitForExit() == .code(0))
-        #expect(manager.receive(within: 0) == nil)
+        expectEqual(try server.waitForExit(), .code(0))
+        expectEqual(manager.receive(within: 0), nil)
     }
 
     @Test func theWatchdogHearsItAlsoWhileItDrains() throws {
@@ -119,17 +119,17 @@ import Testing
         let server = try ServerProcess.serving(
             "--drain-timeout", "1m",
             limits: "export NOTIFY_SOCKET=\(folder["notify"]) WATCHDOG_USEC=20000 WATCHDOG_PID=$$")
-        #expect(manager.receive()?.hasPrefix("READY=1\n") == true)
-        for _ in 0..<3 { #expect(manager.receive() == "WATCHDOG=1") }
+        expectEqual(manager.receive()?.hasPrefix("READY=1\n"), true)
+        for _ in 0..<3 { expectEqual(manager.receive(), "WATCHDOG=1") }
         let client = try Client.stalled(at: server.address)
         server.signal(SIGTERM)
         var said = manager.receive()
         while said == "WATCHDOG=1" { said = manager.receive() }
-        #expect(said?.hasPrefix("STOPPING=1\n") == true)
-        for _ in 0..<3 { #expect(manager.receive() == "WATCHDOG=1") }
+        expectEqual(said?.hasPrefix("STOPPING=1\n"), true)
+        for _ in 0..<3 { expectEqual(manager.receive(), "WATCHDOG=1") }
         client.end()
-        #expect(client.failureOfReading() == nil)
-        #expect(try server.waitForExit() == .code(0))
+        expectEqual(client.failureOfReading(), nil)
+        expectEqual(try server.waitForExit(), .code(0))
     }
 
     /// As at a boot, when every service has something to say. What is lost then would never come again.
@@ -137,14 +137,14 @@ import Testing
         let folder = Folder()
         let manager = try OwnSocket(SOCK_DGRAM, folder.address("notify"))
         let before = manager.fill()
-        #expect(before > 0)
+        expect(before > 0)
         let server = try ServerProcess.serving(
             "--drain-timeout", "0", limits: "export NOTIFY_SOCKET=\(folder["notify"]) WATCHDOG_USEC=20000")
         // Meanwhile it serves.
-        #expect(try Client(to: server.address).echoes("hello"))
-        for _ in 0..<before { #expect(manager.receive() == "x") }
-        #expect(manager.receive() == "READY=1\nSTATUS=listening on \(server.address)")
-        #expect(manager.receive() == "WATCHDOG=1")
+        expect(try Client(to: server.address).echoes("hello"))
+        for _ in 0..<before { expectEqual(manager.receive(), "x") }
+        expectEqual(manager.receive(), "READY=1\nSTATUS=listening on \(server.address)")
+        expectEqual(manager.receive(), "WATCHDOG=1")
         // Nothing on standard error.
         _ = try server.terminate()
     }
@@ -155,12 +155,12 @@ import Testing
         let manager = try OwnSocket(SOCK_DGRAM, folder.address("notify"))
         let server = try ServerProcess.serving(
             "--drain-timeout", "0", limits: "export NOTIFY_SOCKET=\(folder["notify"]) WATCHDOG_USEC=20000")
-        #expect(manager.receive()?.hasPrefix("READY=1\n") == true)
+        expectEqual(manager.receive()?.hasPrefix("READY=1\n"), true)
         server.descriptorLimit = 3
-        for _ in 0..<5 { #expect(manager.receive() == "WATCHDOG=1") }
+        for _ in 0..<5 { expectEqual(manager.receive(), "WATCHDOG=1") }
         server.signal(SIGTERM)
-        #expect(try !server.readToEnd().errors.contains("cannot notify"))
-        #expect(try server.waitForExit() == .code(0))
+        expect(try !server.readToEnd().errors.contains("cannot notify"))
+        expectEqual(try server.waitForExit(), .code(0))
     }
 
     @Test func aWatchdogOfAnotherProcessIsNotFed() throws {
@@ -168,8 +168,8 @@ import Testing
         let manager = try OwnSocket(SOCK_DGRAM, folder.address("notify"))
         let server = try ServerProcess.serving(
             limits: "export NOTIFY_SOCKET=\(folder["notify"]) WATCHDOG_USEC=1000 WATCHDOG_PID=1")
-        #expect(manager.receive()?.hasPrefix("READY=1\n") == true)
-        #expect(manager.receive(within: 50) == nil)
+        expectEqual(manager.receive()?.hasPrefix("READY=1\n"), true)
+        expectEqual(manager.receive(within: 50), nil)
         _ = try server.terminate()
     }
 
@@ -177,11 +177,11 @@ import Testing
     func aManagerThatCannotBeToldIsReportedOnce(socket: String, error: String) throws {
         let server = try ServerProcess.serving(limits: "export NOTIFY_SOCKET=\(socket) WATCHDOG_USEC=1000")
         let line = try server.readError()
-        #expect(line.hasPrefix("echo-server: cannot notify the service manager: ") && line.contains(error))
+        expect(line.hasPrefix("echo-server: cannot notify the service manager: ") && line.contains(error))
         let client = try Client(to: server.address)
-        for number in 0..<50 { #expect(try client.echoes("message \(number)")) }
+        for number in 0..<50 { expect(try client.echoes("message \(number)")) }
         client.end()
-        #expect(try client.receive() == [])
-        #expect(try server.terminate().hasPrefix("totals: "))
+        expectEqual(try client.receive(), [])
+        expect(try server.terminate().hasPrefix("totals: "))
     }
 }

@@ -15,8 +15,8 @@ import Testing
         }
         client.end()
         received += try client.readToEnd()
-        #expect(received == sent)
-        #expect(try server.terminate().hasPrefix("totals: 0 open, 1 connections (peak 1, 0 failed), 1048576 bytes, "))
+        expectEqual(received, sent)
+        expect(try server.terminate().hasPrefix("totals: 0 open, 1 connections (peak 1, 0 failed), 1048576 bytes, "))
     }
 
     @Test(.enabled(if: mayHaveDescriptors(2000), "the hard limit of descriptors is below 2,000"))
@@ -26,21 +26,21 @@ import Testing
         for (index, client) in clients.enumerated() { try client.send(Array("client \(index)".utf8)) }
         for (index, client) in clients.enumerated().reversed() {
             let expected = Array("client \(index)".utf8)
-            #expect(try client.receive(exactly: expected.count) == expected)
+            expectEqual(try client.receive(exactly: expected.count), expected)
         }
         let statistics = try server.statistics()
-        #expect(statistics.hasPrefix("statistics: 500 open, 500 connections (peak 500, 0 failed), "))
+        expect(statistics.hasPrefix("statistics: 500 open, 500 connections (peak 500, 0 failed), "))
         for client in clients { client.end() }
-        for client in clients { #expect(try client.receive() == []) }
-        #expect(try server.terminate().hasPrefix("totals: 0 open, 500 connections (peak 500, 0 failed), "))
+        for client in clients { expectEqual(try client.receive(), []) }
+        expect(try server.terminate().hasPrefix("totals: 0 open, 500 connections (peak 500, 0 failed), "))
     }
 
     @Test func aClientThatSendsAndNeverReadsIsBoundedAndHarmsNoOther() throws {
         let server = try ServerProcess.serving("--drain-timeout", "0")
         let bystander = try Client(to: server.address)
-        #expect(try bystander.echoes("before"))
+        expect(try bystander.echoes("before"))
         let before = server.residentBytes
-        #expect(before > 0)
+        expect(before > 0)
 
         let stuck = try (0..<4).map { _ in try Client(to: server.address, receiveBuffer: 65536) }
         let chunk = randomBytes(1 << 20)
@@ -53,14 +53,14 @@ import Testing
             }
         }
         // What the kernel has taken is the kernel's; the server has a chunk of each.
-        #expect(taken < 1 << 30)
-        #expect(isSanitized || server.residentBytes - before < 4 << 20)
-        for number in 0..<50 { #expect(try bystander.echoes("meanwhile \(number)")) }
+        expect(taken < 1 << 30)
+        expect(isSanitized || server.residentBytes - before < 4 << 20)
+        for number in 0..<50 { expect(try bystander.echoes("meanwhile \(number)")) }
         let turns = try number(before: "turns", in: server.statistics())
-        #expect(!stuck[0].waits(for: POLLOUT, 50))
-        #expect(try number(before: "turns", in: server.statistics()) - turns <= 10, "the server spins")
+        expect(!stuck[0].waits(for: POLLOUT, 50))
+        expect(try number(before: "turns", in: server.statistics()) - turns <= 10, "the server spins")
         server.signal(SIGTERM)
-        #expect(try server.waitForExit() == .code(0))
+        expectEqual(try server.waitForExit(), .code(0))
     }
 
     @Test func aResetInTheMiddleEndsOnlyThatConnection() throws {
@@ -72,19 +72,19 @@ import Testing
             _ = try client.receive(exactly: 1000)
             client.resetWhenClosed()
         }
-        #expect(try bystander.echoes("still here"))
+        expect(try bystander.echoes("still here"))
         bystander.end()
-        #expect(try bystander.receive() == [])
+        expectEqual(try bystander.receive(), [])
         let totals = try server.terminate()
-        #expect(totals.hasPrefix("totals: 0 open, 11 connections ("))
-        #expect(try number(before: "failed", in: totals) == 10)
+        expect(totals.hasPrefix("totals: 0 open, 11 connections ("))
+        expectEqual(try number(before: "failed", in: totals), 10)
     }
 
     @Test(.enabled(if: hasIPv6, "there is no IPv6 loopback address"))
     func ipv6() throws {
         let server = try ServerProcess.serving("--listen", "[::1]:0")
-        #expect(server.address.isIPv6)
-        #expect(try Client(to: server.address).echoes("hello"))
+        expect(server.address.isIPv6)
+        expect(try Client(to: server.address).echoes("hello"))
         _ = try server.terminate()
     }
 
@@ -92,9 +92,9 @@ import Testing
     func severalAddressesAnnouncedInTheirOrder() throws {
         let server = try ServerProcess.serving(
             "--listen", "127.0.0.1:0", "--listen", "[::1]:0", "--listen", "127.0.0.1:0")
-        #expect(server.addresses.map(\.isIPv6) == [false, true, false])
-        #expect(Set(server.addresses).count == 3)
-        for address in server.addresses { #expect(try Client(to: address).echoes("hello")) }
-        #expect(try server.terminate().contains(" 3 connections "))
+        expectEqual(server.addresses.map(\.isIPv6), [false, true, false])
+        expectEqual(Set(server.addresses).count, 3)
+        for address in server.addresses { expect(try Client(to: address).echoes("hello")) }
+        expect(try server.terminate().contains(" 3 connections "))
     }
 }

@@ -1,5 +1,6 @@
 import Glibc
 import Reactor
+import TestSupport
 import Testing
 
 @Suite struct ShutdownTests {
@@ -11,14 +12,14 @@ import Testing
         for client in clients { try client.send(bytes) }
         server.signal(SIGTERM)
         for client in clients {
-            #expect(try client.readToEnd() == bytes)
+            expectEqual(try client.readToEnd(), bytes)
             client.end()
         }
         let totals = try server.readToEnd().output
         // A slow server accepts the last clients after the first ones have ended.
-        #expect(totals.hasPrefix("totals: 0 open, 10 connections (peak "))
-        #expect(totals.contains(", 0 failed), 300000 bytes, "))
-        #expect(try server.waitForExit() == .code(0))
+        expect(totals.hasPrefix("totals: 0 open, 10 connections (peak "))
+        expect(totals.contains(", 0 failed), 300000 bytes, "))
+        expectEqual(try server.waitForExit(), .code(0))
     }
 
     /// Nor does the end of its terminal: there is nothing to read again.
@@ -26,33 +27,33 @@ import Testing
         let server = try ServerProcess.serving("--drain-timeout", "1m")
         let client = try Client.stalled(at: server.address)
         server.signal(SIGHUP)
-        #expect(try Client(to: server.address).echoes("hello"))
+        expect(try Client(to: server.address).echoes("hello"))
         server.signal(SIGTERM)
         try server.awaitDraining()
         server.signal(SIGHUP)
         client.end()
-        #expect(client.failureOfReading() == nil)
-        #expect(try server.waitForExit() == .code(0))
+        expectEqual(client.failureOfReading(), nil)
+        expectEqual(try server.waitForExit(), .code(0))
     }
 
     @Test func anIdleClientIsEndedAtOnce() throws {
         let server = try ServerProcess.serving("--drain-timeout", "1m")
         let client = try Client(to: server.address)
-        #expect(try client.echoes("hello"))
+        expect(try client.echoes("hello"))
         server.signal(SIGTERM)
-        #expect(try client.receive() == [])
+        expectEqual(try client.receive(), [])
         client.end()
-        #expect(try server.readToEnd().output.hasPrefix("totals: 0 open, 1 connections (peak 1, 0 failed), 5 bytes, "))
-        #expect(try server.waitForExit() == .code(0))
+        expect(try server.readToEnd().output.hasPrefix("totals: 0 open, 1 connections (peak 1, 0 failed), 5 bytes, "))
+        expectEqual(try server.waitForExit(), .code(0))
     }
 
     @Test(arguments: [SIGTERM, SIGINT]) func withNothingToDoItEndsAtOnce(signal: CInt) throws {
         let server = try ServerProcess.serving("--drain-timeout", "1m")
         server.signal(signal)
         let rest = try server.readToEnd()
-        #expect(rest.output.hasPrefix("totals: 0 open, 0 connections (peak 0, 0 failed), 0 bytes, "))
-        #expect(rest.errors == "")
-        #expect(try server.waitForExit() == .code(0))
+        expect(rest.output.hasPrefix("totals: 0 open, 0 connections (peak 0, 0 failed), 0 bytes, "))
+        expectEqual(rest.errors, "")
+        expectEqual(try server.waitForExit(), .code(0))
     }
 
     @Test(arguments: [[SIGTERM, SIGTERM], [SIGINT, SIGINT], [SIGTERM, SIGINT]])
@@ -61,9 +62,9 @@ import Testing
         let client = try Client.stalled(at: server.address)
         server.signal(signals[0])
         try server.awaitDraining()
-        #expect(client.waits(for: POLLIN, 0))
+        expect(client.waits(for: POLLIN, 0))
         server.signal(signals[1])
-        #expect(try server.waitForExit() == .code(128 + signals[1]))
+        expectEqual(try server.waitForExit(), .code(128 + signals[1]))
     }
 
     @Test(arguments: ["0", "100ms"]) func theDrainTimeoutResetsThoseThatAreLeft(timeout: String) throws {
@@ -71,9 +72,9 @@ import Testing
         let client = try Client.stalled(at: server.address)
         server.signal(SIGTERM)
         let totals = try server.readToEnd().output
-        #expect(client.failureOfReading() == ECONNRESET)
-        #expect(totals.hasPrefix("totals: 0 open, 1 connections (peak 1, 1 failed), "))
-        #expect(try server.waitForExit() == .code(0))
+        expectEqual(client.failureOfReading(), ECONNRESET)
+        expect(totals.hasPrefix("totals: 0 open, 1 connections (peak 1, 1 failed), "))
+        expectEqual(try server.waitForExit(), .code(0))
     }
 
     @Test func theDrainTimeoutAlsoEndsAStuckWrite() throws {
@@ -82,7 +83,7 @@ import Testing
         let chunk = randomBytes(1 << 20)
         while try client.send(chunk, patience: 100) == chunk.count {}
         server.signal(SIGTERM)
-        #expect(try server.waitForExit() == .code(0))
+        expectEqual(try server.waitForExit(), .code(0))
     }
 
     /// Another process may take the number in between, hence the tries.
@@ -91,15 +92,15 @@ import Testing
             let first = try ServerProcess.serving("--drain-timeout", "0")
             let address = first.address
             let client = try Client(to: address)
-            #expect(try client.echoes("hello"))
+            expect(try client.echoes("hello"))
             // The server's end first, so that the port is in TIME_WAIT on its side.
             client.end()
-            #expect(try client.receive() == [])
+            expectEqual(try client.receive(), [])
             _ = try first.terminate()
             do {
                 let second = try ServerProcess.serving("--listen", "\(address)")
-                #expect(second.address == address)
-                #expect(try Client(to: address).echoes("again"))
+                expectEqual(second.address, address)
+                expect(try Client(to: address).echoes("again"))
                 _ = try second.terminate()
                 return
             } catch { if attempt == 3 { throw error } }

@@ -9,85 +9,85 @@ import Testing
 
     private func scrape(_ server: ServerProcess) throws -> Exposition {
         let answer = try Answer.to(get, at: Client(to: try #require(server.metricsAddress)))
-        #expect(answer.status == "200 OK")
+        expectEqual(answer.status, "200 OK")
         return try Exposition(answer.body)
     }
 
     @Test(arguments: [("1", 1), ("2", 3), ("5", 6)])
     func onlySeveralNeedOneMore(threads: String, count: Int) throws {
         let server = try ServerProcess.serving("--threads", threads)
-        #expect(try Client(to: server.address).echoes("hello"))
-        #expect(server.threads == count)
+        expect(try Client(to: server.address).echoes("hello"))
+        expectEqual(server.threads, count)
         _ = try server.terminate()
     }
 
     @Test func zeroIsOneForEachCore() throws {
         let server = try ServerProcess.serving("--threads", "0", "--metrics", "127.0.0.1:0")
         let threads = try scrape(server)["echo_threads"]
-        #expect(threads == Double(LoopGroup.defaultLoops))
-        #expect(server.threads == (threads == 1 ? 1 : LoopGroup.defaultLoops + 1))
+        expectEqual(threads, Double(LoopGroup.defaultLoops))
+        expectEqual(server.threads, (threads == 1 ? 1 : LoopGroup.defaultLoops + 1))
         _ = try server.terminate()
     }
 
     @Test func eachServesItsShare() throws {
         let server = try ServerProcess.serving("--threads", "3", "--metrics", "127.0.0.1:0")
         let before = try scrape(server)
-        #expect(before["echo_threads"] == 3)
+        expectEqual(before["echo_threads"], 3)
         let clients = try (0..<9).map { _ in try Client(to: server.address) }
-        for _ in 0..<10 { for client in clients { #expect(try client.echoes("hello")) } }
+        for _ in 0..<10 { for client in clients { expect(try client.echoes("hello")) } }
         var after = try scrape(server)
         // The last echo may be here before its loop waits for that connection again.
         func waiting(_ number: Int) -> Double? { after["echo_loop_descriptors{loop=\"echo-\(number)\"}"] }
         for _ in 0..<1000 where (1...3).contains(where: { waiting($0) != 3 }) { after = try scrape(server) }
         for number in 1...3 {
-            #expect(after["echo_loop_system_calls_total{call=\"send\",loop=\"echo-\(number)\"}"] == 30)
-            #expect(waiting(number) == 3)
+            expectEqual(after["echo_loop_system_calls_total{call=\"send\",loop=\"echo-\(number)\"}"], 30)
+            expectEqual(waiting(number), 3)
         }
-        #expect(after["echo_loop_system_calls_total{call=\"accept4\",loop=\"main\"}"] ?? 0 >= 9)
-        #expect(after["echo_loop_waiting_seconds_total{loop=\"echo-1\"}"] != nil)
-        #expect(after["echo_open_connections"] == 9)
-        #expect(after["echo_received_bytes_total"] == 450)
+        expect(after["echo_loop_system_calls_total{call=\"accept4\",loop=\"main\"}"] ?? 0 >= 9)
+        expect(after["echo_loop_waiting_seconds_total{loop=\"echo-1\"}"] != nil)
+        expectEqual(after["echo_open_connections"], 9)
+        expectEqual(after["echo_received_bytes_total"], 450)
         for (name, value) in before.samples where before.types[name] == "counter" {
-            #expect(after[name] ?? -1 >= value, "\(name) goes back")
+            expect(after[name] ?? -1 >= value, "\(name) goes back")
         }
         for client in clients { client.end() }
-        for client in clients { #expect(try client.receive() == []) }
-        #expect(try server.terminate().hasPrefix("totals: 0 open, 9 connections (peak 9, 0 failed), 450 bytes, "))
+        for client in clients { expectEqual(try client.receive(), []) }
+        expect(try server.terminate().hasPrefix("totals: 0 open, 9 connections (peak 9, 0 failed), 450 bytes, "))
     }
 
     @Test func statisticsAreOfAll() throws {
         let server = try ServerProcess.serving("--threads", "2")
         let clients = try (0..<4).map { _ in try Client(to: server.address) }
-        for client in clients { #expect(try client.echoes("hello")) }
-        #expect(try server.statistics().hasPrefix("statistics: 4 open, 4 connections (peak 4, 0 failed), 20 bytes, "))
+        for client in clients { expect(try client.echoes("hello")) }
+        expect(try server.statistics().hasPrefix("statistics: 4 open, 4 connections (peak 4, 0 failed), 20 bytes, "))
         for client in clients[..<2] { client.end() }
-        for client in clients[..<2] { #expect(try client.receive() == []) }
+        for client in clients[..<2] { expectEqual(try client.receive(), []) }
         let last = try Client(to: server.address)
-        #expect(try last.echoes("hello"))
+        expect(try last.echoes("hello"))
         for client in clients[2...] + [last] { client.end() }
-        for client in clients[2...] + [last] { #expect(try client.receive() == []) }
-        #expect(try server.terminate().hasPrefix("totals: 0 open, 5 connections (peak 4, 0 failed), 25 bytes, "))
+        for client in clients[2...] + [last] { expectEqual(try client.receive(), []) }
+        expect(try server.terminate().hasPrefix("totals: 0 open, 5 connections (peak 4, 0 failed), 25 bytes, "))
     }
 
     @Test func theLimitIsOfAllTogether() throws {
         let server = try ServerProcess.serving("--threads", "3", "--max-connections", "2")
         let clients = try (0..<5).map { _ in try Client(to: server.address) }
-        #expect(try clients[0].echoes("a") && clients[1].echoes("b"))
+        expect(try clients[0].echoes("a") && clients[1].echoes("b"))
         for client in clients[2...] { try client.send([0x78]) }
-        #expect(!clients[2].waits(for: POLLIN, 50))
+        expect(!clients[2].waits(for: POLLIN, 50))
         for (index, client) in clients.enumerated() {
             client.end()
-            #expect(try client.readToEnd() == (index < 2 ? [] : [0x78]))
+            expectEqual(try client.readToEnd(), (index < 2 ? [] : [0x78]))
         }
-        #expect(try server.terminate().hasPrefix("totals: 0 open, 5 connections (peak 2, 0 failed), 5 bytes, "))
+        expect(try server.terminate().hasPrefix("totals: 0 open, 5 connections (peak 2, 0 failed), 5 bytes, "))
     }
 
     @Test func theIdleTimeoutIsEachConnections() throws {
         let server = try ServerProcess.serving("--threads", "2", "--idle-timeout", "100ms")
         let clients = try (0..<2).map { _ in try Client(to: server.address) }
-        for client in clients { #expect(try client.echoes("hello")) }
-        for client in clients { #expect(try client.receive() == []) }
-        #expect(try server.terminate().hasPrefix("totals: 0 open, 2 connections (peak 2, 2 failed), 10 bytes, "))
+        for client in clients { expect(try client.echoes("hello")) }
+        for client in clients { expectEqual(try client.receive(), []) }
+        expect(try server.terminate().hasPrefix("totals: 0 open, 2 connections (peak 2, 2 failed), 10 bytes, "))
     }
 
     // MARK: The end
@@ -100,15 +100,15 @@ import Testing
         for client in clients { try client.send(bytes) }
         server.signal(SIGTERM)
         for client in clients {
-            #expect(try client.readToEnd() == bytes)
+            expectEqual(try client.readToEnd(), bytes)
             client.end()
         }
         let rest = try server.readToEnd()
         // A slow server accepts the last clients after the first ones have ended.
-        #expect(rest.output.hasPrefix("totals: 0 open, 10 connections (peak "))
-        #expect(rest.output.contains(", 0 failed), 300000 bytes, "))
-        #expect(rest.errors == "")
-        #expect(try server.waitForExit() == .code(0))
+        expect(rest.output.hasPrefix("totals: 0 open, 10 connections (peak "))
+        expect(rest.output.contains(", 0 failed), 300000 bytes, "))
+        expectEqual(rest.errors, "")
+        expectEqual(try server.waitForExit(), .code(0))
     }
 
     @Test(arguments: ["0", "100ms"]) func theDrainTimeoutResetsThoseThatAreLeft(timeout: String) throws {
@@ -116,22 +116,22 @@ import Testing
         let clients = try (0..<2).map { _ in try Client.stalled(at: server.address) }
         server.signal(SIGTERM)
         let totals = try server.readToEnd().output
-        for client in clients { #expect(client.failureOfReading() == ECONNRESET) }
-        #expect(totals.hasPrefix("totals: 0 open, 2 connections (peak 2, 2 failed), "))
-        #expect(try server.waitForExit() == .code(0))
+        for client in clients { expectEqual(client.failureOfReading(), ECONNRESET) }
+        expect(totals.hasPrefix("totals: 0 open, 2 connections (peak 2, 2 failed), "))
+        expectEqual(try server.waitForExit(), .code(0))
     }
 
     @Test func idleClientsAreEndedAtOnce() throws {
         let server = try ServerProcess.serving("--threads", "2", "--drain-timeout", "1m")
         let clients = try (0..<4).map { _ in try Client(to: server.address) }
-        for client in clients { #expect(try client.echoes("hello")) }
+        for client in clients { expect(try client.echoes("hello")) }
         server.signal(SIGTERM)
         for client in clients {
-            #expect(try client.receive() == [])
+            expectEqual(try client.receive(), [])
             client.end()
         }
-        #expect(try server.readToEnd().output.hasPrefix("totals: 0 open, 4 connections (peak 4, 0 failed), 20 bytes, "))
-        #expect(try server.waitForExit() == .code(0))
+        expect(try server.readToEnd().output.hasPrefix("totals: 0 open, 4 connections (peak 4, 0 failed), 20 bytes, "))
+        expectEqual(try server.waitForExit(), .code(0))
     }
 
     @Test func theSecondSignalEndsItAtOnce() throws {
@@ -139,15 +139,15 @@ import Testing
         let clients = try (0..<2).map { _ in try Client.stalled(at: server.address) }
         server.signal(SIGTERM)
         try server.awaitDraining()
-        for client in clients { #expect(client.waits(for: POLLIN, 0)) }
-        #expect(try scrape(server)["echo_draining"] == 1)
+        for client in clients { expect(client.waits(for: POLLIN, 0)) }
+        expectEqual(try scrape(server)["echo_draining"], 1)
         server.signal(SIGTERM)
-        #expect(try server.waitForExit() == .code(128 + SIGTERM))
+        expectEqual(try server.waitForExit(), .code(128 + SIGTERM))
     }
 
     @Test func withNothingToDoItEndsAtOnce() throws {
         let server = try ServerProcess.serving("--threads", "4", "--drain-timeout", "1m")
-        #expect(try server.terminate().hasPrefix("totals: 0 open, 0 connections (peak 0, 0 failed), 0 bytes, "))
+        expect(try server.terminate().hasPrefix("totals: 0 open, 0 connections (peak 0, 0 failed), 0 bytes, "))
     }
 
     // MARK: Where they come from
@@ -157,10 +157,10 @@ import Testing
         let server = try ServerProcess.serving(
             "--threads", "2", "--listen", "unix:\(folder["echo.sock"])", "--listen", "127.0.0.1:0")
         let clients = try server.addresses.flatMap { address in try (0..<2).map { _ in try Client(to: address) } }
-        for client in clients { #expect(try client.echoes("hello")) }
+        for client in clients { expect(try client.echoes("hello")) }
         for client in clients { client.end() }
-        #expect(try server.terminate().contains(" 4 connections (peak 4, 0 failed), 20 bytes, "))
-        #expect(!folder.has("echo.sock"))
+        expect(try server.terminate().contains(" 4 connections (peak 4, 0 failed), 20 bytes, "))
+        expect(!folder.has("echo.sock"))
     }
 
     @Test(.enabled(if: hasIPv6, "there is no IPv6 loopback address"))
@@ -173,13 +173,13 @@ import Testing
             limits: """
                 export LISTEN_PID=$$ LISTEN_FDS=1 NOTIFY_SOCKET=\(folder["notify"]) WATCHDOG_USEC=20000 WATCHDOG_PID=$$
                 """, passing: socket.fd)
-        #expect(manager.receive()?.hasPrefix("READY=1\n") == true)
-        for _ in 0..<3 { #expect(manager.receive() == "WATCHDOG=1") }
+        expectEqual(manager.receive()?.hasPrefix("READY=1\n"), true)
+        for _ in 0..<3 { expectEqual(manager.receive(), "WATCHDOG=1") }
         let clients = try server.addresses.flatMap { address in try (0..<2).map { _ in try Client(to: address) } }
-        for client in clients { #expect(try client.echoes("hello")) }
+        for client in clients { expect(try client.echoes("hello")) }
         for client in clients { client.end() }
-        for client in clients { #expect(try client.receive() == []) }
-        #expect(try server.terminate().contains(" 4 connections (peak 4, 0 failed), 20 bytes, "))
+        for client in clients { expectEqual(try client.receive(), []) }
+        expect(try server.terminate().contains(" 4 connections (peak 4, 0 failed), 20 bytes, "))
     }
 
     // MARK: Trouble
@@ -188,8 +188,8 @@ import Testing
         // Two descriptors each, at least.
         let server = try ServerProcess(
             ["--listen", "127.0.0.1:0", "--threads", "100"], limits: "ulimit -n 40")
-        #expect(try server.readError().hasPrefix("echo-server: "))
-        #expect(try server.waitForExit() == .code(EX_OSERR))
+        expect(try server.readError().hasPrefix("echo-server: "))
+        expectEqual(try server.waitForExit(), .code(EX_OSERR))
     }
 
     @Test func withoutDescriptorsClientsWaitUntilThereAreSome() throws {
@@ -197,14 +197,14 @@ import Testing
         server.descriptorLimit = 30
         let clients = try (0..<40).map { _ in try Client(to: server.address) }
         for client in clients { try client.send([0x78]) }
-        #expect(try server.readError().contains("(EMFILE)"))
+        expect(try server.readError().contains("(EMFILE)"))
         for client in clients {
-            #expect(try client.receive() == [0x78])
+            expectEqual(try client.receive(), [0x78])
             client.end()
-            #expect(try client.receive() == [])
+            expectEqual(try client.receive(), [])
         }
         server.signal(SIGTERM)
-        #expect(try server.waitForExit() == .code(0))
+        expectEqual(try server.waitForExit(), .code(0))
     }
 }
 

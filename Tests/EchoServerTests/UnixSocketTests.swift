@@ -7,50 +7,50 @@ import Testing
     @Test func aPathIsServedAndGoesWithTheServer() throws {
         let folder = Folder()
         let server = try ServerProcess.serving("--listen", "unix:\(folder["echo.sock"])")
-        #expect(server.address == (try folder.address("echo.sock")))
+        expectEqual(server.address, (try folder.address("echo.sock")))
         let client = try Client(to: server.address)
-        #expect(try client.echoes("hello"))
+        expect(try client.echoes("hello"))
         client.end()
-        #expect(try client.receive() == [])
-        #expect(try server.terminate().hasPrefix("totals: 0 open, 1 connections (peak 1, 0 failed), 5 bytes, "))
-        #expect(!folder.has("echo.sock"))
+        expectEqual(try client.receive(), [])
+        expect(try server.terminate().hasPrefix("totals: 0 open, 1 connections (peak 1, 0 failed), 5 bytes, "))
+        expect(!folder.has("echo.sock"))
     }
 
     @Test func anAbstractName() throws {
         let name = "unix:@echo-server-\(getpid())-\(UInt64.random(in: 0 ... .max))"
         let server = try ServerProcess.serving("--listen", name)
-        #expect(server.address.description == name)
-        #expect(try Client(to: server.address).echoes("hello"))
+        expectEqual(server.address.description, name)
+        expect(try Client(to: server.address).echoes("hello"))
         _ = try server.terminate()
     }
 
     @Test func besideTCP() throws {
         let folder = Folder()
         let server = try ServerProcess.serving("--listen", "unix:\(folder["a"])", "--listen", "127.0.0.1:0")
-        #expect(server.addresses.map(\.isUnix) == [true, false])
-        for address in server.addresses { #expect(try Client(to: address).echoes("hello")) }
-        #expect(try server.terminate().contains(" 2 connections "))
+        expectEqual(server.addresses.map(\.isUnix), [true, false])
+        for address in server.addresses { expect(try Client(to: address).echoes("hello")) }
+        expect(try server.terminate().contains(" 2 connections "))
     }
 
     @Test func whatAKilledServerLeavesBehindIsReplaced() throws {
         let folder = Folder()
         let first = try ServerProcess.serving("--listen", "unix:\(folder["echo.sock"])")
         first.signal(SIGKILL)
-        #expect(try first.waitForExit() == .signal(SIGKILL))
-        #expect(folder.has("echo.sock"))
+        expectEqual(try first.waitForExit(), .signal(SIGKILL))
+        expect(folder.has("echo.sock"))
         let second = try ServerProcess.serving("--listen", "unix:\(folder["echo.sock"])")
-        #expect(try Client(to: second.address).echoes("hello"))
+        expect(try Client(to: second.address).echoes("hello"))
         _ = try second.terminate()
-        #expect(!folder.has("echo.sock"))
+        expect(!folder.has("echo.sock"))
     }
 
     @Test func aPathThatIsTakenIsRefused() throws {
         let folder = Folder()
         let server = try ServerProcess.serving("--listen", "unix:\(folder["echo.sock"])")
         let second = try ServerProcess(["--listen", "unix:\(folder["echo.sock"])"])
-        #expect(try second.readError().hasSuffix("echo.sock: Address already in use (EADDRINUSE)"))
-        #expect(try second.waitForExit() == .code(EX_UNAVAILABLE))
-        #expect(try Client(to: server.address).echoes("undisturbed"))
+        expect(try second.readError().hasSuffix("echo.sock: Address already in use (EADDRINUSE)"))
+        expectEqual(try second.waitForExit(), .code(EX_UNAVAILABLE))
+        expect(try Client(to: server.address).echoes("undisturbed"))
         _ = try server.terminate()
     }
 
@@ -58,8 +58,8 @@ import Testing
         let folder = Folder()
         close(open(folder["precious"], O_CREAT | O_WRONLY | O_CLOEXEC, 0o600))
         let server = try ServerProcess(["--listen", "unix:\(folder["precious"])"])
-        #expect(try server.waitForExit() == .code(EX_UNAVAILABLE))
-        #expect(folder.has("precious"))
+        expectEqual(try server.waitForExit(), .code(EX_UNAVAILABLE))
+        expect(folder.has("precious"))
     }
 
     @Test func drainingTakesThePathAwayAndLetsConnectionsGoOn() throws {
@@ -69,9 +69,9 @@ import Testing
         let client = try Client.stalled(at: server.address)
         server.signal(SIGTERM)
         try server.awaitDraining()
-        #expect(!folder.has("echo.sock"))
-        #expect(client.failureOfReading() == nil)
-        #expect(try server.waitForExit() == .code(0))
+        expect(!folder.has("echo.sock"))
+        expectEqual(client.failureOfReading(), nil)
+        expectEqual(try server.waitForExit(), .code(0))
     }
 
     @Test(arguments: [[SIGTERM], [SIGTERM, SIGINT]]) func thePathOfTheMetricsGoesToo(signals: [CInt]) throws {
@@ -79,13 +79,13 @@ import Testing
         let server = try ServerProcess.serving(
             "--metrics", "unix:\(folder["metrics.sock"])", "--drain-timeout", "1m")
         let client = try Client(to: server.address)
-        #expect(try client.echoes("hello"))
-        #expect(folder.has("metrics.sock"))
+        expect(try client.echoes("hello"))
+        expect(folder.has("metrics.sock"))
         server.signal(signals[0])
         try server.awaitDraining()
         if signals.count == 1 { client.end() } else { server.signal(signals[1]) }
-        #expect(try server.waitForExit() == .code(signals.count == 1 ? 0 : 128 + signals[1]))
-        #expect(!folder.has("metrics.sock"))
+        expectEqual(try server.waitForExit(), .code(signals.count == 1 ? 0 : 128 + signals[1]))
+        expect(!folder.has("metrics.sock"))
     }
 
     @Test(.enabled(if: mayHaveDescriptors(20_000), "the hard limit of descriptors is below 20,000"))
@@ -94,9 +94,9 @@ import Testing
         let taken = try OwnSocket(SOCK_STREAM, .loopback(port: 0))
         for option in ["--listen", "--metrics"] {
             let server = try ServerProcess(["--listen", "unix:\(folder["echo.sock"])", option, "\(taken.address)"])
-            #expect(try server.readError().hasPrefix("echo-server: bind \(taken.address): Address already in use"))
-            #expect(try server.waitForExit() == .code(EX_UNAVAILABLE))
-            #expect(!folder.has("echo.sock"))
+            expect(try server.readError().hasPrefix("echo-server: bind \(taken.address): Address already in use"))
+            expectEqual(try server.waitForExit(), .code(EX_UNAVAILABLE))
+            expect(!folder.has("echo.sock"))
         }
     }
 }

@@ -35,7 +35,7 @@ func answers(_ client: Peer) throws -> Bool {
 /// A client that is being served: it has been echoed a byte.
 func welcome(to listener: Listener) throws -> Peer {
     let client = try Peer(to: listener.localAddress)
-    #expect(try answers(client))
+    expect(try answers(client))
     return client
 }
 

@@ -17,7 +17,7 @@ import Testing
             let promise = Promise<Int> { _ in }
             expect(promise, failsWith: PromiseError.abandoned)
         }
-        #expect(lines == report(line))
+        expectEqual(lines, report(line))
     }
 
     @Test func ofAPair() throws {
@@ -27,7 +27,7 @@ import Testing
             let promise = Promise<Int>.pending().promise
             expect(promise, failsWith: PromiseError.abandoned)
         }
-        #expect(lines == report(line))
+        expectEqual(lines, report(line))
     }
 
     @Test func isLoggedAlsoIfThePromiseWasReleased() {
@@ -36,7 +36,7 @@ import Testing
             line = #line + 1
             _ = Promise<Int>.pending()
         }
-        #expect(lines == report(line))
+        expectEqual(lines, report(line))
     }
 
     @Test func onlyTheLastCopyCounts() {
@@ -47,22 +47,22 @@ import Testing
             var copies = [resolver, resolver]
             _ = consume resolver
             copies.removeLast()
-            #expect(promise.isPending)
+            expect(promise.isPending)
             copies.removeLast()
-            #expect(promise.error as? PromiseError == .abandoned)
+            expect(promise.error as? PromiseError == .abandoned)
         }
-        #expect(lines == report(line))
+        expectEqual(lines, report(line))
     }
 
     @Test func aSettledPromiseIsNotAbandoned() {
         let lines = logged {
             let promise = Promise<Int> { $0.fulfill(1) }
-            #expect(promise.settledValue == 1)
+            expectEqual(promise.settledValue, 1)
             let failed = Promise<Int> { $0.reject(Flaw(1)) }
-            #expect(failed.flaw == Flaw(1))
+            expectEqual(failed.flaw, Flaw(1))
             _ = Guarantee<Int> { $0(1) }
         }
-        #expect(lines == [])
+        expectEqual(lines, [])
     }
 
     @Test func theChainBelowLearnsOfItAndIsReportedOnce() throws {
@@ -74,10 +74,10 @@ import Testing
                 Promise<Int> { _ in }.map { $0 + 1 }.then { Promise.value($0) }.done { _ in }
                     .catch { seen.append($0 as? PromiseError) }
                 try loop.run()
-                #expect(seen == [.abandoned])
+                expectEqual(seen, [.abandoned])
             }
         }
-        #expect(lines == report(line))
+        expectEqual(lines, report(line))
     }
 
     @Test func aDerivedPromiseThatIsLetGoIsNotReported() throws {
@@ -90,30 +90,30 @@ import Testing
                 try loop.run()
             }
         }
-        #expect(lines == [])
+        expectEqual(lines, [])
     }
 
     @Test func combinatorsPassItOn() throws {
         let lines = logged {
             let all = when(fulfilled: [Promise<Int> { _ in }, .value(1)])
-            #expect(all.error as? PromiseError == .abandoned)
+            expect(all.error as? PromiseError == .abandoned)
             let first = race(Promise<Int> { _ in }, .value(1))
-            #expect(first.error as? PromiseError == .abandoned)
+            expect(first.error as? PromiseError == .abandoned)
         }
-        #expect(lines.count == 2)
+        expectEqual(lines.count, 2)
     }
 
     @Test func aLoserOfARaceWasCancelledBefore() throws {
         let lines = try logged {
             try inLoop { loop throws in
                 let (loser, resolver) = Promise<Int>.pending()
-                #expect(race(Promise.value(1), loser).settledValue == 1)
+                expectEqual(race(Promise.value(1), loser).settledValue, 1)
                 // By a job.
                 try loop.turn(.poll)
                 _ = consume resolver
             }
         }
-        #expect(lines == [])
+        expectEqual(lines, [])
     }
 
     @Test func aLoserOfARaceThatIsWantedIsReportedAtItsOwnLine() {
@@ -122,10 +122,10 @@ import Testing
             line = #line + 1
             let (loser, resolver) = Promise<Int>.pending()
             loser.ignoringErrors()
-            #expect(race(Promise.value(1), loser).settledValue == 1)
+            expectEqual(race(Promise.value(1), loser).settledValue, 1)
             _ = consume resolver
         }
-        #expect(lines == report(line))
+        expectEqual(lines, report(line))
     }
 
     @Test func aGuaranteeCanOnlyBeLogged() throws {
@@ -137,12 +137,12 @@ import Testing
                 var ran = false
                 guarantee.done { _ in ran = true }
                 try loop.run()
-                #expect(guarantee.isPending)
-                #expect(!ran)
+                expect(guarantee.isPending)
+                expect(!ran)
                 expect(guarantee.asPromise(), failsWith: PromiseError.abandoned)
             }
         }
-        #expect(lines == report(line))
+        expectEqual(lines, report(line))
     }
 
     @Test func aGuaranteeThatIsAbandonedDoesNotWinARace() throws {
@@ -152,7 +152,7 @@ import Testing
                 expect(winner, gives: 2)
             }
         }
-        #expect(lines.count == 1)
+        expectEqual(lines.count, 1)
     }
 
     @Test func fromAnotherThread() {
@@ -162,7 +162,7 @@ import Testing
         let promise = Promise<Int> { resolver in box.change { $0 = [resolver] } }
         TestThread.run { box.change { $0 = [] } }
         recorder.stop()
-        #expect(recorder.lines == report(line))
-        #expect(promise.error as? PromiseError == .abandoned)
+        expectEqual(recorder.lines, report(line))
+        expect(promise.error as? PromiseError == .abandoned)
     }
 }

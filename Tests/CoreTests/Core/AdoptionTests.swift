@@ -26,7 +26,7 @@ import Testing
         try inLoop { loop throws in
             let (_, inner, resolver) = try followed(loop)
             resolver.fulfill(1)
-            #expect(inner.settledValue == 1)
+            expectEqual(inner.settledValue, 1)
         }
     }
 
@@ -43,11 +43,11 @@ import Testing
                 }.orFail()
                 return resolver
             }()
-            #expect(tally.alive == 1)
+            expectEqual(tally.alive, 1)
             resolver.fulfill(1)
             try loop.run()
-            #expect(seen == 1)
-            #expect(tally.alive == 0)
+            expectEqual(seen, 1)
+            expectEqual(tally.alive, 0)
         }
     }
 
@@ -62,11 +62,11 @@ import Testing
                 try withExtendedLifetime(resolver) { try loop.run() }
                 _ = consume resolver
                 try loop.run()
-                #expect(seen as? PromiseError == .abandoned)
+                expect(seen as? PromiseError == .abandoned)
             }
         }
-        #expect(lines.count == 1)
-        #expect(lines.first?.hasPrefix("the promise made at \(#fileID):\(line) was abandoned") == true)
+        expectEqual(lines.count, 1)
+        expectEqual(lines.first?.hasPrefix("the promise made at \(#fileID):\(line) was abandoned"), true)
     }
 
     @Test func aRejectionOfTheInnerIsReportedWithItsLine() throws {
@@ -82,7 +82,7 @@ import Testing
                 withExtendedLifetime(outer) {}
             }
         }
-        #expect(lines == ["unhandled rejection: Flaw(number: 1) (promise made at \(#fileID):\(line))"])
+        expectEqual(lines, ["unhandled rejection: Flaw(number: 1) (promise made at \(#fileID):\(line))"])
     }
 
     @Test func anInnerWithHandlersOfItsOwn() throws {
@@ -97,7 +97,7 @@ import Testing
             resolver.fulfill(1)
             try loop.run()
             // Those of each promise in order; the outer's need one step more.
-            #expect(order == ["first", "second", "outer"])
+            expectEqual(order, ["first", "second", "outer"])
         }
     }
 
@@ -119,7 +119,7 @@ import Testing
             resolver.fulfill(2)
             resolver.reject(Flaw())
             try loop.run()
-            #expect(outer.settledValue == 1 && inner.settledValue == 1)
+            expect(outer.settledValue == 1 && inner.settledValue == 1)
         }
     }
 
@@ -137,10 +137,10 @@ import Testing
                 return Promise.value(()).then { inner }
             }()
             try loop.run()
-            #expect(tally.alive == 1)
+            expectEqual(tally.alive, 1)
             resolver.fulfill(1)
             expect(outer, gives: 2)
-            #expect(tally.alive == 0)
+            expectEqual(tally.alive, 0)
         }
     }
 
@@ -160,8 +160,8 @@ import Testing
                 resolver.fulfill(tally.token())
             }
         }
-        #expect(tally.alive == 0)
-        #expect(lines == ["an event loop ended with 2 undelivered handlers"])
+        expectEqual(tally.alive, 0)
+        expectEqual(lines, ["an event loop ended with 2 undelivered handlers"])
     }
 }
 
@@ -205,7 +205,7 @@ import Testing
             first?.catch { seen.append($0 as? PromiseError) }
             second?.catch { seen.append($0 as? PromiseError) }
             try loop.run()
-            #expect(seen == [.returnedSelf, .returnedSelf])
+            expectEqual(seen, [.returnedSelf, .returnedSelf])
         }
     }
 
@@ -230,7 +230,7 @@ import Testing
             try loop.run()
             resolver.fulfill(1)
             try loop.run()
-            for promise in [first, second, last!] { #expect(promise.error as? PromiseError == .returnedSelf) }
+            for promise in [first, second, last!] { expect(promise.error as? PromiseError == .returnedSelf) }
         }
     }
 
@@ -249,7 +249,7 @@ import Testing
             try loop.run()
             resolver.fulfill(1)
             try loop.run()
-            for promise in [first, second, last!] { #expect(promise.error as? PromiseError == .returnedSelf) }
+            for promise in [first, second, last!] { expect(promise.error as? PromiseError == .returnedSelf) }
         }
     }
 
@@ -264,7 +264,7 @@ import Testing
                 try loop.run()
             }
             let errors = promises.map { $0.error as? PromiseError }
-            #expect(errors == [.returnedSelf, .returnedSelf, .returnedSelf])
+            expectEqual(errors, [.returnedSelf, .returnedSelf, .returnedSelf])
             promises = []
         }
     }
@@ -280,7 +280,7 @@ import Testing
             }
             expect(promise!, failsWith: PromiseError.returnedSelf)
         }
-        #expect(tally.alive == 0)
+        expectEqual(tally.alive, 0)
     }
 
     @Test(.ownThread) func aGuaranteeTraps() async {

@@ -102,13 +102,13 @@ import Testing
                     for _ in 0...(isTwice ? 1 : 0) {
                         work.cancelAndWait().done {
                             ends += 1
-                            #expect(account.underWay == 0 && !work.isPending)
+                            expect(account.underWay == 0 && !work.isPending)
                         }
                     }
                 }
                 try loop.run()
-                #expect(ends == (isTwice ? 2 : 1) && account.begun == account.ended)
-                #expect(account.begun.values.allSatisfy { $0 == 1 })
+                expect(ends == (isTwice ? 2 : 1) && account.begun == account.ended)
+                expect(account.begun.values.allSatisfy { $0 == 1 })
             }
         }
     }

@@ -14,9 +14,9 @@ import Testing
                 after(.seconds(5)).map { lines.append("clean-up") }
             }.map { $0 }
             hang(work.cancelAndWait().map { lines.append("end") })
-            #expect(lines == ["clean-up", "end"])
-            #expect(loop.now >= LoopInstant(nanoseconds: 0).advanced(by: .seconds(5)))
-            #expect(work.isCancelled)
+            expectEqual(lines, ["clean-up", "end"])
+            expect(loop.now >= LoopInstant(nanoseconds: 0).advanced(by: .seconds(5)))
+            expect(work.isCancelled)
         }
     }
 
@@ -32,7 +32,7 @@ import Testing
         inLoop { _ in
             let timer = after(.seconds(1))
             hang(timer.cancelAndWait())
-            #expect(timer.asPromise().isCancelled)
+            expect(timer.asPromise().isCancelled)
         }
     }
 
@@ -73,12 +73,12 @@ import Testing
             let job = Job()
             let work = job.start().ensure { job.lines.append("ensure") }.tap { _ in job.lines.append("tap") }
             let end = work.cancelAndWait().map { job.lines.append("end") }
-            #expect(work.isPending)
+            expect(work.isPending)
             // A second cancellation changes nothing.
             work.cancel()
             hang(end)
-            #expect(job.lines == ["stopped", "ensure", "tap", "end"])
-            #expect(job.stops == 1)
+            expectEqual(job.lines, ["stopped", "ensure", "tap", "end"])
+            expectEqual(job.stops, 1)
         }
     }
 
@@ -92,9 +92,9 @@ import Testing
             resolver.onCancel { lines.append("plain") }
             hang(promise.cancelAndWait().map { lines.append("end") })
             // A plain body is called when the promise is rejected.
-            #expect(lines.prefix(3) == ["1", "2", "3"] && Set(lines.suffix(2)) == ["plain", "end"])
+            expect(lines.prefix(3) == ["1", "2", "3"] && Set(lines.suffix(2)) == ["plain", "end"])
             resolver.fulfill(1)
-            #expect(promise.isCancelled)
+            expect(promise.isCancelled)
         }
     }
 
@@ -119,9 +119,9 @@ import Testing
             promise = nil
             _ = logged { end.ignoringErrors() }
             try loop.run()
-            #expect(calls == 0)
+            expectEqual(calls, 0)
         }
-        #expect(tally.alive == 0)
+        expectEqual(tally.alive, 0)
     }
 
     /// From a combinator, through a chain, and by another thread.
@@ -141,7 +141,7 @@ import Testing
             try loop.turn(.poll)
             if form == 4 { TestThread.run { work.cancel() } } else { end.cancel() }
             #expect(throws: PromiseError.cancelled) { try hang(end) }
-            #expect(job.lines == ["stopped"])
+            expectEqual(job.lines, ["stopped"])
             hold.cancel()
         }
     }
@@ -160,8 +160,8 @@ import Testing
                 promise.cancel()
             }
         }
-        #expect(lines.count <= 2)
-        #expect(tally.alive == 0)
+        expect(lines.count <= 2)
+        expectEqual(tally.alive, 0)
     }
 
     @Test func theLimitOfTimeDoesNotWait() throws {
@@ -169,7 +169,7 @@ import Testing
             let job = Job()
             let work = job.start(for: .seconds(60)).timeout(.seconds(1))
             #expect(throws: PromiseError.timedOut) { try hang(work) }
-            #expect(job.stops == 1 && job.lines.isEmpty)
+            expect(job.stops == 1 && job.lines.isEmpty)
         }
     }
 }

@@ -34,10 +34,10 @@ import Testing
             let end = log.cleaned(source)
             end.catch(policy: .allErrors) { _ in log.lines.append("caught") }.finally { log.lines.append("finally") }
             if isCancelled { end.cancel() } else { resolver.reject(Flaw(1)) }
-            #expect(end.isPending && !end.isCancelled && log.lines == [])
+            expect(end.isPending && !end.isCancelled && log.lines == [])
             try loop.run()
-            #expect(log.lines == (isCancelled ? ["stopped"] : []) + Log.order + ["caught", "finally"])
-            #expect(end.isCancelled == isCancelled)
+            expectEqual(log.lines, (isCancelled ? ["stopped"] : []) + Log.order + ["caught", "finally"])
+            expectEqual(end.isCancelled, isCancelled)
         }
     }
 
@@ -61,7 +61,7 @@ import Testing
                 }
             loop.schedule(after: .seconds(1)) { end.cancel() }
             #expect(throws: PromiseError.cancelled) { try hang(end) }
-            #expect(log.lines == Log.order)
+            expectEqual(log.lines, Log.order)
         }
     }
 
@@ -71,7 +71,7 @@ import Testing
             let end = log.cleaned(Promise.value(1)).map { $0 }
             loop.schedule(after: .milliseconds(500)) { end.cancel() }
             #expect(throws: PromiseError.cancelled) { try hang(end) }
-            #expect(log.lines == Log.order)
+            expectEqual(log.lines, Log.order)
         }
     }
 
@@ -91,7 +91,7 @@ import Testing
                 }
             loop.schedule(after: .seconds(1)) { end.cancel() }
             #expect(throws: PromiseError.cancelled) { try hang(end) }
-            #expect(log.lines == Log.order)
+            expectEqual(log.lines, Log.order)
         }
     }
 
@@ -105,12 +105,12 @@ import Testing
                 return gathered!.map { _ in }.recover { _ in Guarantee.value }
             }
             try loop.run()
-            #expect(loop.metrics.waitingHandlers > 0)
+            expect(loop.metrics.waitingHandlers > 0)
             if isCleanUpCancelled { cleaned!.cancel() }
             gathered!.cancel()
             try loop.run()
-            #expect(gathered!.isCancelled && cleaned!.isPending == false)
-            #expect(loop.metrics.waitingHandlers == 0)
+            expect(gathered!.isCancelled && cleaned!.isPending == false)
+            expectEqual(loop.metrics.waitingHandlers, 0)
         }
     }
 
@@ -120,9 +120,9 @@ import Testing
             let shared = log.cleaned(endless())
             let end = when(fulfilled: (0..<3).map { _ in shared.ensure { log.lines.append("d") } })
             end.cancel()
-            #expect(end.isPending)
+            expect(end.isPending)
             #expect(throws: PromiseError.cancelled) { try hang(end) }
-            #expect(log.lines == Log.order + ["d", "d", "d"])
+            expectEqual(log.lines, Log.order + ["d", "d", "d"])
         }
     }
 
@@ -134,7 +134,7 @@ import Testing
             for _ in 0..<scaled(4_000) { end = when(fulfilled: end, endless()).map { $0.0 } }
             end.cancel()
             #expect(throws: PromiseError.cancelled) { try hang(end) }
-            #expect(log.lines == Log.order)
+            expectEqual(log.lines, Log.order)
         }
     }
 
@@ -168,7 +168,7 @@ import Testing
             middle.cancel()
             end.cancel()
             expect(end, failsWith: Flaw(1))
-            #expect(log.lines == Log.order)
+            expectEqual(log.lines, Log.order)
         }
     }
 
@@ -177,9 +177,9 @@ import Testing
             let log = Log()
             let end = log.cleaned(after(.seconds(60)).map { 1 }.asPromise()).timeout(.seconds(2))
             #expect(throws: PromiseError.timedOut) { try hang(end) }
-            #expect(!log.lines.contains("a ends"))
+            expect(!log.lines.contains("a ends"))
             try loop.run()
-            #expect(log.lines == Log.order)
+            expectEqual(log.lines, Log.order)
         }
     }
 
@@ -189,7 +189,7 @@ import Testing
             let shared = log.cleaned(after(.seconds(60)).map { 1 }.asPromise())
             let (one, other) = (shared.map { $0 }, shared.map { $0 })
             one.cancel()
-            #expect(one.isCancelled && log.lines == [])
+            expect(one.isCancelled && log.lines == [])
             expect(other, gives: 1)
         }
     }
@@ -200,7 +200,7 @@ import Testing
             let end = log.cleaned(after(.seconds(60)).map { 1 }.asPromise()).map(on: nil) { $0 }.map { $0 }
             end.cancel()
             #expect(throws: PromiseError.cancelled) { try hang(end) }
-            #expect(log.lines == Log.order)
+            expectEqual(log.lines, Log.order)
         }
     }
 
@@ -212,7 +212,7 @@ import Testing
             last = last.ensure { cleaned += 1 }
             last.cancel()
             #expect(throws: PromiseError.cancelled) { try hang(last) }
-            #expect(cleaned == 2)
+            expectEqual(cleaned, 2)
         }
     }
 
@@ -226,6 +226,6 @@ import Testing
             end?.cancel()
             _ = try? loop.turn(.poll)
         }
-        #expect(end?.isRejected == true && ended == nil)
+        expect(end?.isRejected == true && ended == nil)
     }
 }

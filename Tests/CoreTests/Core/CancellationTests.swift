@@ -13,11 +13,11 @@ import Testing
             let (promise, resolver) = Promise<Int>.pending()
             promise.catch(policy: .allErrors) { seen.append("\($0)") }
             promise.cancel()
-            #expect(promise.error as? PromiseError == .cancelled && seen.isEmpty)
+            expect(promise.error as? PromiseError == .cancelled && seen.isEmpty)
             try loop.run()
             resolver.fulfill(1)
             promise.cancel()
-            #expect(seen == ["\(PromiseError.cancelled)"])
+            expectEqual(seen, ["\(PromiseError.cancelled)"])
         }
     }
 
@@ -34,11 +34,11 @@ import Testing
                 }
             }()
             mapped.cancel()
-            #expect(tally.alive == 0)
-            #expect(mapped.error as? PromiseError == .cancelled)
+            expectEqual(tally.alive, 0)
+            expect(mapped.error as? PromiseError == .cancelled)
             resolver.fulfill(1)
             try loop.run()
-            #expect(!ran && loop.waitsForNothing)
+            expect(!ran && loop.waitsForNothing)
         }
     }
 
@@ -51,13 +51,13 @@ import Testing
             }
             let end = promise.map { $0 + 1 }.then { Promise.value($0) }.ensure {}.done { _ in }
             end.cancel()
-            #expect(stops == 0)
+            expectEqual(stops, 0)
             try loop.run()
             end.cancel()
             promise.cancel()
             try loop.run()
-            #expect(stops == 1)
-            #expect(promise.error as? PromiseError == .cancelled)
+            expectEqual(stops, 1)
+            expect(promise.error as? PromiseError == .cancelled)
         }
     }
 
@@ -71,7 +71,7 @@ import Testing
             one.cancel()
             resolver.fulfill(1)
             try loop.run()
-            #expect(!stopped && other.settledValue == 200 && one.error as? PromiseError == .cancelled)
+            expect(!stopped && other.settledValue == 200 && one.error as? PromiseError == .cancelled)
         }
     }
 
@@ -81,11 +81,11 @@ import Testing
             let mapped = source.map { $0 + 1 }
             let (one, other) = (mapped.map { $0 * 10 }, mapped.map { $0 * 100 })
             one.cancel()
-            #expect(mapped.isPending)
+            expect(mapped.isPending)
             other.cancel()
-            #expect(mapped.isRejected && source.isRejected)
+            expect(mapped.isRejected && source.isRejected)
             resolver.fulfill(1)
-            #expect(source.settledValue == nil)
+            expectEqual(source.settledValue, nil)
         }
     }
 
@@ -95,7 +95,7 @@ import Testing
             var last = source
             for _ in 0..<scaled(1_000_000) { last = last.map { $0 } }
             last.cancel()
-            #expect(last.isRejected && source.isRejected)
+            expect(last.isRejected && source.isRejected)
             withExtendedLifetime(resolver) {}
         }
     }
@@ -103,12 +103,12 @@ import Testing
     @Test func itTakesATimerOutOfTheLoop() throws {
         try inLoop { loop throws in
             let late = after(.seconds(3600)).then { Promise.value(1) }
-            #expect(loop.isAlive)
+            expect(loop.isAlive)
             late.cancel()
-            #expect(!loop.isAlive)
+            expect(!loop.isAlive)
             let timer = after(.seconds(1))
             timer.cancel()
-            #expect(!loop.isAlive && timer.settledValue == nil)
+            expect(!loop.isAlive && timer.settledValue == nil)
         }
     }
 
@@ -125,7 +125,7 @@ import Testing
             try loop.run()
             promise.cancel()
             try loop.run()
-            #expect(stopped && promise.error as? PromiseError == .cancelled)
+            expect(stopped && promise.error as? PromiseError == .cancelled)
         }
     }
 
@@ -142,10 +142,10 @@ import Testing
             let outer = Promise.value(1).then { _ in middle }
             try loop.run()
             outer.cancel()
-            #expect(outer.error as? PromiseError == .cancelled && gate.error as? PromiseError == .cancelled)
+            expect(outer.error as? PromiseError == .cancelled && gate.error as? PromiseError == .cancelled)
             resolver.fulfill(1)
             try loop.run()
-            #expect(!ran)
+            expect(!ran)
         }
     }
 
@@ -157,7 +157,7 @@ import Testing
                 return value
             }
             try loop.run()
-            #expect(promise?.error as? PromiseError == .cancelled)
+            expect(promise?.error as? PromiseError == .cancelled)
         }
     }
 
@@ -169,7 +169,7 @@ import Testing
                 return after(.seconds(60)).asPromise()
             }
             try loop.turn(.poll)
-            #expect(promise?.isRejected == true && !loop.isAlive)
+            expect(promise?.isRejected == true && !loop.isAlive)
         }
     }
 
@@ -185,7 +185,7 @@ import Testing
             follower.cancel()
             resolver.fulfill(1)
             try loop.run()
-            #expect(source.error as? PromiseError == .cancelled)
+            expect(source.error as? PromiseError == .cancelled)
         }
     }
 
@@ -205,10 +205,10 @@ import Testing
             end.cancel()
             // A second time, before those have run.
             cleaned.cancel()
-            #expect(seen == [] && end.isPending && cleaned.isPending)
+            expect(seen == [] && end.isPending && cleaned.isPending)
             try loop.run()
-            #expect(cleaned.isCancelled && end.isCancelled)
-            #expect(seen == ["ensure", "cancelled", "ensureThen", "done"])
+            expect(cleaned.isCancelled && end.isCancelled)
+            expectEqual(seen, ["ensure", "cancelled", "ensureThen", "done"])
         }
     }
 
@@ -219,12 +219,12 @@ import Testing
             let other = source.map { $0 }
             cleaned.cancel()
             try loop.turn(.poll)
-            #expect(source.isPending)
+            expect(source.isPending)
             // It waits for its cleanup now, and `other` was the last that waited for the source.
             other.cancel()
-            #expect(source.error as? PromiseError == .cancelled)
+            expect(source.error as? PromiseError == .cancelled)
             try loop.run()
-            #expect(cleaned.error as? PromiseError == .cancelled)
+            expect(cleaned.error as? PromiseError == .cancelled)
             withExtendedLifetime(resolver) {}
         }
     }
@@ -235,9 +235,9 @@ import Testing
             let promise = Promise.value(1).ensureThen { after(.seconds(1)).done { isDone = true } }
             try loop.turn(.poll)
             promise.cancel()
-            #expect(promise.isPending)
+            expect(promise.isPending)
             #expect(throws: PromiseError.cancelled) { try hang(promise) }
-            #expect(isDone)
+            expect(isDone)
         }
     }
 
@@ -250,7 +250,7 @@ import Testing
             try loop.turn(.poll)
             promise.cancel()
             try loop.run()
-            #expect(isClean && promise.error as? PromiseError == .cancelled)
+            expect(isClean && promise.error as? PromiseError == .cancelled)
         }
     }
 
@@ -264,7 +264,7 @@ import Testing
                 after(.seconds(60)).asPromise().ensure { withExtendedLifetime(token) {} }.cancel()
             }
         }
-        #expect(tally.alive == 0 && lines.count == 1)
+        expect(tally.alive == 0 && lines.count == 1)
         // A handler that it still counted would keep it.
         #expect(ended == nil)
     }
@@ -283,11 +283,11 @@ import Testing
                 }
                 return outer
             }()
-            #expect(tally.alive == 1)
+            expectEqual(tally.alive, 1)
             outer.cancel()
-            #expect(tally.alive == 0)
+            expectEqual(tally.alive, 0)
             withExtendedLifetime(resolver) {}
-            #expect(Promise<Int>(outer).isCancelled)
+            expect(Promise<Int>(outer).isCancelled)
         }
     }
 
@@ -303,9 +303,9 @@ import Testing
                 }
             }()
             promise.cancel()
-            #expect(tally.alive == 0)
+            expectEqual(tally.alive, 0)
             try loop.run()
-            #expect(!ran && promise.error as? PromiseError == .cancelled && loop.waitsForNothing)
+            expect(!ran && promise.error as? PromiseError == .cancelled && loop.waitsForNothing)
         }
     }
 
@@ -324,7 +324,7 @@ import Testing
             }()
             promise.cancel()
             try loop.run()
-            #expect(promise.error as? PromiseError == .cancelled && source.error as? PromiseError == .cancelled)
+            expect(promise.error as? PromiseError == .cancelled && source.error as? PromiseError == .cancelled)
             withExtendedLifetime(resolver) {}
         }
     }
@@ -336,8 +336,8 @@ import Testing
             let end = guarantee.done { _ in ran = true }
             guarantee.cancel()
             try loop.run()
-            #expect(!ran && guarantee.settledValue == nil && end.isPending)
-            #expect(guarantee.asPromise().error as? PromiseError == .cancelled)
+            expect(!ran && guarantee.settledValue == nil && end.isPending)
+            expect(guarantee.asPromise().error as? PromiseError == .cancelled)
         }
     }
 
@@ -354,9 +354,9 @@ import Testing
             sources[2].done { _ in }.ignoringErrors()
             when(fulfilled: sources).cancel()
             try loop.run()
-            #expect(stops == [0, 1, 3, 4] && sources[2].isPending)
+            expect(stops == [0, 1, 3, 4] && sources[2].isPending)
             race(sources[2], sources[3]).cancel()
-            #expect(sources[2].isPending)
+            expect(sources[2].isPending)
         }
     }
 
@@ -366,7 +366,7 @@ import Testing
             let mapped = source.map { $0 }
             loop.schedule(after: .seconds(1)) { mapped.cancel() }
             loop.schedule(after: .seconds(2)) { resolver.fulfill(7) }
-            #expect(try hang(source) == 7)
+            expectEqual(try hang(source), 7)
         }
     }
 
@@ -379,7 +379,7 @@ import Testing
                 withExtendedLifetime(resolver) {}
             }
         }
-        #expect(lines == [])
+        expectEqual(lines, [])
     }
 
     @Test func onCancelIsLetGoUncalled() throws {
@@ -398,7 +398,7 @@ import Testing
                 promise.ignoringErrors()
             }
             try loop.run()
-            #expect(calls == 0 && tally.alive == 0)
+            expect(calls == 0 && tally.alive == 0)
         }
     }
 
@@ -414,7 +414,7 @@ import Testing
                 }
             }
         }
-        #expect(lines.count { $0.hasPrefix("unhandled rejection") } == 2)
+        expectEqual(lines.count { $0.hasPrefix("unhandled rejection") }, 2)
     }
 
     @Test func withdrawnHandlersDoNotPileUp() throws {
@@ -426,7 +426,7 @@ import Testing
                 promise.cancel()
                 return WeakCore(promise.core)
             }
-            #expect(places.count { $0.core != nil } < 100)
+            expect(places.count { $0.core != nil } < 100)
             resolver.fulfill(3)
             expect(keeper, gives: 3)
         }
@@ -441,7 +441,7 @@ import Testing
             source.done { _ in order.append(1000) }.orFail()
             resolver.fulfill(1)
             try loop.run()
-            #expect(order == (0..<200).filter { $0 % 3 == 0 } + [1000])
+            expectEqual(order, (0..<200).filter { $0 % 3 == 0 } + [1000])
         }
     }
 }

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import Promises
@@ -7,16 +8,16 @@ import Testing
     private let core = PromiseCore(state: .pending, loop: nil) { _, _ in }
 
     @Test func theFieldsAreWhereTheCodeExpectsThem() {
-        #expect(CoreLayout().fault(in: core) == nil)
+        expectEqual(CoreLayout().fault(in: core), nil)
         // Left as it was, so that nothing is dropped.
-        #expect(core.hasPayload(at: core.payload.address.assumingMemoryBound(to: UInt.self)))
+        expect(core.hasPayload(at: core.payload.address.assumingMemoryBound(to: UInt.self)))
     }
 
-    @Test func whatAReadHasFoundNeedsNoBlock() { #expect(CorePayload.isInline(ReadOutcome.self)) }
+    @Test func whatAReadHasFoundNeedsNoBlock() { expect(CorePayload.isInline(ReadOutcome.self)) }
 
     @Test(arguments: [-8, 8]) func aPayloadThatIsElsewhereIsNamed(by distance: Int) throws {
         let layout = CoreLayout(payloadOffset: CorePayload.offset + distance)
         let fault = try #require(layout.fault(in: core))
-        #expect(fault.hasPrefix("PromiseCore.payload does not begin at byte \(layout.payloadOffset)"))
+        expect(fault.hasPrefix("PromiseCore.payload does not begin at byte \(layout.payloadOffset)"))
     }
 }

@@ -35,12 +35,12 @@ import Testing
             let (first, last) = twoSteps(after: promise)
             resolver.fulfill(1)
             try loop.run()
-            #expect(last.settledValue == 3)
+            expectEqual(last.settledValue, 3)
             let next = promise.map { $0 * 10 }
-            #expect(address(next) == first)
-            #expect(next.isPending)
+            expectEqual(address(next), first)
+            expect(next.isPending)
             try loop.run()
-            #expect(next.settledValue == 10)
+            expectEqual(next.settledValue, 10)
         }
     }
 
@@ -56,8 +56,8 @@ import Testing
             }
             let all = descend(100)
             try loop.run()
-            #expect(all.settledValue == 7)
-            #expect(Set(steps).count < 10)
+            expectEqual(all.settledValue, 7)
+            expect(Set(steps).count < 10)
         }
     }
 
@@ -74,11 +74,11 @@ import Testing
         try inLoop { loop throws in
             let source = Promise.value(1)
             let all = (0..<10).map { number in source.then { _ in Promise.value([number]) } }
-            #expect(keptCores(loop) == 0)
+            expectEqual(keptCores(loop), 0)
             try loop.run()
-            #expect(all.map(\.settledValue) == (0..<10).map { [$0] })
+            expectEqual(all.map(\.settledValue), (0..<10).map { [$0] })
             // Each handler has made its promise of the core of the one before.
-            #expect(keptCores(loop) == 1)
+            expectEqual(keptCores(loop), 1)
         }
     }
 
@@ -91,8 +91,8 @@ import Testing
             }
             let all = descend(3)
             try loop.run()
-            #expect(all.settledValue == [7])
-            #expect(keptCores(loop) == 2)
+            expectEqual(all.settledValue, [7])
+            expectEqual(keptCores(loop), 2)
         }
     }
 
@@ -105,8 +105,8 @@ import Testing
                 value = held.settledValue?.first
                 let results = (0..<3).map { _ in Promise.value(()).then { held } }
                 try loop.run()
-                #expect(value != nil && held.settledValue?.first === value)
-                #expect(results.allSatisfy { $0.settledValue?.first === value })
+                expect(value != nil && held.settledValue?.first === value)
+                expect(results.allSatisfy { $0.settledValue?.first === value })
             }
             try run()
             #expect(value == nil)
@@ -122,9 +122,9 @@ import Testing
             try loop.run()
             let others = (0..<200).map { number in promise.map { $0 + number } }
             try loop.run()
-            #expect(!others.contains { address($0) == address(first) })
-            #expect(first.settledValue == 2 && last.settledValue == 3)
-            #expect(others.last?.settledValue == 200)
+            expect(!others.contains { address($0) == address(first) })
+            expect(first.settledValue == 2 && last.settledValue == 3)
+            expectEqual(others.last?.settledValue, 200)
         }
     }
 
@@ -138,21 +138,21 @@ import Testing
                 return first.map { $0 + 1 }
             }
             let last = attach()
-            #expect(weak.core != nil)
+            expect(weak.core != nil)
             resolver.fulfill(1)
             try loop.run()
-            #expect(last.settledValue == 3)
+            expectEqual(last.settledValue, 3)
             let next = promise.map { $0 }
-            #expect(weak.core == nil && next.isPending)
+            expect(weak.core == nil && next.isPending)
         }
     }
 
     /// What the assertion sees that finds weak references of another kind.
     @Test func aWeakReferenceMakesASideTable() {
         let core = PromiseCore(root: Int.self)
-        #expect(!CoreLayout.hasSideTable(core.ref))
+        expect(!CoreLayout.hasSideTable(core.ref))
         weak let other: PromiseCore? = core
-        #expect(other === core && CoreLayout.hasSideTable(core.ref))
+        expect(other === core && CoreLayout.hasSideTable(core.ref))
     }
 
     // MARK: The memory of a core
@@ -204,7 +204,7 @@ import Testing
     @Test(.disabled(if: isSanitized)) func noFieldIsLeftAsItWas() throws {
         try inLoop { loop throws in
             let constants = constantBytes()
-            #expect(constants.count == 2)
+            expectEqual(constants.count, 2)
             let padding = try bytesLeftByInit(constants)
             let (promise, resolver) = Promise<Int>.pending()
             let (first, last) = twoSteps(after: promise)
@@ -213,14 +213,14 @@ import Testing
             fill(first, except: constants)
             let code: (PromiseCore, CorePhase) -> Void = { _, _ in }
             let used = PromiseCore.pending(code)
-            #expect(Unmanaged.passUnretained(used).toOpaque() == first)
+            expectEqual(Unmanaged.passUnretained(used).toOpaque(), first)
             let new = PromiseCore(state: .pending, loop: LoopRef.ofThisThread, code: code)
             let differing = Self.fields.filter { byte(used, $0) != byte(new, $0) }
-            #expect(used.loop == new.loop && used.next == nil)
-            #expect(padding.isSuperset(of: differing), "the bytes at \(differing)")
+            expect(used.loop == new.loop && used.next == nil)
+            expect(padding.isSuperset(of: differing), "the bytes at \(differing)")
             // As if they had run, so that nothing is dropped.
             for core in [used, new] { core.state.store(.fulfilled(isTrivial: true)) }
-            #expect(last.settledValue == 3)
+            expectEqual(last.settledValue, 3)
         }
     }
 
@@ -230,13 +230,13 @@ import Testing
             let last = (0..<1000).reduce(promise) { promise, _ in promise.map { $0 + 1 } }
             resolver.fulfill(0)
             try loop.run()
-            #expect(last.settledValue == 1000)
+            expectEqual(last.settledValue, 1000)
             var kept = 0
             while let core = loop.takeSpare() {
                 kept += 1
                 core.release()
             }
-            #expect(kept == (isSanitized ? 0 : 128))
+            expectEqual(kept, (isSanitized ? 0 : 128))
         }
     }
 
@@ -249,9 +249,9 @@ import Testing
             var received: Tally.Token?
             let done = Promise.value(tally.token()).map { received = $0 }
             try loop.run()
-            #expect(done.isFulfilled && received != nil && tally.alive == 1)
+            expect(done.isFulfilled && received != nil && tally.alive == 1)
             received = nil
-            #expect(tally.alive == 0)
+            expectEqual(tally.alive, 0)
         }
     }
 
@@ -261,8 +261,8 @@ import Testing
             let first = promise.map { _ in }
             let second = promise.then { token in Promise.value(token) }
             try loop.run()
-            #expect(first.isFulfilled && second.isFulfilled && tally.alive == 1)
-            #expect(promise.settledValue != nil)
+            expect(first.isFulfilled && second.isFulfilled && tally.alive == 1)
+            expect(promise.settledValue != nil)
         }
     }
 
@@ -273,13 +273,13 @@ import Testing
             promise.map { $0 }.map { $0 }.catch { _ in caught += 1 }
             resolver.reject(Carrier(token: tally.token()))
             try loop.run()
-            #expect(caught == 1 && promise.isRejected)
+            expect(caught == 1 && promise.isRejected)
             let next = promise.map { $0 }
             next.catch { _ in }
             try loop.run()
-            #expect(tally.alive == 1)
+            expectEqual(tally.alive, 1)
         }
-        #expect(tally.alive == 0)
+        expectEqual(tally.alive, 0)
     }
 
     /// The value's deinit runs while its core is about to be kept.
@@ -298,7 +298,7 @@ import Testing
                 maker.get { _ in sum += 1 }.cauterize()
             }
             try loop.run()
-            #expect(sum == 100 && last.settledValue == 4950)
+            expect(sum == 100 && last.settledValue == 4950)
         }
     }
 }

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import Promises
@@ -8,75 +9,75 @@ import Testing
 
     @Test func aPendingCore() {
         let new = StateWord.pending
-        #expect(new.kind == .pending && new.isClaimable && new.isOpen && new.hasListToTake && new.takesWaiters)
-        #expect(new.waiters == nil && !new.isLocked)
+        expect(new.kind == .pending && new.isClaimable && new.isOpen && new.hasListToTake && new.takesWaiters)
+        expect(new.waiters == nil && !new.isLocked)
         let waited = new.pushing(waiterAt: waiter)
-        #expect(waited.address == waiter && waited.isClaimable && waited.withoutWaiters == new)
+        expect(waited.address == waiter && waited.isClaimable && waited.withoutWaiters == new)
     }
 
     @Test func aClaimedCoreStillTakesWaiters() {
         let claimed = StateWord.pending.pushing(waiterAt: waiter).claimed
-        #expect(claimed.kind == .pending && !claimed.isClaimable && !claimed.isOpen)
-        #expect(claimed.hasListToTake && claimed.takesWaiters && claimed.address == waiter)
+        expect(claimed.kind == .pending && !claimed.isClaimable && !claimed.isOpen)
+        expect(claimed.hasListToTake && claimed.takesWaiters && claimed.address == waiter)
     }
 
     @Test func aLockedListIsNotTaken() {
         let locked = StateWord.pending.pushing(waiterAt: waiter).locked
-        #expect(locked.isLocked && locked.isClaimable && locked.takesWaiters && !locked.hasListToTake)
+        expect(locked.isLocked && locked.isClaimable && locked.takesWaiters && !locked.hasListToTake)
         // A claim comes while it is locked, and stays.
         let unlocked = locked.claimed.unlocked(withWaiterAt: 0)
-        #expect(unlocked == StateWord.pending.claimed)
+        expectEqual(unlocked, StateWord.pending.claimed)
     }
 
     @Test(arguments: [true, false]) func aFulfilledCore(isTrivial: Bool) {
         let end = StateWord.fulfilled(isTrivial: isTrivial)
-        #expect(end.kind == .fulfilled && end.isFulfilledTrivially == isTrivial && end.isFulfilledForAll)
-        #expect(!end.isOpen && !end.takesWaiters && end.handled == end && end.handled(asIn: end.settling) == end)
+        expect(end.kind == .fulfilled && end.isFulfilledTrivially == isTrivial && end.isFulfilledForAll)
+        expect(!end.isOpen && !end.takesWaiters && end.handled == end && end.handled(asIn: end.settling) == end)
         let settling = end.settling
-        #expect(settling.kind == .fulfilled && settling.takesWaiters && !settling.isFulfilledForAll)
-        #expect(settling.isFulfilledTrivially == isTrivial && settling.pushing(waiterAt: waiter).address == waiter)
+        expect(settling.kind == .fulfilled && settling.takesWaiters && !settling.isFulfilledForAll)
+        expect(settling.isFulfilledTrivially == isTrivial && settling.pushing(waiterAt: waiter).address == waiter)
     }
 
     @Test func aRejectedCore() {
         let end = StateWord.rejected
-        #expect(end.kind == .rejected && !end.isHandled && !end.takesWaiters)
-        #expect(end.handled == .rejectedAndHandled && end.handled.isHandled)
+        expect(end.kind == .rejected && !end.isHandled && !end.takesWaiters)
+        expect(end.handled == .rejectedAndHandled && end.handled.isHandled)
         // Another thread has read the error while the waiters were notified.
-        #expect(end.handled(asIn: end.settling.handled) == .rejectedAndHandled)
-        #expect(end.handled(asIn: end.settling) == end)
+        expectEqual(end.handled(asIn: end.settling.handled), .rejectedAndHandled)
+        expectEqual(end.handled(asIn: end.settling), end)
     }
 
     @Test func aLink() {
         let link = StateWord.link(toAddress: waiter)
-        #expect(link.kind == .link && link.isOpen && !link.takesWaiters && link.address == waiter)
+        expect(link.kind == .link && link.isOpen && !link.takesWaiters && link.address == waiter)
         let late = link.claimed(asIn: StateWord.pending.claimed)
-        #expect(late.kind == .link && !late.isOpen && late.address == waiter)
-        #expect(StateWord.spare.isLink && StateWord.spare.address == 0 && StateWord.spare != link)
+        expect(late.kind == .link && !late.isOpen && late.address == waiter)
+        expect(StateWord.spare.isLink && StateWord.spare.address == 0 && StateWord.spare != link)
     }
 
     @Test func whatACoreWaitsFor() {
         let waiting = UpstreamWord.waiting(forCoreAt: waiter)
-        #expect(waiting.mark == .waiting && waiting.isWaiting && !waiting.isOwner && waiting.address == waiter)
-        #expect(UpstreamWord.none.mark == .none && !UpstreamWord.none.isWaiting && !UpstreamWord.none.isOwner)
+        expect(waiting.mark == .waiting && waiting.isWaiting && !waiting.isOwner && waiting.address == waiter)
+        expect(UpstreamWord.none.mark == .none && !UpstreamWord.none.isWaiting && !UpstreamWord.none.isOwner)
         for outcome in [StateWord.fulfilled(isTrivial: true), .rejectedAndHandled, .rejected.settling] {
             let settled = UpstreamWord.settled(waiter, as: outcome)
-            #expect(settled.isFulfilled == outcome.isFulfilled && settled.isOwner && !settled.hasNoOutcome)
-            #expect(settled.mark == (outcome.isFulfilled ? .fulfilled : .rejected) && settled.address == waiter)
+            expect(settled.isFulfilled == outcome.isFulfilled && settled.isOwner && !settled.hasNoOutcome)
+            expect(settled.mark == (outcome.isFulfilled ? .fulfilled : .rejected) && settled.address == waiter)
         }
-        #expect(UpstreamWord.linkedFrom(waiter).mark == .linkedFrom && !UpstreamWord.linkedFrom(waiter).isOwner)
-        #expect(UpstreamWord.linkedFrom(waiter).isLinkedFrom && !UpstreamWord.linkedFrom(waiter).hasNoOutcome)
-        #expect(UpstreamWord.abandoned(waiter).mark == .abandoned && UpstreamWord.abandoned(waiter).isOwner)
-        #expect(UpstreamWord.abandoned(waiter).hasNoOutcome && UpstreamWord.abandoned(waiter).isAbandoned)
-        #expect(UpstreamWord.taken.mark == .taken && UpstreamWord.taken.hasNoOutcome && !UpstreamWord.taken.isOwner)
+        expect(UpstreamWord.linkedFrom(waiter).mark == .linkedFrom && !UpstreamWord.linkedFrom(waiter).isOwner)
+        expect(UpstreamWord.linkedFrom(waiter).isLinkedFrom && !UpstreamWord.linkedFrom(waiter).hasNoOutcome)
+        expect(UpstreamWord.abandoned(waiter).mark == .abandoned && UpstreamWord.abandoned(waiter).isOwner)
+        expect(UpstreamWord.abandoned(waiter).hasNoOutcome && UpstreamWord.abandoned(waiter).isAbandoned)
+        expect(UpstreamWord.taken.mark == .taken && UpstreamWord.taken.hasNoOutcome && !UpstreamWord.taken.isOwner)
     }
 
     @Test func aListIsSweptWhenTombstonesOutnumberTheOthers() {
         let withdrawals = Withdrawals()
-        for _ in 1..<16 { #expect(withdrawals.add() == .notDue) }
-        #expect(withdrawals.add() == .justDue)
-        #expect(withdrawals.add() == .due)
+        for _ in 1..<16 { expectEqual(withdrawals.add(), .notDue) }
+        expectEqual(withdrawals.add(), .justDue)
+        expectEqual(withdrawals.add(), .due)
         withdrawals.reset(nodesLeft: 100)
-        for _ in 1..<128 { #expect(withdrawals.add() == .notDue) }
-        #expect(withdrawals.add() == .justDue)
+        for _ in 1..<128 { expectEqual(withdrawals.add(), .notDue) }
+        expectEqual(withdrawals.add(), .justDue)
     }
 }

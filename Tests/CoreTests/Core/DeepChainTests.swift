@@ -56,7 +56,7 @@ import Testing
                 expect(end, failsWith: PromiseError.abandoned)
             }
         }
-        #expect(lines.count == 1)
+        expectEqual(lines.count, 1)
     }
 
     @Test func endOfTheLoopWithTheResolverHeld() {
@@ -64,10 +64,10 @@ import Testing
         let lines = logged {
             inLoop { _ in _ = chain(from: start) }
         }
-        #expect(lines == ["an event loop ended with \(length) undelivered handlers"])
+        expectEqual(lines, ["an event loop ended with \(length) undelivered handlers"])
         // The first is refused by the loop that has ended, and those after it with it.
         resolver.fulfill(0)
-        #expect(start.settledValue == 0)
+        expectEqual(start.settledValue, 0)
     }
 
     @Test func endOfTheLoopWithTheFirstReady() {
@@ -78,14 +78,14 @@ import Testing
                 resolver.fulfill(0)
             }
         }
-        #expect(lines == ["an event loop ended with \(length) undelivered handlers"])
+        expectEqual(lines, ["an event loop ended with \(length) undelivered handlers"])
     }
 
     @Test func endOfTheLoopWithATimerAtTheStart() {
         let lines = logged {
             inLoop { _ in _ = chain(from: after(.seconds(1)).map { 0 }.asPromise()) }
         }
-        #expect(lines == ["an event loop ended with \(length + 1) undelivered handlers"])
+        expectEqual(lines, ["an event loop ended with \(length + 1) undelivered handlers"])
     }
 
     @Test func allHeldAndThenLetGo() throws {
@@ -95,7 +95,7 @@ import Testing
             for _ in 0..<length { all.append(all[all.count - 1].map { $0 + 1 }) }
             resolver.fulfill(0)
             try loop.run()
-            #expect(all[length].settledValue == length)
+            expectEqual(all[length].settledValue, length)
             all = []
         }
     }
@@ -117,10 +117,10 @@ import Testing
         try inLoop { loop throws in
             let (start, resolver) = Promise<Int>.pending()
             let end = try links(from: start, loop)
-            #expect(end.isPending)
+            expect(end.isPending)
             resolver.fulfill(1)
             try loop.run()
-            #expect(end.settledValue == 1 && start.settledValue == 1)
+            expect(end.settledValue == 1 && start.settledValue == 1)
         }
     }
 
@@ -130,7 +130,7 @@ import Testing
             let end = try links(from: start, loop)
             resolver.reject(Flaw(2))
             try loop.run()
-            #expect(end.flaw == Flaw(2) && start.flaw == Flaw(2))
+            expect(end.flaw == Flaw(2) && start.flaw == Flaw(2))
         }
     }
 
@@ -141,7 +141,7 @@ import Testing
             start = nil
             resolver.fulfill(3)
             try loop.run()
-            #expect(end.settledValue == 3)
+            expectEqual(end.settledValue, 3)
         }
     }
 
@@ -150,10 +150,10 @@ import Testing
             try inLoop { loop throws in
                 let end = try { try links(from: Promise<Int>.pending().promise, loop) }()
                 try loop.run()
-                #expect(end.error as? PromiseError == .abandoned)
+                expect(end.error as? PromiseError == .abandoned)
             }
         }
-        #expect(lines.count == 1)
+        expectEqual(lines.count, 1)
     }
 
     @Test func aMillionHandlersOfOnePromise() throws {
@@ -167,7 +167,7 @@ import Testing
             }
             resolver.fulfill(1)
             try loop.run()
-            #expect(calls == length)
+            expectEqual(calls, length)
         }
     }
 }

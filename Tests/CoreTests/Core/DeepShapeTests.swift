@@ -17,9 +17,9 @@ import Testing
             let lines = logged { ending.run(shape, tally) }
             reports.change { $0 = lines }
         }
-        #expect(tally.alive == 0)
-        #expect(tally.peak == shape.tokens)
-        #expect(reports.value.count <= 2)
+        expectEqual(tally.alive, 0)
+        expectEqual(tally.peak, shape.tokens)
+        expect(reports.value.count <= 2)
     }
 }
 

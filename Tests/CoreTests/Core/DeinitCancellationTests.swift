@@ -33,7 +33,7 @@ import Testing
                 let (source, resolver) = Promise<Int>.pending()
                 let last = self.row(scaled(100_000), source, tally)
                 last.cancel()
-                #expect(tally.alive == 0 && source.isRejected)
+                expect(tally.alive == 0 && source.isRejected)
                 withExtendedLifetime(resolver) {}
             }
         }
@@ -61,7 +61,7 @@ import Testing
                 promise = source.map { value in withExtendedLifetime(witness) { value } }
             }
             promise.cancel()
-            #expect(seen == [true, true, true])
+            expectEqual(seen, [true, true, true])
             withExtendedLifetime(resolver) {}
         }
     }
@@ -99,7 +99,7 @@ import Testing
                 return source.map { value in withExtendedLifetime(hanger) { value } }
             }()
             outer.cancel()
-            #expect(seen == [true])
+            expectEqual(seen, [true])
             withExtendedLifetime(resolver) {}
         }
     }

@@ -83,7 +83,7 @@ import Testing
             }
             if round % 2 == 1 { start.open(2) }
             for settler in settlers { settler.join() }
-            #expect(count.value == 2 * Self.handlers)
+            expectEqual(count.value, 2 * Self.handlers)
         }
     }
 
@@ -104,7 +104,7 @@ import Testing
             let settler = TestThread { resolver.fulfill(1) }
             await keeper.bump(Self.bumps)
             settler.join()
-            #expect(await keeper.count == Self.handlers + Self.bumps)
+            expectEqual(await keeper.count, Self.handlers + Self.bumps)
         }
     }
 
@@ -133,7 +133,7 @@ import Testing
                 }
                 ended.wait()
             }
-            #expect(count.value == Self.handlers + Self.bumps)
+            expectEqual(count.value, Self.handlers + Self.bumps)
         }
     }
 
@@ -160,7 +160,7 @@ import Testing
             source.finish()
             await task.value
             settler.join()
-            #expect(count.value == Self.handlers + Self.bumps)
+            expectEqual(count.value, Self.handlers + Self.bumps)
         }
     }
 }

@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @testable import PromisesTestSupport
@@ -109,14 +110,14 @@ import Testing
                 promise = relay.pass(promise)
                 _ = try? hang(promise)
             }
-            #expect(Self.box(promise.error) == Self.box(error))
+            expectEqual(Self.box(promise.error), Self.box(error))
         }
     }
 
     @Test func aTypedErrorIsBoxedOnce() throws {
         let promise = Self.settled { $0.resolve(Result<Int, Flaw>.failure(Flaw(3))) }
-        #expect(promise.flaw == Flaw(3))
+        expectEqual(promise.flaw, Flaw(3))
         let again = Self.settled { $0.resolve(promise.result!) }
-        #expect(Self.box(again.error) == Self.box(promise.error))
+        expectEqual(Self.box(again.error), Self.box(promise.error))
     }
 }

@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @testable import PromisesTestSupport
@@ -10,39 +11,39 @@ private struct Maybe: CancellableError {
 
 @Suite struct ErrorValueTests {
     @Test func whatIsCancellation() {
-        #expect(PromiseError.cancelled.isCancelled)
-        #expect(CancellationError().isCancelled)
-        #expect(Maybe(isCancelled: true).isCancelled)
-        #expect((Maybe(isCancelled: true) as any Error).isCancelled)
-        #expect((PromiseError.cancelled as any Error).isCancelled)
-        #expect((CancellationError() as any Error).isCancelled)
+        expect(PromiseError.cancelled.isCancelled)
+        expect(CancellationError().isCancelled)
+        expect(Maybe(isCancelled: true).isCancelled)
+        expect((Maybe(isCancelled: true) as any Error).isCancelled)
+        expect((PromiseError.cancelled as any Error).isCancelled)
+        expect((CancellationError() as any Error).isCancelled)
     }
 
     @Test func whatIsNot() {
-        #expect(!Maybe(isCancelled: false).isCancelled)
-        #expect(!(Maybe(isCancelled: false) as any Error).isCancelled)
-        #expect(!Flaw().isCancelled)
+        expect(!Maybe(isCancelled: false).isCancelled)
+        expect(!(Maybe(isCancelled: false) as any Error).isCancelled)
+        expect(!Flaw().isCancelled)
         for error in [PromiseError.timedOut, .returnedSelf, .abandoned, .invalidCallingConvention, .badInput("")] {
-            #expect(!error.isCancelled, "\(error)")
+            expect(!error.isCancelled, "\(error)")
         }
     }
 
     @Test func policies() async throws {
-        #expect(conf.catchPolicy == .allErrorsExceptCancellation)
+        expectEqual(conf.catchPolicy, .allErrorsExceptCancellation)
     }
 
     @Test func descriptionsAreSentences() {
-        #expect("\(PromiseError.cancelled)" == "the work was cancelled")
-        #expect("\(PromiseError.timedOut)" == "the time limit expired")
-        #expect("\(PromiseError.returnedSelf)" == "a handler returned the promise that waits for it")
-        #expect("\(PromiseError.abandoned)" == "the promise was abandoned before it settled")
-        #expect("\(PromiseError.invalidCallingConvention)" == "a callback reported neither a value nor an error")
-        #expect("\(PromiseError.badInput("race of an empty list"))" == "race of an empty list")
+        expectEqual("\(PromiseError.cancelled)", "the work was cancelled")
+        expectEqual("\(PromiseError.timedOut)", "the time limit expired")
+        expectEqual("\(PromiseError.returnedSelf)", "a handler returned the promise that waits for it")
+        expectEqual("\(PromiseError.abandoned)", "the promise was abandoned before it settled")
+        expectEqual("\(PromiseError.invalidCallingConvention)", "a callback reported neither a value nor an error")
+        expectEqual("\(PromiseError.badInput("race of an empty list"))", "race of an empty list")
     }
 
     @Test func logEventsAreOneLine() {
         let callSite = CallSite("Module/File.swift", 12)
-        #expect("\(callSite)" == "Module/File.swift:12")
+        expectEqual("\(callSite)", "Module/File.swift:12")
         let events: [LogEvent] = [
             .abandoned(Provenance(callSite: callSite)), .abandoned(Provenance()),
             .unhandledRejection(Flaw(1), Provenance(callSite: callSite)), .unhandledRejection(Flaw(1), Provenance()),
@@ -50,8 +51,9 @@ private struct Maybe: CancellableError {
             .hangDeadlock(Provenance(), at: callSite),
             .acceptPaused(Flaw(2)), .awaitStalled(Provenance(callSite: callSite), PromiseError.loopEnded),
         ]
-        #expect(
-            events.map(\.description) == [
+        expectEqual(
+            events.map(\.description),
+            [
                 "the promise made at Module/File.swift:12 was abandoned: its last resolver was released without settling it",
                 "a promise was abandoned: its last resolver was released without settling it",
                 "unhandled rejection: Flaw(number: 1) (promise made at Module/File.swift:12)",
@@ -75,7 +77,7 @@ private struct Maybe: CancellableError {
             Promise<Int>(error: error).map { $0 }.then { Promise.value($0) }.get { _ in }.ensure {}
                 .catch { seen = $0 }
             try loop.run()
-            #expect(seen as? Unique === error)
+            expect(seen as? Unique === error)
         }
     }
 }

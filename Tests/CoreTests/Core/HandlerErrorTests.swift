@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @testable import PromisesTestSupport
@@ -28,8 +29,8 @@ import Testing
                 network.settle(.milliseconds(1))
             }
         }
-        #expect(survivors == 4)
-        #expect(lines.count == 1)
-        #expect(lines.first?.hasPrefix("unhandled rejection: Flaw(number: 70)") == true)
+        expectEqual(survivors, 4)
+        expectEqual(lines.count, 1)
+        expectEqual(lines.first?.hasPrefix("unhandled rejection: Flaw(number: 70)"), true)
     }
 }

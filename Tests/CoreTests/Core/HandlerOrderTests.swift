@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @testable import PromisesTestSupport
@@ -28,17 +29,17 @@ import Testing
             attachAll(to: fulfilled)
             resolver.fulfill(1)
             try loop.run()
-            #expect(order == [0, 1, 2, 3, 5, 7])
+            expectEqual(order, [0, 1, 2, 3, 5, 7])
             order = []
             let (rejected, rejecter) = Promise<Int>.pending()
             attachAll(to: rejected)
             rejecter.reject(Flaw())
             try loop.run()
-            #expect(order == [2, 3, 4, 6])
+            expectEqual(order, [2, 3, 4, 6])
             order = []
             attachAll(to: .value(1))
             try loop.run()
-            #expect(order == [0, 1, 2, 3, 5, 7])
+            expectEqual(order, [0, 1, 2, 3, 5, 7])
         }
     }
 
@@ -52,9 +53,9 @@ import Testing
             Promise<Void>(error: Flaw()).tap { _ in calls += 1 }.cauterize()
             Promise.value(1).catch { _ in }.finally { calls += 1 }
             Guarantee.value(1).done { _ in calls += 1 }
-            #expect(calls == 0)
+            expectEqual(calls, 0)
             try loop.run()
-            #expect(calls == 7)
+            expectEqual(calls, 7)
         }
     }
 
@@ -64,13 +65,13 @@ import Testing
             let (promise, resolver) = Promise<Int>.pending()
             promise.done { _ in calls += 1 }.orFail()
             resolver.fulfill(1)
-            #expect(calls == 0)
+            expectEqual(calls, 0)
             let (failing, failer) = Promise<Int>.pending()
             failing.map { $0 }.map { $0 }.catch { _ in calls += 1 }
             failer.reject(Flaw())
-            #expect(calls == 0)
+            expectEqual(calls, 0)
             try loop.run()
-            #expect(calls == 2)
+            expectEqual(calls, 2)
         }
     }
 
@@ -88,7 +89,7 @@ import Testing
                 return next
             }
             try hang(handler(10))
-            #expect(deepest == 1)
+            expectEqual(deepest, 1)
         }
     }
 
@@ -103,7 +104,7 @@ import Testing
             promise.done { _ in order.append(2) }.orFail()
             resolver.fulfill(1)
             try loop.run()
-            #expect(order == [1, 2, 3])
+            expectEqual(order, [1, 2, 3])
         }
     }
 
@@ -117,7 +118,7 @@ import Testing
             try loop.run()
             promise.done { _ in order.append(3) }.orFail()
             try loop.run()
-            #expect(order == [1, 2, 3])
+            expectEqual(order, [1, 2, 3])
         }
     }
 
@@ -128,7 +129,7 @@ import Testing
             for (index, pair) in pairs.enumerated() { pair.promise.done { _ in order.append(index) }.orFail() }
             for index in [2, 0, 3, 1] { pairs[index].resolver.fulfill(index) }
             try loop.run()
-            #expect(order == [2, 0, 3, 1])
+            expectEqual(order, [2, 0, 3, 1])
         }
     }
 
@@ -140,7 +141,7 @@ import Testing
             loop.enqueue { order.append(2) }
             Promise<Int>(error: Flaw()).catch { _ in order.append(3) }
             try loop.run()
-            #expect(order == [0, 1, 2, 3])
+            expectEqual(order, [0, 1, 2, 3])
         }
     }
 
@@ -157,7 +158,7 @@ import Testing
             inner.done { _ in order.append(3) }.orFail()
             resolver.fulfill(1)
             try loop.run()
-            #expect(order == [0, 1, 2, 3])
+            expectEqual(order, [0, 1, 2, 3])
         }
     }
 
@@ -169,7 +170,7 @@ import Testing
                     .done { order.append("\(name)3") }.orFail()
             }
             try loop.run()
-            #expect(order == ["a1", "b1", "a2", "b2", "a3", "b3"])
+            expectEqual(order, ["a1", "b1", "a2", "b2", "a3", "b3"])
         }
     }
 }

@@ -25,9 +25,9 @@ import Testing
             }
             return promise.map { $0 + 1 }
         }
-        #expect(tally.alive == 0 && ended == nil)
-        #expect(tally.enders.allSatisfy { pthread_equal($0, pthread_self()) != 0 })
-        #expect(derived.error as? PromiseError == .loopEnded, "a waiter for it is rejected at once")
+        expect(tally.alive == 0 && ended == nil)
+        expect(tally.enders.allSatisfy { pthread_equal($0, pthread_self()) != 0 })
+        expect(derived.error as? PromiseError == .loopEnded, "a waiter for it is rejected at once")
         TestThread.run { resolver.fulfill(1) }
     }
 
@@ -51,7 +51,7 @@ import Testing
             let attaches = Attaches(promise, tally)
             promise.done { _ in withExtendedLifetime(attaches) {} }.ignoringErrors()
         }
-        #expect(tally.alive == 0 && tally.peak == 1)
+        expect(tally.alive == 0 && tally.peak == 1)
         resolver.fulfill(1)
     }
 
@@ -73,7 +73,7 @@ import Testing
             let cancels = Cancels(all)
             pairs[5].promise.done { _ in withExtendedLifetime(cancels) {} }.ignoringErrors()
         }
-        #expect(tally.alive == 0)
+        expectEqual(tally.alive, 0)
         for pair in pairs { pair.resolver.fulfill(1) }
     }
 
@@ -95,8 +95,8 @@ import Testing
                 start.open()
                 try? loop.turn(.poll)
             }
-            #expect(tally.alive == 0)
-            #expect(tally.enders.allSatisfy { pthread_equal($0, pthread_self()) != 0 })
+            expectEqual(tally.alive, 0)
+            expect(tally.enders.allSatisfy { pthread_equal($0, pthread_self()) != 0 })
             settler.join()
         }
     }

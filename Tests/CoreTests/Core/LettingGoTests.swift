@@ -23,16 +23,16 @@ import Testing
                     var leftForTheNext: [Int] = []
                     derived.ensure { leftForTheNext.append(tally.alive) }.ignoringErrors()
                     try loop.run()
-                    #expect(tally.alive == 1)
+                    expectEqual(tally.alive, 1)
                     settle(resolver, outcome)
                     // The promise that has settled and the one that was derived both live on.
                     try loop.run()
-                    #expect(leftForTheNext == [0], "\(outcome)")
-                    #expect(tally.alive == 0, "\(outcome)")
+                    expectEqual(leftForTheNext, [0], "\(outcome)")
+                    expectEqual(tally.alive, 0, "\(outcome)")
                     withExtendedLifetime((promise, derived)) {}
                 }
             }
-            #expect(lines.count == (outcome == .abandoned ? 1 : 0))
+            expectEqual(lines.count, (outcome == .abandoned ? 1 : 0))
         }
     }
 
@@ -65,11 +65,11 @@ import Testing
             _ = consume token
             settle(resolver, operation == .recover ? .rejected : .fulfilled)
             try loop.run()
-            #expect(derived.isPending)
-            #expect(tally.alive == 0)
+            expect(derived.isPending)
+            expectEqual(tally.alive, 0)
             innerResolver.fulfill(2)
             try loop.run()
-            #expect(derived.isFulfilled)
+            expect(derived.isFulfilled)
         }
     }
 
@@ -96,11 +96,11 @@ import Testing
                     }
                 }()
                 held.ignoringErrors()
-                #expect(tally.alive == 3)
+                expectEqual(tally.alive, 3)
                 settle(resolver, outcome)
                 try loop.run()
-                #expect(calls == [outcome == .fulfilled ? "fulfilled" : "rejected", "either"])
-                #expect(tally.alive == 0)
+                expectEqual(calls, [outcome == .fulfilled ? "fulfilled" : "rejected", "either"])
+                expectEqual(tally.alive, 0)
                 withExtendedLifetime((promise, held)) {}
             }
         }
@@ -128,7 +128,7 @@ import Testing
             recorder.stop()
             let here = pthread_self()
             let strangers = tally.enders.filter { pthread_equal($0, here) == 0 }.count
-            #expect(tally.enders.count == 3 && strangers == 0, "\(outcome)")
+            expect(tally.enders.count == 3 && strangers == 0, "\(outcome)")
         }
     }
 
@@ -150,14 +150,14 @@ import Testing
                     return resolver
                 }()
                 other.run { box.clear() }
-                #expect(tally.alive == 1)
+                expectEqual(tally.alive, 1)
                 other.run { settle(resolver, outcome) }
                 try loop.run()
             }
             recorder.stop()
             let here = pthread_self()
             let strangers = tally.enders.filter { pthread_equal($0, here) == 0 }.count
-            #expect(tally.enders.count == 1 && strangers == 0, "\(outcome)")
+            expect(tally.enders.count == 1 && strangers == 0, "\(outcome)")
         }
     }
 

@@ -13,8 +13,8 @@ import Testing
     /// Expects that the levels of a recursion do not pile up, by what their handlers hold.
     private func check(_ body: (Int) -> Promise<Int>) {
         inLoop { _ in expect(body(depth), gives: 0) }
-        #expect(tally.alive == 0)
-        #expect(tally.peak < 20)
+        expectEqual(tally.alive, 0)
+        expect(tally.peak < 20)
     }
 
     @Test func throughThenOnASettledPromise() {
@@ -108,7 +108,7 @@ import Testing
             }
         }
         inLoop { _ in expect(step(depth), failsWith: Flaw(7)) }
-        #expect(tally.alive == 0 && tally.peak < 20)
+        expect(tally.alive == 0 && tally.peak < 20)
     }
 
     @Test func withAHandlerOnTheOutermost() throws {
@@ -125,9 +125,9 @@ import Testing
             promise.done { _ in ended += 1 }.orFail()
             promise.done { _ in ended += 1 }.orFail()
             try loop.run()
-            #expect(ended == 2)
+            expectEqual(ended, 2)
         }
-        #expect(tally.alive == 0 && tally.peak < 20)
+        expect(tally.alive == 0 && tally.peak < 20)
     }
 }
 

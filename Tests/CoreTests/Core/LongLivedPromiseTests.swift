@@ -28,9 +28,9 @@ import Testing
                 all.ignoringErrors()
                 failing.reject(Flaw())
                 try loop.turn(.poll)
-                #expect(all.flaw == Flaw())
+                expectEqual(all.flaw, Flaw())
             }
-            #expect(waiterCount(of: forever) < 40 && loop.waitingHandlers == 0 && tally.alive == 0)
+            expect(waiterCount(of: forever) < 40 && loop.waitingHandlers == 0 && tally.alive == 0)
             resolver.fulfill(1)
         }
     }
@@ -48,7 +48,7 @@ import Testing
                 }
             }
         }
-        #expect(lines == [])
+        expectEqual(lines, [])
     }
 
     @Test(arguments: ["cancelled", "lost a race"]) func theEndOfALoopThatLives(how: String) throws {
@@ -65,8 +65,8 @@ import Testing
                 }
                 try loop.turn(.poll)
             }
-            #expect(worker.ended.isPending)
-            #expect(worker.waitersForEnd == 1 && group[0].waitersForEnd == 0)
+            expect(worker.ended.isPending)
+            expect(worker.waitersForEnd == 1 && group[0].waitersForEnd == 0)
             group.stop()
             hang(group.ended)
             worker.stop()
@@ -89,7 +89,7 @@ import Testing
                 when(fulfilled: forever, after(.seconds(1))).cancel()
                 try loop.run(until: { !loop.isReady })
             }
-            #expect(waiterCount(of: forever) < 200 && loop.waitingHandlers == 0 && tally.alive == 0)
+            expect(waiterCount(of: forever) < 200 && loop.waitingHandlers == 0 && tally.alive == 0)
             resolver.fulfill(1)
         }
     }

@@ -16,14 +16,14 @@ import Testing
                     let (promise, resolver) = Promise<Int>.pending()
                     for _ in 0..<3 { operation.attach(to: promise, tally.token()).ignoringErrors() }
                     try loop.run()
-                    #expect(tally.alive == 3)
+                    expectEqual(tally.alive, 3)
                     withExtendedLifetime((promise, resolver)) {}
                 }
                 try loop.run()
-                #expect(tally.alive == 0)
+                expectEqual(tally.alive, 0)
             }
         }
-        #expect(lines.count == 1)
+        expectEqual(lines.count, 1)
     }
 
     @Test("it does not keep its loop from coming to an end", arguments: ChainedOperator.allCases)
@@ -34,16 +34,16 @@ import Testing
             try inLoop { loop throws in
                 _ = operation.attach(to: promise, tally.token())
                 try loop.run()
-                #expect(!loop.isAlive)
-                #expect(tally.alive == 1)
+                expect(!loop.isAlive)
+                expectEqual(tally.alive, 1)
             }
             // Although the promise lives on.
-            #expect(tally.alive == 0)
+            expectEqual(tally.alive, 0)
             withExtendedLifetime((promise, resolver)) {}
         }
-        #expect(lines.count == 2)
-        #expect(lines.first?.hasPrefix("an event loop ended with") == true)
-        #expect(lines.last?.contains("was abandoned") == true)
+        expectEqual(lines.count, 2)
+        expectEqual(lines.first?.hasPrefix("an event loop ended with"), true)
+        expectEqual(lines.last?.contains("was abandoned"), true)
     }
 
     @Test("the source that has settled is not kept by what follows a promise that never does")
@@ -59,11 +59,11 @@ import Testing
                 }
             }()
             try loop.run()
-            #expect(outer.isPending)
-            #expect(tally.alive == 0)
+            expect(outer.isPending)
+            expectEqual(tally.alive, 0)
             resolver.fulfill(1)
             try loop.run()
-            #expect(outer.settledValue == 1)
+            expectEqual(outer.settledValue, 1)
         }
     }
 
@@ -84,11 +84,11 @@ import Testing
                 }
                 try loop.run()
             }
-            #expect(inner.isPending)
-            #expect(tally.alive == 0)
+            expect(inner.isPending)
+            expectEqual(tally.alive, 0)
             resolver.fulfill(1)
             try loop.run()
-            #expect(inner.settledValue == 1)
+            expectEqual(inner.settledValue, 1)
         }
     }
 
@@ -111,12 +111,12 @@ import Testing
                     withExtendedLifetime(resolver) {}
                 }
                 try loop.run()
-                #expect(tally.alive == 2)
+                expectEqual(tally.alive, 2)
                 withExtendedLifetime(tokens) {}
             }
         }
-        #expect(lines.count == 1)
-        #expect(tally.alive == 0)
+        expectEqual(lines.count, 1)
+        expectEqual(tally.alive, 0)
     }
 
     // In a process of its own: other tests allocate too.

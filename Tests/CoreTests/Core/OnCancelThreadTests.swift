@@ -19,8 +19,8 @@ import Testing
                 box.change { $0 = pair }
             }
             if isCancelled { box.value?.promise.cancel() } else { box.value?.resolver.fulfill(1) }
-            #expect(box.value?.promise.isResolved == true)
+            expectEqual(box.value?.promise.isResolved, true)
         }
-        #expect(tally.alive == 0)
+        expectEqual(tally.alive, 0)
     }
 }

@@ -10,9 +10,9 @@ import Testing
         let seen = Shared<[Int]>([])
         let (promise, resolver) = Promise<Int>.pending()
         promise.pipe { result in seen.change { $0.append(try! result.get()) } }
-        #expect(seen.value == [])
+        expectEqual(seen.value, [])
         resolver.fulfill(1)
-        #expect(seen.value == [1])
+        expectEqual(seen.value, [1])
     }
 
     @Test func runsAtOnceOnASettledPromise() {
@@ -22,7 +22,7 @@ import Testing
             if case .failure(let error as Flaw) = result { seen.change { $0.append("flaw \(error.number)") } }
         }
         Guarantee.value(3).pipe { result in seen.change { $0.append("\(try! result.get())") } }
-        #expect(seen.value == ["1", "flaw 2", "3"])
+        expectEqual(seen.value, ["1", "flaw 2", "3"])
     }
 
     @Test func inTheOrderOfAttaching() {
@@ -30,7 +30,7 @@ import Testing
         let (promise, resolver) = Promise<Int>.pending()
         for index in 0..<5 { promise.pipe { _ in seen.change { $0.append(index) } } }
         resolver.fulfill(1)
-        #expect(seen.value == [0, 1, 2, 3, 4])
+        expectEqual(seen.value, [0, 1, 2, 3, 4])
     }
 
     @Test func beforeTheQueuedHandlersButNotInTheirPlace() throws {
@@ -41,9 +41,9 @@ import Testing
             promise.pipe { _ in seen.change { $0.append("pipe") } }
             promise.done { _ in seen.change { $0.append("second") } }.orFail()
             resolver.fulfill(1)
-            #expect(seen.value == ["pipe"])
+            expectEqual(seen.value, ["pipe"])
             try loop.run()
-            #expect(seen.value == ["pipe", "first", "second"])
+            expectEqual(seen.value, ["pipe", "first", "second"])
         }
     }
 
@@ -62,9 +62,9 @@ import Testing
         resolver.fulfill(1)
         // Those of one promise keep their order; the other's come in between, but none inside another.
         let own = seen.value.filter { $0 != "other" }
-        #expect(own == ["first", "second", "late"])
-        #expect(seen.value.count == 4)
-        #expect(promise.settledValue == 1)
+        expectEqual(own, ["first", "second", "late"])
+        expectEqual(seen.value.count, 4)
+        expectEqual(promise.settledValue, 1)
     }
 
     @Test func aHandlerMayHang() throws {
@@ -78,7 +78,7 @@ import Testing
                 values.change { $0 = result }
             }
             resolver.fulfill()
-            #expect(values.value == [1, 2])
+            expectEqual(values.value, [1, 2])
         }
     }
 
@@ -90,6 +90,6 @@ import Testing
             pairs[index - 1].promise.pipe { next.resolve($0) }
         }
         pairs[0].resolver.fulfill()
-        #expect(pairs[count - 1].promise.isFulfilled)
+        expect(pairs[count - 1].promise.isFulfilled)
     }
 }

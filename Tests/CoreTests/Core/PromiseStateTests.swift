@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @testable import PromisesTestSupport
@@ -7,34 +8,34 @@ import Testing
 @Suite struct PromiseStateTests {
     @Test func pending() {
         let (promise, resolver) = Promise<Int>.pending()
-        #expect(promise.result == nil && promise.settledValue == nil && promise.error == nil)
-        #expect(promise.isPending && !promise.isResolved && !promise.isFulfilled && !promise.isRejected)
+        expect(promise.result == nil && promise.settledValue == nil && promise.error == nil)
+        expect(promise.isPending && !promise.isResolved && !promise.isFulfilled && !promise.isRejected)
         resolver.fulfill(1)
     }
 
     @Test func fulfilled() {
         let promise = Promise.value(1)
-        #expect(promise.settledValue == 1 && promise.error == nil)
-        #expect(!promise.isPending && promise.isResolved && promise.isFulfilled && !promise.isRejected)
+        expect(promise.settledValue == 1 && promise.error == nil)
+        expect(!promise.isPending && promise.isResolved && promise.isFulfilled && !promise.isRejected)
     }
 
     @Test func rejected() {
         let promise = Promise<Int>(error: Flaw(1))
-        #expect(promise.settledValue == nil && promise.flaw == Flaw(1))
-        #expect(!promise.isPending && promise.isResolved && !promise.isFulfilled && promise.isRejected)
+        expect(promise.settledValue == nil && promise.flaw == Flaw(1))
+        expect(!promise.isPending && promise.isResolved && !promise.isFulfilled && promise.isRejected)
     }
 
     @Test func guarantee() {
         let (guarantee, resolve) = Guarantee<Int>.pending()
-        #expect(guarantee.isPending && guarantee.result == nil && !guarantee.isRejected)
+        expect(guarantee.isPending && guarantee.result == nil && !guarantee.isRejected)
         resolve(2)
-        #expect(guarantee.isFulfilled && guarantee.settledValue == 2 && guarantee.error == nil)
+        expect(guarantee.isFulfilled && guarantee.settledValue == 2 && guarantee.error == nil)
     }
 
     @Test func aNilValueIsAValue() {
         let promise = Promise<Int?>.value(nil)
-        #expect(promise.isFulfilled)
-        #expect(promise.settledValue == .some(nil))
+        expect(promise.isFulfilled)
+        expectEqual(promise.settledValue, .some(nil))
     }
 
     @Test func settlingChangesNothingTwice() throws {
@@ -47,8 +48,8 @@ import Testing
             try loop.run()
             resolver.reject(Flaw())
             try loop.run()
-            #expect(calls == 1)
-            #expect(promise.settledValue == 1)
+            expectEqual(calls, 1)
+            expectEqual(promise.settledValue, 1)
         }
     }
 
@@ -56,15 +57,15 @@ import Testing
         let (promise, resolver) = Promise<Int>.pending()
         let copy = promise
         resolver.fulfill(1)
-        #expect(copy.settledValue == 1)
+        expectEqual(copy.settledValue, 1)
     }
 
     @Test func aDerivedPromiseIsPendingUntilItsHandlerRan() throws {
         try inLoop { loop throws in
             let derived = Promise.value(1).map { $0 + 1 }
-            #expect(derived.isPending)
+            expect(derived.isPending)
             try loop.turn(.poll)
-            #expect(derived.settledValue == 2)
+            expectEqual(derived.settledValue, 2)
         }
     }
 
@@ -73,11 +74,11 @@ import Testing
             let (inner, resolver) = Promise<Int>.pending()
             let outer = Promise.value(()).then { inner }
             try loop.run()
-            #expect(outer.isPending && inner.isPending)
+            expect(outer.isPending && inner.isPending)
             resolver.fulfill(5)
-            #expect(inner.settledValue == 5)
+            expectEqual(inner.settledValue, 5)
             try loop.run()
-            #expect(outer.settledValue == 5)
+            expectEqual(outer.settledValue, 5)
         }
     }
 
@@ -91,25 +92,25 @@ import Testing
             outer.done { _ in seen += [inner.settledValue, outer.settledValue] }.orFail()
             resolver.fulfill(5)
             try loop.run()
-            #expect(seen == [6, 6])
+            expectEqual(seen, [6, 6])
         }
     }
 
     @Test func descriptions() {
         let (promise, resolver) = Promise<Int>.pending()
-        #expect("\(promise)" == "Promise(…Int)")
-        #expect(String(reflecting: promise) == "Promise<Int>.pending")
+        expectEqual("\(promise)", "Promise(…Int)")
+        expectEqual(String(reflecting: promise), "Promise<Int>.pending")
         resolver.fulfill(3)
-        #expect("\(promise)" == "Promise(3)")
-        #expect(String(reflecting: Promise.value("a")) == "Promise<String>.fulfilled(\"a\")")
+        expectEqual("\(promise)", "Promise(3)")
+        expectEqual(String(reflecting: Promise.value("a")), "Promise<String>.fulfilled(\"a\")")
         let rejected = Promise<Int>(error: PromiseError.timedOut)
-        #expect("\(rejected)" == "Promise(the time limit expired)")
-        #expect(String(reflecting: rejected).hasPrefix("Promise<Int>.rejected("))
+        expectEqual("\(rejected)", "Promise(the time limit expired)")
+        expect(String(reflecting: rejected).hasPrefix("Promise<Int>.rejected("))
         // Printing it does not handle its error; this does.
-        #expect(rejected.isRejected && rejected.error != nil)
+        expect(rejected.isRejected && rejected.error != nil)
         let (guarantee, resolve) = Guarantee<Int>.pending()
-        #expect("\(guarantee)" == "Guarantee(…Int)")
+        expectEqual("\(guarantee)", "Guarantee(…Int)")
         resolve(4)
-        #expect("\(guarantee)" == "Guarantee(4)")
+        expectEqual("\(guarantee)", "Guarantee(4)")
     }
 }

@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @testable import PromisesTestSupport
@@ -11,13 +12,13 @@ import Testing
             ran = true
             resolver.fulfill(3)
         }
-        #expect(ran)
-        #expect(promise.settledValue == 3)
+        expect(ran)
+        expectEqual(promise.settledValue, 3)
     }
 
     @Test func bodyThatThrowsRejects() {
         let promise = Promise<Int> { _ in throw Flaw(1) }
-        #expect(promise.flaw == Flaw(1))
+        expectEqual(promise.flaw, Flaw(1))
     }
 
     @Test func throwAfterSettlingIsIgnored() {
@@ -25,7 +26,7 @@ import Testing
             resolver.fulfill(3)
             throw Flaw(1)
         }
-        #expect(promise.settledValue == 3)
+        expectEqual(promise.settledValue, 3)
     }
 
     @Test func bodyMaySettleLater() throws {
@@ -33,55 +34,55 @@ import Testing
             let promise = Promise<Int> { resolver in
                 loop.enqueue { resolver.fulfill(3) }
             }
-            #expect(promise.isPending)
+            expect(promise.isPending)
             expect(promise, gives: 3)
         }
     }
 
     @Test func pendingGivesPromiseAndResolver() {
         let pair = Promise<String>.pending()
-        #expect(pair.promise.isPending)
+        expect(pair.promise.isPending)
         pair.resolver.fulfill("a")
-        #expect(pair.promise.settledValue == "a")
+        expectEqual(pair.promise.settledValue, "a")
     }
 
     @Test func bornSettled() {
-        #expect(Promise.value(3).settledValue == 3)
-        #expect(Promise<Int>(error: Flaw(2)).flaw == Flaw(2))
+        expectEqual(Promise.value(3).settledValue, 3)
+        expectEqual(Promise<Int>(error: Flaw(2)).flaw, Flaw(2))
     }
 
     @Test func voidHasManySpellings() {
         let spellings: [Promise<Void>] = [Promise(), .value, .value(()), Promise.value(Void()), Promise<Void>.value]
-        for promise in spellings { #expect(promise.isFulfilled) }
+        for promise in spellings { expect(promise.isFulfilled) }
         let guarantees: [Guarantee<Void>] = [Guarantee(), .value, .value(()), Guarantee<Void>.value]
-        for guarantee in guarantees { #expect(guarantee.isFulfilled) }
+        for guarantee in guarantees { expect(guarantee.isFulfilled) }
     }
 
     @Test func fromAGuarantee() {
         let (guarantee, resolve) = Guarantee<Int>.pending()
         let promise = Promise(guarantee)
-        #expect(promise.isPending)
+        expect(promise.isPending)
         resolve(3)
-        #expect(promise.settledValue == 3)
-        #expect(guarantee.asPromise().settledValue == 3)
+        expectEqual(promise.settledValue, 3)
+        expectEqual(guarantee.asPromise().settledValue, 3)
     }
 
     @Test func anErrorMayBeAValue() {
         let promise: Promise<any Error> = .value(Flaw(1))
-        #expect(promise.isFulfilled)
-        #expect(promise.settledValue as? Flaw == Flaw(1))
+        expect(promise.isFulfilled)
+        expect(promise.settledValue as? Flaw == Flaw(1))
     }
 
     @Test func guaranteeOfABody() {
         let now = Guarantee<Int> { seal in seal(3) }
-        #expect(now.settledValue == 3)
+        expectEqual(now.settledValue, 3)
         var later: ((Int) -> Void)?
         let guarantee = Guarantee<Int> { seal in later = seal }
-        #expect(guarantee.isPending)
+        expect(guarantee.isPending)
         later?(4)
         later?(5)
-        #expect(guarantee.settledValue == 4)
-        #expect(Guarantee.value(6).settledValue == 6)
+        expectEqual(guarantee.settledValue, 4)
+        expectEqual(Guarantee.value(6).settledValue, 6)
     }
 }
 
@@ -109,15 +110,15 @@ import Testing
 
     @Test func aSettlementTellsWhetherItCounted() {
         let (promise, resolver) = Promise<Int>.pending()
-        #expect(resolver.isPending)
-        #expect(resolver.fulfill(1))
-        #expect(!resolver.isPending)
-        #expect(resolver.fulfill(2) == false)
-        #expect(resolver.reject(Flaw(3)) == false)
+        expect(resolver.isPending)
+        expect(resolver.fulfill(1))
+        expect(!resolver.isPending)
+        expectEqual(resolver.fulfill(2), false)
+        expectEqual(resolver.reject(Flaw(3)), false)
         expect(promise, gives: 1)
         let (failing, failer) = Promise<Void>.pending()
-        #expect(failer.reject(Flaw(4)))
-        #expect(failer.fulfill() == false)
+        expect(failer.reject(Flaw(4)))
+        expectEqual(failer.fulfill(), false)
         expect(failing, failsWith: Flaw(4))
     }
 
@@ -125,8 +126,8 @@ import Testing
         let (promise, resolver) = Promise<Int>.pending()
         let end = promise.map { $0 + 1 }
         end.cancel()
-        #expect(!resolver.isPending)
-        #expect(resolver.fulfill(1) == false)
+        expect(!resolver.isPending)
+        expectEqual(resolver.fulfill(1), false)
         expect(end, failsWith: PromiseError.cancelled)
     }
 
@@ -146,20 +147,20 @@ import Testing
 
     @Test func voidCallbacks() throws {
         func settled(_ error: (any Error)?) -> Promise<Void> { promise { $0.resolve(error) } }
-        #expect(settled(nil).isFulfilled)
+        expect(settled(nil).isFulfilled)
         expect(settled(Flaw(1)), failsWith: Flaw(1))
         let plain = promise { (resolver: Resolver<Void>) in resolver.fulfill() }
-        #expect(plain.isFulfilled)
+        expect(plain.isFulfilled)
     }
 
     @Test func methodsAreFunctions() {
         let (promise, resolver) = Promise<Int>.pending()
         let callback: (Int) -> Void = resolver.fulfill
         callback(3)
-        #expect(promise.settledValue == 3)
+        expectEqual(promise.settledValue, 3)
         let (failing, failer) = Promise<Int>.pending()
         let refuse: (any Error) -> Void = failer.reject
         refuse(Flaw(4))
-        #expect(failing.flaw == Flaw(4))
+        expectEqual(failing.flaw, Flaw(4))
     }
 }

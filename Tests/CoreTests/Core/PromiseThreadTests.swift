@@ -26,10 +26,10 @@ private final class Counter: Sendable {
                     if pthread_equal(pthread_self(), here) == 0 { elsewhere += 1 }
                     return value
                 }.ensure { if pthread_equal(pthread_self(), here) == 0 { elsewhere += 1 } }
-                #expect(try hang(ended) == 1)
+                expectEqual(try hang(ended), 1)
                 thread.join()
             }
-            #expect(elsewhere == 0)
+            expectEqual(elsewhere, 0)
             hold.cancel()
         }
     }
@@ -55,7 +55,7 @@ private final class Counter: Sendable {
         for _ in threads { ready.wait() }
         resolver.fulfill(1)
         for thread in threads { thread.join() }
-        #expect(right.value == 8)
+        expectEqual(right.value, 8)
     }
 
     @Test func twoResolversRaceAndOneWins() {
@@ -67,8 +67,8 @@ private final class Counter: Sendable {
                 TestThread { (round + index) % 2 == 0 ? resolver.fulfill(index) : resolver.reject(Flaw(index)) }
             }
             for thread in threads { thread.join() }
-            #expect(calls.value == 1)
-            #expect(promise.isResolved)
+            expectEqual(calls.value, 1)
+            expect(promise.isResolved)
         }
     }
 
@@ -94,7 +94,7 @@ private final class Counter: Sendable {
                     try loop.turn(.poll)
                     adopted.open()
                 }
-                #expect(try hang(outer) == round + 1)
+                expectEqual(try hang(outer), round + 1)
                 thread.join()
             }
             hold.cancel()
@@ -110,7 +110,7 @@ private final class Counter: Sendable {
                 // It links while the other thread settles.
                 let outer = Promise.value(()).then { inner }.then { Promise.value($0) }
                     .recover { _ in Promise.value(round) }
-                #expect(try hang(outer) == round)
+                expectEqual(try hang(outer), round)
                 thread.join()
             }
             hold.cancel()
@@ -154,8 +154,8 @@ private final class Counter: Sendable {
             }
         }
         for thread in threads { thread.join() }
-        #expect(wrong.count == 0)
-        #expect(total.count == rounds * attached * 4)
+        expectEqual(wrong.count, 0)
+        expectEqual(total.count, rounds * attached * 4)
     }
 }
 
@@ -189,10 +189,10 @@ private final class Counter: Sendable {
             }
         }
         // Three maps, and the catch of each.
-        #expect(lines == ["an event loop ended with 6 undelivered handlers"])
-        #expect(tally.alive == 0)
+        expectEqual(lines, ["an event loop ended with 6 undelivered handlers"])
+        expectEqual(tally.alive, 0)
         resolver.fulfill(1)
-        #expect(promise.settledValue == 1)
+        expectEqual(promise.settledValue, 1)
     }
 
     @Test func withHandlersThatAreReady() {
@@ -201,8 +201,8 @@ private final class Counter: Sendable {
             let token = tally.token()
             Promise.value(1).done { _ in token.use() }.ignoringErrors()
         }
-        #expect(lines == ["an event loop ended with 2 undelivered handlers"])
-        #expect(tally.alive == 0)
+        expectEqual(lines, ["an event loop ended with 2 undelivered handlers"])
+        expectEqual(tally.alive, 0)
     }
 
     @Test func withHandlersThatAreInTheMail() {
@@ -213,8 +213,8 @@ private final class Counter: Sendable {
             promise.done { _ in token.use() }.ignoringErrors()
             TestThread.run { resolver.fulfill(1) }
         }
-        #expect(lines == ["an event loop ended with 2 undelivered handlers"])
-        #expect(tally.alive == 0)
+        expectEqual(lines, ["an event loop ended with 2 undelivered handlers"])
+        expectEqual(tally.alive, 0)
     }
 
     @Test func thoseThatWaitElsewhereAreTold() throws {
@@ -223,7 +223,7 @@ private final class Counter: Sendable {
             let (source, resolver) = Promise<Int>.pending()
             let derived = Shared<Promise<Int>?>(nil)
             let lines = logOfThread { derived.change { $0 = source.map { $0 + 1 } } }
-            #expect(lines.count == 1)
+            expectEqual(lines.count, 1)
             let here = derived.value!.map { $0 + 1 }
             derived.change { $0 = nil }
             resolver.fulfill(1)
@@ -250,6 +250,6 @@ private final class Counter: Sendable {
             thread.join()
         }
         recorder.stop()
-        #expect(tally.alive == 0)
+        expectEqual(tally.alive, 0)
     }
 }

@@ -44,12 +44,12 @@ import Testing
         try inLoop { loop throws in
             let (promise, resolver) = Promise<Int>.pending()
             attachAll(to: promise)
-            #expect(tally.alive == 10)
+            expectEqual(tally.alive, 10)
             resolver.fulfill(1)
             try loop.run()
             // Although the promise lives on.
-            #expect(tally.alive == 0)
-            #expect(promise.settledValue == 1)
+            expectEqual(tally.alive, 0)
+            expectEqual(promise.settledValue, 1)
         }
     }
 
@@ -59,8 +59,8 @@ import Testing
             attachAll(to: promise)
             resolver.reject(Flaw())
             try loop.run()
-            #expect(tally.alive == 0)
-            #expect(promise.isRejected)
+            expectEqual(tally.alive, 0)
+            expect(promise.isRejected)
         }
     }
 
@@ -69,7 +69,7 @@ import Testing
             attachAll(to: .value(1))
             attachAll(to: Promise(error: Flaw()))
             try loop.run()
-            #expect(tally.alive == 0)
+            expectEqual(tally.alive, 0)
         }
     }
 
@@ -78,10 +78,10 @@ import Testing
             try inLoop { loop throws in
                 attachAll(to: Promise { _ in })
                 try loop.run()
-                #expect(tally.alive == 0)
+                expectEqual(tally.alive, 0)
             }
         }
-        #expect(lines.count == 1)
+        expectEqual(lines.count, 1)
     }
 
     @Test func whenTheLoopEndsBeforeTheyRun() {
@@ -90,18 +90,18 @@ import Testing
                 let (promise, resolver) = Promise<Int>.pending()
                 attachAll(to: promise)
                 resolver.fulfill(1)
-                #expect(tally.alive == 9, "the pipe has run")
+                expectEqual(tally.alive, 9, "the pipe has run")
             }
         }
-        #expect(tally.alive == 0)
-        #expect(lines.count == 1)
+        expectEqual(tally.alive, 0)
+        expectEqual(lines.count, 1)
     }
 
     @Test func whenTheLoopEndsBeforeTheirTimer() {
         _ = logged {
             inLoop { _ in attachAll(to: after(.seconds(1)).map { 1 }.asPromise()) }
         }
-        #expect(tally.alive == 0)
+        expectEqual(tally.alive, 0)
     }
 
     @Test func valuesGoWithTheLastPromise() throws {
@@ -110,10 +110,10 @@ import Testing
                 let promise = Promise.value(tally.token())
                 let copy = promise.get { _ in }
                 try loop.run()
-                #expect(tally.alive == 1)
+                expectEqual(tally.alive, 1)
                 withExtendedLifetime((promise, copy)) {}
             }
-            #expect(tally.alive == 0)
+            expectEqual(tally.alive, 0)
         }
     }
 
@@ -124,8 +124,8 @@ import Testing
                 return Promise.value(token).map { _ in 1 }
             }()
             try loop.run()
-            #expect(tally.alive == 0)
-            #expect(derived.settledValue == 1)
+            expectEqual(tally.alive, 0)
+            expectEqual(derived.settledValue, 1)
         }
     }
 
@@ -140,10 +140,10 @@ import Testing
                     return value
                 }.done { seen = $0 }.orFail()
             }
-            #expect(tally.alive == 1)
+            expectEqual(tally.alive, 1)
             resolver.fulfill(1)
             try loop.run()
-            #expect(seen == 1 && tally.alive == 0)
+            expect(seen == 1 && tally.alive == 0)
         }
     }
 
@@ -153,27 +153,27 @@ import Testing
             let winner = race(Promise.value(tally.token()), Promise.value(tally.token())).map { _ in 1 }
             let both = when(fulfilled: Promise.value(tally.token()), Guarantee.value(tally.token())).map { _, _ in 2 }
             try loop.run()
-            #expect(tally.alive == 0)
-            #expect(tokens.settledValue == 2 && winner.settledValue == 1 && both.settledValue == 2)
+            expectEqual(tally.alive, 0)
+            expect(tokens.settledValue == 2 && winner.settledValue == 1 && both.settledValue == 2)
         }
     }
 
     @Test func combinatorsThatHaveSettledKeepNoSource() throws {
         try inLoop { loop throws in
             let race = Promises.race(Promise.value(tally.token()), Promise.value(tally.token()))
-            #expect(tally.alive == 1, "the winner's value")
+            expectEqual(tally.alive, 1, "the winner's value")
             let (late, resolver) = Promise<Tally.Token>.pending()
             late.ignoringErrors()
             let other = { Promises.race(late, Promise.value(tally.token())) }()
             resolver.fulfill(tally.token())
             try loop.run()
-            #expect(tally.alive == 3, "another winner's, and that of the loser, which is held here")
+            expectEqual(tally.alive, 3, "another winner's, and that of the loser, which is held here")
             let failed = when(fulfilled: [Promise.value(tally.token()), Promise(error: Flaw())])
-            #expect(failed.flaw == Flaw())
-            #expect(tally.alive == 3)
+            expectEqual(failed.flaw, Flaw())
+            expectEqual(tally.alive, 3)
             withExtendedLifetime((race, other, failed, late)) {}
         }
-        #expect(tally.alive == 0)
+        expectEqual(tally.alive, 0)
     }
 
     @Test func aLoserOfWhenDoesNotKeepTheResult() throws {
@@ -181,13 +181,13 @@ import Testing
             let (loser, resolver) = Promise<Tally.Token>.pending()
             do {
                 let all = when(fulfilled: [Promise.value(tally.token()), loser, Promise(error: Flaw())])
-                #expect(all.flaw == Flaw())
+                expectEqual(all.flaw, Flaw())
             }
             resolver.fulfill(tally.token())
             withExtendedLifetime(loser) {}
-            #expect(tally.alive == 1)
+            expectEqual(tally.alive, 1)
         }
-        #expect(tally.alive == 0)
+        expectEqual(tally.alive, 0)
     }
 
     @Test func onTheThreadThatAttached() throws {
@@ -204,15 +204,15 @@ import Testing
                     }
                 }()
                 let thread = TestThread { resolver.fulfill(1) }
-                #expect(try hang(ended) == 1)
+                expectEqual(try hang(ended), 1)
                 thread.join()
             }
             hold.cancel()
         }
         let here = pthread_self()
         let elsewhere = tally.enders.filter { pthread_equal($0, here) == 0 }
-        #expect(elsewhere.isEmpty)
-        #expect(tally.enders.count == scaled(100))
+        expect(elsewhere.isEmpty)
+        expectEqual(tally.enders.count, scaled(100))
     }
 
     @Test func onTheThreadThatAttachedAlsoIfAbandonedElsewhere() throws {
@@ -236,8 +236,8 @@ import Testing
             hold.cancel()
         }
         recorder.stop()
-        #expect(recorder.lines.count == 1)
-        #expect(tally.enders.count == 1)
-        #expect(pthread_equal(tally.enders[0], pthread_self()) != 0)
+        expectEqual(recorder.lines.count, 1)
+        expectEqual(tally.enders.count, 1)
+        expect(pthread_equal(tally.enders[0], pthread_self()) != 0)
     }
 }

@@ -32,8 +32,8 @@ import Testing
                 .catch { _ in ledger.entries = [] }
                 .finally { sum += 100 }
             try loop.run()
-            #expect(ledger.entries == [1, 2, 3])
-            #expect(sum == 105)
+            expectEqual(ledger.entries, [1, 2, 3])
+            expectEqual(sum, 105)
         }
     }
 
@@ -47,7 +47,7 @@ import Testing
             _ = guarantee.isPending
         }
         resolve(1)
-        #expect(promise.settledValue == ["a"] && seen.value == ["a"] && guarantee.settledValue == 1)
+        expect(promise.settledValue == ["a"] && seen.value == ["a"] && guarantee.settledValue == 1)
     }
 
     @MainActor @Test func handlersMayUseTheirActorsState() throws {
@@ -60,6 +60,6 @@ import Testing
             Promise.value("loaded").done { view.text = $0 }.orFail()
             try loop.run()
         }
-        #expect(view.text == "loaded")
+        expectEqual(view.text, "loaded")
     }
 }

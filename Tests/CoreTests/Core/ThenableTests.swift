@@ -1,6 +1,7 @@
 import Promises
 import Reactor
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import PromisesTestSupport
@@ -50,7 +51,7 @@ private final class Wish<T: Sendable>: Catchable, Sendable {
             var seen = 0
             try hang(three.done { seen = $0 })
             try hang(three.asVoid())
-            #expect(seen == 3)
+            expectEqual(seen, 3)
         }
     }
 
@@ -63,13 +64,13 @@ private final class Wish<T: Sendable>: Catchable, Sendable {
             expect(failed.ensureThen { after(.seconds(1)) }, failsWith: Flaw(1))
             failed.catch { _ in events.append("catch") }.finally { events.append("finally") }
             try loop.run()
-            #expect(events == ["ensure", "catch", "finally"])
+            expectEqual(events, ["ensure", "catch", "finally"])
         }
     }
 
     @Test func hasTheStates() {
-        #expect(three.isFulfilled && three.settledValue == 3 && failed.isRejected && failed.flaw == Flaw(1))
-        #expect(Wish<Int>().isPending)
+        expect(three.isFulfilled && three.settledValue == 3 && failed.isRejected && failed.flaw == Flaw(1))
+        expect(Wish<Int>().isPending)
     }
 
     @Test func isReturnedFromHandlers() throws {
@@ -82,13 +83,13 @@ private final class Wish<T: Sendable>: Catchable, Sendable {
 
     @Test func goesIntoCombinators() throws {
         let all = when(fulfilled: [three, three])
-        #expect(all.settledValue == [3, 3])
+        expectEqual(all.settledValue, [3, 3])
         let both = when(fulfilled: three, Promise.value("a"))
-        #expect(both.settledValue?.0 == 3)
+        expectEqual(both.settledValue?.0, 3)
         let slow = Wish<Int>()
-        #expect(race(slow, three).settledValue == 3)
+        expectEqual(race(slow, three).settledValue, 3)
         slow.settle(.success(4))
-        #expect(when(fulfilled: [three, failed]).flaw == Flaw(1))
+        expectEqual(when(fulfilled: [three, failed]).flaw, Flaw(1))
     }
 
     @Test func settlesLater() throws {

@@ -18,8 +18,8 @@ import Testing
         both.pipe { _ in isHome.change { $0 = pthread_equal(home, pthread_self()) != 0 } }
         let thread = TestThread { resolver.fulfill(1) }
         thread.join()
-        #expect(try hang(both.map { $0.1 }, timeout: patience) == 1)
-        #expect(isHome.value)
+        expectEqual(try hang(both.map { $0.1 }, timeout: patience), 1)
+        expect(isHome.value)
     }
 
     /// The line of a promise's making may be asked for while another thread stores the value.
@@ -27,7 +27,7 @@ import Testing
         for _ in 0..<scaled(500) {
             let (promise, resolver) = Promise<String>.pending()
             let thread = TestThread { resolver.fulfill("a string that is longer than the small ones") }
-            #expect(try hang(promise, timeout: patience).count == 43)
+            expectEqual(try hang(promise, timeout: patience).count, 43)
             thread.join()
         }
     }
@@ -48,8 +48,8 @@ import Testing
             second.pipe { _ in endResolver.fulfill(7) }
             let before = loop.now
             startResolver.fulfill()
-            #expect(seen.value == 7)
-            #expect(loop.now == before, "it slept")
+            expectEqual(seen.value, 7)
+            expectEqual(loop.now, before, "it slept")
         }
     }
 
@@ -58,8 +58,8 @@ import Testing
             var ran = false
             Promise.value(1).done { _ in ran = true }.catch { _ in }
             try EventLoop.withLoop { _ in try outer.run() }
-            #expect(ran)
-            #expect(outer.waitingHandlers == 0)
+            expect(ran)
+            expectEqual(outer.waitingHandlers, 0)
         }
     }
 }

@@ -119,7 +119,7 @@ import Testing
         check(Optional(tally.token()), { $0 != nil })
         check(tally.token() as Any, { $0 is Tally.Token })
         check(weakly(tally.token()), { $0() })
-        #expect(tally.alive == 0)
+        expectEqual(tally.alive, 0)
     }
 
     private func weakly(_ token: Tally.Token) -> () -> Bool {
@@ -146,9 +146,9 @@ import Testing
             resolver.reject(Loaded(token: tally.token()))
             resolver.reject(Loaded(token: tally.token()))
             try loop.run()
-            #expect(tally.alive == 1)
+            expectEqual(tally.alive, 1)
         }
-        #expect(tally.alive == 0)
+        expectEqual(tally.alive, 0)
     }
 
     @Test func aValueThatIsIgnoredBecauseItCameTooLateIsReleased() {
@@ -156,9 +156,9 @@ import Testing
         let (promise, resolver) = Promise<Tally.Token>.pending()
         resolver.fulfill(tally.token())
         resolver.fulfill(tally.token())
-        #expect(tally.alive == 1)
+        expectEqual(tally.alive, 1)
         _ = consume promise
         _ = consume resolver
-        #expect(tally.alive == 0)
+        expectEqual(tally.alive, 0)
     }
 }

@@ -48,7 +48,7 @@ import Testing
         }
         isCancelled.open()
         isSwept.wait()
-        #expect(places.count { $0.core != nil } < 100)
+        expect(places.count { $0.core != nil } < 100)
         isCounted.open()
         owner.join()
     }

@@ -17,9 +17,9 @@ import Testing
             let child = try ChildProcess.spawn("/bin/sleep", arguments: ["1000"])
             let reasons = network.loop.keepAliveReport
             let users = Set(reasons.descriptors.map(\.user))
-            #expect(users == ["Listener(\(listener.localAddress))", "\(first)", "\(child)"])
-            #expect(reasons.descriptors.count == 3)
-            #expect("\(child)" == "child \(child.processID) (/bin/sleep)")
+            expectEqual(users, ["Listener(\(listener.localAddress))", "\(first)", "\(child)"])
+            expectEqual(reasons.descriptors.count, 3)
+            expectEqual("\(child)", "child \(child.processID) (/bin/sleep)")
 
             accepting.cancel()
             listener.close()
@@ -28,7 +28,7 @@ import Testing
             first.close()
             try child.kill(SIGKILL)
             try network.loop.run()
-            #expect(network.loop.keepAliveReport.isEmpty)
+            expect(network.loop.keepAliveReport.isEmpty)
         }
     }
 
@@ -36,7 +36,7 @@ import Testing
         try EventLoop.withLoop { loop in
             let gate = Gate()
             let task = Promise { () async in gate.wait() }
-            #expect(loop.keepAliveReport.description == "1 piece of work on other threads")
+            expectEqual(loop.keepAliveReport.description, "1 piece of work on other threads")
             gate.open()
             try hang(task)
             // The task ends after its promise has settled, and then wakes the loop.

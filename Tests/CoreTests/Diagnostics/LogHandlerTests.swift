@@ -19,11 +19,11 @@ import Testing
 
     @Test func events() {
         let promise = Provenance(name: "login", callSite: CallSite("App/Login.swift", 12))
-        #expect(
+        expect(
             "\(LogEvent.unhandledRejection(PromiseError.timedOut, promise))".contains(
                 "\"login\" made at App/Login.swift:12"))
         let slow = SlowHandler(duration: .seconds(1), kind: .timer)
-        #expect("\(LogEvent.slowHandler(slow, nil))" == "a timer held the loop for 1.0 seconds")
+        expectEqual("\(LogEvent.slowHandler(slow, nil))", "a timer held the loop for 1.0 seconds")
     }
 
     // The address sanitizer moves locals off the stack.

@@ -64,8 +64,8 @@ import Testing
         }
         let text = String(decoding: try #require(result).standardErrorContent, as: UTF8.self)
         let lines = text.split(separator: "\n").filter { $0.hasPrefix("swift-reactor: ") }
-        #expect(lines.count == 4)
-        #expect(lines.last?.contains("997 more events of the kind unhandledRejection at CoreTests/") == true)
+        expectEqual(lines.count, 4)
+        expectEqual(lines.last?.contains("997 more events of the kind unhandledRejection at CoreTests/"), true)
     }
 
     @Test(.ownThread) func itIsToldAfterThePeriodWithoutAnotherEvent() async {

@@ -12,15 +12,15 @@ private func at(_ line: UInt) -> String { "\(#fileID):\(line)" }
     @Test func areInDescriptions() {
         let (promise, resolver) = Promise<Int>.pending()
         promise.named("login")
-        #expect("\(promise)" == "Promise(\"login\": …Int)")
-        #expect(String(reflecting: promise).hasPrefix("Promise<Int>.pending \"login\""))
+        expectEqual("\(promise)", "Promise(\"login\": …Int)")
+        expect(String(reflecting: promise).hasPrefix("Promise<Int>.pending \"login\""))
         resolver.fulfill(3)
-        #expect("\(promise)" == "Promise(\"login\": 3)")
+        expectEqual("\(promise)", "Promise(\"login\": 3)")
         let (guarantee, seal) = Guarantee<Int>.pending()
-        #expect("\(guarantee.named("idle"))" == "Guarantee(\"idle\": …Int)")
-        #expect(String(reflecting: guarantee).hasPrefix("Guarantee<Int>.pending \"idle\""))
+        expectEqual("\(guarantee.named("idle"))", "Guarantee(\"idle\": …Int)")
+        expect(String(reflecting: guarantee).hasPrefix("Guarantee<Int>.pending \"idle\""))
         seal(4)
-        #expect("\(guarantee)" == "Guarantee(\"idle\": 4)")
+        expectEqual("\(guarantee)", "Guarantee(\"idle\": 4)")
     }
 
     @Test func namingGivesTheSamePromise() throws {
@@ -29,31 +29,31 @@ private func at(_ line: UInt) -> String { "\(#fileID):\(line)" }
             let named = promise.map { $0 + 1 }.named("next")
             resolver.fulfill(1)
             expect(named, gives: 2)
-            #expect("\(named)" == "Promise(\"next\": 2)")
-            #expect("\(promise)" == "Promise(1)")
+            expectEqual("\(named)", "Promise(\"next\": 2)")
+            expectEqual("\(promise)", "Promise(1)")
         }
     }
 
     @Test func theLastOneCounts() {
         let promise = Promise<Int>.value(1).named("first")
         promise.named("second")
-        #expect("\(promise)" == "Promise(\"second\": 1)")
+        expectEqual("\(promise)", "Promise(\"second\": 1)")
     }
 
     @Test func theSharedPromiseOfVoidKeepsNone() {
-        #expect("\(Promise<Void>.value.named("mine"))" == "\(Promise<Void>.value)")
-        #expect("\(Guarantee<Void>.value.named("mine"))" == "\(Guarantee<Void>.value)")
+        expectEqual("\(Promise<Void>.value.named("mine"))", "\(Promise<Void>.value)")
+        expectEqual("\(Guarantee<Void>.value.named("mine"))", "\(Guarantee<Void>.value)")
         // One of its own keeps its own.
-        #expect("\(Promise.value(()).named("mine"))" == "Promise(\"mine\": ())")
+        expectEqual("\(Promise.value(()).named("mine"))", "Promise(\"mine\": ())")
     }
 
     @Test func goWithThePromise() {
         // The next ones have the address of those before, one may expect.
         for number in 0..<100 {
             let promise = Promise.value(number)
-            #expect("\(promise)" == "Promise(\(number))")
+            expectEqual("\(promise)", "Promise(\(number))")
             promise.named("n")
-            #expect("\(promise)" == "Promise(\"n\": \(number))")
+            expectEqual("\(promise)", "Promise(\"n\": \(number))")
         }
     }
 
@@ -89,7 +89,7 @@ private func at(_ line: UInt) -> String { "\(#fileID):\(line)" }
                 try loop.run()
                 while rounds.value < round { sched_yield() }
                 let next = (0..<count).map { _ in Promise.value(1).map { $0 } }
-                #expect(!next.contains { "\($0)".contains("old") })
+                expect(!next.contains { "\($0)".contains("old") })
                 try loop.run()
             }
         }
@@ -111,8 +111,9 @@ private func at(_ line: UInt) -> String { "\(#fileID):\(line)" }
                 resolver.fulfill(1)
             }
         }
-        #expect(
-            lines == [
+        expectEqual(
+            lines,
+            [
                 "the Promise<Int> \"forgotten\" made at \(at(line)) was abandoned: its last resolver was "
                     + "released without settling it",
                 "unhandled rejection: Flaw(number: 1) (Promise<Int> \"unseen\" made at \(at(line + 3)))",
@@ -129,17 +130,18 @@ private func at(_ line: UInt) -> String { "\(#fileID):\(line)" }
             let next = promise.map { "\($0)" }.named("text")
             promise.named("number")
             _ = Promise.value(1).named("settled")
-            #expect(EventLoop.pendingPromises.map(\.name) == ["text", "number"])
-            #expect(EventLoop.pendingPromises.map(\.type) == ["Promise<String>", "Promise<Int>"])
-            #expect(
-                EventLoop.pendingPromises.map(\.description) == [
+            expectEqual(EventLoop.pendingPromises.map(\.name), ["text", "number"])
+            expectEqual(EventLoop.pendingPromises.map(\.type), ["Promise<String>", "Promise<Int>"])
+            expectEqual(
+                EventLoop.pendingPromises.map(\.description),
+                [
                     "the Promise<String> \"text\"", "the Promise<Int> \"number\" made at \(at(line))",
                 ])
-            inLoop { _ in #expect(EventLoop.pendingPromises.isEmpty) }
+            inLoop { _ in expect(EventLoop.pendingPromises.isEmpty) }
             resolver.fulfill(1)
-            #expect(EventLoop.pendingPromises.map(\.name) == ["text"])
+            expectEqual(EventLoop.pendingPromises.map(\.name), ["text"])
             try loop.run()
-            #expect(EventLoop.pendingPromises.isEmpty)
+            expect(EventLoop.pendingPromises.isEmpty)
             withExtendedLifetime((promise, next)) {}
         }
     }
@@ -160,7 +162,7 @@ private func at(_ line: UInt) -> String { "\(#fileID):\(line)" }
             _ = "\(promise)"
         }
         for thread in threads { thread.join() }
-        for promise in shared { #expect("\(promise)".hasPrefix("Promise(\"by ")) }
+        for promise in shared { expect("\(promise)".hasPrefix("Promise(\"by ")) }
     }
 
     @Test func whoeverIsTheLastToLetGo() {

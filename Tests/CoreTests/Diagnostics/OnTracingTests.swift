@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @testable import PromisesTestSupport
@@ -15,7 +16,7 @@ private func at(_ line: UInt) -> String { "\(#fileID):\(line)" }
                 _ = Promise.value(1).map(on: nil) { _ -> Int in throw Flaw(1) }
             }
         }
-        #expect(lines == ["unhandled rejection: Flaw(number: 1) (promise made at \(at(line)))"])
+        expectEqual(lines, ["unhandled rejection: Flaw(number: 1) (promise made at \(at(line)))"])
     }
 
     @Test func anErrorThatPassesByKeepsItsOrigin() throws {
@@ -27,7 +28,7 @@ private func at(_ line: UInt) -> String { "\(#fileID):\(line)" }
                 _ = failed.tap(on: nil) { _ in }
             }
         }
-        #expect(lines.count == 2 && lines.last == "unhandled rejection: Flaw(number: 1) (promise made at \(at(line)))")
+        expect(lines.count == 2 && lines.last == "unhandled rejection: Flaw(number: 1) (promise made at \(at(line)))")
     }
 
     @Test(.ownThread) func chains() async {

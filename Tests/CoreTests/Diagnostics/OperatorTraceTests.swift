@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @testable import PromisesTestSupport
@@ -45,7 +46,7 @@ private enum Bodies {
             ]
             let steps = names.enumerated().map { "\($1) at \(at(line + 2 + UInt($0)))" }
             let trace = (["made at \(at(line + 1))"] + steps).joined(separator: " → ")
-            #expect(String(reflecting: chain) == "Promise<()>.pending (\(trace))")
+            expectEqual(String(reflecting: chain), "Promise<()>.pending (\(trace))")
             resolver.fulfill([])
             #expect(throws: Never.self) { try hang(chain) }
         }
@@ -63,7 +64,7 @@ private enum Bodies {
                 .delay(.zero)
             let names = ["get", "tap", "then", "ensure", "delay"]
             let steps = names.enumerated().map { " → \($1) at \(at(line + 2 + UInt($0)))" }
-            #expect(String(reflecting: chain).hasSuffix("\(steps.joined()))"))
+            expect(String(reflecting: chain).hasSuffix("\(steps.joined()))"))
             expect(chain, gives: 1)
         }
     }
@@ -83,8 +84,9 @@ private enum Bodies {
             }
         }
         let steps = "Promise<()> made at \(at(line + 1)) → catch at \(at(line + 2)) → "
-        #expect(
-            lines == [
+        expectEqual(
+            lines,
+            [
                 "unhandled rejection: Flaw(number: 1) (\(steps)catch at \(at(line + 5)))",
                 "cauterized: Flaw(number: 1) (\(steps)catch at \(at(line + 3)), cauterized at \(at(line + 4)))",
             ])

@@ -37,23 +37,24 @@ private enum Bodies {
             text.catch { _ in }
             let timer = after(.seconds(1))
             let promises = EventLoop.pendingPromises
-            #expect(promises.map(\.name) == [nil, "text", nil, nil])
-            #expect(promises.map(\.type) == ["Promise<Int>", "Promise<String>", "Promise<()>", "Guarantee<()>"])
-            #expect(promises.map(\.trace?.steps.count) == [1, 2, 3, 1])
-            #expect(promises.map(\.trace?.steps.last?.operation) == ["made", "map", "catch", "after"])
+            expectEqual(promises.map(\.name), [nil, "text", nil, nil])
+            expectEqual(promises.map(\.type), ["Promise<Int>", "Promise<String>", "Promise<()>", "Guarantee<()>"])
+            expectEqual(promises.map(\.trace?.steps.count), [1, 2, 3, 1])
+            expectEqual(promises.map(\.trace?.steps.last?.operation), ["made", "map", "catch", "after"])
             let first = UInt32(line) + 1
-            #expect(promises.map(\.trace?.steps.last?.callSite.line) == [first, first + 1, first + 2, first + 3])
-            #expect(
-                promises.map(\.description) == [
+            expectEqual(promises.map(\.trace?.steps.last?.callSite.line), [first, first + 1, first + 2, first + 3])
+            expectEqual(
+                promises.map(\.description),
+                [
                     "the Promise<Int> made at \(at(line + 1))",
                     "the Promise<String> \"text\" made at \(at(line + 1)) → map at \(at(line + 2))",
                     "the Promise<()> made at \(at(line + 1)) → map at \(at(line + 2)) \"text\" → catch at \(at(line + 3))",
                     "the Guarantee<()> of after at \(at(line + 4))",
                 ])
             resolver.fulfill(1)
-            #expect(EventLoop.pendingPromises.count == 3)
+            expectEqual(EventLoop.pendingPromises.count, 3)
             try loop.run()
-            #expect(EventLoop.pendingPromises.isEmpty)
+            expect(EventLoop.pendingPromises.isEmpty)
             withExtendedLifetime(timer) {}
         }
     }
@@ -64,14 +65,14 @@ private enum Bodies {
         try inLoop { loop throws in
             _ = Promise<Int>.pending().promise.map { $0 }
             try loop.run()
-            #expect(EventLoop.pendingPromises.isEmpty)
+            expect(EventLoop.pendingPromises.isEmpty)
             let (promise, resolver) = Promise<Int>.pending()
             do { _ = promise.map { $0 } }
             // It waits, and so it lives.
-            #expect(EventLoop.pendingPromises.count == 2)
+            expectEqual(EventLoop.pendingPromises.count, 2)
             withExtendedLifetime(resolver) {}
         }
-        inLoop { _ in #expect(EventLoop.pendingPromises.isEmpty) }
+        inLoop { _ in expect(EventLoop.pendingPromises.isEmpty) }
     }
 
     static func notThoseOfOtherLoops() throws {
@@ -81,13 +82,13 @@ private enum Bodies {
             let (promise, resolver) = Promise<Int>.pending()
             inLoop { _ in
                 let here = promise.map { $0 }
-                #expect(EventLoop.pendingPromises.count == 1)
+                expectEqual(EventLoop.pendingPromises.count, 1)
                 withExtendedLifetime(here) {}
             }
             TestThread.run {
-                #expect(EventLoop.pendingPromises.isEmpty)
+                expect(EventLoop.pendingPromises.isEmpty)
                 let there = promise.map { $0 }
-                #expect(EventLoop.pendingPromises.count == 1)
+                expectEqual(EventLoop.pendingPromises.count, 1)
                 withExtendedLifetime(there) {}
             }
             withExtendedLifetime(resolver) {}
@@ -118,7 +119,7 @@ private enum Bodies {
                 thread.join()
                 expect(all.map(\.count), gives: 10)
             }
-            #expect(EventLoop.pendingPromises.isEmpty)
+            expect(EventLoop.pendingPromises.isEmpty)
         }
     }
 }

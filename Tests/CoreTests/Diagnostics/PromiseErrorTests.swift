@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @testable import PromisesTestSupport
@@ -26,47 +27,47 @@ extension PromiseError: Localized {}
 
     @Test func eachIsEqualToItselfOnly() {
         for (index, error) in Self.all.enumerated() {
-            for (other, another) in Self.all.enumerated() { #expect((error == another) == (index == other)) }
+            for (other, another) in Self.all.enumerated() { expectEqual((error == another), (index == other)) }
         }
     }
 
     @Test func valuesCount() {
-        #expect(PromiseError.badInput("a") != .badInput("b"))
-        #expect(PromiseError.compactMap(value: "a", type: "Int") != .compactMap(value: "b", type: "Int"))
-        #expect(PromiseError.compactMap(value: "a", type: "Int") != .compactMap(value: "a", type: "Double"))
-        #expect(PromiseError.validationFailed(value: "a") != .validationFailed(value: "b"))
+        expect(PromiseError.badInput("a") != .badInput("b"))
+        expect(PromiseError.compactMap(value: "a", type: "Int") != .compactMap(value: "b", type: "Int"))
+        expect(PromiseError.compactMap(value: "a", type: "Int") != .compactMap(value: "a", type: "Double"))
+        expect(PromiseError.validationFailed(value: "a") != .validationFailed(value: "b"))
     }
 
     @Test func theErrorsOfLosersAreCompared() {
         let unique = Unique()
-        #expect(PromiseError.noWinner([Flaw(1), unique]) == .noWinner([Flaw(1), unique]))
-        #expect(PromiseError.noWinner([Flaw(1)]) != .noWinner([Flaw(2)]))
-        #expect(PromiseError.noWinner([Flaw(1)]) != .noWinner([Flaw(1), Flaw(1)]))
-        #expect(PromiseError.noWinner([Flaw(1)]) != .noWinner([PromiseError.timedOut]))
-        #expect(PromiseError.noWinner([unique]) != .noWinner([Unique()]))
-        #expect(PromiseError.noWinner([Opaque(text: "a")]) == .noWinner([Opaque(text: "a")]))
-        #expect(PromiseError.noWinner([Opaque(text: "a")]) != .noWinner([Opaque(text: "b")]))
-        #expect(PromiseError.noWinner([Opaque(text: "a")]) != .noWinner([unique]))
+        expectEqual(PromiseError.noWinner([Flaw(1), unique]), .noWinner([Flaw(1), unique]))
+        expect(PromiseError.noWinner([Flaw(1)]) != .noWinner([Flaw(2)]))
+        expect(PromiseError.noWinner([Flaw(1)]) != .noWinner([Flaw(1), Flaw(1)]))
+        expect(PromiseError.noWinner([Flaw(1)]) != .noWinner([PromiseError.timedOut]))
+        expect(PromiseError.noWinner([unique]) != .noWinner([Unique()]))
+        expectEqual(PromiseError.noWinner([Opaque(text: "a")]), .noWinner([Opaque(text: "a")]))
+        expect(PromiseError.noWinner([Opaque(text: "a")]) != .noWinner([Opaque(text: "b")]))
+        expect(PromiseError.noWinner([Opaque(text: "a")]) != .noWinner([unique]))
     }
 
     @Test func descriptionsAreSentences() {
-        #expect("\(PromiseError.noWinner([]))" == "none of 0 promises was fulfilled")
-        #expect(
-            "\(PromiseError.noWinner([Flaw(1), Flaw(2)]))"
-                == "none of 2 promises was fulfilled; the first was rejected with: Flaw(number: 1)")
+        expectEqual("\(PromiseError.noWinner([]))", "none of 0 promises was fulfilled")
+        expectEqual(
+            "\(PromiseError.noWinner([Flaw(1), Flaw(2)]))",
+            "none of 2 promises was fulfilled; the first was rejected with: Flaw(number: 1)")
     }
 
     @Test func localizedTextsAreTheDescriptions() {
-        for error in Self.all { #expect((error as any Localized).errorDescription == "\(error)") }
+        for error in Self.all { expectEqual((error as any Localized).errorDescription, "\(error)") }
     }
 
     @Test func onlyOneMeansCancelled() {
-        #expect(Self.all.filter(\.isCancelled) == [.cancelled])
-        #expect(Self.all.map { $0 as any Error }.filter(\.isCancelled).count == 1)
+        expectEqual(Self.all.filter(\.isCancelled), [.cancelled])
+        expectEqual(Self.all.map { $0 as any Error }.filter(\.isCancelled).count, 1)
     }
 
     @Test func aRaceWhosePromisesAreAllCancelledIsCancelled() {
-        #expect(logged { inLoop { _ in raceOfCancelled() } } == [])
+        expectEqual(logged { inLoop { _ in raceOfCancelled() } }, [])
     }
 
     /// All of its promises are cancelled, and nothing is reported.
@@ -75,33 +76,33 @@ extension PromiseError: Localized {}
         let winner = race(fulfilled: promises)
         for promise in promises { promise.cancel() }
         _ = try? EventLoop.current.turn(.poll)
-        #expect(winner.isCancelled)
+        expect(winner.isCancelled)
     }
 }
 
 @Suite struct IsCancelledTests {
     @Test func onlyOfACancellation() {
-        #expect(Promise<Int>(error: PromiseError.cancelled).isCancelled)
-        #expect(Promise<Int>(error: CancellationError()).isCancelled)
+        expect(Promise<Int>(error: PromiseError.cancelled).isCancelled)
+        expect(Promise<Int>(error: CancellationError()).isCancelled)
         let (pending, resolver) = Promise<Int>.pending()
-        #expect(!pending.isCancelled)
+        expect(!pending.isCancelled)
         pending.cancel()
-        #expect(pending.isCancelled)
-        #expect(!Promise.value(1).isCancelled)
+        expect(pending.isCancelled)
+        expect(!Promise.value(1).isCancelled)
         let failed = Promise<Int>(error: Flaw())
-        #expect(!failed.isCancelled)
+        expect(!failed.isCancelled)
         failed.ignoringErrors()
         withExtendedLifetime(resolver) {}
     }
 
     @Test func ofAnyCatchable() {
         func ask(_ promise: some Catchable) -> Bool { promise.isCancelled }
-        #expect(ask(Promise<Int>(error: PromiseError.cancelled)))
-        #expect(!ask(Promise.value(1)))
+        expect(ask(Promise<Int>(error: PromiseError.cancelled)))
+        expect(!ask(Promise.value(1)))
     }
 
     @Test func askingIsNotBeingToldOfAnotherError() {
         let lines = logged { _ = Promise<Int>(error: Flaw(1)).isCancelled }
-        #expect(lines.count == 1)
+        expectEqual(lines.count, 1)
     }
 }

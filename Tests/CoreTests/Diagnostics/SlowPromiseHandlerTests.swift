@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @testable import PromisesTestSupport
@@ -13,8 +14,8 @@ import Testing
             let lines = logged {
                 hang(Guarantee.value(1).map { _ in clock.advance(by: .milliseconds(250)) })
             }
-            #expect(lines == ["a promise handler held the loop for 0.25 seconds"])
-            #expect(loop.metrics.longestHandler?.kind == .promiseHandler)
+            expectEqual(lines, ["a promise handler held the loop for 0.25 seconds"])
+            expectEqual(loop.metrics.longestHandler?.kind, .promiseHandler)
             try loop.run()
         }
     }
@@ -27,10 +28,10 @@ import Testing
                 let slow = Guarantee.value(1).map { _ in clock.advance(by: .milliseconds(250)) }.named("parse")
                 hang(slow)
             }
-            #expect(lines.count == 1)
+            expectEqual(lines.count, 1)
             let start = "a promise handler held the loop for 0.25 seconds, the handler of the "
-            #expect(lines.first?.hasPrefix(start) == true)
-            #expect(lines.first?.contains("\"parse\"") == true)
+            expectEqual(lines.first?.hasPrefix(start), true)
+            expectEqual(lines.first?.contains("\"parse\""), true)
         }
     }
 
@@ -39,8 +40,8 @@ import Testing
         EventLoop.withLoop(clock: clock) { loop in
             loop.slowHandlerThreshold = .milliseconds(100)
             let lines = logged { hang(Guarantee.value(1).map { _ in hang(after(.seconds(3))) }) }
-            #expect(lines == [])
-            #expect(loop.metrics.longestHandler?.duration == .zero)
+            expectEqual(lines, [])
+            expectEqual(loop.metrics.longestHandler?.duration, .zero)
         }
     }
 
@@ -48,11 +49,11 @@ import Testing
         inLoop { loop in
             let (promise, resolver) = Promise<Int>.pending()
             let ends = (0..<3).map { _ in promise.done { _ in } }
-            #expect(loop.metrics.waitingHandlers == 3)
+            expectEqual(loop.metrics.waitingHandlers, 3)
             resolver.fulfill(1)
-            #expect(loop.metrics.readyJobs == 3)
+            expectEqual(loop.metrics.readyJobs, 3)
             for end in ends { hang(end.recover { _ in .value }) }
-            #expect(loop.metrics.waitingHandlers == 0)
+            expectEqual(loop.metrics.waitingHandlers, 0)
         }
     }
 }

@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @testable import PromisesTestSupport
@@ -42,11 +43,11 @@ private func at(_ line: UInt) -> String { "\(#fileID):\(line)" }
 
     @Test func whatItWasNotOnForCostsNothing() {
         inLoop { _ in
-            #expect(!conf.trace)
+            expect(!conf.trace)
             let (promise, resolver) = Promise<Int>.pending()
             let next = promise.map { $0 }
-            #expect(String(reflecting: next) == "Promise<Int>.pending")
-            #expect(EventLoop.pendingPromises.isEmpty)
+            expectEqual(String(reflecting: next), "Promise<Int>.pending")
+            expect(EventLoop.pendingPromises.isEmpty)
             resolver.fulfill(1)
         }
     }
@@ -71,11 +72,11 @@ private enum Bodies {
             let names = ["then", "map", "get", "tap", "ensure", "ensureThen", "recover", "done", "asVoid"]
             let steps = names.enumerated().map { "\($1) at \(at(line + 2 + UInt($0)))" }
             let trace = (["made at \(at(line + 1))"] + steps).joined(separator: " → ")
-            #expect(String(reflecting: chain) == "Promise<()>.pending (\(trace))")
-            #expect(String(reflecting: promise) == "Promise<Int>.pending (made at \(at(line + 1)))")
+            expectEqual(String(reflecting: chain), "Promise<()>.pending (\(trace))")
+            expectEqual(String(reflecting: promise), "Promise<Int>.pending (made at \(at(line + 1)))")
             resolver.fulfill(1)
             expect(chain.map { 1 }, gives: 1)
-            #expect(String(reflecting: chain) == "Promise<()>.fulfilled(()) (\(trace))")
+            expectEqual(String(reflecting: chain), "Promise<()>.fulfilled(()) (\(trace))")
         }
     }
 
@@ -92,7 +93,7 @@ private enum Bodies {
             let names = ["after", "map", "then", "get", "tap", "done", "asVoid"]
             let lines = [1, 1, 2, 3, 4, 5, 6].map { at(line + $0) }
             let trace = zip(names, lines).map { "\($0) at \($1)" }.joined(separator: " → ")
-            #expect(String(reflecting: chain) == "Guarantee<()>.pending (\(trace))")
+            expectEqual(String(reflecting: chain), "Guarantee<()>.pending (\(trace))")
         }
     }
 
@@ -124,7 +125,7 @@ private enum Bodies {
                 "made", "made", "made", "firstly", "when", "when", "race", "race", "race", "after", "map", "connect",
             ]
             let expected = names.enumerated().map { "\($1) at \(at(line + 2 + UInt($0)))" }
-            #expect(roots == expected)
+            expectEqual(roots, expected)
         }
     }
 
@@ -152,7 +153,7 @@ private enum Bodies {
                 ("shutdownWrite", 8), ("close", 9),
             ]
             for (text, (name, offset)) in zip(texts, names) {
-                #expect(text.hasSuffix("(\(name) at \(at(line + UInt(offset))))"))
+                expect(text.hasSuffix("(\(name) at \(at(line + UInt(offset))))"))
             }
             for promise in [received.asVoid(), written, ended, served.asVoid()] { promise.ignoringErrors() }
             listener.close()
@@ -167,13 +168,13 @@ private enum Bodies {
         let untraced = promise.map { $0 }
         conf.trace = true
         let traced = promise.map { $0 }
-        #expect(String(reflecting: traced).hasSuffix("(made at \(at(line + 1)) → map at \(at(line + 4)))"))
-        #expect(String(reflecting: untraced) == "Promise<Int>.pending")
+        expect(String(reflecting: traced).hasSuffix("(made at \(at(line + 1)) → map at \(at(line + 4)))"))
+        expectEqual(String(reflecting: untraced), "Promise<Int>.pending")
         let partly = untraced.map { $0 }
-        #expect(String(reflecting: partly) == "Promise<Int>.pending (map at \(at(line + 7)))")
+        expectEqual(String(reflecting: partly), "Promise<Int>.pending (map at \(at(line + 7)))")
         conf.trace = false
         let off = traced.map { $0 }
-        #expect(String(reflecting: off) == "Promise<Int>.pending")
+        expectEqual(String(reflecting: off), "Promise<Int>.pending")
         withExtendedLifetime(resolver) {}
     }
 
@@ -182,10 +183,10 @@ private enum Bodies {
         let line: UInt = #line
         let (promise, resolver) = Promise<Int>.pending()
         let next = promise.named("login").map { $0 }.named("parsed")
-        #expect(
-            String(reflecting: next)
-                == "Promise<Int>.pending \"parsed\" (made at \(at(line + 1)) \"login\" → map at \(at(line + 2)))")
-        #expect(String(reflecting: promise) == "Promise<Int>.pending \"login\" (made at \(at(line + 1)))")
+        expectEqual(
+            String(reflecting: next),
+            "Promise<Int>.pending \"parsed\" (made at \(at(line + 1)) \"login\" → map at \(at(line + 2)))")
+        expectEqual(String(reflecting: promise), "Promise<Int>.pending \"login\" (made at \(at(line + 1)))")
         withExtendedLifetime(resolver) {}
     }
 
@@ -199,12 +200,12 @@ private enum Bodies {
             let text = String(reflecting: chain)
             let steps = text.split(separator: "→").count
             if length <= 64 {
-                #expect(steps == length)
+                expectEqual(steps, length)
             } else {
-                #expect(text.hasPrefix("Promise<Int>.pending (made at \(at(line + 1)) → … "))
+                expect(text.hasPrefix("Promise<Int>.pending (made at \(at(line + 1)) → … "))
                 // The first, the gap and the newest.
-                #expect((34...66).contains(steps))
-                #expect(text.contains("… \(length - steps + 1) steps …"))
+                expect((34...66).contains(steps))
+                expect(text.contains("… \(length - steps + 1) steps …"))
             }
         }
         resolver.fulfill(1)
@@ -233,8 +234,9 @@ private enum Bodies {
                 try loop.run()
             }
         }
-        #expect(
-            lines == [
+        expectEqual(
+            lines,
+            [
                 "the Promise<Int> made at \(at(line + 1)) was abandoned: its last resolver was released without settling it",
                 "unhandled rejection: Flaw(number: 1) "
                     + "(Promise<()> made at \(at(line + 2)) → map at \(at(line + 2)) → done at \(at(line + 3)))",

@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @testable import PromisesTestSupport
@@ -15,7 +16,7 @@ import Testing
             line = #line + 1
             _ = Promise<Int>(error: Flaw(1))
         }
-        #expect(lines == report(1, line))
+        expectEqual(lines, report(1, line))
     }
 
     /// A call of the library has no line to report but one of its own, which would mislead.
@@ -30,8 +31,8 @@ import Testing
             }
         }
         let details = ["send", "shutdown"].map { "unhandled rejection: \($0)" }
-        #expect(lines.count == 2 && zip(lines, details).allSatisfy { $0.hasPrefix($1) }, "\(lines)")
-        #expect(lines.allSatisfy { !$0.contains("promise made at") })
+        expect(lines.count == 2 && zip(lines, details).allSatisfy { $0.hasPrefix($1) }, "\(lines)")
+        expect(lines.allSatisfy { !$0.contains("promise made at") })
     }
 
     /// The promise that a handler has returned has become one with that of the handler; each needs a handler of its own.
@@ -52,7 +53,7 @@ import Testing
                 try loop.run()
             }
         }
-        #expect(lines.count { $0.hasPrefix("unhandled rejection: Flaw(number: 3)") } == (isOuterHandled ? 0 : 1))
+        expectEqual(lines.count { $0.hasPrefix("unhandled rejection: Flaw(number: 3)") }, (isOuterHandled ? 0 : 1))
     }
 
     /// A combinator waits inline, which is another way of delivery.
@@ -69,7 +70,7 @@ import Testing
                 withExtendedLifetime(outer) {}
             }
         }
-        #expect(lines.count { $0.hasPrefix("unhandled rejection: Flaw(number: 4)") } == 1)
+        expectEqual(lines.count { $0.hasPrefix("unhandled rejection: Flaw(number: 4)") }, 1)
     }
 
     @Test func oneThatWasPending() {
@@ -79,7 +80,7 @@ import Testing
             let (_, resolver) = Promise<Int>.pending()
             resolver.reject(Flaw(2))
         }
-        #expect(lines == report(2, line))
+        expectEqual(lines, report(2, line))
     }
 
     @Test func whoHasWithdrawnWasNotTold() throws {
@@ -100,7 +101,7 @@ import Testing
                 try loop.run()
             }
         }
-        #expect(lines == report(9, line))
+        expectEqual(lines, report(9, line))
     }
 
     @Test func aChainIsReportedOnceWithTheLineOfItsStart() throws {
@@ -114,7 +115,7 @@ import Testing
                 try loop.run()
             }
         }
-        #expect(lines == report(3, line))
+        expectEqual(lines, report(3, line))
     }
 
     @Test func eachBranchIsReported() throws {
@@ -127,7 +128,7 @@ import Testing
                 try loop.run()
             }
         }
-        #expect(lines.count == 2)
+        expectEqual(lines.count, 2)
     }
 
     @Test func whatAHandlerThrows() throws {
@@ -137,12 +138,12 @@ import Testing
                 try loop.run()
             }
         }
-        #expect(lines == ["unhandled rejection: Flaw(number: 5)"])
+        expectEqual(lines, ["unhandled rejection: Flaw(number: 5)"])
     }
 
     @Test func whatFirstlyThrows() {
         let lines = logged { _ = firstly { () throws -> Promise<Int> in throw Flaw(6) } }
-        #expect(lines == ["unhandled rejection: Flaw(number: 6)"])
+        expectEqual(lines, ["unhandled rejection: Flaw(number: 6)"])
     }
 
     @Test func whatACatchHandlesByRecoveringIsSeen() throws {
@@ -161,7 +162,7 @@ import Testing
                 try loop.run()
             }
         }
-        #expect(lines == [])
+        expectEqual(lines, [])
     }
 
     @Test func tapPassesItOnAndSoDoesEnsure() throws {
@@ -173,7 +174,7 @@ import Testing
             }
         }
         // The tap has received it, and what it passed on had no handler.
-        #expect(lines.count == 1)
+        expectEqual(lines.count, 1)
     }
 
     @Test func cancellationIsNot() throws {
@@ -185,7 +186,7 @@ import Testing
                 try loop.run()
             }
         }
-        #expect(lines == [])
+        expectEqual(lines, [])
     }
 
     @Test func anErrorThatLaterBecomesSeenIsNot() throws {
@@ -197,7 +198,7 @@ import Testing
                 try loop.run()
             }
         }
-        #expect(lines == [])
+        expectEqual(lines, [])
     }
 
     @Test func linkedPromisesAreReportedOnce() throws {
@@ -210,6 +211,6 @@ import Testing
                 withExtendedLifetime((inner, outer)) {}
             }
         }
-        #expect(lines.count == 1)
+        expectEqual(lines.count, 1)
     }
 }

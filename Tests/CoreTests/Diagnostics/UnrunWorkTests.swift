@@ -40,8 +40,8 @@ import Testing
                     .done { _ in Issue.record("this thread's loop is not driven") }.cauterize()
             }
         }
-        #expect(reports.count == 1)
-        #expect(reports.lines.first?.contains("UnrunWorkTests.swift:\(line) waits on a thread whose") == true)
+        expectEqual(reports.count, 1)
+        expectEqual(reports.lines.first?.contains("UnrunWorkTests.swift:\(line) waits on a thread whose"), true)
         resolver.fulfill(1)
     }
 
@@ -56,7 +56,7 @@ import Testing
             promise.done { _ in Issue.record("this thread's loop is not driven") }.cauterize()
         }
         attachUntilReported(reports, attach)
-        #expect(reports.count == 1)
+        expectEqual(reports.count, 1)
         withExtendedLifetime(resolver) {}
     }
 
@@ -70,7 +70,7 @@ import Testing
             let after = loop.unrunCallSites
             places.change { $0 = [before, after] }
         }
-        #expect(places.value.map(\.count) == [1, 0])
+        expectEqual(places.value.map(\.count), [1, 0])
     }
 
     @Test func afterThatAThreadOfTheProgramNotesNothing() throws {
@@ -87,7 +87,7 @@ import Testing
             look()
         }
         // Nothing before it has a loop, or once it has driven that.
-        #expect(seen.value == [false, true, false, false, false])
+        expectEqual(seen.value, [false, true, false, false, false])
     }
 
     @Test func anotherThreadsLoopChangesNothingHere() {
@@ -101,7 +101,7 @@ import Testing
                 _ = try? hang(promise)
             }
             hasAttached.wait()
-            #expect(!EventLoop.isNotingHandlers)
+            expect(!EventLoop.isNotingHandlers)
             resolver.fulfill(1)
             isLookedAt.open()
             thread.join()
@@ -123,8 +123,8 @@ import Testing
         }
         attachUntilReported(reports, attach)
         UnrunWork.gracePeriod.store(1_000_000_000, ordering: .relaxed)
-        #expect(seen.value.allSatisfy { $0 })
-        #expect(reports.count == 1)
+        expect(seen.value.allSatisfy { $0 })
+        expectEqual(reports.count, 1)
         withExtendedLifetime(resolver) {}
     }
 
@@ -142,7 +142,7 @@ import Testing
                 })
         }
         pool.shutDown()
-        #expect(reports.count == 1)
+        expectEqual(reports.count, 1)
         withExtendedLifetime(resolver) {}
     }
 
@@ -160,7 +160,7 @@ import Testing
             }
             look()
         }
-        #expect(seen.value == [true, false, false, false])
+        expectEqual(seen.value, [true, false, false, false])
     }
 
     /// The lines below `line` that a thread notes which does `body` and drives nothing.
@@ -193,7 +193,7 @@ import Testing
             withExtendedLifetime((all, mapped)) {}
         }
         // The seventh line hands its rejection on by jobs, which wait still.
-        #expect(noted.filter { $0 != 7 } == [8])
+        expectEqual(noted.filter { $0 != 7 }, [8])
         withExtendedLifetime(resolver) {}
     }
 
@@ -208,7 +208,7 @@ import Testing
                 }, gives: 1)
             withExtendedLifetime(resolver) {}
         }
-        #expect(noted == [])
+        expectEqual(noted, [])
     }
 
     @Test func aCancellationThatALoopLeavesBehindIsNoHandler() {
@@ -218,21 +218,21 @@ import Testing
                 TestThread.run { timer.cancel() }
             }
         }
-        #expect(lines == [])
+        expectEqual(lines, [])
     }
 
     @Test func aReadyHandlerIsCountedOnce() {
         inLoop { loop in
             let mapped = Promise.value(1).map { $0 + 1 }
-            #expect(loop.undeliveredCount == 1)
+            expectEqual(loop.undeliveredCount, 1)
             let (promise, resolver) = Promise<Int>.pending()
             let waiting = promise.map { $0 }
-            #expect(loop.undeliveredCount == 2)
+            expectEqual(loop.undeliveredCount, 2)
             loop.enqueue {}
-            #expect(loop.undeliveredCount == 3)
+            expectEqual(loop.undeliveredCount, 3)
             _ = try? loop.turn(.poll)
             waiting.cancel()
-            #expect(loop.undeliveredCount == 0)
+            expectEqual(loop.undeliveredCount, 0)
             withExtendedLifetime((mapped, resolver)) {}
         }
     }
@@ -259,7 +259,7 @@ import Testing
             .filter { $0.hasPrefix("swift-reactor: ") }
         let line = UInt(#line) - 19
         let event = LogEvent.loopNotRunning(at: CallSite(#fileID, line))
-        #expect(lines.map(String.init) == ["swift-reactor: \(event)"])
+        expectEqual(lines.map(String.init), ["swift-reactor: \(event)"])
     }
 
     @Test func notOnALoopThatIsDriven() throws {
@@ -273,6 +273,6 @@ import Testing
         }
         worker.stop()
         worker.join()
-        #expect(places.value == 0)
+        expectEqual(places.value, 0)
     }
 }

@@ -10,12 +10,12 @@ import Testing
         try EventLoop.withLoop(clock: VirtualClock()) { loop throws in
             let guarantee = after(.milliseconds(1500))
             try loop.turn(.upTo(.milliseconds(1499)))
-            #expect(loop.now.nanoseconds == 1_499_000_000)
-            #expect(guarantee.isPending)
+            expectEqual(loop.now.nanoseconds, 1_499_000_000)
+            expect(guarantee.isPending)
             try loop.turn(.upTo(.milliseconds(1)))
             try loop.turn(.poll)
-            #expect(guarantee.isFulfilled)
-            #expect(loop.now.nanoseconds == 1_500_000_000)
+            expect(guarantee.isFulfilled)
+            expectEqual(loop.now.nanoseconds, 1_500_000_000)
         }
     }
 
@@ -23,11 +23,11 @@ import Testing
         try inLoop { loop throws in
             for delay in [Duration.zero, .seconds(-1), .nanoseconds(-1), .seconds(Int64.min / 2)] {
                 let guarantee = after(delay)
-                #expect(guarantee.isPending)
+                expect(guarantee.isPending)
                 try loop.turn(.poll)
-                #expect(guarantee.isFulfilled, "\(delay)")
+                expect(guarantee.isFulfilled, "\(delay)")
             }
-            #expect(loop.now.nanoseconds == 0)
+            expectEqual(loop.now.nanoseconds, 0)
         }
     }
 
@@ -38,7 +38,7 @@ import Testing
                 after(.seconds(delay)).done { order.append(index) }
             }
             try loop.run()
-            #expect(order == [5, 1, 3, 2, 0, 4])
+            expectEqual(order, [5, 1, 3, 2, 0, 4])
         }
     }
 
@@ -48,9 +48,9 @@ import Testing
             for delay in [Duration.microseconds(100), .microseconds(1500), .nanoseconds(1)] {
                 let begun = loop.now
                 hang(after(delay))
-                #expect(begun.duration(to: loop.now) >= delay)
+                expect(begun.duration(to: loop.now) >= delay)
             }
-            #expect(start < loop.now)
+            expect(start < loop.now)
         }
     }
 
@@ -60,8 +60,8 @@ import Testing
             var order: [Int] = []
             for index in 0..<3 { guarantee.done { order.append(index) } }
             try loop.run()
-            #expect(order == [0, 1, 2])
-            #expect(loop.metrics.timersFired == 1)
+            expectEqual(order, [0, 1, 2])
+            expectEqual(loop.metrics.timersFired, 1)
         }
     }
 
@@ -69,9 +69,9 @@ import Testing
         try inLoop { loop throws in
             var fired = false
             after(.seconds(1)).done { fired = true }
-            #expect(loop.isAlive)
+            expect(loop.isAlive)
             try loop.run()
-            #expect(fired)
+            expect(fired)
         }
     }
 
@@ -83,7 +83,7 @@ import Testing
                 after(.seconds(1)).done { token.use() }
             }
         }
-        #expect(tally.alive == 0)
-        #expect(lines == ["an event loop ended with 1 undelivered handler"])
+        expectEqual(tally.alive, 0)
+        expectEqual(lines, ["an event loop ended with 1 undelivered handler"])
     }
 }

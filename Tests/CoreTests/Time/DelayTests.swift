@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @testable import PromisesTestSupport
@@ -7,26 +8,26 @@ import Testing
 @Suite struct DelayTests {
     @Test func theValueComesLater() throws {
         try inLoop { loop throws in
-            #expect(try hang(after(.seconds(1)).then { Promise.value(4) }.delay(.seconds(2))) == 4)
-            #expect(loop.now.nanoseconds == 3_000_000_000)
-            #expect(hang(Guarantee.value(5).delay(.milliseconds(500))) == 5)
-            #expect(loop.now.nanoseconds == 3_500_000_000)
+            expectEqual(try hang(after(.seconds(1)).then { Promise.value(4) }.delay(.seconds(2))), 4)
+            expectEqual(loop.now.nanoseconds, 3_000_000_000)
+            expectEqual(hang(Guarantee.value(5).delay(.milliseconds(500))), 5)
+            expectEqual(loop.now.nanoseconds, 3_500_000_000)
         }
     }
 
     @Test func aRejectionComesAtOnce() throws {
         try inLoop { loop throws in
             expect(Promise<Int>(error: Flaw(1)).delay(.seconds(2)), failsWith: Flaw(1))
-            #expect(loop.now.nanoseconds == 0 && loop.nextDeadline == nil)
+            expect(loop.now.nanoseconds == 0 && loop.nextDeadline == nil)
         }
     }
 
     @Test func noneIsTheNextTurn() throws {
         try inLoop { loop throws in
             let promise = Promise.value(1).delay(.seconds(-1))
-            #expect(promise.isPending)
-            #expect(try hang(promise) == 1)
-            #expect(loop.now.nanoseconds == 0)
+            expect(promise.isPending)
+            expectEqual(try hang(promise), 1)
+            expectEqual(loop.now.nanoseconds, 0)
         }
     }
 
@@ -34,10 +35,10 @@ import Testing
         try inLoop { loop throws in
             let promise = Promise.value(1).delay(.seconds(60))
             try loop.turn(.poll)
-            #expect(loop.nextDeadline != nil)
+            expect(loop.nextDeadline != nil)
             promise.cancel()
-            #expect(loop.nextDeadline == nil)
-            #expect(promise.isRejected)
+            expectEqual(loop.nextDeadline, nil)
+            expect(promise.isRejected)
         }
     }
 
@@ -45,19 +46,19 @@ import Testing
         try inLoop { loop throws in
             let promise = after(.seconds(60)).map { 1 }.delay(.seconds(60))
             promise.cancel()
-            #expect(loop.nextDeadline == nil && !loop.isAlive)
+            expect(loop.nextDeadline == nil && !loop.isAlive)
         }
     }
 
     @Test func afterADeadline() throws {
         try inLoop { loop throws in
             hang(after(deadline: LoopInstant(nanoseconds: 1_500)))
-            #expect(loop.now.nanoseconds == 1_500)
+            expectEqual(loop.now.nanoseconds, 1_500)
             hang(after(deadline: LoopInstant(nanoseconds: 7)))
-            #expect(loop.now.nanoseconds == 1_500)
+            expectEqual(loop.now.nanoseconds, 1_500)
             let never = after(deadline: .distantFuture)
             never.cancel()
-            #expect(loop.nextDeadline == nil)
+            expectEqual(loop.nextDeadline, nil)
         }
     }
 }

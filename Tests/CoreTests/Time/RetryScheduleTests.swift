@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @testable import PromisesTestSupport
@@ -20,14 +21,14 @@ import Testing
 
     @Test func exponentialWithoutJitterIsExact() {
         let schedule = RetrySchedule.exponential(from: .milliseconds(100), cap: .seconds(1), jitter: .none)
-        #expect(moments(schedule, attempts: 7) == [0, 100, 300, 700, 1500, 2500, 3500])
+        expectEqual(moments(schedule, attempts: 7), [0, 100, 300, 700, 1500, 2500, 3500])
     }
 
     @Test func aFactorOfItsOwn() {
         let schedule = RetrySchedule.exponential(from: .milliseconds(10), factor: 3, cap: .seconds(100), jitter: .none)
-        #expect(moments(schedule, attempts: 4) == [0, 10, 40, 130])
+        expectEqual(moments(schedule, attempts: 4), [0, 10, 40, 130])
         let steady = RetrySchedule.exponential(from: .milliseconds(10), factor: 1, jitter: .none)
-        #expect(moments(steady, attempts: 4) == [0, 10, 20, 30])
+        expectEqual(moments(steady, attempts: 4), [0, 10, 20, 30])
     }
 
     @Test func fullJitterStaysBelowAndVaries() {
@@ -38,19 +39,19 @@ import Testing
             let pauses = zip(moments.dropFirst(), moments).map { $0 - $1 }
             for (pause, longest) in zip(pauses, [1000, 2000, 4000, 4000]) {
                 // The moments are cut to milliseconds.
-                #expect(pause >= 0 && pause <= longest + 1)
+                expect(pause >= 0 && pause <= longest + 1)
             }
             ends.insert(moments.last!)
         }
-        #expect(ends.count > 10)
+        expect(ends.count > 10)
     }
 
     @Test func hugeAttemptsAndFactorsStayAtTheCap() {
         let schedule = RetrySchedule.exponential(from: .seconds(1), factor: 1e300, cap: .seconds(2), jitter: .none)
-        #expect(moments(schedule, attempts: 6) == [0, 1000, 3000, 5000, 7000, 9000])
+        expectEqual(moments(schedule, attempts: 6), [0, 1000, 3000, 5000, 7000, 9000])
         let unbounded = RetrySchedule.exponential(
             from: .seconds(1), factor: 1e9, cap: .seconds(Int64.max), jitter: .none)
-        #expect(moments(unbounded, attempts: 2) == [0, 1000])
+        expectEqual(moments(unbounded, attempts: 2), [0, 1000])
     }
 
     @Test(arguments: [0.5, 0, -2, .nan])
@@ -64,15 +65,15 @@ import Testing
     }
 
     @Test func negativePausesAreNone() {
-        #expect(moments(.constant(.seconds(-1)), attempts: 3) == [0, 0, 0])
-        #expect(moments(.exponential(from: .seconds(-1), jitter: .none), attempts: 3) == [0, 0, 0])
-        #expect(moments(.exponential(from: .seconds(1), cap: .zero), attempts: 3) == [0, 0, 0])
+        expectEqual(moments(.constant(.seconds(-1)), attempts: 3), [0, 0, 0])
+        expectEqual(moments(.exponential(from: .seconds(-1), jitter: .none), attempts: 3), [0, 0, 0])
+        expectEqual(moments(.exponential(from: .seconds(1), cap: .zero), attempts: 3), [0, 0, 0])
     }
 
     @Test func aScheduleOfOnesOwnMayGiveUp() throws {
         let schedule = RetrySchedule.custom { attempt, error in
             (error as? Flaw) == Flaw() && attempt < 3 ? .milliseconds(5 * attempt) : nil
         }
-        #expect(moments(schedule, attempts: 100) == [0, 5, 15])
+        expectEqual(moments(schedule, attempts: 100), [0, 5, 15])
     }
 }

@@ -13,9 +13,9 @@ import Testing
                 attempts.append(attempt)
                 return Promise.value("done")
             }
-            #expect(attempts == [1])
-            #expect(try hang(promise) == "done")
-            #expect(attempts == [1] && loop.now.nanoseconds == 0)
+            expectEqual(attempts, [1])
+            expectEqual(try hang(promise), "done")
+            expect(attempts == [1] && loop.now.nanoseconds == 0)
         }
     }
 
@@ -26,9 +26,9 @@ import Testing
                 attempts.append(attempt)
                 return attempt < 3 ? Promise(error: Flaw(attempt)) : .value(attempt)
             }
-            #expect(try hang(promise) == 3)
-            #expect(attempts == [1, 2, 3])
-            #expect(loop.now.nanoseconds == 20_000_000_000)
+            expectEqual(try hang(promise), 3)
+            expectEqual(attempts, [1, 2, 3])
+            expectEqual(loop.now.nanoseconds, 20_000_000_000)
         }
     }
 
@@ -40,16 +40,16 @@ import Testing
                 throw Flaw(attempt)
             }
             expect(promise, failsWith: Flaw(4))
-            #expect(count == 4)
-            #expect(loop.now.nanoseconds == 3_000_000_000)
+            expectEqual(count, 4)
+            expectEqual(loop.now.nanoseconds, 3_000_000_000)
         }
     }
 
     @Test func withoutADelayItDoesNotWait() throws {
         try inLoop { loop throws in
             let promise = retry(maxAttempts: 100) { $0 < 100 ? Promise(error: Flaw()) : Promise.value($0) }
-            #expect(try hang(promise) == 100)
-            #expect(loop.now.nanoseconds == 0)
+            expectEqual(try hang(promise), 100)
+            expectEqual(loop.now.nanoseconds, 0)
         }
     }
 
@@ -63,7 +63,7 @@ import Testing
             }
             let problem = "retry(maxAttempts: \(maxAttempts)): at least one attempt is needed"
             expect(promise, failsWith: PromiseError.badInput(problem))
-            #expect(count == 0)
+            expectEqual(count, 0)
         }
     }
 
@@ -78,7 +78,7 @@ import Testing
                 },
                 { attempt -> Promise<Int> in throw Flaw(attempt) })
             expect(promise, failsWith: Flaw(2))
-            #expect(asked == [Flaw(1), Flaw(2)])
+            expectEqual(asked, [Flaw(1), Flaw(2)])
         }
     }
 
@@ -92,7 +92,7 @@ import Testing
                     return true
                 }, { _ in Promise<Int>(error: Flaw()) })
             expect(promise, failsWith: Flaw())
-            #expect(asked == 1)
+            expectEqual(asked, 1)
         }
     }
 
@@ -111,11 +111,11 @@ import Testing
                 while: { _ in after(.seconds(10)).map { isRetryable } },
                 { attempt -> Promise<Int> in attempt < 3 ? Promise(error: Flaw(attempt)) : .value(attempt) })
             if isRetryable {
-                #expect(try hang(promise) == 3)
-                #expect(loop.now.nanoseconds == 22_000_000_000)
+                expectEqual(try hang(promise), 3)
+                expectEqual(loop.now.nanoseconds, 22_000_000_000)
             } else {
                 expect(promise, failsWith: Flaw(1))
-                #expect(loop.now.nanoseconds == 10_000_000_000)
+                expectEqual(loop.now.nanoseconds, 10_000_000_000)
             }
         }
     }
@@ -128,7 +128,7 @@ import Testing
                 throw CancellationError()
             }
             _ = try? hang(promise)
-            #expect(promise.error is CancellationError && count == 1)
+            expect(promise.error is CancellationError && count == 1)
         }
     }
 
@@ -140,11 +140,11 @@ import Testing
                 return Promise(error: Flaw())
             }
             try loop.turn(.poll)
-            #expect(loop.nextDeadline != nil)
+            expect(loop.nextDeadline != nil)
             promise.cancel()
             try loop.run()
-            #expect(loop.now.nanoseconds == 0 && count == 1)
-            #expect(promise.error as? PromiseError == .cancelled)
+            expect(loop.now.nanoseconds == 0 && count == 1)
+            expect(promise.error as? PromiseError == .cancelled)
         }
     }
 
@@ -152,9 +152,9 @@ import Testing
         try inLoop { loop throws in
             let promise = retry(maxAttempts: 3) { _ in after(.seconds(60)).map { 1 } }
             promise.cancel()
-            #expect(loop.nextDeadline == nil)
+            expectEqual(loop.nextDeadline, nil)
             try loop.run()
-            #expect(promise.isRejected)
+            expect(promise.isRejected)
         }
     }
 
@@ -172,7 +172,7 @@ import Testing
                 }
             }
             expect(promise, gives: count)
-            #expect(tally.peak <= 2 && tally.alive == 0)
+            expect(tally.peak <= 2 && tally.alive == 0)
         }
     }
 
@@ -185,8 +185,8 @@ import Testing
                 moments.append(clock.now.nanoseconds / 60_000_000_000)
                 return attempt < 8 ? Promise(error: Flaw(attempt)) : .value(attempt)
             }
-            #expect(try hang(promise) == 8)
-            #expect(moments == [0, 1, 3, 7, 15, 31, 51, 71])
+            expectEqual(try hang(promise), 8)
+            expectEqual(moments, [0, 1, 3, 7, 15, 31, 51, 71])
         }
     }
 
@@ -202,7 +202,7 @@ import Testing
                 return Promise(error: Flaw())
             }
             try loop.run()
-            #expect(attempts == 1 && result?.isCancelled == true)
+            expect(attempts == 1 && result?.isCancelled == true)
         }
     }
 
@@ -225,7 +225,7 @@ import Testing
                 result = retry(maxAttempts: 5, delay: schedule, body)
             }
             try loop.run()
-            #expect(attempts == last && result?.isCancelled == true)
+            expect(attempts == last && result?.isCancelled == true)
         }
     }
 }

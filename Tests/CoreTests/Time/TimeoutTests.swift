@@ -11,9 +11,9 @@ import Testing
             let late = Promise<Int>.pending()
             let limited = late.promise.timeout(.seconds(3))
             try loop.turn(.upTo(.nanoseconds(2_999_999_999)))
-            #expect(limited.isPending)
+            expect(limited.isPending)
             expect(limited, failsWith: PromiseError.timedOut)
-            #expect(loop.now.nanoseconds == 3_000_000_000)
+            expectEqual(loop.now.nanoseconds, 3_000_000_000)
         }
     }
 
@@ -23,18 +23,18 @@ import Testing
             let source = after(.seconds(1)).then { isFulfilled ? .value(7) : Promise(error: Flaw(1)) }
             let limited = source.timeout(.seconds(3600))
             _ = try? hang(limited)
-            #expect(limited.settledValue == (isFulfilled ? 7 : nil))
-            #expect(limited.flaw == (isFulfilled ? nil : Flaw(1)))
-            #expect(loop.nextDeadline == nil)
-            #expect(loop.now.nanoseconds == 1_000_000_000)
+            expectEqual(limited.settledValue, (isFulfilled ? 7 : nil))
+            expectEqual(limited.flaw, (isFulfilled ? nil : Flaw(1)))
+            expectEqual(loop.nextDeadline, nil)
+            expectEqual(loop.now.nanoseconds, 1_000_000_000)
         }
     }
 
     @Test func ofASettledPromiseStartsNothingThatStays() throws {
         try inLoop { loop throws in
-            #expect(try hang(Promise.value(1).timeout(.seconds(1))) == 1)
+            expectEqual(try hang(Promise.value(1).timeout(.seconds(1))), 1)
             expect(Promise<Int>(error: Flaw()).timeout(.seconds(1)), failsWith: Flaw())
-            #expect(loop.nextDeadline == nil && !loop.isAlive)
+            expect(loop.nextDeadline == nil && !loop.isAlive)
         }
     }
 
@@ -43,8 +43,8 @@ import Testing
             let day = after(.seconds(86_400))
             let limited = day.map { 1 }.timeout(.seconds(1))
             expect(limited, failsWith: PromiseError.timedOut)
-            #expect(loop.nextDeadline == nil)
-            #expect(loop.now.nanoseconds == 1_000_000_000)
+            expectEqual(loop.nextDeadline, nil)
+            expectEqual(loop.now.nanoseconds, 1_000_000_000)
         }
     }
 
@@ -56,8 +56,8 @@ import Testing
             let limited = promise.timeout(.seconds(1))
             expect(limited, failsWith: PromiseError.timedOut)
             try loop.run()
-            #expect(isTold)
-            #expect(promise.error as? PromiseError == .cancelled)
+            expect(isTold)
+            expect(promise.error as? PromiseError == .cancelled)
         }
     }
 
@@ -69,8 +69,8 @@ import Testing
             let limited = shared.timeout(.seconds(1))
             expect(limited.asPromise(), failsWith: PromiseError.timedOut)
             try loop.run()
-            #expect(seen == 5)
-            #expect(loop.now.nanoseconds == 10_000_000_000)
+            expectEqual(seen, 5)
+            expectEqual(loop.now.nanoseconds, 10_000_000_000)
         }
     }
 
@@ -78,8 +78,8 @@ import Testing
         try inLoop { loop throws in
             let limited = after(.seconds(10)).timeout(.seconds(20))
             limited.cancel()
-            #expect(limited.isRejected)
-            #expect(loop.nextDeadline == nil && !loop.isAlive)
+            expect(limited.isRejected)
+            expect(loop.nextDeadline == nil && !loop.isAlive)
         }
     }
 
@@ -94,9 +94,9 @@ import Testing
         try inLoop { loop throws in
             for limit in [Duration.zero, .seconds(-5)] {
                 let limited = endless().timeout(limit)
-                #expect(limited.isPending)
+                expect(limited.isPending)
                 try loop.turn(.poll)
-                #expect(limited.isRejected)
+                expect(limited.isRejected)
             }
         }
     }
@@ -104,12 +104,12 @@ import Testing
     @Test func byADeadlineThatStepsShare() throws {
         try inLoop { loop throws in
             expect(endless().timeout(.milliseconds(500)), failsWith: PromiseError.timedOut)
-            #expect(loop.now.nanoseconds == 500_000_000)
+            expectEqual(loop.now.nanoseconds, 500_000_000)
             let deadline = loop.now.advanced(by: .seconds(5))
             let steps = after(.seconds(3)).timeout(deadline: deadline)
                 .then { after(.seconds(3)).timeout(deadline: deadline) }
             expect(steps, failsWith: PromiseError.timedOut)
-            #expect(loop.now.nanoseconds == 5_500_000_000)
+            expectEqual(loop.now.nanoseconds, 5_500_000_000)
             expect(endless().timeout(deadline: LoopInstant(nanoseconds: 0)), failsWith: PromiseError.timedOut)
             expect(endless().timeout(deadline: deadline, error: Flaw(10)), failsWith: Flaw(10))
         }
@@ -119,13 +119,13 @@ import Testing
         try inLoop { _ throws in
             // The timer of the source fires first, and its handler is on its way when the limit is reached.
             let limited = after(.seconds(1)).map { 3 }.timeout(.seconds(2)).map { $0 }
-            #expect(try hang(limited) == 3)
+            expectEqual(try hang(limited), 3)
             let (promise, resolver) = Promise<Int>.pending()
             let second = promise.timeout(.seconds(1))
             after(.seconds(1)).done { resolver.fulfill(4) }
             EventLoop.current.schedule(after: .seconds(1)) {}
             _ = try? hang(second)
-            #expect(second.isResolved)
+            expect(second.isResolved)
         }
     }
 
@@ -133,8 +133,8 @@ import Testing
         try inLoop { loop throws in
             let chain = after(.seconds(1)).then { after(.seconds(100)).map { 1 }.timeout(.seconds(2)) }.map { $0 + 1 }
             expect(chain, failsWith: PromiseError.timedOut)
-            #expect(loop.now.nanoseconds == 3_000_000_000)
-            #expect(loop.nextDeadline == nil)
+            expectEqual(loop.now.nanoseconds, 3_000_000_000)
+            expectEqual(loop.nextDeadline, nil)
         }
     }
 
@@ -143,7 +143,7 @@ import Testing
             var seen: PromiseError?
             endless().timeout(.seconds(1)).catch { seen = $0 as? PromiseError }
             try loop.run()
-            #expect(seen == .timedOut)
+            expectEqual(seen, .timedOut)
         }
     }
 
@@ -153,8 +153,8 @@ import Testing
             let work = after(.seconds(10)).asPromise().ensure { order.append("ensure") }
             work.timeout(.seconds(1)).catch { order.append("\($0)") }
             try loop.run()
-            #expect(Set(order) == ["ensure", "the time limit expired"])
-            #expect(loop.now.nanoseconds == 1_000_000_000)
+            expectEqual(Set(order), ["ensure", "the time limit expired"])
+            expectEqual(loop.now.nanoseconds, 1_000_000_000)
         }
     }
 
@@ -164,9 +164,9 @@ import Testing
             let promises = (0..<count).map { _ in Promise<Int>.pending() }
             let limited = promises.map { $0.promise.timeout(.seconds(60)) }
             for (index, pair) in promises.enumerated() { pair.resolver.fulfill(index) }
-            #expect(try hang(when(fulfilled: limited)).count == count)
-            #expect(loop.nextDeadline == nil)
-            #expect(loop.now.nanoseconds == 0)
+            expectEqual(try hang(when(fulfilled: limited)).count, count)
+            expectEqual(loop.nextDeadline, nil)
+            expectEqual(loop.now.nanoseconds, 0)
         }
     }
 
@@ -175,7 +175,7 @@ import Testing
         let lines = logged {
             inLoop { _ in limited = endless().named("x").timeout(.seconds(1)) }
         }
-        #expect(limited?.isFulfilled == false)
-        #expect(lines.count <= 2)
+        expectEqual(limited?.isFulfilled, false)
+        expect(lines.count <= 2)
     }
 }

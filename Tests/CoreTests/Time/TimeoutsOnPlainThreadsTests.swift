@@ -14,7 +14,7 @@ import Testing
             let after = EventLoop.current.nextDeadline != nil
             hasTimer.change { $0 = after }
         }
-        #expect(hasTimer.value == false)
+        expectEqual(hasTimer.value, false)
     }
 
     @Test func aCancellationOutsideATurnLeavesNoTimer() {
@@ -25,7 +25,7 @@ import Testing
             let after = EventLoop.current.nextDeadline != nil
             hasTimer.change { $0 = after }
         }
-        #expect(hasTimer.value == false)
+        expectEqual(hasTimer.value, false)
     }
 
     @Test func aThreadOfSwiftsPoolKeepsNoTimerEither() async {
@@ -43,7 +43,7 @@ import Testing
             }
             return (wait(), waitOnItsOwnLoop())
         }.value
-        #expect(hasTimer.0 == false)
-        #expect(hasTimer.1 == 0)
+        expectEqual(hasTimer.0, false)
+        expectEqual(hasTimer.1, 0)
     }
 }

@@ -21,11 +21,11 @@ import Testing
         try inLoop { loop throws in
             let (first, step) = step(.seconds(1))
             try loop.run()
-            #expect(step.settledValue == 1)
+            expectEqual(step.settledValue, 1)
             let next = after(.seconds(1))
-            #expect(address(next) == first && next.isPending)
+            expect(address(next) == first && next.isPending)
             try loop.run()
-            #expect(!next.isPending)
+            expect(!next.isPending)
         }
     }
 
@@ -33,7 +33,7 @@ import Testing
         try inLoop { loop throws in
             let (_, first) = step(.seconds(1))
             try loop.run()
-            #expect(first.settledValue == 1)
+            expectEqual(first.settledValue, 1)
             let (promise, resolver) = Promise<Int>.pending()
             let steps = (0..<4).map { _ in promise.map { $0 } }
             let timers = (0..<4).map { _ in after(.seconds(1)) }
@@ -41,9 +41,9 @@ import Testing
                 step.cauterize()
                 step.cancel()
             }
-            #expect(loop.keepAliveReport.timers == 4)
+            expectEqual(loop.keepAliveReport.timers, 4)
             try loop.run()
-            #expect(timers.allSatisfy { !$0.isPending })
+            expect(timers.allSatisfy { !$0.isPending })
             withExtendedLifetime(resolver) {}
         }
     }
@@ -54,10 +54,10 @@ import Testing
                 let kept = after(.seconds(2)).map { 2 }
                 let cancelled = after(.seconds(1)).map { 1 }
                 cancelled.asPromise().cancel()
-                #expect(loop.keepAliveReport.timers == 1)
+                expectEqual(loop.keepAliveReport.timers, 1)
                 try loop.run()
-                #expect(kept.settledValue == 2)
-                #expect(cancelled.asPromise().error as? PromiseError == .cancelled)
+                expectEqual(kept.settledValue, 2)
+                expect(cancelled.asPromise().error as? PromiseError == .cancelled)
             }
         }
     }
@@ -78,7 +78,7 @@ import Testing
             }
             loop.schedule(after: .seconds(1)) { withExtendedLifetime(atEnd) {} }
         }
-        #expect(timers.count == 2)
-        for timer in timers { #expect(timer.asPromise().error as? PromiseError == .loopEnded) }
+        expectEqual(timers.count, 2)
+        for timer in timers { expect(timer.asPromise().error as? PromiseError == .loopEnded) }
     }
 }

@@ -11,7 +11,7 @@ import Testing
         try withVirtualTime { clock throws in
             let timer = after(.seconds(60)).map { 7 }
             expect(Promise { try await timer.asPromise().value }, gives: 7)
-            #expect(clock.now == LoopInstant(nanoseconds: 60_000_000_000))
+            expectEqual(clock.now, LoopInstant(nanoseconds: 60_000_000_000))
         }
     }
 
@@ -22,7 +22,7 @@ import Testing
             #expect(throws: PromiseError.timedOut) { try hang(waiting, timeout: .seconds(5)) }
             waiting.cancel()
             try EventLoop.current.run()
-            #expect(clock.now == LoopInstant(nanoseconds: 5_000_000_000))
+            expectEqual(clock.now, LoopInstant(nanoseconds: 5_000_000_000))
         }
     }
 
@@ -38,8 +38,8 @@ import Testing
                     try await second.value
                 })
             tick.cancel()
-            #expect(seconds == 3)
-            #expect(clock.now == LoopInstant(nanoseconds: 3_500_000_000))
+            expectEqual(seconds, 3)
+            expectEqual(clock.now, LoopInstant(nanoseconds: 3_500_000_000))
         }
     }
 
@@ -59,7 +59,7 @@ import Testing
                     return late
                 })
             tick.cancel()
-            #expect(late == 0)
+            expectEqual(late, 0)
         }
     }
 
@@ -78,13 +78,13 @@ import Testing
             remote.beginExternalWork()
             remote.beginWaitingForLoop()
             try loop.turn(.poll)
-            #expect(loop.keepAliveReport.readyJobs == 0)
+            expectEqual(loop.keepAliveReport.readyJobs, 0)
             TestThread { remote.endExternalWork() }.join()
             // The job that wakes the loop. All other work waits for the loop, so the clock may advance.
-            #expect(loop.keepAliveReport.readyJobs == 1)
+            expectEqual(loop.keepAliveReport.readyJobs, 1)
             remote.endWaitingForLoop()
             remote.endExternalWork()
-            #expect(loop.metrics.externalWork == 0)
+            expectEqual(loop.metrics.externalWork, 0)
         }
     }
 
@@ -95,7 +95,7 @@ import Testing
                 let waiting = Promise { try await timer.value }
                 _ = Promise { for _ in 0..<10 { await Task.yield() } }
                 try hang(waiting)
-                #expect(clock.now == LoopInstant(nanoseconds: 60_000_000_000))
+                expectEqual(clock.now, LoopInstant(nanoseconds: 60_000_000_000))
                 try EventLoop.current.run()
             }
         }

@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @testable import PromisesTestSupport
@@ -17,8 +18,8 @@ extension APlusTests {
             try setting.run(.success(thing), beforeSettling: { wasPending = outer!.isPending }) { inner in
                 outer = adopter.adopt(inner)
             }
-            #expect(wasPending)
-            #expect(outer?.settledValue === thing)
+            expect(wasPending)
+            expect(outer?.settledValue === thing)
         }
 
         @Test(
@@ -31,8 +32,8 @@ extension APlusTests {
             try setting.run(.failure(thing), beforeSettling: { wasPending = outer!.isPending }) { inner in
                 outer = adopter.adopt(inner)
             }
-            #expect(wasPending)
-            #expect(outer?.error as? Thing === thing)
+            expect(wasPending)
+            expect(outer?.error as? Thing === thing)
         }
 
         @Test("2.3.2.1 pending as long as the promise that was returned", arguments: Kind.allCases, Adopter.allCases)
@@ -44,10 +45,10 @@ extension APlusTests {
                 outer.ensure { calls += 1 }.ignoringErrors()
                 loop.schedule(after: .seconds(1)) {}
                 for _ in 0..<3 { try loop.turn(.poll) }
-                #expect(outer.isPending && calls == 0)
+                expect(outer.isPending && calls == 0)
                 resolver.fulfill(Thing())
                 try loop.run()
-                #expect(outer.isFulfilled && calls == 1)
+                expect(outer.isFulfilled && calls == 1)
             }
         }
 
@@ -63,7 +64,7 @@ extension APlusTests {
                     inner.ensure { calls.append("inner") }.ignoringErrors()
                 }
                 calls.sort()
-                #expect(calls == ["inner", "inner", "outer", "outer"])
+                expectEqual(calls, ["inner", "inner", "outer", "outer"])
             }
         }
 
@@ -128,7 +129,7 @@ extension APlusTests {
                     }
                 }
             }
-            #expect(outer?.settledValue === thing)
+            expect(outer?.settledValue === thing)
         }
 
         @Test("2.3.2 a promise of a promise", arguments: Setting.all)
@@ -138,7 +139,7 @@ extension APlusTests {
             try setting.run(.success(thing)) { inner in
                 outer = Promise.value(Promise.value(inner)).then { $0 }.then { $0 }
             }
-            #expect(outer?.settledValue === thing)
+            expect(outer?.settledValue === thing)
         }
 
         @Test("2.3.2.1, 2.3.2.2 a guarantee that is returned", arguments: Setting.all)
@@ -161,10 +162,10 @@ extension APlusTests {
                     firstly { inner }.asPromise(),
                 ]
             }
-            #expect(wasPending)
+            expect(wasPending)
             let all = outers.map(\.settledValue) + promises.map(\.settledValue)
             let right = all.filter { $0 === thing }.count
-            #expect(right == 7 && all.count == 7)
+            expect(right == 7 && all.count == 7)
         }
 
         @Test("2.3.2 a guarantee waits as long as the one that was returned", arguments: Kind.allCases)
@@ -177,10 +178,10 @@ extension APlusTests {
                 outer.done { seen.append($0) }
                 loop.schedule(after: .seconds(1)) {}
                 for _ in 0..<3 { try loop.turn(.poll) }
-                #expect(outer.isPending && seen == [])
+                expect(outer.isPending && seen == [])
                 resolver.fulfill(8)
                 try loop.run()
-                #expect(outer.settledValue == 8 && seen == [8])
+                expect(outer.settledValue == 8 && seen == [8])
             }
         }
 
@@ -188,10 +189,10 @@ extension APlusTests {
             switch outcome {
             case .success(let thing):
                 let right = promises.filter { $0.settledValue === thing }.count
-                #expect(right == promises.count)
+                expectEqual(right, promises.count)
             case .failure:
                 let right = promises.filter { $0.flaw == Flaw(5) }.count
-                #expect(right == promises.count)
+                expectEqual(right, promises.count)
             }
         }
     }

@@ -15,9 +15,9 @@ extension APlusTests {
             try setting.run(
                 .success(1), beforeSettling: { wasPending = promise!.isPending },
                 attach: { promise = $0 })
-            #expect(wasPending)
-            #expect(promise?.isFulfilled == true && promise?.isPending == false && promise?.isRejected == false)
-            #expect(promise?.settledValue == 1)
+            expect(wasPending)
+            expect(promise?.isFulfilled == true && promise?.isPending == false && promise?.isRejected == false)
+            expectEqual(promise?.settledValue, 1)
         }
 
         @Test("2.1.1.1 a pending promise may become rejected", arguments: Setting.all)
@@ -27,9 +27,9 @@ extension APlusTests {
             try setting.run(
                 .failure(Flaw(1)), beforeSettling: { wasPending = promise!.isPending },
                 attach: { promise = $0 })
-            #expect(wasPending)
-            #expect(promise?.isRejected == true && promise?.isPending == false && promise?.isFulfilled == false)
-            #expect(promise?.flaw == Flaw(1))
+            expect(wasPending)
+            expect(promise?.isRejected == true && promise?.isPending == false && promise?.isFulfilled == false)
+            expectEqual(promise?.flaw, Flaw(1))
         }
 
         @Test("2.1.1 a promise that is not settled stays pending, whatever else runs", arguments: Kind.allCases)
@@ -38,7 +38,7 @@ extension APlusTests {
                 let (promise, resolver) = try kind.make(loop) as (Promise<Int>, Resolver<Int>)
                 loop.schedule(after: .seconds(1)) {}
                 for _ in 0..<3 { try loop.turn(.poll) }
-                #expect(promise.isPending)
+                expect(promise.isPending)
                 resolver.fulfill(1)
                 try loop.run()
             }
@@ -48,8 +48,8 @@ extension APlusTests {
         func staysFulfilled(second: Second, place: Place) throws {
             for kind in Kind.allCases {
                 let (promise, calls) = try settleTwice(kind, { $0.fulfill(1) }, second, place)
-                #expect(promise.isFulfilled && promise.settledValue == 1, "\(kind)")
-                #expect(calls == ["fulfilled with 1"], "\(kind)")
+                expect(promise.isFulfilled && promise.settledValue == 1, "\(kind)")
+                expectEqual(calls, ["fulfilled with 1"], "\(kind)")
             }
         }
 
@@ -57,8 +57,8 @@ extension APlusTests {
         func staysRejected(second: Second, place: Place) throws {
             for kind in Kind.allCases {
                 let (promise, calls) = try settleTwice(kind, { $0.reject(Flaw(1)) }, second, place)
-                #expect(promise.isRejected && promise.flaw == Flaw(1), "\(kind)")
-                #expect(calls == ["rejected with Flaw(number: 1)"], "\(kind)")
+                expect(promise.isRejected && promise.flaw == Flaw(1), "\(kind)")
+                expectEqual(calls, ["rejected with Flaw(number: 1)"], "\(kind)")
             }
         }
 
@@ -77,7 +77,7 @@ extension APlusTests {
             }
             seen += [promise?.settledValue, promise?.settledValue]
             let same = seen.filter { $0 === thing }.count
-            #expect(same == 5 && seen.count == 5)
+            expect(same == 5 && seen.count == 5)
         }
 
         @Test("2.1.3.2 the error is there and never another", arguments: Setting.all)
@@ -95,7 +95,7 @@ extension APlusTests {
             }
             seen += [promise?.error, promise?.error]
             let same = seen.filter { $0 as? Thing === thing }.count
-            #expect(same == 5 && seen.count == 5)
+            expect(same == 5 && seen.count == 5)
         }
 
         @Test("2.1.2.1, 2.1.3.1 of the resolver's forms each counts once", arguments: Second.allCases)
@@ -107,7 +107,7 @@ extension APlusTests {
                     let before = "\(promise)"
                     second.settle(resolver)
                     let after = "\(promise)"
-                    #expect(after == before && promise.isResolved, "\(second)")
+                    expect(after == before && promise.isResolved, "\(second)")
                     promise.ignoringErrors()
                     try loop.run()
                 }
@@ -131,8 +131,8 @@ extension APlusTests {
                 }
                 resolve(4)
                 try loop.run()
-                #expect(calls == [1])
-                #expect(guarantee.settledValue == 1)
+                expectEqual(calls, [1])
+                expectEqual(guarantee.settledValue, 1)
             }
         }
     }

@@ -19,7 +19,7 @@ extension APlusTests {
                 operation.attach(to: promise) { _ in calls.append(isInside) }
                 isInside = false
             }
-            #expect(calls == [false])
+            expectEqual(calls, [false])
         }
 
         @Test(
@@ -33,7 +33,7 @@ extension APlusTests {
                 operation.attach(to: promise) { _ in calls.append(isInside) }
                 isInside = false
             }
-            #expect(calls == [false])
+            expectEqual(calls, [false])
         }
 
         @Test("2.2.4 a handler runs after the code that follows the settlement", arguments: Kind.allCases)
@@ -63,7 +63,7 @@ extension APlusTests {
                     order.append("after settling")
                 }
                 try loop.run()
-                #expect(order == ["after settling", "handler"])
+                expectEqual(order, ["after settling", "handler"])
             }
         }
 
@@ -78,7 +78,7 @@ extension APlusTests {
                         order.append("outer")
                     }
                     try loop.run()
-                    #expect(order == ["outer", "inner"])
+                    expectEqual(order, ["outer", "inner"])
                 }
             }
         }
@@ -96,7 +96,7 @@ extension APlusTests {
                         order.append("outer")
                     }
                     try loop.run()
-                    #expect(order == ["outer", "inner"])
+                    expectEqual(order, ["outer", "inner"])
                 }
             }
         }
@@ -113,7 +113,7 @@ extension APlusTests {
                         order.append("outer")
                     }
                     try loop.run()
-                    #expect(order == ["outer", "inner"])
+                    expectEqual(order, ["outer", "inner"])
                 }
             }
         }
@@ -130,7 +130,7 @@ extension APlusTests {
                 loop.enqueue { order.append(3) }
                 promise.done { _ in order.append(4) }.orFail()
                 try loop.run()
-                #expect(order == [0, 1, 2, 3, 4])
+                expectEqual(order, [0, 1, 2, 3, 4])
             }
         }
 
@@ -159,11 +159,11 @@ extension APlusTests {
                 }
                 Promise.value(0).done { step($0) }.orFail()
                 try loop.run()
-                #expect(deepest == 1)
-                #expect(addresses.count == 1001)
+                expectEqual(deepest, 1)
+                expectEqual(addresses.count, 1001)
                 // A frame or two apart, since one is called by way of `catch` and the other of `map`. (The address sanitizer
                 // moves locals off the stack.)
-                #expect(isSanitized || addresses.max()! - addresses.min()! < 4096)
+                expect(isSanitized || addresses.max()! - addresses.min()! < 4096)
             }
         }
 
@@ -180,7 +180,7 @@ extension APlusTests {
                     isSettled.change { $0 = true }
                 }
                 try hang(ended)
-                #expect(sawItSettled == [true])
+                expectEqual(sawItSettled, [true])
                 hold.cancel()
             }
         }

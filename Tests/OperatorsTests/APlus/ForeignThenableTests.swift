@@ -1,6 +1,7 @@
 import Promises
 import Reactor
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import PromisesTestSupport
@@ -19,22 +20,22 @@ extension APlusTests {
                 try loop.turn(.poll)
                 foreign.call(.success(1))
                 try loop.run()
-                #expect(calls == [1])
-                #expect(foreign.count == 1)
-                #expect(outer.settledValue == 1)
+                expectEqual(calls, [1])
+                expectEqual(foreign.count, 1)
+                expectEqual(outer.settledValue, 1)
             }
         }
 
         @Test("2.3.3.3.1 the value that a foreign thenable calls with", arguments: Way.allCases, Manner.allCases)
         func fulfills(way: Way, manner: Manner) throws {
             let outer = try run(way, manner, [.success(3)])
-            #expect(outer.settledValue == 3)
+            expectEqual(outer.settledValue, 3)
         }
 
         @Test("2.3.3.3.2 the error that a foreign thenable calls with", arguments: Way.allCases, Manner.allCases)
         func rejects(way: Way, manner: Manner) throws {
             let outer = try run(way, manner, [.failure(Flaw(3))])
-            #expect(outer.flaw == Flaw(3))
+            expectEqual(outer.flaw, Flaw(3))
         }
 
         @Test("2.3.3.3.3 of several calls the first counts", arguments: Way.allCases, Manner.allCases)
@@ -43,7 +44,7 @@ extension APlusTests {
             for first in outcomes {
                 for second in outcomes {
                     let outer = try run(way, manner, [first, second, .success(9)])
-                    #expect(isSame(outer, first), "\(first), then \(second)")
+                    expect(isSame(outer, first), "\(first), then \(second)")
                 }
             }
         }
@@ -59,7 +60,7 @@ extension APlusTests {
                 foreign.call(.success(2))
                 foreign.call(.failure(Flaw()))
                 try loop.run()
-                #expect(seen == [1] && outer.settledValue == 1)
+                expect(seen == [1] && outer.settledValue == 1)
             }
         }
 
@@ -75,7 +76,7 @@ extension APlusTests {
                     try outer.run(loop) { nested.call(.success(core)) }
                     try inner.run(loop) { core.call(outcome) }
                     try loop.run()
-                    #expect(isSame(promise, outcome))
+                    expect(isSame(promise, outcome))
                 }
             }
         }
@@ -89,7 +90,7 @@ extension APlusTests {
                     for way in Way.allCases { outers.append(way.adopt(wrapped)) }
                 }
                 let right = outers.filter { isSame($0, outcome) }.count
-                #expect(right == Way.allCases.count)
+                expectEqual(right, Way.allCases.count)
             }
         }
 
@@ -103,7 +104,7 @@ extension APlusTests {
                 try loop.run()
                 foreign.call(.success(6))
                 try loop.run()
-                #expect(first.settledValue == 6 && second.settledValue == 6 && third.settledValue == 6)
+                expect(first.settledValue == 6 && second.settledValue == 6 && third.settledValue == 6)
             }
         }
 
@@ -119,7 +120,7 @@ extension APlusTests {
                 foreign.call(.success(1))
                 isInside = false
                 try loop.run()
-                #expect(seen == [false])
+                expectEqual(seen, [false])
             }
         }
 
@@ -130,13 +131,13 @@ extension APlusTests {
                     let foreign = Foreign<Int>([])
                     let outer = Promise.value(()).then { foreign }
                     try loop.run()
-                    #expect(outer.isPending)
+                    expect(outer.isPending)
                     foreign.forget()
                     try loop.run()
-                    #expect(outer.promiseError == .abandoned)
+                    expectEqual(outer.promiseError, .abandoned)
                 }
             }
-            #expect(lines.count == 1)
+            expectEqual(lines.count, 1)
         }
 
         @Test("2.3.3.3.4.1 an error thrown after settling is ignored", arguments: Settling.allCases)
@@ -155,7 +156,7 @@ extension APlusTests {
                     fulfilled.tap { if case .success(let value) = $0 { seen.append("\(value)") } }.orFail()
                     rejected.catch { seen.append("\($0)") }
                 }
-                #expect(seen == ["1", "Flaw(number: 1)"])
+                expectEqual(seen, ["1", "Flaw(number: 1)"])
             }
         }
 
@@ -173,8 +174,8 @@ extension APlusTests {
                     promise.catch { seen.append("\($0)") }
                     step.catch { seen.append("\($0)") }
                 }
-                #expect(seen == ["Flaw(number: 2)", "Flaw(number: 3)"])
-                #expect(promise.flaw == Flaw(2))
+                expectEqual(seen, ["Flaw(number: 2)", "Flaw(number: 3)"])
+                expectEqual(promise.flaw, Flaw(2))
             }
         }
 

@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @testable import PromisesTestSupport
@@ -15,7 +16,7 @@ extension APlusTests {
             try setting.run(.success(7)) { promise in
                 operation.attach(to: promise) { calls.append("\($0) \(promise.isFulfilled)") }
             }
-            #expect(calls == ["7 true"])
+            expectEqual(calls, ["7 true"])
         }
 
         @Test("2.2.2.1 a guarantee's handler, called once fulfilled", arguments: Setting.all, OnGuaranteed.allCases)
@@ -24,7 +25,7 @@ extension APlusTests {
             try setting.run(7) { guarantee in
                 operation.attach(to: guarantee) { calls.append("\($0) \(guarantee.isFulfilled)") }
             }
-            #expect(calls == ["7 true"])
+            expectEqual(calls, ["7 true"])
         }
 
         @Test(
@@ -36,8 +37,8 @@ extension APlusTests {
             try setting.run(.success(7), beforeSettling: { early = calls }) { promise in
                 operation.attach(to: promise) { _ in calls += 1 }
             }
-            #expect(early <= 0)
-            #expect(calls == 1)
+            expect(early <= 0)
+            expectEqual(calls, 1)
         }
 
         @Test("2.2.2.2 onFulfilled of a promise that is never fulfilled", arguments: OnFulfilled.allCases)
@@ -48,10 +49,10 @@ extension APlusTests {
                 operation.attach(to: promise) { _ in calls += 1 }
                 loop.schedule(after: .seconds(1)) {}
                 for _ in 0..<3 { try loop.turn(.poll) }
-                #expect(calls == 0)
+                expectEqual(calls, 0)
                 resolver.reject(Flaw())
                 try loop.run()
-                #expect(calls == 0)
+                expectEqual(calls, 0)
             }
         }
 
@@ -68,7 +69,7 @@ extension APlusTests {
                 loop.enqueue(settle)
                 loop.schedule(after: .seconds(1), settle)
                 try loop.run()
-                #expect(calls == [1])
+                expectEqual(calls, [1])
             }
         }
 
@@ -81,7 +82,7 @@ extension APlusTests {
                     operation.attach(to: promise) { _ in calls[2] += 1 }
                 }
             }
-            #expect(calls == [1, 1, 1])
+            expectEqual(calls, [1, 1, 1])
         }
 
         @Test(
@@ -89,7 +90,7 @@ extension APlusTests {
         func notIfRejected(setting: Setting, operation: OnFulfilled) throws {
             var calls = 0
             try setting.run(.failure(Flaw())) { promise in operation.attach(to: promise) { _ in calls += 1 } }
-            #expect(calls == 0)
+            expectEqual(calls, 0)
         }
 
         @Test(
@@ -101,7 +102,7 @@ extension APlusTests {
             try setting.run(.failure(thing)) { promise in
                 operation.attach(to: promise) { calls.append($0 as? Thing === thing && promise.isRejected) }
             }
-            #expect(calls == [true])
+            expectEqual(calls, [true])
         }
 
         @Test(
@@ -113,8 +114,8 @@ extension APlusTests {
             try setting.run(.failure(Flaw()), beforeSettling: { early = calls }) { promise in
                 operation.attach(to: promise) { _ in calls += 1 }
             }
-            #expect(early <= 0)
-            #expect(calls == 1)
+            expect(early <= 0)
+            expectEqual(calls, 1)
         }
 
         @Test("2.2.3.2 onRejected of a promise that is never rejected", arguments: OnRejected.allCases)
@@ -125,10 +126,10 @@ extension APlusTests {
                 operation.attach(to: promise) { _ in calls += 1 }
                 loop.schedule(after: .seconds(1)) {}
                 for _ in 0..<3 { try loop.turn(.poll) }
-                #expect(calls == 0)
+                expectEqual(calls, 0)
                 resolver.fulfill(1)
                 try loop.run()
-                #expect(calls == 0)
+                expectEqual(calls, 0)
             }
         }
 
@@ -147,7 +148,7 @@ extension APlusTests {
                 loop.enqueue(settle)
                 loop.schedule(after: .seconds(1), settle)
                 try loop.run()
-                #expect(calls == [Flaw(1)])
+                expectEqual(calls, [Flaw(1)])
             }
         }
 
@@ -160,14 +161,14 @@ extension APlusTests {
                     operation.attach(to: promise) { _ in calls[2] += 1 }
                 }
             }
-            #expect(calls == [1, 1, 1])
+            expectEqual(calls, [1, 1, 1])
         }
 
         @Test("2.2.3 onRejected is not called if the promise is fulfilled", arguments: Setting.all, OnRejected.allCases)
         func notIfFulfilled(setting: Setting, operation: OnRejected) throws {
             var calls = 0
             try setting.run(.success(1)) { promise in operation.attach(to: promise) { _ in calls += 1 } }
-            #expect(calls == 0)
+            expectEqual(calls, 0)
         }
 
         @Test("2.2.2, 2.2.3 of a pair of handlers one is called", arguments: Setting.all)
@@ -179,7 +180,7 @@ extension APlusTests {
                     OnRejected.catch.attach(to: promise) { _ in calls.append("rejected too") }
                 }
                 let expected = if case .success = outcome { ["fulfilled"] } else { ["rejected too", "rejected"] }
-                #expect(calls == expected)
+                expectEqual(calls, expected)
             }
         }
     }

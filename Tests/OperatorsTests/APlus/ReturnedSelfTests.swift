@@ -50,8 +50,8 @@ extension APlusTests {
                         try loop.run()
                     }
                     let seen = members.map(\.promiseError)
-                    #expect(seen == Array(repeating: .returnedSelf, count: 4), "handlers: \(withHandlers)")
-                    #expect(errors == Array(repeating: .returnedSelf, count: withHandlers.nonzeroBitCount))
+                    expectEqual(seen, Array(repeating: .returnedSelf, count: 4), "handlers: \(withHandlers)")
+                    expectEqual(errors, Array(repeating: .returnedSelf, count: withHandlers.nonzeroBitCount))
                     members = []
                 }
             }
@@ -68,7 +68,7 @@ extension APlusTests {
                     tail = (0..<3).map { index in start.then { index == 0 ? circle[0] : tail[index - 1] } }
                 }
                 let seen = (circle + tail).map(\.promiseError)
-                #expect(seen == Array(repeating: .returnedSelf, count: 6))
+                expectEqual(seen, Array(repeating: .returnedSelf, count: 6))
                 circle = []
                 tail = []
             }
@@ -83,7 +83,7 @@ extension APlusTests {
                     return Promise(copy.asPromise())
                 }
                 try loop.run()
-                #expect(promise?.promiseError == .returnedSelf)
+                expectEqual(promise?.promiseError, .returnedSelf)
                 promise = nil
             }
         }
@@ -106,8 +106,8 @@ extension APlusTests {
                     }
                 }
                 let seen = circle.map(\.promiseError)
-                #expect(seen == Array(repeating: .returnedSelf, count: length))
-                #expect(tally.alive == 0)
+                expectEqual(seen, Array(repeating: .returnedSelf, count: length))
+                expectEqual(tally.alive, 0)
                 circle = []
             }
         }
@@ -121,7 +121,7 @@ extension APlusTests {
                 results.append(results[1].then { [first = results[0]] _ in first })
             }
             let values = results.map(\.settledValue)
-            #expect(values == [1, 1, 1])
+            expectEqual(values, [1, 1, 1])
         }
 
         /// Makes a circle of promises, each settling as the next, and expects all of them to be told so.
@@ -135,7 +135,7 @@ extension APlusTests {
                     }
                 }
                 let seen = circle.map(\.promiseError)
-                #expect(seen == Array(repeating: .returnedSelf, count: makes.count), "\(makes)")
+                expectEqual(seen, Array(repeating: .returnedSelf, count: makes.count), "\(makes)")
                 circle = []
             }
         }

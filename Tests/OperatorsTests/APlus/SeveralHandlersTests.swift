@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @testable import PromisesTestSupport
@@ -20,7 +21,7 @@ extension APlusTests {
                 }
             }
             let expected = (0..<2).flatMap { round in OnFulfilled.allCases.map { "\(round) \($0)" } }
-            #expect(calls == expected)
+            expectEqual(calls, expected)
         }
 
         @Test("2.2.6.1 handlers of a guarantee run in the order of the calls", arguments: Setting.all)
@@ -34,7 +35,7 @@ extension APlusTests {
                 }
             }
             let expected = (0..<2).flatMap { round in OnGuaranteed.allCases.map { "\(round) \($0)" } }
-            #expect(calls == expected)
+            expectEqual(calls, expected)
         }
 
         @Test("2.2.6.2 handlers of a rejected promise run in the order of the calls", arguments: Setting.all)
@@ -49,7 +50,7 @@ extension APlusTests {
                 }
             }
             let expected = (0..<2).flatMap { round in OnRejected.allCases.map { "\(round) \($0)" } }
-            #expect(calls == expected)
+            expectEqual(calls, expected)
         }
 
         @Test("2.2.6.1 in order also if some throw, each with a result of its own", arguments: Setting.all)
@@ -66,11 +67,11 @@ extension APlusTests {
                         })
                 }
             }
-            #expect(calls == [0, 1, 2, 3, 4, 5])
+            expectEqual(calls, [0, 1, 2, 3, 4, 5])
             let values = results.map(\.settledValue)
-            #expect(values == [1, nil, 3, nil, 5, nil])
+            expectEqual(values, [1, nil, 3, nil, 5, nil])
             let flaws = results.map(\.flaw)
-            #expect(flaws == [nil, Flaw(1), nil, Flaw(3), nil, Flaw(5)])
+            expectEqual(flaws, [nil, Flaw(1), nil, Flaw(3), nil, Flaw(5)])
         }
 
         @Test("2.2.6.2 in order also if some throw, each with a result of its own", arguments: Setting.all)
@@ -87,11 +88,11 @@ extension APlusTests {
                         })
                 }
             }
-            #expect(calls == [0, 1, 2, 3, 4, 5])
+            expectEqual(calls, [0, 1, 2, 3, 4, 5])
             let values = results.map(\.settledValue)
-            #expect(values == [0, nil, 2, nil, 4, nil])
+            expectEqual(values, [0, nil, 2, nil, 4, nil])
             let flaws = results.map(\.flaw)
-            #expect(flaws == [nil, Flaw(1), nil, Flaw(3), nil, Flaw(5)])
+            expectEqual(flaws, [nil, Flaw(1), nil, Flaw(3), nil, Flaw(5)])
         }
 
         @Test("2.2.6.1 one that is attached in a handler comes after all that wait", arguments: Setting.all)
@@ -110,7 +111,7 @@ extension APlusTests {
                     }
                     for index in 1..<3 { operation.attach(to: promise) { _ in calls.append(index) } }
                 }
-                #expect(calls == [0, 1, 2, 3, 4, 5, 6], "\(operation)")
+                expectEqual(calls, [0, 1, 2, 3, 4, 5, 6], "\(operation)")
             }
         }
 
@@ -130,7 +131,7 @@ extension APlusTests {
                     }
                     for index in 1..<3 { operation.attach(to: promise) { _ in calls.append(index) } }
                 }
-                #expect(calls == [0, 1, 2, 3, 4, 5, 6], "\(operation)")
+                expectEqual(calls, [0, 1, 2, 3, 4, 5, 6], "\(operation)")
             }
         }
 
@@ -148,7 +149,7 @@ extension APlusTests {
                     loop.enqueue { attach(3) }
                     loop.schedule(after: .seconds(1)) { attach(4) }
                     try loop.run()
-                    #expect(calls == [0, 1, 2, 3, 4])
+                    expectEqual(calls, [0, 1, 2, 3, 4])
                 }
             }
         }
@@ -161,7 +162,7 @@ extension APlusTests {
                 promise.map { _ -> Int in throw Flaw(9) }.catch { seen.append("\($0)") }
                 promise.done { seen.append("\($0)") }.orFail()
             }
-            #expect(seen == ["1", "Flaw(number: 9)", "3"])
+            expectEqual(seen, ["1", "Flaw(number: 9)", "3"])
         }
     }
 }

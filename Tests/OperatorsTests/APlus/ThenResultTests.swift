@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @testable import PromisesTestSupport
@@ -19,8 +20,8 @@ extension APlusTests {
                 }
                 wasPending.append(derived!.isPending)
             }
-            #expect(wasPending == [true, true])
-            #expect(derived?.settledValue == 2)
+            expectEqual(wasPending, [true, true])
+            expectEqual(derived?.settledValue, 2)
         }
 
         @Test("2.2.7.1 the value that a handler returns is the next promise's", arguments: Setting.all)
@@ -35,7 +36,7 @@ extension APlusTests {
                 promise.recover { _ in Promise.value(thing) }.done { seen.append($0 === thing) }.orFail()
                 promise.recover { _ in Guarantee.value(thing) }.done { seen.append($0 === thing) }
             }
-            #expect(seen == [true, true, true, true])
+            expectEqual(seen, [true, true, true, true])
         }
 
         @Test("2.2.7.1 a promise that a handler returns settles the next one", arguments: Setting.all)
@@ -51,8 +52,8 @@ extension APlusTests {
             }
             let values = results.map(\.settledValue)
             let flaws = results.map(\.flaw)
-            #expect(values == [2, nil, 3, nil])
-            #expect(flaws == [nil, Flaw(1), nil, Flaw(4)])
+            expectEqual(values, [2, nil, 3, nil])
+            expectEqual(flaws, [nil, Flaw(1), nil, Flaw(4)])
         }
 
         @Test("2.2.7.2 the error that a handler throws is the next promise's", arguments: Setting.all, Thrower.allCases)
@@ -65,8 +66,8 @@ extension APlusTests {
                 let outcome: Result<Int, any Error> = thrower.isForRejections ? .failure(Flaw(1)) : .success(1)
                 try setting.run(outcome) { promise in results.append(thrower.attach(to: promise, error)) }
                 let seen = results.first?.error
-                #expect(seen.map { "\($0)" } == "\(error)")
-                if error is Thing { #expect(seen as? Thing === thing) }
+                expectEqual(seen.map { "\($0)" }, "\(error)")
+                if error is Thing { expect(seen as? Thing === thing) }
             }
         }
 
@@ -85,7 +86,7 @@ extension APlusTests {
                 check(promise.get { _ in })
                 check(promise.recover { _ in Promise.value(Thing()) }.ensure {}.recover { _ in Promise.value(Thing()) })
             }
-            #expect(seen == Array(repeating: true, count: 8))
+            expectEqual(seen, Array(repeating: true, count: 8))
         }
 
         @Test("2.2.7.4 without onRejected the error passes on", arguments: Setting.all)
@@ -113,8 +114,8 @@ extension APlusTests {
                 check(promise.tap { _ in })
                 check(promise.map { $0 }.then { Promise.value($0) }.get { _ in }.ensure {}.map { $0 })
             }
-            #expect(calls == 0)
-            #expect(seen == Array(repeating: true, count: 9))
+            expectEqual(calls, 0)
+            expectEqual(seen, Array(repeating: true, count: 9))
         }
 
         @Test("2.2.7.4 an error that the policy does not let through passes on", arguments: Setting.all)
@@ -129,8 +130,8 @@ extension APlusTests {
                     })
                 promise.catch { _ in calls += 1 }
             }
-            #expect(calls == 0)
-            #expect(results.first?.promiseError == .cancelled)
+            expectEqual(calls, 0)
+            expectEqual(results.first?.promiseError, .cancelled)
         }
 
         @Test("2.2.7 a chain goes back and forth between the two outcomes", arguments: Setting.all)
@@ -154,7 +155,7 @@ extension APlusTests {
                     return Promise(error: Flaw(value))
                 }.catch { steps.append("catch \($0)") }.finally { steps.append("finally") }
             }
-            #expect(steps == ["map 1", "recover Flaw(number: 1)", "then 2", "catch Flaw(number: 2)", "finally"])
+            expectEqual(steps, ["map 1", "recover Flaw(number: 1)", "then 2", "catch Flaw(number: 2)", "finally"])
         }
     }
 

@@ -22,9 +22,9 @@ import Testing
             let index = try hang(winner, timeout: patience)
             for thread in threads { thread.join() }
             try EventLoop.current.run()
-            #expect(pairs[index].promise.settledValue == index)
+            expectEqual(pairs[index].promise.settledValue, index)
             let cancelled = pairs.count { $0.promise.isRejected }
-            #expect(stops.value == cancelled, "each is told that was cancelled, and none that was faster")
+            expectEqual(stops.value, cancelled, "each is told that was cancelled, and none that was faster")
         }
     }
 
@@ -39,17 +39,17 @@ import Testing
                 isWon.wait()
                 // What has been cancelled elsewhere is cancelled here, and nothing is left to wait for.
                 try? EventLoop.current.run()
-                #expect(EventLoop.current.nextDeadline == nil)
+                expectEqual(EventLoop.current.nextDeadline, nil)
             }
             isThere.wait()
             let winner = race(box.value + [.value(7)])
-            #expect(winner.settledValue == 7)
+            expectEqual(winner.settledValue, 7)
             // It was won when it was made, so its losers are cancelled by a job, which may not be the first of this thread's.
             while EventLoop.current.isReady { try EventLoop.current.turn(.poll) }
             isWon.open()
             owner.join()
             let cancelled = box.value.filter { $0.error as? PromiseError == .cancelled }
-            #expect(cancelled.count == 3)
+            expectEqual(cancelled.count, 3)
         }
     }
 
@@ -79,7 +79,7 @@ import Testing
             }
             isOver.open()
             owner.join()
-            #expect(box.value?.isResolved == true)
+            expectEqual(box.value?.isResolved, true)
         }
     }
 
@@ -114,8 +114,8 @@ import Testing
         isOver.change { $0 = true }
         for worker in workers { worker.join() }
         let errors = outcomes.count { if case .failure = $0 { true } else { false } }
-        #expect(outcomes.count == count && errors == count / 10)
-        #expect(sum == (0..<count).filter { $0 % 10 != 9 }.reduce(0, +))
+        expect(outcomes.count == count && errors == count / 10)
+        expectEqual(sum, (0..<count).filter { $0 % 10 != 9 }.reduce(0, +))
     }
 
     @Test func cancelledFromElsewhere() throws {
@@ -142,7 +142,7 @@ import Testing
             promise.cancel()
             settler.join()
             owner.join()
-            #expect(promise.isResolved)
+            expect(promise.isResolved)
         }
     }
 }

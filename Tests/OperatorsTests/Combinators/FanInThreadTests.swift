@@ -48,7 +48,7 @@ import Testing
             gate.open()
             otherGate.open()
             for thread in threads { thread.join() }
-            #expect(result.value?.error as? PromiseError == .loopEnded)
+            expect(result.value?.error as? PromiseError == .loopEnded)
         }
     }
 }

@@ -15,10 +15,10 @@ import Testing
                 return after(.seconds(1)).map { "\(number)" }.asPromise().get { log.append("end \($0)") }
             }
             let end = forEach([3, 1, 2], body)
-            #expect(log == ["begin 3"], "the first at once")
+            expectEqual(log, ["begin 3"], "the first at once")
             try hang(end)
-            #expect(log == ["begin 3", "end 3", "begin 1", "end 1", "begin 2", "end 2"])
-            #expect(loop.now.nanoseconds == 3_000_000_000)
+            expectEqual(log, ["begin 3", "end 3", "begin 1", "end 1", "begin 2", "end 2"])
+            expectEqual(loop.now.nanoseconds, 3_000_000_000)
         }
     }
 
@@ -28,7 +28,7 @@ import Testing
                 after(.seconds(1)).map { text + letter }
             }
             expect(text, gives: "-abc")
-            #expect(loop.now.nanoseconds == 3_000_000_000)
+            expectEqual(loop.now.nanoseconds, 3_000_000_000)
             let sum = Guarantee.value(1...4).thenReduce(0) { sum, number in Guarantee.value(sum + number) }
             expect(sum, gives: 10)
         }
@@ -38,13 +38,13 @@ import Testing
         try inLoop { _ throws in
             let none = [Int]()
             var calls = 0
-            #expect(
+            expect(
                 forEach(none) { _ -> Promise<Void> in
                     calls += 1
                     return .value
                 }.isFulfilled)
             expect(Promise.value(none).thenReduce(7) { sum, number in Promise.value(sum + number) }, gives: 7)
-            #expect(calls == 0)
+            expectEqual(calls, 0)
         }
     }
 
@@ -60,9 +60,9 @@ import Testing
             expect(forEach([2, 1], body), failsWith: Flaw(2))
             expect(forEach([1, 4, 1], body), failsWith: Flaw(4))
             expect(Promise.value([1, 3, 1]).thenReduce(0) { try body($0 + $1) }, failsWith: Flaw(4))
-            #expect(begun == [1, 2, 2, 1, 4, 1, 4])
+            expectEqual(begun, [1, 2, 2, 1, 4, 1, 4])
             expect(Promise<[Int]>(error: Flaw(9)).thenReduce(0) { try body($0 + $1) }, failsWith: Flaw(9))
-            #expect(begun.count == 7)
+            expectEqual(begun.count, 7)
         }
     }
 
@@ -79,8 +79,8 @@ import Testing
                     turns.append([item, made])
                     return after(.seconds(1))
                 }.asPromise())
-            #expect(turns == [[1, 0], [2, 1], [3, 2], [4, 3]])
-            #expect(made == 4)
+            expectEqual(turns, [[1, 0], [2, 1], [3, 2], [4, 3]])
+            expectEqual(made, 4)
         }
     }
 
@@ -89,7 +89,7 @@ import Testing
             var seen: [Int] = []
             let end: Guarantee<Void> = forEach([1, 2]) { number in after(.seconds(1)).done { seen.append(number) } }
             hang(end)
-            #expect(seen == [1, 2])
+            expectEqual(seen, [1, 2])
         }
     }
 
@@ -112,12 +112,12 @@ import Testing
             }
             let all = series()
             hang(after(.milliseconds(2500)))
-            #expect(begun.sorted() == [1, 2, 3, 10, 11, 12, 20, 21, 22])
+            expectEqual(begun.sorted(), [1, 2, 3, 10, 11, 12, 20, 21, 22])
             for promise in all { promise.cancel() }
-            #expect(all.filter { !$0.isRejected }.isEmpty)
-            #expect(loop.nextDeadline == nil && tally.alive == 0)
+            expect(all.filter { !$0.isRejected }.isEmpty)
+            expect(loop.nextDeadline == nil && tally.alive == 0)
             try loop.run()
-            #expect(begun.count == 9)
+            expectEqual(begun.count, 9)
         }
     }
 
@@ -132,7 +132,7 @@ import Testing
             }
             result = series
             expect(series, failsWith: PromiseError.cancelled)
-            #expect(begun == 3 && loop.nextDeadline == nil, "what the body returned then is cancelled too")
+            expect(begun == 3 && loop.nextDeadline == nil, "what the body returned then is cancelled too")
         }
     }
 
@@ -142,7 +142,7 @@ import Testing
             let other = shared.map { $0 + 1 }
             let series = forEach([1]) { _ in shared }
             series.cancel()
-            #expect(series.isRejected)
+            expect(series.isRejected)
             expect(other, gives: 6)
         }
     }
@@ -160,7 +160,7 @@ import Testing
             }
             result = series
             hang(after(.milliseconds(1)))
-            #expect(series.isCancelled && shared.isPending)
+            expect(series.isCancelled && shared.isPending)
             expect(first, gives: 5)
         }
     }
@@ -189,9 +189,9 @@ import Testing
             }
             hang(after(.milliseconds(2500)))
             outer.cancel()
-            #expect(outer.isRejected && loop.nextDeadline == nil)
+            expect(outer.isRejected && loop.nextDeadline == nil)
             try loop.run()
-            #expect(begun == [1, 2, 3])
+            expectEqual(begun, [1, 2, 3])
         }
     }
 
@@ -209,8 +209,8 @@ import Testing
                 box.change { $0 = series }
             }
         }
-        #expect(box.value?.error as? PromiseError == .loopEnded)
-        #expect(tally.alive == 0 && lines.count == 1)
+        expect(box.value?.error as? PromiseError == .loopEnded)
+        expect(tally.alive == 0 && lines.count == 1)
     }
 
     @Test func anItemThatIsAbandoned() throws {
@@ -219,6 +219,6 @@ import Testing
                 expect(forEach([1, 2]) { _ in Promise<Int> { _ in } }, failsWith: PromiseError.abandoned)
             }
         }
-        #expect(lines.count == 1)
+        expectEqual(lines.count, 1)
     }
 }

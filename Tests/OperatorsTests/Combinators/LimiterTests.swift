@@ -22,11 +22,11 @@ import Testing
                     }
                 }
             }
-            #expect(limiter.waiting == 7 && limiter.active == 3)
+            expect(limiter.waiting == 7 && limiter.active == 3)
             expect(when(fulfilled: results), gives: Array(0..<10))
             try loop.run()
-            #expect(most == 3 && order == Array(0..<10))
-            #expect(limiter.active == 0 && limiter.waiting == 0)
+            expect(most == 3 && order == Array(0..<10))
+            expect(limiter.active == 0 && limiter.waiting == 0)
         }
     }
 
@@ -37,7 +37,7 @@ import Testing
             expect(limiter.run { Promise<Int>(error: Flaw(2)) }, failsWith: Flaw(2))
             expect(limiter.run { Promise.value(3) }, gives: 3)
             try loop.run()
-            #expect(limiter.active == 0)
+            expectEqual(limiter.active, 0)
         }
     }
 
@@ -55,9 +55,9 @@ import Testing
             try loop.turn(.poll)
             first.cancel()
             try loop.turn(.poll)
-            #expect(limiter.active == 1 && limiter.waiting == 1)
+            expect(limiter.active == 1 && limiter.waiting == 1)
             expect(second, gives: 2)
-            #expect(lines == ["clean-up", "second"])
+            expectEqual(lines, ["clean-up", "second"])
         }
     }
 
@@ -72,7 +72,7 @@ import Testing
             try loop.turn(.poll)
             first.cancel()
             try loop.turn(.poll)
-            #expect(limiter.active == 1 && second.isPending)
+            expect(limiter.active == 1 && second.isPending)
             resolver.fulfill(1)
             expect(second, gives: 2)
         }
@@ -91,11 +91,11 @@ import Testing
             }
             works[2].cancel()
             works[4].cancel()
-            #expect(limiter.waiting == 2 && works[2].isCancelled)
+            expect(limiter.waiting == 2 && works[2].isCancelled)
             open.fulfill()
             try loop.run()
-            #expect(order == [0, 1, 3])
-            #expect(limiter.active == 0)
+            expectEqual(order, [0, 1, 3])
+            expectEqual(limiter.active, 0)
         }
     }
 
@@ -105,11 +105,11 @@ import Testing
             let limiter = Limiter(1)
             let first = limiter.run { Promise.value(1) }
             first.cancel()
-            #expect(first.isCancelled)
+            expect(first.isCancelled)
             let second = limiter.run { Promise.value(2) }
             expect(second, gives: 2)
             try loop.run()
-            #expect(limiter.active == 0)
+            expectEqual(limiter.active, 0)
         }
     }
 
@@ -138,8 +138,8 @@ import Testing
                 }
             }
         }
-        #expect(waiting?.isPending == false)
-        #expect(limiter?.waiting == 0 && tally.alive == 0)
+        expectEqual(waiting?.isPending, false)
+        expect(limiter?.waiting == 0 && tally.alive == 0)
     }
 
     /// Works of all kinds, cancelled at any moment: no permit is lost, none is given twice, and each clean-up runs once.
@@ -179,9 +179,9 @@ import Testing
                 if index % 7 == 0 { try loop.turn(.poll) }
             }
             try loop.run()
-            #expect(works.allSatisfy { !$0.isPending })
-            #expect(limiter.active == 0 && limiter.waiting == 0)
-            #expect(running == 0 && started == cleaned && most <= limiter.limit)
+            expect(works.allSatisfy { !$0.isPending })
+            expect(limiter.active == 0 && limiter.waiting == 0)
+            expect(running == 0 && started == cleaned && most <= limiter.limit)
         }
     }
 }

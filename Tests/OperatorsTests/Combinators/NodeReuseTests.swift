@@ -35,22 +35,22 @@ import Testing
 
     @Test(.enabled(if: Self.keepsNodes)) func losersGiveTheirNodesToTheNextRace() throws {
         try inLoop { loop throws in
-            #expect(keptNodes(loop).isEmpty)
+            expect(keptNodes(loop).isEmpty)
             let first = pairs(3)
             defer { withExtendedLifetime(first) {} }
             let winner = race(of: first)
             first[1].resolver.fulfill(1)
-            #expect(winner.settledValue == 1)
+            expectEqual(winner.settledValue, 1)
             let kept = keptNodes(loop)
-            #expect(kept.count >= 2)
+            expect(kept.count >= 2)
             let next = pairs(kept.count)
             defer { withExtendedLifetime(next) {} }
             let second = race(of: next)
-            #expect(keptNodes(loop).isEmpty)
-            #expect(second.isPending && next.allSatisfy { $0.promise.isPending })
+            expect(keptNodes(loop).isEmpty)
+            expect(second.isPending && next.allSatisfy { $0.promise.isPending })
             next.last?.resolver.fulfill(7)
-            #expect(second.settledValue == 7)
-            #expect(Set(keptNodes(loop)).isSuperset(of: kept.dropFirst()))
+            expectEqual(second.settledValue, 7)
+            expect(Set(keptNodes(loop)).isSuperset(of: kept.dropFirst()))
         }
     }
 
@@ -61,9 +61,9 @@ import Testing
                 defer { withExtendedLifetime(sources) {} }
                 let all = when(fulfilled: sources.map(\.promise))
                 for (index, source) in sources.enumerated() { source.resolver.fulfill(round * 10 + index) }
-                #expect(all.settledValue == (0..<5).map { round * 10 + $0 })
+                expectEqual(all.settledValue, (0..<5).map { round * 10 + $0 })
             }
-            #expect(keptNodes(loop).count <= 5)
+            expect(keptNodes(loop).count <= 5)
         }
     }
 
@@ -75,15 +75,15 @@ import Testing
             let winner = race(of: sources)
             let other = sources[0].promise.map { $0 * 10 }
             sources[1].resolver.fulfill(1)
-            #expect(winner.settledValue == 1 && sources[0].promise.isPending)
+            expect(winner.settledValue == 1 && sources[0].promise.isPending)
             let next = pairs(3)
             defer { withExtendedLifetime(next) {} }
             let second = race(of: next)
             sources[0].resolver.fulfill(4)
             try loop.run()
-            #expect(other.settledValue == 40 && second.isPending)
+            expect(other.settledValue == 40 && second.isPending)
             next[0].resolver.fulfill(3)
-            #expect(second.settledValue == 3)
+            expectEqual(second.settledValue, 3)
         }
     }
 
@@ -93,8 +93,8 @@ import Testing
             defer { withExtendedLifetime(sources) {} }
             let winner = race(of: sources)
             sources[0].resolver.fulfill(0)
-            #expect(winner.isFulfilled)
-            #expect(keptNodes(loop).count == (Self.keepsNodes ? 128 : 0))
+            expect(winner.isFulfilled)
+            expectEqual(keptNodes(loop).count, (Self.keepsNodes ? 128 : 0))
         }
     }
 
@@ -106,10 +106,10 @@ import Testing
                 let (other, otherResolver) = Promise<Tally.Token>.pending()
                 let winner = Promises.race(promise, other)
                 resolver.fulfill(tally.token())
-                #expect(winner.isFulfilled && other.isRejected && tally.alive == 1)
+                expect(winner.isFulfilled && other.isRejected && tally.alive == 1)
                 withExtendedLifetime(otherResolver) {}
             }
-            #expect(tally.alive == 0)
+            expectEqual(tally.alive, 0)
         }
     }
 
@@ -129,23 +129,23 @@ import Testing
                 switch Int.random(in: 0..<4, using: &dice) {
                 case 0:
                     winner.cancel()
-                    #expect(winner.error as? PromiseError == .cancelled)
+                    expect(winner.error as? PromiseError == .cancelled)
                 case 1:
                     sources[chosen].resolver.reject(PromiseError.timedOut)
-                    #expect(winner.error as? PromiseError == .timedOut)
+                    expect(winner.error as? PromiseError == .timedOut)
                 default:
                     sources[chosen].resolver.fulfill(chosen)
-                    #expect(winner.settledValue == chosen)
+                    expectEqual(winner.settledValue, chosen)
                 }
                 winner.cauterize()
                 try loop.turn(.poll)
                 handled?.cauterize()
                 for (index, source) in sources.enumerated() where index != chosen {
-                    #expect(source.promise.isPending == (handled != nil && index == sources.count - 1))
+                    expectEqual(source.promise.isPending, (handled != nil && index == sources.count - 1))
                 }
                 others[1].resolver.fulfill(2)
                 others[0].resolver.fulfill(1)
-                #expect(all.settledValue == [1, 2])
+                expectEqual(all.settledValue, [1, 2])
             }
         }
     }

@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @testable import PromisesTestSupport
@@ -18,7 +19,7 @@ import Testing
                 fulfilled: one, two, text, void, wait, Doubled(one), Promise.value([1.5]), Guarantee<Int?>.value(nil),
                 Promise<(Int, Int)>.value((8, 9)), Guarantee.value(true))
             let (a, b, c, _, _, d, e, f, g, h) = try hang(all)
-            #expect(a == 1 && b == 2 && c == "text" && d == 2 && e == [1.5] && f == nil && g == (8, 9) && h)
+            expect(a == 1 && b == 2 && c == "text" && d == 2 && e == [1.5] && f == nil && g == (8, 9) && h)
         }
     }
 
@@ -28,7 +29,7 @@ import Testing
             let number: Int = try hang(single)
             let list = when(fulfilled: [one])
             let numbers: [Int] = try hang(list)
-            #expect(number == 1 && numbers == [1])
+            expect(number == 1 && numbers == [1])
         }
     }
 
@@ -50,21 +51,21 @@ import Testing
             let numbers = when(fulfilled: [one, two, Doubled(one)])
             let _: Promise<[Int]> = numbers
             let typed: [any Thenable<Int>] = [one, two]
-            #expect(try hang(when(fulfilled: typed)) == [1, 2])
+            expectEqual(try hang(when(fulfilled: typed)), [1, 2])
         }
     }
 
     @Test func whenOfLists() throws {
         try inLoop { _ throws in
-            #expect(try hang(when(fulfilled: [two, two])) == [2, 2])
+            expectEqual(try hang(when(fulfilled: [two, two])), [2, 2])
             let strict = when(fulfilled: (1...3).map { Promise.value($0) })
             let lazy = when(fulfilled: (1...3).lazy.map { Promise.value($0) })
-            #expect(try hang(strict) == [1, 2, 3] && hang(lazy) == [1, 2, 3])
-            #expect(try hang(when(fulfilled: ["a": one].values)) == [1])
+            expect(try hang(strict) == [1, 2, 3] && hang(lazy) == [1, 2, 3])
+            expectEqual(try hang(when(fulfilled: ["a": one].values)), [1])
             let none: Promise<[Int]> = when(fulfilled: [Promise<Int>]())
             let nothing: Promise<Void> = when(fulfilled: [Promise<Void>]())
             try hang(nothing)
-            #expect(try hang(none) == [])
+            expectEqual(try hang(none), [])
         }
     }
 
@@ -72,34 +73,34 @@ import Testing
         try inLoop { _ throws in
             let mixed = when(resolved: one, text)
             let (number, word) = hang(mixed)
-            #expect(try number.get() == 1 && word.get() == "text")
+            expect(try number.get() == 1 && word.get() == "text")
             let sum = when(resolved: one, one).map { left, right in (try? left.get()) == (try? right.get()) }
-            #expect(hang(sum))
+            expect(hang(sum))
             let (left, right) = hang(when(resolved: one, one))
             #expect(try left.get() == right.get())
-            #expect(hang(when(resolved: [two])).count == 1)
+            expectEqual(hang(when(resolved: [two])).count, 1)
             let lazy = when(resolved: (1...3).lazy.map { Promise.value($0) })
-            #expect(hang(lazy).count == 3)
+            expectEqual(hang(lazy).count, 3)
             let none = when(resolved: [Promise<Int>]())
-            #expect(hang(none).isEmpty)
+            expect(hang(none).isEmpty)
         }
     }
 
     @Test func whenNotAllRejected() throws {
         try inLoop { _ throws in
-            #expect(try hang(when(notAllRejected: [one, one])).count == 2)
+            expectEqual(try hang(when(notAllRejected: [one, one])).count, 2)
         }
     }
 
     @Test func whenGuarantees() {
         inLoop { _ in
-            #expect(hang(when(guarantees: [two, two])) == [2, 2])
+            expectEqual(hang(when(guarantees: [two, two])), [2, 2])
             let (number, word) = hang(when(guarantees: two, .value("a")))
-            #expect(number == 2 && word == "a")
+            expect(number == 2 && word == "a")
             let _: Guarantee<(Void, Void)> = when(guarantees: wait, wait)
             let _: Guarantee<[Void]> = when(guarantees: [wait, wait])
             let none: Guarantee<[Int]> = when(guarantees: [])
-            #expect(hang(none) == [])
+            expectEqual(hang(none), [])
         }
     }
 
@@ -117,28 +118,28 @@ import Testing
             let single = race(one)
             let voids = race(void, wait)
             try hang(voids)
-            #expect(try hang(custom) + hang(list) + hang(single) + hang(guarantee) == 7)
+            expectEqual(try hang(custom) + hang(list) + hang(single) + hang(guarantee), 7)
             let limited = race(one, after(.seconds(1)).then { Promise<Int>(error: PromiseError.timedOut) })
-            #expect(try hang(limited) == 1)
+            expectEqual(try hang(limited), 1)
         }
     }
 
     @Test func racesForTheFirstValue() throws {
         try inLoop { _ throws in
-            #expect(try hang(race(fulfilled: [one, one])) == 1)
-            #expect(try hang(race(fulfilled: [two, two])) == 2)
+            expectEqual(try hang(race(fulfilled: [one, one])), 1)
+            expectEqual(try hang(race(fulfilled: [two, two])), 2)
         }
     }
 
     @Test func soManyAtATime() throws {
         try inLoop { _ throws in
-            #expect(try hang(when(fulfilled: [one, one], concurrently: 2) { $0 }) == [1, 1])
+            expectEqual(try hang(when(fulfilled: [one, one], concurrently: 2) { $0 }), [1, 1])
             let counted = when(fulfilled: [1, 2], concurrently: 1) { number in
                 let twice = number * 2
                 return Promise.value(twice)
             }
             let certain = when(fulfilled: ["a": 1], concurrently: 1) { Guarantee.value($0.value) }
-            #expect(try hang(counted) == [2, 4] && hang(certain) == [1])
+            expect(try hang(counted) == [2, 4] && hang(certain) == [1])
             let tried = when(fulfilled: 1..., concurrently: 2) { number throws -> Promise<Int> in throw Flaw(number) }
             tried.cancel()
         }
@@ -162,7 +163,7 @@ import Testing
                 return Promise.value(turn < 3)
             }
             try hang(several)
-            #expect(turn == 3)
+            expectEqual(turn, 3)
         }
     }
 
@@ -178,9 +179,9 @@ import Testing
                 let longer = text + "\(number)"
                 return Promise.value(longer)
             }
-            #expect(try hang(folded) == "12")
+            expectEqual(try hang(folded), "12")
             let sum = sure.thenReduce(0) { Guarantee.value($0 + $1) }
-            #expect(try hang(sum) == 3)
+            expectEqual(try hang(sum), 3)
             try hang(list.then { forEach($0) { _ in void } })
         }
     }

@@ -14,26 +14,26 @@ import Testing
                 after(.seconds(2)).map { 2 }.asPromise(),
             ])
             expect(winner, gives: 2)
-            #expect(loop.nextDeadline == nil, "the loser")
+            expectEqual(loop.nextDeadline, nil, "the loser")
         }
     }
 
     @Test func ofSeveralThatAreFulfilledAlreadyTheFirstInTheListWins() {
-        #expect(race(fulfilled: [Promise<Int>(error: Flaw(1)), .value(2), .value(3)]).settledValue == 2)
+        expectEqual(race(fulfilled: [Promise<Int>(error: Flaw(1)), .value(2), .value(3)]).settledValue, 2)
     }
 
     @Test func allRejectedGivesAllErrorsInTheOrderOfTheList() throws {
         let pairs = (0..<4).map { _ in Promise<Int>.pending() }
         let winner = race(fulfilled: pairs.map(\.promise))
         for index in [2, 0, 3, 1] {
-            #expect(winner.isPending)
+            expect(winner.isPending)
             pairs[index].resolver.reject(Flaw(index))
         }
         guard case .noWinner(let errors) = winner.error as? PromiseError else {
             Issue.record("\(winner)")
             return
         }
-        #expect(errors as? [Flaw] == [Flaw(0), Flaw(1), Flaw(2), Flaw(3)])
+        expect(errors as? [Flaw] == [Flaw(0), Flaw(1), Flaw(2), Flaw(3)])
     }
 
     @Test func rejectedFromTheStart() throws {
@@ -45,13 +45,13 @@ import Testing
 
     @Test func errorsOfOtherRacesAreOthers() {
         let error = PromiseError.noWinner([Flaw(1), Flaw(2)])
-        #expect(error == .noWinner([Flaw(1), Flaw(2)]))
-        #expect(error != .noWinner([Flaw(1), Flaw(3)]) && error != .noWinner([Flaw(1)]) && error != .cancelled)
+        expectEqual(error, .noWinner([Flaw(1), Flaw(2)]))
+        expect(error != .noWinner([Flaw(1), Flaw(3)]) && error != .noWinner([Flaw(1)]) && error != .cancelled)
     }
 
     @Test func anEmptyListIsBadInput() {
         let error = race(fulfilled: [Promise<Int>]()).error
-        #expect(error as? PromiseError == .badInput("race(fulfilled:) of an empty list"))
+        expect(error as? PromiseError == .badInput("race(fulfilled:) of an empty list"))
     }
 
     @Test func promisesAndGuarantees() throws {
@@ -67,11 +67,11 @@ import Testing
                 let winner = race(fulfilled: [
                     Promise<Int>(error: Flaw(1)), after(.seconds(1)).map { throw Flaw(2) }, .value(3),
                 ])
-                #expect(winner.settledValue == 3)
+                expectEqual(winner.settledValue, 3)
                 try loop.run()
             }
         }
-        #expect(lines == [])
+        expectEqual(lines, [])
     }
 
     @Test func anAbandonedOneCountsAsRejected() throws {
@@ -80,14 +80,14 @@ import Testing
                 expect(race(fulfilled: [Promise<Int> { _ in }, after(.seconds(1)).map { 1 }.asPromise()]), gives: 1)
             }
         }
-        #expect(lines.count == 1)
+        expectEqual(lines.count, 1)
     }
 
     @Test func cancellingItCancelsAll() throws {
         try inLoop { loop throws in
             let winner = race(fulfilled: [after(.seconds(1)).map { 1 }, after(.seconds(2)).map { 2 }])
             winner.cancel()
-            #expect(winner.error as? PromiseError == .cancelled && loop.nextDeadline == nil)
+            expect(winner.error as? PromiseError == .cancelled && loop.nextDeadline == nil)
         }
     }
 
@@ -97,9 +97,9 @@ import Testing
             let tally = Tally()
             let (late, resolver) = Promise<Int>.pending()
             let winner = { race(fulfilled: [Promise(error: Heavy(token: tally.token())), late]) }()
-            #expect(tally.alive == 1)
+            expectEqual(tally.alive, 1)
             resolver.fulfill(1)
-            #expect(winner.settledValue == 1 && tally.alive == 0)
+            expect(winner.settledValue == 1 && tally.alive == 0)
         }
     }
 
@@ -107,8 +107,8 @@ import Testing
         let pairs = (0..<scaled(100_000)).map { _ in Promise<Int>.pending() }
         let winner = race(fulfilled: pairs.map(\.promise))
         for pair in pairs.dropLast() { pair.resolver.reject(Flaw()) }
-        #expect(winner.isPending)
+        expect(winner.isPending)
         pairs[pairs.count - 1].resolver.fulfill(7)
-        #expect(winner.settledValue == 7)
+        expectEqual(winner.settledValue, 7)
     }
 }

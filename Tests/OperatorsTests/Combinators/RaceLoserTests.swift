@@ -12,7 +12,7 @@ import Testing
             let (promise, resolver) = Promise<Void>.pending()
             let winner = race(after(.seconds(60)).asPromise(), promise, after(.seconds(30)).map {}.asPromise())
             resolver.fulfill()
-            #expect(winner.isFulfilled && loop.nextDeadline == nil && !loop.isAlive)
+            expect(winner.isFulfilled && loop.nextDeadline == nil && !loop.isAlive)
         }
     }
 
@@ -21,7 +21,7 @@ import Testing
             let slow = after(.seconds(60)).map { 1 }
             let winner: Guarantee<Int> = race(slow, after(.seconds(1)).map { 2 })
             expect(winner, gives: 2)
-            #expect(loop.nextDeadline == nil && slow.asPromise().error as? PromiseError == .cancelled)
+            expect(loop.nextDeadline == nil && slow.asPromise().error as? PromiseError == .cancelled)
         }
     }
 
@@ -29,11 +29,11 @@ import Testing
         try inLoop { loop throws in
             var sources = [after(.seconds(1)).map { 1 }.asPromise(), after(.seconds(2)).map { 2 }.asPromise()]
             sources.insert(.value(0), at: place)
-            #expect(race(sources).settledValue == 0)
+            expectEqual(race(sources).settledValue, 0)
             try loop.turn(.poll)
-            #expect(loop.nextDeadline == nil)
+            expectEqual(loop.nextDeadline, nil)
             let rejected = sources.count { $0.isRejected }
-            #expect(rejected == 2)
+            expectEqual(rejected, 2)
         }
     }
 
@@ -41,7 +41,7 @@ import Testing
         try inLoop { loop throws in
             let limit = after(.seconds(1)).then { Promise<Int>(error: PromiseError.timedOut) }
             expect(race(after(.seconds(60)).map { 1 }.asPromise(), limit), failsWith: PromiseError.timedOut)
-            #expect(loop.nextDeadline == nil)
+            expectEqual(loop.nextDeadline, nil)
         }
     }
 
@@ -52,10 +52,10 @@ import Testing
             for (index, pair) in pairs.enumerated() { pair.resolver.onCancel { stops.append(index) } }
             let winner = race(pairs.map(\.promise))
             pairs[1].resolver.fulfill(1)
-            #expect(winner.settledValue == 1 && stops == [])
-            #expect(pairs[0].promise.error as? PromiseError == .cancelled)
+            expect(winner.settledValue == 1 && stops == [])
+            expect(pairs[0].promise.error as? PromiseError == .cancelled)
             try loop.run()
-            #expect(stops == [0, 2])
+            expectEqual(stops, [0, 2])
         }
     }
 
@@ -64,7 +64,7 @@ import Testing
             let shared = after(.seconds(2)).map { 2 }.asPromise()
             let other = shared.map { $0 * 10 }
             expect(race(shared, after(.seconds(1)).map { 1 }.asPromise()), gives: 1)
-            #expect(shared.isPending && loop.nextDeadline != nil)
+            expect(shared.isPending && loop.nextDeadline != nil)
             expect(other, gives: 20)
         }
     }
@@ -84,8 +84,8 @@ import Testing
         try inLoop { loop throws in
             let slow = after(.seconds(2)).map { 2 }.asPromise()
             let winner = race(slow, after(.seconds(1)).map { 1 }.asPromise())
-            #expect(try hang(slow) == 2)
-            #expect(winner.settledValue == 1)
+            expectEqual(try hang(slow), 2)
+            expectEqual(winner.settledValue, 1)
         }
     }
 
@@ -95,14 +95,14 @@ import Testing
                 let (loser, resolver) = Promise<Int>.pending()
                 var slow: Promise<Int>? = loser.then { _ in after(.seconds(1)).map { throw Flaw() } }
                 let other = slow?.tap { _ in }
-                #expect(race(slow!, .value(1)).settledValue == 1)
+                expectEqual(race(slow!, .value(1)).settledValue, 1)
                 slow = nil
                 resolver.fulfill(1)
                 other?.ignoringErrors()
                 try loop.run()
             }
         }
-        #expect(lines == [])
+        expectEqual(lines, [])
     }
 
     @Test func cleanupOfALoserRuns() throws {
@@ -113,7 +113,7 @@ import Testing
                 .ensureThen { after(.seconds(1)).done { seen.append("ensureThen") } }
             expect(race(slow, after(.seconds(1)).map { 2 }.asPromise()), gives: 2)
             try loop.run()
-            #expect(seen.sorted() == ["ensure", "ensureThen"] && loop.now.nanoseconds == 2_000_000_000)
+            expect(seen.sorted() == ["ensure", "ensureThen"] && loop.now.nanoseconds == 2_000_000_000)
         }
     }
 
@@ -125,7 +125,7 @@ import Testing
                 let sources = order == 0 ? [promise, promise, other, promise] : [other, promise, other, promise]
                 let winner = race(sources)
                 resolver.fulfill(1)
-                #expect(winner.settledValue == 1 && other.isRejected)
+                expect(winner.settledValue == 1 && other.isRejected)
                 withExtendedLifetime(otherResolver) {}
             }
         }
@@ -136,7 +136,7 @@ import Testing
             let inner = race(after(.seconds(3)).map { 3 }.asPromise(), after(.seconds(4)).map { 4 }.asPromise())
             let all = when(fulfilled: [after(.seconds(5)).map { 5 }, after(.seconds(6)).map { 6 }]).map { $0[0] }
             expect(race(inner, all, after(.seconds(1)).map { 1 }.asPromise()), gives: 1)
-            #expect(loop.nextDeadline == nil && inner.isRejected && all.isRejected)
+            expect(loop.nextDeadline == nil && inner.isRejected && all.isRejected)
         }
     }
 
@@ -147,7 +147,7 @@ import Testing
             for _ in 0..<scaled(100_000) { row = race(row, Promise<Int>.pending(in: loop)) }
             expect(race(row, .value(1)), gives: 1)
             try loop.turn(.poll)
-            #expect(source.isRejected)
+            expect(source.isRejected)
             withExtendedLifetime(resolver) {}
         }
     }
@@ -159,9 +159,9 @@ import Testing
             let losers = (0..<scaled(100_000)).map { _ in Promise<Int>.pending() }
             for loser in losers { row = race(row, loser.promise) }
             resolver.fulfill(1)
-            #expect(row.settledValue == 1)
+            expectEqual(row.settledValue, 1)
             let survivors = losers.filter { !$0.promise.isRejected }
-            #expect(survivors.isEmpty)
+            expect(survivors.isEmpty)
         }
     }
 
@@ -170,9 +170,9 @@ import Testing
             let pairs = (0..<scaled(100_000)).map { _ in Promise<Int>.pending() }
             let winner = race(pairs.map(\.promise))
             pairs[77].resolver.fulfill(77)
-            #expect(winner.settledValue == 77)
+            expectEqual(winner.settledValue, 77)
             let rejected = pairs.count { $0.promise.isRejected }
-            #expect(rejected == pairs.count - 1)
+            expectEqual(rejected, pairs.count - 1)
         }
     }
 
@@ -184,9 +184,9 @@ import Testing
                 let (reading, reader) = Promise<Int>.pending()
                 let winner = race(shutdown, reading)
                 reader.fulfill(round)
-                #expect(winner.settledValue == round)
+                expectEqual(winner.settledValue, round)
             }
-            #expect(waiterCount(of: shutdown) < 40)
+            expect(waiterCount(of: shutdown) < 40)
             resolver.fulfill(1)
             expect(listener, gives: 1)
         }
@@ -207,9 +207,9 @@ import Testing
             }()
             let winner = race(first, slow, last)
             resolver.fulfill(1)
-            #expect(winner.settledValue == 1 && slow.isRejected)
+            expect(winner.settledValue == 1 && slow.isRejected)
             try loop.run()
-            #expect(last.isRejected)
+            expect(last.isRejected)
             withExtendedLifetime(lastResolver) {}
         }
     }
@@ -220,10 +220,10 @@ import Testing
             let winner = race(pairs.map(\.promise))
             winner.pipe { _ in pairs[2].resolver.reject(Flaw(2)) }
             pairs[0].resolver.fulfill(0)
-            #expect(winner.settledValue == 0)
-            #expect(pairs[1].promise.error as? PromiseError == .cancelled)
+            expectEqual(winner.settledValue, 0)
+            expect(pairs[1].promise.error as? PromiseError == .cancelled)
             // Whichever was first.
-            #expect(pairs[2].promise.isRejected)
+            expect(pairs[2].promise.isRejected)
         }
     }
 
@@ -231,10 +231,10 @@ import Testing
         let lines = logged {
             let (promise, resolver) = Promise<Int>.pending()
             inLoop { _ in race(after(.seconds(1)).map { 1 }.asPromise(), promise).ignoringErrors() }
-            #expect(promise.isPending)
+            expect(promise.isPending)
             resolver.fulfill(1)
         }
-        #expect(lines.count == 1, "that handlers were left behind")
+        expectEqual(lines.count, 1, "that handlers were left behind")
     }
 }
 
@@ -245,11 +245,11 @@ import Testing
             let (connection, peer) = try network.pair()
             let read = connection.receive()
             let limit = Promise.value([UInt8]())
-            #expect(race(read, limit).settledValue == [])
+            expectEqual(race(read, limit).settledValue, [])
             try network.loop.turn(.poll)
-            #expect(read.error as? PromiseError == .cancelled && !network.loop.isAlive)
+            expect(read.error as? PromiseError == .cancelled && !network.loop.isAlive)
             try peer.send("hello")
-            #expect(try hang(connection.receive(), timeout: patience) == Array("hello".utf8))
+            expectEqual(try hang(connection.receive(), timeout: patience), Array("hello".utf8))
             connection.abort()
         }
     }
@@ -260,11 +260,11 @@ import Testing
             let attempts = (0..<3).map { _ in connect(to: listener.localAddress) }
             let winner = try hang(race(attempts), timeout: patience)
             let rejected = attempts.count { $0.isRejected }
-            #expect(rejected == 2)
+            expectEqual(rejected, 2)
             winner.abort()
             listener.close()
             network.settle(.zero)
-            #expect(!network.loop.isAlive)
+            expect(!network.loop.isAlive)
         }
     }
 }

@@ -10,7 +10,7 @@ import Testing
         try inLoop { loop throws in
             let winner = race((1...3).map { number in after(.seconds(4 - number)).map { number } })
             expect(winner, gives: 3)
-            #expect(loop.now.nanoseconds == 1_000_000_000)
+            expectEqual(loop.now.nanoseconds, 1_000_000_000)
             try loop.run()
         }
     }
@@ -21,19 +21,19 @@ import Testing
         let winner = race(slow, failing)
         failer.reject(Flaw(1))
         slowResolver.fulfill(2)
-        #expect(winner.flaw == Flaw(1))
+        expectEqual(winner.flaw, Flaw(1))
     }
 
     @Test func ofSeveralSettledAlreadyTheFirstInTheListWins() {
-        #expect(race(Promise.value(1), Promise.value(2)).settledValue == 1)
+        expectEqual(race(Promise.value(1), Promise.value(2)).settledValue, 1)
         let (pending, resolver) = Promise<Int>.pending()
-        #expect(race(pending, Promise(error: Flaw(1)), Promise.value(2)).flaw == Flaw(1))
+        expectEqual(race(pending, Promise(error: Flaw(1)), Promise.value(2)).flaw, Flaw(1))
         resolver.fulfill(3)
     }
 
     @Test func anEmptyListIsBadInput() {
         let empty = race([Promise<Int>]())
-        #expect(empty.error as? PromiseError == .badInput("race of an empty list"))
+        expect(empty.error as? PromiseError == .badInput("race of an empty list"))
     }
 
     @Test func guaranteesMakeAGuarantee() throws {
@@ -53,12 +53,12 @@ import Testing
                     throw Flaw()
                 }
                 expect(race(loser, after(.seconds(1)).map { 1 }.asPromise()), gives: 1)
-                #expect(loser.isRejected && loop.nextDeadline == nil)
+                expect(loser.isRejected && loop.nextDeadline == nil)
                 try loop.run()
-                #expect(!ran)
+                expect(!ran)
             }
         }
-        #expect(lines == [])
+        expectEqual(lines, [])
     }
 
     @Test func settledFromSeveralThreads() throws {
@@ -69,8 +69,8 @@ import Testing
             winner.pipe { _ in calls.change { $0 += 1 } }
             let threads = pairs.indices.map { index in TestThread { pairs[index].resolver.fulfill(index) } }
             for thread in threads { thread.join() }
-            #expect((0..<4).contains(try hang(winner, timeout: patience)))
-            #expect(calls.value == 1)
+            expect((0..<4).contains(try hang(winner, timeout: patience)))
+            expectEqual(calls.value, 1)
         }
     }
 
@@ -89,11 +89,11 @@ import Testing
                         pair.resolver.fulfill(index)
                     }
                 }
-                #expect(outcomes & 1 == 0 ? raced.flaw == Flaw(0) : raced.settledValue == 0)
+                expect(outcomes & 1 == 0 ? raced.flaw == Flaw(0) : raced.settledValue == 0)
                 switch outcomes {
-                case 3: #expect(gathered.settledValue == [0, 1])
-                case 1: #expect(gathered.flaw == Flaw(1))
-                default: #expect(gathered.flaw == Flaw(0))
+                case 3: expectEqual(gathered.settledValue, [0, 1])
+                case 1: expectEqual(gathered.flaw, Flaw(1))
+                default: expectEqual(gathered.flaw, Flaw(0))
                 }
             }
         }
@@ -112,8 +112,8 @@ import Testing
             pairs[1].resolver.reject(Flaw(2))
             pairs[2].resolver.fulfill(3)
             try loop.run()
-            #expect(outer.settledValue == (isRejected ? nil : 1) && outer.flaw == (isRejected ? Flaw(1) : nil))
-            #expect(calls == [isRejected ? "Flaw(number: 1)" : "fulfilled"])
+            expect(outer.settledValue == (isRejected ? nil : 1) && outer.flaw == (isRejected ? Flaw(1) : nil))
+            expectEqual(calls, [isRejected ? "Flaw(number: 1)" : "fulfilled"])
         }
     }
 }

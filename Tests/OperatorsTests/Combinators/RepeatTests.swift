@@ -14,9 +14,9 @@ import Testing
                 rounds += 1
                 return after(.seconds(1)).map { rounds < 4 }.asPromise()
             }
-            #expect(rounds == 1, "the first at once")
+            expectEqual(rounds, 1, "the first at once")
             try hang(end)
-            #expect(rounds == 4 && loop.now.nanoseconds == 4_000_000_000)
+            expect(rounds == 4 && loop.now.nanoseconds == 4_000_000_000)
         }
     }
 
@@ -28,7 +28,7 @@ import Testing
                     rounds += 1
                     return .value(false)
                 })
-            #expect(rounds == 1)
+            expectEqual(rounds, 1)
         }
     }
 
@@ -41,8 +41,8 @@ import Testing
                 return .value(true)
             }
             expect(thrown, failsWith: Flaw(1))
-            #expect(left == 0)
-            #expect(repeatWhile { () throws -> Promise<Bool> in throw Flaw(2) }.flaw == Flaw(2))
+            expectEqual(left, 0)
+            expectEqual(repeatWhile { () throws -> Promise<Bool> in throw Flaw(2) }.flaw, Flaw(2))
             expect(repeatWhile { Promise<Bool>(error: Flaw(3)) }, failsWith: Flaw(3))
         }
     }
@@ -55,7 +55,7 @@ import Testing
                 return after(.seconds(1)).map { rounds < 3 }
             }
             hang(end)
-            #expect(rounds == 3)
+            expectEqual(rounds, 3)
         }
     }
 
@@ -67,11 +67,11 @@ import Testing
                 return .value(true)
             }
             hang(after(.zero))
-            #expect(rounds < 10_000)
+            expect(rounds < 10_000)
             endless.cancel()
             let before = rounds
             try loop.run()
-            #expect(rounds == before && endless.error as? PromiseError == .cancelled)
+            expect(rounds == before && endless.error as? PromiseError == .cancelled)
         }
     }
 
@@ -91,9 +91,9 @@ import Testing
             }()
             hang(after(.milliseconds(3500)))
             endless.cancel()
-            #expect(endless.isRejected && tally.alive == 0)
+            expect(endless.isRejected && tally.alive == 0)
             try loop.run()
-            #expect(stops == 1)
+            expectEqual(stops, 1)
         }
     }
 
@@ -121,7 +121,7 @@ import Testing
         try hang(end, timeout: .seconds(60))
         isOver.change { $0 = true }
         settler.join()
-        #expect(rounds == scaled(5000))
+        expectEqual(rounds, scaled(5000))
         withExtendedLifetime(home) {}
     }
 }

@@ -17,7 +17,7 @@ import Testing
                 return pairs.last!.promise
             }
             let all = when(fulfilled: iterator, concurrently: 2) { $0 }
-            #expect(pairs.count == 2, "the first is settled, and its turn is to come")
+            expectEqual(pairs.count, 2, "the first is settled, and its turn is to come")
             expect(all, gives: [0, 1, 2, 3, 4])
         }
     }
@@ -34,7 +34,7 @@ import Testing
                 return after(.seconds(1)).map { number }
             }
             expect(all, gives: Array(0..<20))
-            #expect(deepest == 1)
+            expectEqual(deepest, 1)
         }
     }
 
@@ -55,9 +55,9 @@ import Testing
             }()
             result = all
             expect(all, failsWith: PromiseError.cancelled)
-            #expect(asked == 3)
-            #expect(loop.nextDeadline == nil, "what it returned then is cancelled with the rest")
-            #expect(tally.alive == 0)
+            expectEqual(asked, 3)
+            expectEqual(loop.nextDeadline, nil, "what it returned then is cancelled with the rest")
+            expectEqual(tally.alive, 0)
         }
     }
 
@@ -83,9 +83,9 @@ import Testing
             let seen = Shared<[Int]>([])
             all.pipe { result in seen.change { $0 = (try? result.get()) ?? [] } }
             resolver.fulfill(1)
-            #expect(seen.value == [])
+            expectEqual(seen.value, [])
             try loop.run()
-            #expect(seen.value == [1, 2])
+            expectEqual(seen.value, [1, 2])
         }
     }
 
@@ -111,12 +111,12 @@ import Testing
                 }
             }()
             hang(after(.seconds(1)))
-            #expect(tally.alive == 1)
+            expectEqual(tally.alive, 1)
             all.cancel()
-            #expect(all.error as? PromiseError == .cancelled)
-            #expect(tally.alive == 0, "iterator and closure are let go at once")
+            expect(all.error as? PromiseError == .cancelled)
+            expectEqual(tally.alive, 0, "iterator and closure are let go at once")
             try loop.run()
-            #expect(stops == [2, 4, 5] && shared?.isPending == true)
+            expect(stops == [2, 4, 5] && shared?.isPending == true)
         }
     }
 
@@ -133,7 +133,7 @@ import Testing
             loop.schedule(after: .milliseconds(1)) { for pair in pairs { pair.resolver.fulfill(1) } }
             all.cancel()
             try loop.run()
-            #expect(all.error as? PromiseError == .cancelled)
+            expect(all.error as? PromiseError == .cancelled)
         }
     }
 
@@ -148,9 +148,9 @@ import Testing
                 }
             }()
             expect(all, failsWith: Flaw(1))
-            #expect(tally.alive == 0)
+            expectEqual(tally.alive, 0)
             all.cancel()
-            #expect(loop.nextDeadline != nil, "a result that has settled cancels nothing")
+            expect(loop.nextDeadline != nil, "a result that has settled cancels nothing")
             try loop.run()
         }
     }
@@ -168,8 +168,8 @@ import Testing
                 box.change { $0 = all }
             }
         }
-        #expect(box.value?.error as? PromiseError == .loopEnded)
-        #expect(tally.alive == 0 && lines.count == 1)
+        expect(box.value?.error as? PromiseError == .loopEnded)
+        expect(tally.alive == 0 && lines.count == 1)
     }
 
     @Test func whatIsGivenTooLateGoesOnForAHandlerThatReturnedItBefore() throws {
@@ -184,7 +184,7 @@ import Testing
                 return shared
             }
             hang(after(.milliseconds(1)))
-            #expect(result?.isCancelled == true && shared.isPending)
+            expect(result?.isCancelled == true && shared.isPending)
             expect(first, gives: 5)
         }
     }

@@ -11,10 +11,10 @@ import Testing
         try inLoop { loop throws in
             let site = Site()
             let all = when(fulfilled: 0..<10, concurrently: limit) { site.work($0) }
-            #expect(site.running == min(limit, 10), "the first ones, at once")
+            expectEqual(site.running, min(limit, 10), "the first ones, at once")
             expect(all, gives: Array(0..<10))
-            #expect(site.peak == min(limit, 10))
-            #expect(loop.now.nanoseconds == Int64((10 + limit - 1) / limit) * 1_000_000_000)
+            expectEqual(site.peak, min(limit, 10))
+            expectEqual(loop.now.nanoseconds, Int64((10 + limit - 1) / limit) * 1_000_000_000)
         }
     }
 
@@ -36,14 +36,14 @@ import Testing
                 return asked < 4 ? pairs[asked].promise : nil
             }
             let all = when(fulfilled: iterator, concurrently: 2) { $0 }
-            #expect(asked == 2)
+            expectEqual(asked, 2)
             pairs[1].resolver.fulfill(1)
-            #expect(asked == 2, "not inside the settlement")
+            expectEqual(asked, 2, "not inside the settlement")
             try loop.run()
-            #expect(asked == 3)
+            expectEqual(asked, 3)
             for index in [2, 0, 3] { pairs[index].resolver.fulfill(index) }
             expect(all, gives: [0, 1, 2, 3])
-            #expect(asked == 5, "the last one found it empty, and no further one is taken")
+            expectEqual(asked, 5, "the last one found it empty, and no further one is taken")
         }
     }
 
@@ -57,16 +57,16 @@ import Testing
                 return state
             }
             let all = when(fulfilled: items, concurrently: 2) { number in after(.seconds(1)).map { number } }
-            #expect(made == 2)
+            expectEqual(made, 2)
             hang(after(.milliseconds(1500)))
-            #expect(made == 4)
+            expectEqual(made, 4)
             expect(all, gives: [1, 2, 3, 4, 5, 6])
-            #expect(made == 6)
+            expectEqual(made, 6)
         }
     }
 
     @Test func ofNothing() {
-        #expect(when(fulfilled: [Int](), concurrently: 3) { Promise.value($0) }.settledValue == [])
+        expectEqual(when(fulfilled: [Int](), concurrently: 3) { Promise.value($0) }.settledValue, [])
     }
 
     @Test(arguments: [0, -1, Int.min]) func withNoRoomAtAll(limit: Int) {
@@ -76,8 +76,8 @@ import Testing
             return .value(number)
         }
         let error = when(fulfilled: [1, 2], concurrently: limit, work).error
-        #expect(asked == 0)
-        #expect(error as? PromiseError == .badInput("when(fulfilled:concurrently:) with \(limit) at a time"))
+        expectEqual(asked, 0)
+        expect(error as? PromiseError == .badInput("when(fulfilled:concurrently:) with \(limit) at a time"))
     }
 
     @Test func aRejectionEndsIt() throws {
@@ -91,13 +91,13 @@ import Testing
                     }
                 }
                 expect(all, failsWith: Flaw(1))
-                #expect(loop.now.nanoseconds == 1_000_000_000 && site.running == 2)
+                expect(loop.now.nanoseconds == 1_000_000_000 && site.running == 2)
                 try loop.run()
                 // The others ran on, and nothing new was begun.
-                #expect(site.begun == 3 && site.running == 0)
+                expect(site.begun == 3 && site.running == 0)
             }
         }
-        #expect(lines == [])
+        expectEqual(lines, [])
     }
 
     @Test func aThrowIsARejection() throws {
@@ -109,9 +109,9 @@ import Testing
                 return .value(number)
             }
             let all = when(fulfilled: 0..<10, concurrently: 2, body)
-            #expect(begun == [0, 1])
+            expectEqual(begun, [0, 1])
             expect(all, failsWith: Flaw(1))
-            #expect(begun == [0, 1, 2], "what came free before the rejection was known")
+            expectEqual(begun, [0, 1, 2], "what came free before the rejection was known")
         }
     }
 
@@ -120,7 +120,7 @@ import Testing
             let all = when(fulfilled: 0..<4, concurrently: 2) { number in
                 Guarantee<Int?>.value(number % 2 == 0 ? number : nil)
             }
-            #expect(try hang(all) == [0, nil, 2, nil])
+            expectEqual(try hang(all), [0, nil, 2, nil])
         }
     }
 
@@ -132,12 +132,12 @@ import Testing
                 begun += 1
                 return .value(number)
             }
-            #expect(begun == 4)
+            expectEqual(begun, 4)
             let turns = loop.metrics.turns
             let values = try hang(all)
-            #expect(values.elementsEqual(0..<count))
+            expect(values.elementsEqual(0..<count))
             // Each is a job, and a turn does 1024 of them twice.
-            #expect(loop.metrics.turns - turns >= count / 2048)
+            expect(loop.metrics.turns - turns >= count / 2048)
         }
     }
 
@@ -148,7 +148,7 @@ import Testing
                 after(.nanoseconds(number % 7)).map { number }
             }
             let values = try hang(all)
-            #expect(values.elementsEqual(0..<count))
+            expect(values.elementsEqual(0..<count))
         }
     }
 
@@ -163,7 +163,7 @@ import Testing
                 }.asPromise()
             }
             expect(all, gives: Array(0..<100))
-            #expect(tally.peak <= 6)
+            expect(tally.peak <= 6)
         }
     }
 }

@@ -17,30 +17,30 @@ import Testing
                 pairs[index].resolver.reject(Flaw(index))
             }
         }
-        #expect(all.isPending)
+        expect(all.isPending)
         pairs[2].resolver.fulfill(2)
         let outcomes = try #require(all.settledValue)
-        #expect(outcomes.map(\.number) == [0, nil, 2, nil])
-        #expect(outcomes.map(\.flaw) == [nil, Flaw(1), nil, Flaw(3)])
+        expectEqual(outcomes.map(\.number), [0, nil, 2, nil])
+        expectEqual(outcomes.map(\.flaw), [nil, Flaw(1), nil, Flaw(3)])
     }
 
     @Test func needNoTurnOfTheLoop() {
-        #expect(when(resolved: [Promise.value(1), Promise(error: Flaw())]).settledValue?.count == 2)
+        expectEqual(when(resolved: [Promise.value(1), Promise(error: Flaw())]).settledValue?.count, 2)
     }
 
     @Test func ofNothing() {
-        #expect(when(resolved: [Promise<Int>]()).settledValue?.isEmpty == true)
-        #expect(when(notAllRejected: [Promise<Int>]()).settledValue?.isEmpty == true)
-        #expect(when(guarantees: [Guarantee<Int>]()).settledValue == [])
+        expectEqual(when(resolved: [Promise<Int>]()).settledValue?.isEmpty, true)
+        expectEqual(when(notAllRejected: [Promise<Int>]()).settledValue?.isEmpty, true)
+        expectEqual(when(guarantees: [Guarantee<Int>]()).settledValue, [])
     }
 
     @Test func ofTwoTypes() throws {
         let (text, resolver) = Promise<String>.pending()
         let both = when(resolved: Guarantee.value(1), text)
-        #expect(both.isPending)
+        expect(both.isPending)
         resolver.reject(Flaw(2))
         let (number, word) = try #require(both.settledValue)
-        #expect(try number.get() == 1 && word.flaw == Flaw(2))
+        expect(try number.get() == 1 && word.flaw == Flaw(2))
     }
 
     @Test func errorsCountAsHandled() throws {
@@ -52,7 +52,7 @@ import Testing
                 try loop.run()
             }
         }
-        #expect(lines == [])
+        expectEqual(lines, [])
     }
 
     @Test func cancellingItCancelsAll() throws {
@@ -60,7 +60,7 @@ import Testing
             let sources = (1...3).map { number in after(.seconds(number)).map { number } }
             let all = when(resolved: sources)
             all.cancel()
-            #expect(all.asPromise().error as? PromiseError == .cancelled && loop.nextDeadline == nil)
+            expect(all.asPromise().error as? PromiseError == .cancelled && loop.nextDeadline == nil)
         }
     }
 
@@ -69,7 +69,7 @@ import Testing
             let source = after(.seconds(1)).map { 1 }.asPromise()
             let all = when(resolved: [source, .value(2)])
             source.cancel()
-            #expect(try hang(all)[0].isCancelled && hang(all)[1].get() == 2)
+            expect(try hang(all)[0].isCancelled && hang(all)[1].get() == 2)
         }
     }
 
@@ -80,7 +80,7 @@ import Testing
                 when(resolved: [Promise.value(tally.token()), Promise(error: Flaw())]).map(\.count)
             }()
             try loop.run()
-            #expect(count.settledValue == 2 && tally.alive == 0)
+            expect(count.settledValue == 2 && tally.alive == 0)
         }
     }
 
@@ -88,7 +88,7 @@ import Testing
         try inLoop { _ throws in
             let some = try hang(
                 when(notAllRejected: [Promise<Int>(error: Flaw(1)), .value(2), Promise(error: Flaw(3))]))
-            #expect(some.map(\.flaw) == [Flaw(1), nil, Flaw(3)])
+            expectEqual(some.map(\.flaw), [Flaw(1), nil, Flaw(3)])
         }
     }
 
@@ -96,7 +96,7 @@ import Testing
         try inLoop { _ throws in
             let (late, resolver) = Promise<Int>.pending()
             let none = when(notAllRejected: [late, Promise(error: Flaw(2))])
-            #expect(none.isPending)
+            expect(none.isPending)
             resolver.reject(Flaw(1))
             expect(none, failsWith: PromiseError.noWinner([Flaw(1), Flaw(2)]))
         }
@@ -107,8 +107,8 @@ import Testing
             let list = when(guarantees: (1...3).map { number in after(.seconds(4 - number)).map { number } })
             expect(list, gives: [1, 2, 3])
             let (number, text) = hang(when(guarantees: after(.seconds(1)).map { 1 }, .value("a")))
-            #expect(number == 1 && text == "a")
-            #expect(loop.now.nanoseconds == 4_000_000_000)
+            expect(number == 1 && text == "a")
+            expectEqual(loop.now.nanoseconds, 4_000_000_000)
         }
     }
 
@@ -116,15 +116,15 @@ import Testing
         let lines = logged {
             inLoop { _ in
                 let all = when(guarantees: [Guarantee<Int> { _ in }, .value(1)])
-                #expect(all.isPending)
-                #expect(all.asPromise().error as? PromiseError == .abandoned)
+                expect(all.isPending)
+                expect(all.asPromise().error as? PromiseError == .abandoned)
                 let slow = after(.seconds(1))
                 let both = when(guarantees: slow, .value(1))
                 slow.cancel()
-                #expect(both.asPromise().error as? PromiseError == .cancelled)
+                expect(both.asPromise().error as? PromiseError == .cancelled)
             }
         }
-        #expect(lines.count == 1)
+        expectEqual(lines.count, 1)
     }
 
     @Test func bigLists() {
@@ -135,7 +135,7 @@ import Testing
         for index in (0..<count).reversed() { pairs[index].resolver.fulfill(index) }
         for outcomes in [all.settledValue, settled.settledValue] {
             let values = outcomes?.compactMap(\.number) ?? []
-            #expect(values.elementsEqual(0..<count))
+            expect(values.elementsEqual(0..<count))
         }
     }
 }

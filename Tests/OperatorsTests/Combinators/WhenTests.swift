@@ -11,21 +11,21 @@ import Testing
             let pairs = (0..<5).map { _ in Promise<Int>.pending() }
             let all = when(fulfilled: pairs.map(\.promise))
             for index in [3, 0, 4, 1] { pairs[index].resolver.fulfill(index) }
-            #expect(all.isPending)
+            expect(all.isPending)
             pairs[2].resolver.fulfill(2)
             expect(all, gives: [0, 1, 2, 3, 4])
         }
     }
 
     @Test func needsNoTurnOfTheLoop() {
-        #expect(when(fulfilled: [Promise.value(1), .value(2)]).settledValue == [1, 2])
+        expectEqual(when(fulfilled: [Promise.value(1), .value(2)]).settledValue, [1, 2])
     }
 
     @Test func anEmptyListIsFulfilled() {
-        #expect(when(fulfilled: [Promise<Int>]()).settledValue == [])
+        expectEqual(when(fulfilled: [Promise<Int>]()).settledValue, [])
         let ended: Promise<Void> = when(fulfilled: [Promise<Void>]())
-        #expect(ended.isFulfilled)
-        #expect(when(fulfilled: [Guarantee<String>]()).settledValue == [])
+        expect(ended.isFulfilled)
+        expectEqual(when(fulfilled: [Guarantee<String>]()).settledValue, [])
     }
 
     @Test func guaranteesInAList() throws {
@@ -40,10 +40,10 @@ import Testing
             let pairs = (0..<3).map { _ in Promise<Void>.pending() }
             let all: Promise<Void> = when(fulfilled: pairs.map(\.promise))
             for pair in pairs {
-                #expect(all.isPending)
+                expect(all.isPending)
                 pair.resolver.fulfill()
             }
-            #expect(all.isFulfilled)
+            expect(all.isFulfilled)
         }
     }
 
@@ -51,22 +51,22 @@ import Testing
         let (promise, resolver) = Promise<Int>.pending()
         let all = when(fulfilled: [promise, promise])
         resolver.fulfill(1)
-        #expect(all.settledValue == [1, 1])
+        expectEqual(all.settledValue, [1, 1])
     }
 
     @Test func oneRejectionRejectsAtOnce() {
         let pairs = (0..<3).map { _ in Promise<Int>.pending() }
         let all = when(fulfilled: pairs.map(\.promise))
         pairs[1].resolver.reject(Flaw(1))
-        #expect(all.flaw == Flaw(1))
+        expectEqual(all.flaw, Flaw(1))
         pairs[0].resolver.reject(Flaw(0))
         pairs[2].resolver.fulfill(2)
-        #expect(all.flaw == Flaw(1))
+        expectEqual(all.flaw, Flaw(1))
     }
 
     @Test func ofSeveralRejectedAlreadyTheFirstInTheListCounts() {
         let all = when(fulfilled: [Promise.value(0), Promise(error: Flaw(1)), Promise(error: Flaw(2))])
-        #expect(all.flaw == Flaw(1))
+        expectEqual(all.flaw, Flaw(1))
     }
 
     @Test func theOthersRunOnAndAreNotReported() throws {
@@ -79,10 +79,10 @@ import Testing
                 }
                 expect(when(fulfilled: [slow, Promise(error: Flaw(1))]), failsWith: Flaw(1))
                 try loop.run()
-                #expect(ran)
+                expect(ran)
             }
         }
-        #expect(lines == [])
+        expectEqual(lines, [])
     }
 
     @Test func aBigList() {
@@ -90,16 +90,16 @@ import Testing
         let pairs = (0..<count).map { _ in Promise<Int>.pending() }
         let all = when(fulfilled: pairs.map(\.promise))
         for index in (0..<count).reversed() { pairs[index].resolver.fulfill(index) }
-        #expect(all.settledValue?.elementsEqual(0..<count) == true)
+        expectEqual(all.settledValue?.elementsEqual(0..<count), true)
     }
 
     @Test func valuesOfManyWords() throws {
         let rows = (0..<4).map { [String](repeating: "row \($0) is longer than a small string", count: $0) }
         let all = when(fulfilled: rows.map { Promise.value($0) })
-        #expect(all.settledValue == rows)
+        expectEqual(all.settledValue, rows)
         let quadruples = when(fulfilled: (0..<3).map { Promise.value(($0, $0 * 2, $0 * 3, $0 * 4)) })
         let last = try #require(quadruples.settledValue).last
-        #expect(last?.3 == 8)
+        expectEqual(last?.3, 8)
     }
 
     @Test func settledFromSeveralThreads() throws {
@@ -112,7 +112,7 @@ import Testing
                 }
             }
             for thread in threads { thread.join() }
-            #expect(try hang(all, timeout: patience) == Array(0..<12))
+            expectEqual(try hang(all, timeout: patience), Array(0..<12))
         }
     }
 }
@@ -122,7 +122,7 @@ import Testing
         try inLoop { _ throws in
             let all = when(fulfilled: Promise.value(1), Guarantee.value("a"), after(.seconds(1)).map { 2.5 })
             let (number, text, fraction) = try hang(all)
-            #expect(number == 1 && text == "a" && fraction == 2.5)
+            expect(number == 1 && text == "a" && fraction == 2.5)
         }
     }
 
@@ -140,10 +140,10 @@ import Testing
         let all = when(fulfilled: first, second, third)
         resolveThird(nil)
         firstResolver.fulfill(1)
-        #expect(all.isPending)
+        expect(all.isPending)
         secondResolver.fulfill([2, 3])
         let values = try #require(all.settledValue)
-        #expect(values.0 == 1 && values.1 == [2, 3] && values.2 == nil)
+        expect(values.0 == 1 && values.1 == [2, 3] && values.2 == nil)
     }
 
     @Test func theFirstRejectionRejects() {
@@ -152,20 +152,20 @@ import Testing
         let both = when(fulfilled: first, second)
         secondResolver.reject(Flaw(2))
         firstResolver.reject(Flaw(1))
-        #expect(both.flaw == Flaw(2))
-        #expect(when(fulfilled: Promise<Int>(error: Flaw(3)), Promise<String>(error: Flaw(4))).flaw == Flaw(3))
+        expectEqual(both.flaw, Flaw(2))
+        expectEqual(when(fulfilled: Promise<Int>(error: Flaw(3)), Promise<String>(error: Flaw(4))).flaw, Flaw(3))
     }
 
     @Test func one() throws {
         try inLoop { _ throws in
             let value: Int = try hang(when(fulfilled: Promise.value(1)))
-            #expect(value == 1)
+            expectEqual(value, 1)
         }
     }
 
     @Test func nothing() {
         let none: Promise<Void> = when()
-        #expect(none.isFulfilled)
+        expect(none.isFulfilled)
     }
 
     @Test func voids() throws {
@@ -182,7 +182,7 @@ import Testing
             fulfilled: Promise.value(1), Promise.value(2), Promise.value(3), Promise.value(4),
             Promise.value(5), Promise.value(6), Promise.value(7), Guarantee.value("8"))
         let (a, b, c, d, e, f, g, h) = try #require(all.settledValue)
-        #expect([a, b, c, d, e, f, g] == [1, 2, 3, 4, 5, 6, 7] && h == "8")
+        expect([a, b, c, d, e, f, g] == [1, 2, 3, 4, 5, 6, 7] && h == "8")
     }
 
     @Test func oneThatAHandlerReturnedSettlesOnce() throws {
@@ -196,8 +196,8 @@ import Testing
             pairs[1].resolver.reject(Flaw(2))
             pairs[2].resolver.fulfill(3)
             try loop.run()
-            #expect(outer.flaw == Flaw(1))
-            #expect(calls == [Flaw(1)])
+            expectEqual(outer.flaw, Flaw(1))
+            expectEqual(calls, [Flaw(1)])
         }
     }
 }

@@ -1,6 +1,7 @@
 import PromiseKitNames
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @testable import PromisesTestSupport
@@ -21,7 +22,7 @@ import Testing
             when(fulfilled: page(1), sure(2)).done { a, b in sum += a.length + b.length }.orFail()
             when(fulfilled: page(1), sure(2), page(3)).done { a, b, c in sum += a.length + c.length }.orFail()
             try loop.run()
-            #expect(sum == 7)
+            expectEqual(sum, 7)
             expect(when(fulfilled: page(1), page(2), page(3)).map { $0.length + $1.length + $2.length }, gives: 6)
             let four = when(fulfilled: page(1), page(2), page(3), sure(4)).map {
                 $0.length + $1.length * $2.length - $3.length
@@ -56,7 +57,7 @@ import Testing
             var sum = 0
             hang(when(guarantees: sure(1), sure(2)).done { a, b in sum += a.length + b.length })
             hang(when(guarantees: sure(1), sure(2), sure(3)).done { a, b, c in sum += c.length })
-            #expect(sum == 6)
+            expectEqual(sum, 6)
         }
     }
 }

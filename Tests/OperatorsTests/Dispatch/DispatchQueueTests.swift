@@ -27,8 +27,8 @@ extension DispatchQueue: Dispatcher {
                     return EventLoop.current.remote == home ? -1 : number + 1
                 }
                 .get { _ in cameBack = EventLoop.current.remote == home }
-            #expect(try hang(label, timeout: patience) == 21)
-            #expect(cameBack)
+            expectEqual(try hang(label, timeout: patience), 21)
+            expect(cameBack)
         }
     }
 
@@ -51,8 +51,8 @@ extension DispatchQueue: Dispatcher {
                 DispatchQueue.concurrentPerform(iterations: resolvers.count) { resolvers[$0].fulfill($0) }
             }
             let sum = try hang(when(fulfilled: seen), timeout: patience).reduce(0, +)
-            #expect(sum == pairs.count * (pairs.count - 1) / 2)
-            #expect(strays.value == 0)
+            expectEqual(sum, pairs.count * (pairs.count - 1) / 2)
+            expectEqual(strays.value, 0)
         }
     }
 
@@ -65,7 +65,7 @@ extension DispatchQueue: Dispatcher {
         try EventLoop.withLoop { _ throws in
             let (answer, resolver) = Promise<Bool>.pending()
             queue.async { loop.submit { resolver.fulfill(EventLoop.current.remote == loop) } }
-            #expect(try hang(answer, timeout: patience))
+            expect(try hang(answer, timeout: patience))
         }
     }
 }

@@ -16,14 +16,14 @@ import Testing
                 let promise = source.ensureThen(on: shelf) { cleanup }
                 promise.ignoringErrors()
                 try loop.run()
-                #expect(promise.isPending && shelf.count == 1)
+                expect(promise.isPending && shelf.count == 1)
                 shelf.run()
                 try loop.run()
-                #expect(promise.isPending)
+                expect(promise.isPending)
                 finish(())
                 try loop.run()
-                #expect(promise.settledValue == source.settledValue && promise.flaw == source.flaw)
-                #expect(promise.isResolved)
+                expect(promise.settledValue == source.settledValue && promise.flaw == source.flaw)
+                expect(promise.isResolved)
             }
         }
     }
@@ -37,13 +37,13 @@ import Testing
             promise.ignoringErrors()
             promise.cancel()
             try loop.run()
-            #expect(source.isCancelled && promise.isPending && shelf.count == 1)
+            expect(source.isCancelled && promise.isPending && shelf.count == 1)
             shelf.run()
             try loop.run()
-            #expect(promise.isPending)
+            expect(promise.isPending)
             finish(())
             try loop.run()
-            #expect(promise.isCancelled)
+            expect(promise.isCancelled)
         }
     }
 
@@ -57,7 +57,7 @@ import Testing
                 shelf.clear()
                 expect(promise, gives: 2)
             }
-            #expect(lines.count == 2)
+            expectEqual(lines.count, 2)
         }
     }
 
@@ -68,7 +68,7 @@ import Testing
                 expect(promise, gives: 1)
                 try loop.run()
             }
-            #expect(lines.count == 1)
+            expectEqual(lines.count, 1)
         }
     }
 }
@@ -84,9 +84,9 @@ import Testing
             Promise<Int>(error: PromiseError.cancelled).cauterize()
                 .finally(on: shelf) { log.change { $0.append("cancelled") } }
             try loop.run()
-            #expect(log.value == ["catch"] && shelf.count == 3)
+            expect(log.value == ["catch"] && shelf.count == 3)
             shelf.run()
-            #expect(log.value.sorted() == ["cancelled", "catch", "error", "value"])
+            expectEqual(log.value.sorted(), ["cancelled", "catch", "error", "value"])
         }
     }
 }

@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @testable import PromisesTestSupport
@@ -11,7 +12,7 @@ import Testing
             let hold = loop.hold()
             Task.detached { hold.cancel() }
             try loop.run()
-            #expect(!loop.isAlive)
+            expect(!loop.isAlive)
             hold.cancel()
         }
     }

@@ -32,16 +32,16 @@ import Testing
         }
         worker.stop()
         worker.join()
-        #expect(lines == [])
+        expectEqual(lines, [])
     }
 
     @Test func untilTheHandlerHasRun() {
         inLoop { _ in
             let mapped = Promise.value(1).map(on: shelf) { $0 + 1 }
-            #expect(hasHope && !EventLoop.current.isAlive)
+            expect(hasHope && !EventLoop.current.isAlive)
             shelf.run()
-            #expect(!hasHope)
-            #expect(mapped.settledValue == 2)
+            expect(!hasHope)
+            expectEqual(mapped.settledValue, 2)
         }
     }
 
@@ -50,10 +50,10 @@ import Testing
             let (inner, resolver) = Promise<Int>.pending()
             let outer = Promise.value(1).then(on: shelf) { _ in inner }
             shelf.run()
-            #expect(hasHope)
+            expect(hasHope)
             resolver.fulfill(3)
-            #expect(!hasHope)
-            #expect(outer.settledValue == 3)
+            expect(!hasHope)
+            expectEqual(outer.settledValue, 3)
         }
     }
 
@@ -61,25 +61,25 @@ import Testing
         inLoop { _ in
             let (source, resolver) = Promise<Int>.pending()
             let mapped = source.map(on: shelf) { $0 + 1 }
-            #expect(!hasHope)
+            expect(!hasHope)
             resolver.fulfill(1)
-            #expect(hasHope)
+            expect(hasHope)
             shelf.run()
-            #expect(!hasHope && mapped.isFulfilled)
+            expect(!hasHope && mapped.isFulfilled)
         }
     }
 
     @Test func norForAHandlerThatIsPassedBy() {
         inLoop { _ in
             let mapped = Promise<Int>(error: Flaw()).map(on: shelf) { $0 + 1 }
-            #expect(!hasHope && mapped.flaw == Flaw())
+            expect(!hasHope && mapped.flaw == Flaw())
         }
     }
 
     @Test func norForOneThatIsRefused() {
         inLoop { _ in
             let mapped = Promise.value(1).map(on: Refuser()) { $0 + 1 }
-            #expect(!hasHope && mapped.flaw == Flaw(503))
+            expect(!hasHope && mapped.flaw == Flaw(503))
         }
     }
 
@@ -88,19 +88,19 @@ import Testing
             inLoop { _ in
                 let mapped = Promise.value(1).map(on: shelf) { $0 + 1 }
                 shelf.clear()
-                #expect(!hasHope && mapped.isRejected)
+                expect(!hasHope && mapped.isRejected)
             }
         }
-        #expect(lines.count == 1)
+        expectEqual(lines.count, 1)
     }
 
     @Test func norForOneThatIsCancelled() {
         inLoop { _ in
             let mapped = Promise.value(1).map(on: shelf) { $0 + 1 }
             mapped.cancel()
-            #expect(!hasHope)
+            expect(!hasHope)
             shelf.run()
-            #expect(!hasHope && mapped.isCancelled)
+            expect(!hasHope && mapped.isCancelled)
         }
     }
 
@@ -113,11 +113,11 @@ import Testing
                 resolver.fulfill(1)
                 thread.join()
                 shelf.run()
-                #expect(!mapped.isPending)
+                expect(!mapped.isPending)
             }
             // What the other thread has settled has been posted here.
             while loop.isReady { try? loop.turn(.poll) }
-            #expect(!hasHope)
+            expect(!hasHope)
         }
     }
 
@@ -126,11 +126,11 @@ import Testing
             let (source, resolver) = Promise<Int>.pending()
             let cleaned = source.ensure(on: shelf) {}
             cleaned.cancel()
-            #expect(hasHope)
+            expect(hasHope)
             shelf.run()
-            #expect(!hasHope && cleaned.isCancelled)
+            expect(!hasHope && cleaned.isCancelled)
             resolver.fulfill(1)
-            #expect(!hasHope)
+            expect(!hasHope)
         }
     }
 }

@@ -14,8 +14,8 @@ import Testing
             let failing = Promise<Int>(error: Flaw()).recover(on: ThreadPool.shared) { _ in inner }
             loop.schedule(after: .seconds(5)) { resolver.fulfill(7) }
             let hold = loop.hold()
-            #expect(try hang(outer) == 7)
-            #expect(try hang(failing) == 7)
+            expectEqual(try hang(outer), 7)
+            expectEqual(try hang(failing), 7)
             hold.cancel()
         }
     }
@@ -24,9 +24,9 @@ import Testing
         try inLoop { loop throws in
             let late = after(.seconds(5)).map { 3 }
             let outer = Promise.value(1).then(on: nil) { _ in late }
-            #expect(outer.isPending)
+            expect(outer.isPending)
             try loop.run()
-            #expect(outer.settledValue == 3)
+            expectEqual(outer.settledValue, 3)
         }
     }
 
@@ -36,9 +36,9 @@ import Testing
                 let (inner, resolver) = Promise<Int>.pending()
                 let outer = Promise.value(1).then(on: nil) { _ in inner }
                 resolver.reject(Flaw(2))
-                #expect(outer.flaw == Flaw(2))
+                expectEqual(outer.flaw, Flaw(2))
             }
-            #expect(lines == [])
+            expectEqual(lines, [])
         }
     }
 
@@ -46,7 +46,7 @@ import Testing
         inLoop { _ in
             var outer: Promise<Int>?
             let lines = logged { outer = Promise.value(1).then(on: nil) { _ in Promise<Int> { _ in } } }
-            #expect(outer?.error as? PromiseError == .abandoned && lines.count == 1)
+            expect(outer?.error as? PromiseError == .abandoned && lines.count == 1)
         }
     }
 
@@ -55,7 +55,7 @@ import Testing
         let outer = Promise.value(1).then(on: shelf) { _ in box.value! }
         box.change { $0 = outer }
         shelf.run()
-        #expect(outer.error as? PromiseError == .returnedSelf)
+        expect(outer.error as? PromiseError == .returnedSelf)
         box.change { $0 = nil }
     }
 
@@ -66,10 +66,10 @@ import Testing
                 $0 * 10
             }
             try loop.run()
-            #expect(outer.isPending)
+            expect(outer.isPending)
             shelf.run()
             try loop.run()
-            #expect(outer.settledValue == 20)
+            expectEqual(outer.settledValue, 20)
         }
     }
 
@@ -78,9 +78,9 @@ import Testing
             let (inner, resolve) = Guarantee<Int>.pending()
             let outer: Guarantee<Int> = Guarantee.value(1).then(on: nil) { _ in inner }
             let recovered: Guarantee<Int> = Promise<Int>(error: Flaw()).recover(on: nil) { _ in inner }
-            #expect(outer.isPending && recovered.isPending)
+            expect(outer.isPending && recovered.isPending)
             resolve(4)
-            #expect(outer.settledValue == 4 && recovered.settledValue == 4)
+            expect(outer.settledValue == 4 && recovered.settledValue == 4)
         }
     }
 
@@ -106,10 +106,10 @@ import Testing
             let seen = inner.map(on: nil) { $0 + 1 }
             let cancelled = inner.map(on: nil) { $0 + 2 }
             cancelled.cancel()
-            #expect(cancelled.isRejected && outer.isPending, "the other side still wants it")
+            expect(cancelled.isRejected && outer.isPending, "the other side still wants it")
             resolver.fulfill(1)
             try loop.run()
-            #expect(seen.settledValue == 2 && outer.settledValue == 1)
+            expect(seen.settledValue == 2 && outer.settledValue == 1)
         }
     }
 
@@ -121,10 +121,10 @@ import Testing
             let dropped = { [token = tally.token()] in
                 Guarantee.value(1).map(on: Shredder()) { token.with($0) }
             }()
-            #expect(before.isPending && dropped.isPending && tally.alive == 0)
+            expect(before.isPending && dropped.isPending && tally.alive == 0)
             let later = before.map(on: nil) { [token = tally.token()] in token.with($0) }
-            #expect(later.isPending && tally.alive == 0)
+            expect(later.isPending && tally.alive == 0)
         }
-        #expect(lines.count == 2)
+        expectEqual(lines.count, 2)
     }
 }

@@ -18,11 +18,11 @@ import Testing
                 return source.map { $0 }.map(on: shelf) { token.with($0) }
             }()
             mapped.cancel()
-            #expect(mapped.error as? PromiseError == .cancelled && tally.alive == 0)
-            #expect(source.error as? PromiseError == .cancelled)
+            expect(mapped.error as? PromiseError == .cancelled && tally.alive == 0)
+            expect(source.error as? PromiseError == .cancelled)
             resolver.fulfill(1)
             try loop.run()
-            #expect(isStopped && shelf.count == 0)
+            expect(isStopped && shelf.count == 0)
         }
     }
 
@@ -30,7 +30,7 @@ import Testing
         let (source, resolver) = Promise<Int>.pending()
         let mapped = source.map(on: Shelf()) { $0 }
         mapped.cancel(with: Flaw(3))
-        #expect(mapped.flaw == Flaw(3) && source.error as? PromiseError == .cancelled)
+        expect(mapped.flaw == Flaw(3) && source.error as? PromiseError == .cancelled)
         resolver.fulfill(1)
     }
 
@@ -40,11 +40,11 @@ import Testing
             let (source, resolver) = Promise<Int>.pending()
             let (one, other) = (source.map(on: shelf) { $0 + 1 }, source.map(on: shelf) { $0 + 2 })
             one.cancel()
-            #expect(source.isPending && other.isPending)
+            expect(source.isPending && other.isPending)
             resolver.fulfill(1)
-            #expect(shelf.count == 1)
+            expectEqual(shelf.count, 1)
             shelf.run()
-            #expect(other.settledValue == 3)
+            expectEqual(other.settledValue, 3)
         }
     }
 
@@ -55,9 +55,9 @@ import Testing
             let mapped = source.map(on: shelf) { $0 + 1 }
             let (one, other) = (mapped.map { $0 }, mapped.map(on: nil) { $0 })
             one.cancel()
-            #expect(mapped.isPending)
+            expect(mapped.isPending)
             other.cancel()
-            #expect(mapped.error as? PromiseError == .cancelled && source.error as? PromiseError == .cancelled)
+            expect(mapped.error as? PromiseError == .cancelled && source.error as? PromiseError == .cancelled)
             resolver.fulfill(1)
         }
     }
@@ -72,11 +72,11 @@ import Testing
                     return token.with(value)
                 }
             }()
-            #expect(shelf.count == 1)
+            expectEqual(shelf.count, 1)
             mapped.cancel()
-            #expect(mapped.error as? PromiseError == .cancelled && tally.alive == 0)
+            expect(mapped.error as? PromiseError == .cancelled && tally.alive == 0)
             shelf.run()
-            #expect(!ran.value)
+            expect(!ran.value)
         }
     }
 
@@ -93,10 +93,10 @@ import Testing
             }
             begun.wait()
             mapped.cancel()
-            #expect(mapped.error as? PromiseError == .cancelled)
+            expect(mapped.error as? PromiseError == .cancelled)
             gate.open()
             spawner.join()
-            #expect(mapped.error as? PromiseError == .cancelled && value.value == 7 && tally.alive == 0)
+            expect(mapped.error as? PromiseError == .cancelled && value.value == 7 && tally.alive == 0)
         }
     }
 
@@ -110,7 +110,7 @@ import Testing
         }
         box.change { $0 = outer }
         shelf.run()
-        #expect(outer.error as? PromiseError == .cancelled && inner.error as? PromiseError == .cancelled)
+        expect(outer.error as? PromiseError == .cancelled && inner.error as? PromiseError == .cancelled)
         resolver.fulfill(1)
         box.change { $0 = nil }
     }
@@ -121,11 +121,11 @@ import Testing
             let (inner, resolver) = Promise<Int>.pending()
             if isShared { inner.pipe { _ in } }
             let outer = Promise.value(1).then(on: Immediate()) { _ in inner }
-            #expect(outer.isPending)
+            expect(outer.isPending)
             outer.cancel()
-            #expect(outer.error as? PromiseError == .cancelled && inner.isPending == isShared)
+            expect(outer.error as? PromiseError == .cancelled && inner.isPending == isShared)
             resolver.fulfill(1)
-            #expect(outer.error as? PromiseError == .cancelled)
+            expect(outer.error as? PromiseError == .cancelled)
         }
     }
 
@@ -137,16 +137,16 @@ import Testing
                 .ensure(on: shelf) { log.change { $0.append("ensure") } }
             end.cancel()
             end.cancel()
-            #expect(end.isPending, "the cleanup has not been")
-            #expect(source.error as? PromiseError == .cancelled)
+            expect(end.isPending, "the cleanup has not been")
+            expect(source.error as? PromiseError == .cancelled)
             shelf.run()
-            #expect(end.isPending, "the second cleanup begins when the first has ended")
+            expect(end.isPending, "the second cleanup begins when the first has ended")
             shelf.run()
-            #expect(end.error as? PromiseError == .cancelled)
-            #expect(log.value == ["tap failure(the work was cancelled)", "ensure"])
+            expect(end.error as? PromiseError == .cancelled)
+            expectEqual(log.value, ["tap failure(the work was cancelled)", "ensure"])
             resolver.fulfill(1)
             try loop.run()
-            #expect(shelf.count == 0)
+            expectEqual(shelf.count, 0)
         }
     }
 
@@ -156,10 +156,10 @@ import Testing
             let end = Promise.value(1).tap(on: shelf) { result in log.change { $0.append("\(result)") } }
             end.cancel(with: Flaw(4))
             end.cancel()
-            #expect(end.isPending)
+            expect(end.isPending)
             shelf.run()
             // It is told how the source has settled, and the cancellation is what comes of the promise.
-            #expect(end.flaw == Flaw(4) && log.value == ["success(1)"])
+            expect(end.flaw == Flaw(4) && log.value == ["success(1)"])
         }
     }
 
@@ -169,10 +169,10 @@ import Testing
             let runs = Shared(0)
             let end = source.ensure(on: nil) { runs.change { $0 += 1 } }
             end.cancel()
-            #expect(end.error as? PromiseError == .cancelled && runs.value == 1)
-            #expect(source.error as? PromiseError == .cancelled)
+            expect(end.error as? PromiseError == .cancelled && runs.value == 1)
+            expect(source.error as? PromiseError == .cancelled)
             resolver.fulfill(1)
-            #expect(runs.value == 1)
+            expectEqual(runs.value, 1)
         }
     }
 
@@ -187,7 +187,7 @@ import Testing
                 end.cancel()
                 shelf.clear()
             }
-            #expect(end.isCancelled && other.isCancelled && lines.count == 2)
+            expect(end.isCancelled && other.isCancelled && lines.count == 2)
             resolver.fulfill(1)
         }
     }
@@ -198,10 +198,10 @@ import Testing
             let (source, resolve) = Guarantee<Int>.pending()
             let mapped = source.map(on: shelf) { $0 }
             mapped.cancel()
-            #expect(mapped.asPromise().error as? PromiseError == .cancelled)
-            #expect(source.asPromise().error as? PromiseError == .cancelled)
+            expect(mapped.asPromise().error as? PromiseError == .cancelled)
+            expect(source.asPromise().error as? PromiseError == .cancelled)
             resolve(1)
-            #expect(shelf.count == 0)
+            expectEqual(shelf.count, 0)
         }
     }
 
@@ -210,7 +210,7 @@ import Testing
             let shelf = Shelf()
             let slow = Promise.value(1).map(on: shelf) { $0 }
             expect(slow.timeout(.seconds(1)), failsWith: PromiseError.timedOut)
-            #expect(slow.error as? PromiseError == .cancelled)
+            expect(slow.error as? PromiseError == .cancelled)
             shelf.run()
         }
     }
@@ -223,7 +223,7 @@ import Testing
             let token = tally.token()
             source.map(on: nil) { token.with($0) }.cancel()
         }
-        #expect(tally.alive == 0 && source.isPending)
+        expect(tally.alive == 0 && source.isPending)
         resolver.fulfill(1)
     }
 
@@ -234,7 +234,7 @@ import Testing
             let outer = Promise.value(0).then { _ in inner }
             try loop.turn(.poll)
             for _ in 0..<1000 { inner.map(on: nil) { $0 }.cancel() }
-            #expect(waiterCount(of: outer) < 40)
+            expect(waiterCount(of: outer) < 40)
             resolver.fulfill(1)
             expect(outer, gives: 1)
         }

@@ -29,10 +29,10 @@ import Testing
             // The pool's one thread is done with the job.
             hasEnded.wait()
             try loop.turn(.poll)
-            #expect(loop.isAlive)
+            expect(loop.isAlive)
             seen.open()
             try loop.run()
-            #expect(isCancelled)
+            expect(isCancelled)
             canceller.join()
         }
         pool.shutDown()
@@ -48,10 +48,10 @@ import Testing
                 }
                 box.change { $0 = outer }
                 shelf.run()
-                #expect(outer.error?.isCancelled == true)
+                expectEqual(outer.error?.isCancelled, true)
                 box.change { $0 = nil }
             }
-            #expect(lines == [])
+            expectEqual(lines, [])
         }
     }
 }

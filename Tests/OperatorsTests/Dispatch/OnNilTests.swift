@@ -22,10 +22,10 @@ import Testing
                 seen.change { $0.append(value) }
                 return value + 1
             }.then(on: nil) { Promise.value($0 * 2) }.get(on: nil) { value in seen.change { $0.append(value) } }
-            #expect(seen.value == [])
+            expectEqual(seen.value, [])
             resolver.fulfill(1)
-            #expect(seen.value == [1, 4] && end.settledValue == 4)
-            #expect(end.map(on: nil) { $0 + 1 }.settledValue == 5)
+            expect(seen.value == [1, 4] && end.settledValue == 4)
+            expectEqual(end.map(on: nil) { $0 + 1 }.settledValue, 5)
         }
     }
 
@@ -37,7 +37,7 @@ import Testing
             settler.change { $0 = thisThread() }
             resolver.fulfill(1)
         }
-        #expect(mapped.settledValue == settler.value)
+        expectEqual(mapped.settledValue, settler.value)
     }
 
     @Test func oneAfterTheOtherAndNotOneInsideTheOther() {
@@ -52,7 +52,7 @@ import Testing
                 log.change { $0.append("first ends") }
             }.orFail()
             resolver.fulfill(1)
-            #expect(log.value == ["first begins", "first ends", "second"])
+            expectEqual(log.value, ["first begins", "first ends", "second"])
         }
     }
 
@@ -64,11 +64,11 @@ import Testing
 
     @Test func aChainSettledBeforeOrAfter() {
         inLoop { _ in
-            #expect(chain(from: .value(0)).settledValue == length)
+            expectEqual(chain(from: .value(0)).settledValue, length)
             let (start, resolver) = Promise<Int>.pending()
             let end = chain(from: start)
             resolver.fulfill(0)
-            #expect(end.settledValue == length)
+            expectEqual(end.settledValue, length)
         }
     }
 
@@ -77,7 +77,7 @@ import Testing
             let (start, resolver) = Promise<Int>.pending()
             let end = chain(from: start)
             resolver.reject(Flaw(1))
-            #expect(end.flaw == Flaw(1))
+            expectEqual(end.flaw, Flaw(1))
         }
     }
 
@@ -86,7 +86,7 @@ import Testing
             let (start, resolver) = Promise<Int>.pending()
             let end = chain(from: start)
             end.cancel()
-            #expect(end.error as? PromiseError == .cancelled && start.error as? PromiseError == .cancelled)
+            expect(end.error as? PromiseError == .cancelled && start.error as? PromiseError == .cancelled)
             resolver.fulfill(0)
         }
     }
@@ -98,8 +98,8 @@ import Testing
             var end = start
             for _ in 0..<length { end = end.ensure(on: nil) { runs.change { $0 += 1 } } }
             end.cancel()
-            #expect(runs.value == length)
-            #expect(end.error as? PromiseError == .cancelled && start.error as? PromiseError == .cancelled)
+            expectEqual(runs.value, length)
+            expect(end.error as? PromiseError == .cancelled && start.error as? PromiseError == .cancelled)
             resolver.fulfill(0)
         }
     }
@@ -115,7 +115,7 @@ import Testing
                 }()
             }
         }
-        #expect(lines.count == 1 && tally.alive == 0)
+        expect(lines.count == 1 && tally.alive == 0)
     }
 
     @Test func followingInARow() {
@@ -127,7 +127,7 @@ import Testing
                 end = Promise.value(()).then(on: nil) { last }
             }
             resolver.fulfill(7)
-            #expect(end.settledValue == 7)
+            expectEqual(end.settledValue, 7)
         }
     }
 
@@ -140,7 +140,7 @@ import Testing
                 end = Promise.value(()).then(on: nil) { last }
             }
             end.cancel()
-            #expect(end.error as? PromiseError == .cancelled && start.error as? PromiseError == .cancelled)
+            expect(end.error as? PromiseError == .cancelled && start.error as? PromiseError == .cancelled)
             resolver.fulfill(7)
         }
     }
@@ -151,7 +151,7 @@ import Testing
             var end = start
             for _ in 0..<length { end = end.map(on: Immediate()) { $0 + 1 } }
             resolver.fulfill(0)
-            #expect(end.settledValue == length)
+            expectEqual(end.settledValue, length)
         }
     }
 }

@@ -44,7 +44,7 @@ private func half(_ number: Int) throws -> Int {
                 Promise.value(long).compactMap(on: pool) { Int($0) },
                 failsWith: PromiseError.compactMap(value: shown, type: "Int"))
             let error = PromiseError.compactMap(value: "four", type: "Int")
-            #expect("\(error)" == "compactMap found no Int in four")
+            expectEqual("\(error)", "compactMap found no Int in four")
         }
     }
 
@@ -69,7 +69,7 @@ private func half(_ number: Int) throws -> Int {
             expect(failed.get(on: pool) { _ in seen.change { $0.append(99) } }, failsWith: Flaw(1))
             hang(Guarantee.value(3).done(on: pool) { value in seen.change { $0.append(value) } })
             expect(Guarantee.value(4).get(on: pool) { value in seen.change { $0.append(value) } }, gives: 4)
-            #expect(seen.value == [1, 2, 3, 4])
+            expectEqual(seen.value, [1, 2, 3, 4])
         }
     }
 
@@ -82,7 +82,7 @@ private func half(_ number: Int) throws -> Int {
             expect(Guarantee.value(2).tap(on: pool, note), gives: 2)
             expect(Promise.value(3).ensure(on: pool) { seen.change { $0.append("ensure") } }, gives: 3)
             expect(failed.ensure(on: pool) { seen.change { $0.append("ensure") } }, failsWith: Flaw(1))
-            #expect(seen.value.count == 5 && seen.value[0] == "success(1)" && seen.value[4] == "ensure")
+            expect(seen.value.count == 5 && seen.value[0] == "success(1)" && seen.value[4] == "ensure")
         }
     }
 
@@ -101,8 +101,9 @@ private func half(_ number: Int) throws -> Int {
             Promise.value(1).catch(on: pool) { error in seen.change { $0.append("never \(error)") } }
             try loop.run()
             let flaw = "\(Flaw(1))"
-            #expect(
-                seen.value == [
+            expectEqual(
+                seen.value,
+                [
                     flaw, "finally", flaw, "finally", "\(PromiseError.cancelled)", "finally", "finally", flaw,
                 ])
         }
@@ -131,7 +132,7 @@ private func half(_ number: Int) throws -> Int {
             hang(sure)
             let thrown: Promise<Void> = failed.recover(on: pool) { _ in throw Flaw(2) }
             let error = hangs(thrown)
-            #expect(error as? Flaw == Flaw(2) && seen.value == 1)
+            expect(error as? Flaw == Flaw(2) && seen.value == 1)
         }
     }
 
@@ -155,7 +156,7 @@ private func half(_ number: Int) throws -> Int {
             TestThread.run { resolver.fulfill(1) }
             try hang(promise)
             try loop.run()
-            #expect(there.value != here && next == here)
+            expect(there.value != here && next == here)
         }
     }
 
@@ -173,7 +174,7 @@ private func half(_ number: Int) throws -> Int {
         let remote = box.value!
         try EventLoop.withLoop { _ throws in
             let (here, there) = (thisThread(), try hang(Promise.value(1).map(on: remote) { _ in thisThread() }))
-            #expect(here != there)
+            expect(here != there)
             // A handler that is attached there runs there.
             let chained = Promise.value(1).then(on: remote) { value in
                 Promise.value(value).map { _ in thisThread() }
@@ -189,7 +190,7 @@ private func half(_ number: Int) throws -> Int {
         inLoop { _ in
             expect(Promise.value(4).map(on: .shared) { $0 + 1 }.then(on: .shared) { Promise.value($0 + 1) }, gives: 6)
             let dispatcher: (any Dispatcher)? = .shared
-            #expect(dispatcher as? ThreadPool === ThreadPool.shared)
+            expect(dispatcher as? ThreadPool === ThreadPool.shared)
         }
     }
 
@@ -197,9 +198,9 @@ private func half(_ number: Int) throws -> Int {
     @Test func whatPassesByIsNotDispatched() {
         inLoop { _ in
             let shelf = Shelf()
-            #expect(failed.map(on: shelf) { $0 }.flaw == Flaw(1))
-            #expect(Promise.value(1).recover(on: shelf) { _ in Promise.value(2) }.settledValue == 1)
-            #expect(shelf.count == 0)
+            expectEqual(failed.map(on: shelf) { $0 }.flaw, Flaw(1))
+            expectEqual(Promise.value(1).recover(on: shelf) { _ in Promise.value(2) }.settledValue, 1)
+            expectEqual(shelf.count, 0)
         }
     }
 }

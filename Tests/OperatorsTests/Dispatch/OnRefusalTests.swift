@@ -14,12 +14,12 @@ import Testing
                 let token = tally.token()
                 return Promise.value(1).map(on: Refuser()) { token.with($0) }
             }()
-            #expect(mapped.flaw == Flaw(503) && tally.alive == 0)
-            #expect(Promise.value(1).then(on: Refuser()) { Promise.value($0) }.flaw == Flaw(503))
-            #expect(Promise.value(1).tap(on: Refuser()) { _ in Issue.record("it ran") }.flaw == Flaw(503))
+            expect(mapped.flaw == Flaw(503) && tally.alive == 0)
+            expectEqual(Promise.value(1).then(on: Refuser()) { Promise.value($0) }.flaw, Flaw(503))
+            expectEqual(Promise.value(1).tap(on: Refuser()) { _ in Issue.record("it ran") }.flaw, Flaw(503))
             let failed = Promise<Int>(error: Flaw(1))
-            #expect(failed.recover(on: Refuser()) { _ in Promise.value(1) }.flaw == Flaw(503))
-            #expect(Promise(on: Refuser()) { try number() }.flaw == Flaw(503))
+            expectEqual(failed.recover(on: Refuser()) { _ in Promise.value(1) }.flaw, Flaw(503))
+            expectEqual(Promise(on: Refuser()) { try number() }.flaw, Flaw(503))
         }
     }
 
@@ -32,8 +32,8 @@ import Testing
             let lines = logged {
                 mapped = Promise.value(1).map(on: Shredder()) { $0 }
             }
-            #expect(mapped?.error as? PromiseError == .abandoned)
-            #expect(lines.count == 1 && lines[0].contains("\(#fileID):\(line) was abandoned"))
+            expect(mapped?.error as? PromiseError == .abandoned)
+            expect(lines.count == 1 && lines[0].contains("\(#fileID):\(line) was abandoned"))
         }
     }
 
@@ -44,9 +44,9 @@ import Testing
                 let token = tally.token()
                 return Promise.value(1).map(on: shelf) { token.with($0) }
             }()
-            #expect(mapped.isPending && tally.alive == 1)
+            expect(mapped.isPending && tally.alive == 1)
             let lines = logged { shelf.clear() }
-            #expect(mapped.error as? PromiseError == .abandoned && tally.alive == 0 && lines.count == 1)
+            expect(mapped.error as? PromiseError == .abandoned && tally.alive == 0 && lines.count == 1)
         }
     }
 
@@ -56,7 +56,7 @@ import Testing
             let mapped = Promise.value(1).map(on: EventLoop.current.remote) { $0 }
             box.change { $0 = mapped }
         }
-        #expect(box.value?.error as? PromiseError == .loopEnded)
+        expect(box.value?.error as? PromiseError == .loopEnded)
     }
 
     @Test func aGuaranteeHasNoErrorAndIsAbandoned() {
@@ -64,8 +64,8 @@ import Testing
             for dispatcher in [Refuser(), Shredder()] as [any Dispatcher] {
                 var mapped: Guarantee<Int>?
                 let lines = logged { mapped = Guarantee.value(1).map(on: dispatcher) { $0 } }
-                #expect(mapped?.settledValue == nil && mapped?.asPromise().error as? PromiseError == .abandoned)
-                #expect(lines.count == 1 && lines[0].contains("was abandoned"))
+                expect(mapped?.settledValue == nil && mapped?.asPromise().error as? PromiseError == .abandoned)
+                expect(lines.count == 1 && lines[0].contains("was abandoned"))
             }
         }
     }
@@ -78,8 +78,8 @@ import Testing
                     Promise<Int>(error: Flaw(1)).catch(on: dispatcher) { _ in }.finally { ended = true }
                     try loop.run()
                 }
-                #expect(ended && lines.count == 2)
-                #expect(lines.last?.hasPrefix("unhandled rejection: Flaw(number: 1)") == true)
+                expect(ended && lines.count == 2)
+                expectEqual(lines.last?.hasPrefix("unhandled rejection: Flaw(number: 1)"), true)
             }
         }
     }
@@ -97,7 +97,7 @@ import Testing
             runs.change { $0 += 1 }
             return value
         }
-        #expect(mapped.settledValue == 1 && runs.value == 1)
+        expect(mapped.settledValue == 1 && runs.value == 1)
     }
 
     @Test func aFullPoolRejects() throws {
@@ -110,13 +110,13 @@ import Testing
                     return number
                 }
             }
-            #expect(all[2].error as? DispatchError == .queueIsFull(name: "full", limit: 1))
+            expect(all[2].error as? DispatchError == .queueIsFull(name: "full", limit: 1))
             gate.open()
             gate.open()
             expect(all[0], gives: 0)
             expect(all[1], gives: 1)
         }
         pool.shutDown()
-        #expect(Promise.value(1).map(on: pool) { $0 }.error as? DispatchError == .poolIsShutDown(name: "full"))
+        expect(Promise.value(1).map(on: pool) { $0 }.error as? DispatchError == .poolIsShutDown(name: "full"))
     }
 }

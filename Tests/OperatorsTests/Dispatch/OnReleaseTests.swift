@@ -17,7 +17,7 @@ import Testing
                     Promise.value(1).map(on: ThreadPool.shared) { token.with($0) }
                 }()
                 let left = try hang(mapped.map { _ in tally.alive })
-                #expect(left == 0)
+                expectEqual(left, 0)
             }
         }
     }
@@ -27,9 +27,9 @@ import Testing
         let (tally, alive) = (Tally(), Shared(-1))
         let mapped = { Promise.value(tally.token()).map(on: shelf) { _ in 1 } }()
         mapped.done(on: nil) { _ in alive.change { $0 = tally.alive } }.orFail()
-        #expect(tally.alive == 1)
+        expectEqual(tally.alive, 1)
         shelf.run()
-        #expect(alive.value == 0)
+        expectEqual(alive.value, 0)
     }
 
     @Test func aClosureThatIsPassedBy() {
@@ -40,7 +40,7 @@ import Testing
                 Promise.value(1).recover(on: Shelf()) { _ in Promise.value(token.with(2)) }
             )
         }()
-        #expect(tally.alive == 0 && results.0.flaw == Flaw() && results.1.settledValue == 1)
+        expect(tally.alive == 0 && results.0.flaw == Flaw() && results.1.settledValue == 1)
     }
 
     @Test func aHandlerMayHoldItsOwnPromise() {
@@ -56,9 +56,9 @@ import Testing
             }()
             box.change { $0 = mapped }
             resolver.fulfill(1)
-            #expect(mapped.settledValue == 1)
+            expectEqual(mapped.settledValue, 1)
         }
-        #expect(tally.alive == 0)
+        expectEqual(tally.alive, 0)
     }
 
     @Test func aDispatcherThatIsLetGoLetsItsJobsGo() {
@@ -66,7 +66,7 @@ import Testing
             var shelf: Shelf? = Shelf()
             let mapped = Promise.value(1).map(on: shelf) { $0 }
             let lines = logged { shelf = nil }
-            #expect(shelf == nil && mapped.error as? PromiseError == .abandoned && lines.count == 1)
+            expect(shelf == nil && mapped.error as? PromiseError == .abandoned && lines.count == 1)
         }
     }
 

@@ -17,7 +17,7 @@ import Testing
                     .map(on: ThreadPool.shared) { $0 + 1 }
                     .done { seen = $0 }.orFail()
                 try loop.run()
-                #expect(seen == 5)
+                expectEqual(seen, 5)
             }
         }
     }
@@ -32,10 +32,10 @@ import Testing
             }
             let second = Promise.value(2).map(on: pool) { $0 }
             begun.wait()
-            #expect(loop.isAlive && !loop.isReady)
+            expect(loop.isAlive && !loop.isReady)
             gate.open()
             try loop.run()
-            #expect(first.isFulfilled && second.settledValue == 2 && !loop.isAlive)
+            expect(first.isFulfilled && second.settledValue == 2 && !loop.isAlive)
         }
         pool.shutDown()
     }
@@ -53,7 +53,7 @@ import Testing
                 }
                 loop.enqueue { gate.open() }
                 try loop.run()
-                #expect(outer.settledValue == 3)
+                expectEqual(outer.settledValue, 3)
             }
         }
     }
@@ -68,7 +68,7 @@ import Testing
                 }
                 let opener = TestThread { resolver.fulfill(2) }
                 try loop.run()
-                #expect(outer.settledValue == 3)
+                expectEqual(outer.settledValue, 3)
                 opener.join()
             }
         }
@@ -82,7 +82,7 @@ import Testing
             let outer = Promise.value(1).then(on: ThreadPool.shared) { _ in inner }
             loop.schedule(after: .seconds(5)) { resolver.fulfill(4) }
             try loop.run()
-            #expect(outer.settledValue == 4 && clock.now.nanoseconds == 5_000_000_000)
+            expect(outer.settledValue == 4 && clock.now.nanoseconds == 5_000_000_000)
         }
     }
 
@@ -95,15 +95,15 @@ import Testing
                 gate.wait()
                 return value
             }
-            #expect(!loop.isAlive, "nothing has been dispatched as yet")
+            expect(!loop.isAlive, "nothing has been dispatched as yet")
             TestThread.run {
                 resolver.fulfill(1)
-                #expect(!EventLoop.current.isAlive)
+                expect(!EventLoop.current.isAlive)
             }
-            #expect(loop.isAlive)
+            expect(loop.isAlive)
             gate.open()
             try loop.run()
-            #expect(mapped.settledValue == 1)
+            expectEqual(mapped.settledValue, 1)
         }
     }
 
@@ -111,8 +111,8 @@ import Testing
         let pool = try ThreadPool()
         pool.shutDown()
         inLoop { loop in
-            #expect(Promise(on: pool) { try failing() }.isRejected)
-            #expect(!loop.isAlive)
+            expect(Promise(on: pool) { try failing() }.isRejected)
+            expect(!loop.isAlive)
         }
     }
 
@@ -128,10 +128,10 @@ import Testing
             }
             begun.wait()
             let queued = Promise.value(1).map(on: pool) { $0 }
-            #expect(loop.isAlive)
+            expect(loop.isAlive)
             queued.cancel()
             try loop.run()
-            #expect(!loop.isAlive)
+            expect(!loop.isAlive)
             gate.open()
         }
         pool.shutDown()
@@ -147,10 +147,10 @@ import Testing
             }
             begun.wait()
             running.cancel()
-            #expect(loop.isAlive)
+            expect(loop.isAlive)
             gate.open()
             try loop.run()
-            #expect(ended.value)
+            expect(ended.value)
         }
     }
 
@@ -158,9 +158,9 @@ import Testing
         inLoop { loop in
             let shelf = Shelf()
             let mapped = Promise.value(1).map(on: shelf) { $0 }
-            #expect(!loop.isAlive)
+            expect(!loop.isAlive)
             shelf.run()
-            #expect(mapped.settledValue == 1)
+            expectEqual(mapped.settledValue, 1)
         }
     }
 
@@ -173,10 +173,10 @@ import Testing
                     return value
                 }
                 loop.enqueue { gate.open() }
-                #expect(try hang(mapped) == 1)
+                expectEqual(try hang(mapped), 1)
             }
         }
-        #expect(lines == [])
+        expectEqual(lines, [])
     }
 
     /// A job that a job gives out is counted for the loop that both work for, and not for that of the job's own thread.
@@ -193,7 +193,7 @@ import Testing
                 return [alone, together]
             }
             try loop.run()
-            #expect(answers.settledValue == [false, true])
+            expectEqual(answers.settledValue, [false, true])
         }
         pool.shutDown()
     }
@@ -208,12 +208,12 @@ import Testing
                 return value
             }
             let opener = TestThread { gate.open() }
-            #expect(try hang(job.timeout(.seconds(3600))) == 1)
-            #expect(clock.now.nanoseconds == 0)
+            expectEqual(try hang(job.timeout(.seconds(3600))), 1)
+            expectEqual(clock.now.nanoseconds, 0)
             opener.join()
             let late = after(.seconds(1)).map(on: ThreadPool.shared) { _ in 2 }.timeout(.seconds(2))
-            #expect(try hang(late) == 2)
-            #expect(clock.now.nanoseconds == 1_000_000_000)
+            expectEqual(try hang(late), 2)
+            expectEqual(clock.now.nanoseconds, 1_000_000_000)
         }
     }
 
@@ -225,7 +225,7 @@ import Testing
                     Promise.value(value).map { $0 + 1 }.map { $0 + 1 }
                 }
                 try loop.run()
-                #expect(ready.settledValue == 3)
+                expectEqual(ready.settledValue, 3)
             }
         }
     }
@@ -263,8 +263,8 @@ import Testing
             }
             isGone.wait()
             try loop.run()
-            #expect(isCounted.value)
-            #expect(waiting.error as? PromiseError == .loopEnded)
+            expect(isCounted.value)
+            expect(waiting.error as? PromiseError == .loopEnded)
         }
     }
 }

@@ -41,10 +41,10 @@ import Testing
             } _: {
                 end.cancel()
             }
-            #expect(end.settledValue == 3 || isCancelled(end))
-            #expect(mapped.isResolved && source.isResolved)
+            expect(end.settledValue == 3 || isCancelled(end))
+            expect(mapped.isResolved && source.isResolved)
         }
-        #expect(tally.alive == 0)
+        expectEqual(tally.alive, 0)
     }
 
     @Test func cancelAgainstSettleOnALoop() throws {
@@ -67,7 +67,7 @@ import Testing
                 end.cancel()
             }
             owner.join()
-            #expect(end.settledValue == 3 || isCancelled(end))
+            expect(end.settledValue == 3 || isCancelled(end))
         }
     }
 
@@ -84,10 +84,10 @@ import Testing
             resolver.fulfill(1)
             end.cancel()
             isSettled.wait()
-            #expect(end.settledValue == 3 || isCancelled(end))
+            expect(end.settledValue == 3 || isCancelled(end))
         }
         pool.shutDown()
-        #expect(tally.alive == 0)
+        expectEqual(tally.alive, 0)
     }
 
     @Test func cancelAgainstWhatAHandlerHasReturned() throws {
@@ -104,10 +104,10 @@ import Testing
             } _: {
                 end.cancel()
             }
-            #expect(isCancelled(end) || end.isPending || end.settledValue == 3)
+            expect(isCancelled(end) || end.isPending || end.settledValue == 3)
         }
         pool.shutDown()
-        #expect(tally.alive == 0)
+        expectEqual(tally.alive, 0)
     }
 
     @Test func cleanupRunsOnceWhateverComesFirst() throws {
@@ -125,10 +125,10 @@ import Testing
                 end.cancel()
             }
             isSettled.wait()
-            #expect(end.settledValue == 1 || isCancelled(end))
-            if dispatcher == nil { #expect(runs.value == 1) }
+            expect(end.settledValue == 1 || isCancelled(end))
+            if dispatcher == nil { expectEqual(runs.value, 1) }
             while runs.value == 0 { sched_yield() }
-            #expect(runs.value == 1)
+            expectEqual(runs.value, 1)
         }
         pool.shutDown()
     }
@@ -142,7 +142,7 @@ import Testing
             } _: {
                 end.cancel()
             }
-            #expect(end.settledValue == 5 || isCancelled(end))
+            expect(end.settledValue == 5 || isCancelled(end))
         }
     }
 
@@ -156,7 +156,7 @@ import Testing
             } _: {
                 end.cancel()
             }
-            #expect(isCancelled(end) && isCancelled(source) && runs.value == 1)
+            expect(isCancelled(end) && isCancelled(source) && runs.value == 1)
             resolver.fulfill(1)
         }
     }
@@ -171,7 +171,7 @@ import Testing
             } _: {
                 for _ in 0..<3 { mapped.done(on: nil) { value in sum.add(value) }.orFail() }
             }
-            #expect(sum.value == 6)
+            expectEqual(sum.value, 6)
         }
     }
 

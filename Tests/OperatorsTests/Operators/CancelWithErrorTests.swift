@@ -13,12 +13,12 @@ import Testing
             let seen = source.tap { if case .failure(let error) = $0 { upstream = error } }
             let promise = seen.map { $0 + 1 }
             promise.cancel(with: Flaw(3))
-            #expect(promise.isPending)
+            expect(promise.isPending)
             try loop.run()
-            #expect(promise.flaw == Flaw(3))
-            #expect(upstream as? PromiseError == .cancelled)
-            #expect(source.error as? PromiseError == .cancelled)
-            #expect(loop.now.nanoseconds == 0)
+            expectEqual(promise.flaw, Flaw(3))
+            expect(upstream as? PromiseError == .cancelled)
+            expect(source.error as? PromiseError == .cancelled)
+            expectEqual(loop.now.nanoseconds, 0)
         }
     }
 
@@ -28,9 +28,9 @@ import Testing
             let promise = endless()
             promise.catch { caught = $0 as? Flaw }
             promise.cancel(with: Flaw(4))
-            #expect(caught == nil)
+            expectEqual(caught, nil)
             try loop.run()
-            #expect(caught == Flaw(4))
+            expectEqual(caught, Flaw(4))
         }
     }
 
@@ -41,9 +41,9 @@ import Testing
             resolver.onCancel { isTold = true }
             promise.cancel(with: Flaw(5))
             try loop.run()
-            #expect(isTold && promise.flaw == Flaw(5))
+            expect(isTold && promise.flaw == Flaw(5))
             resolver.fulfill(1)
-            #expect(promise.flaw == Flaw(5))
+            expectEqual(promise.flaw, Flaw(5))
         }
     }
 
@@ -52,9 +52,9 @@ import Testing
             var seen: (any Error)?
             let promise = endless().tap { if case .failure(let error) = $0 { seen = error } }
             promise.cancel(with: Flaw(6))
-            #expect(promise.isPending)
+            expect(promise.isPending)
             try loop.run()
-            #expect(seen as? Flaw == Flaw(6) && promise.flaw == Flaw(6))
+            expect(seen as? Flaw == Flaw(6) && promise.flaw == Flaw(6))
         }
     }
 
@@ -70,7 +70,7 @@ import Testing
             try loop.turn(.poll)
             one.cancel(with: Flaw(7))
             try loop.run()
-            #expect(first == Flaw(7) && second == 8)
+            expect(first == Flaw(7) && second == 8)
         }
     }
 
@@ -78,16 +78,16 @@ import Testing
         try inLoop { loop throws in
             let promise = after(.seconds(10)).asPromise().map { 1 }
             TestThread.run { promise.cancel(with: Flaw(9)) }
-            #expect(promise.isPending)
+            expect(promise.isPending)
             expect(promise, failsWith: Flaw(9))
-            #expect(loop.now.nanoseconds == 0)
+            expectEqual(loop.now.nanoseconds, 0)
         }
     }
 
     @Test func isUnhandledLikeAnyErrorUnlessItMeansCancelled() throws {
         let lines = logged { inLoop { _ in endless().cancel(with: Flaw(12)) } }
-        #expect(lines.filter { $0.contains("number: 12") }.count == 1)
-        #expect(logged { inLoop { _ in endless().cancel(with: CancellationError()) } } == [])
+        expectEqual(lines.filter { $0.contains("number: 12") }.count, 1)
+        expectEqual(logged { inLoop { _ in endless().cancel(with: CancellationError()) } }, [])
     }
 
     @Test func withoutArgumentsItIsAFunctionToHandOver() throws {
@@ -95,7 +95,7 @@ import Testing
             let promise = endless()
             let stop: () -> Void = promise.cancel
             stop()
-            #expect(promise.error as? PromiseError == .cancelled)
+            expect(promise.error as? PromiseError == .cancelled)
         }
     }
 }

@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @testable import PromisesTestSupport
@@ -27,7 +28,7 @@ private struct GivenUp: CancellableError {
                     .catch { seen.append("other: \($0)") }
                 try loop.run()
             }
-            #expect(seen == ["flaw 1", "missing", "other: the time limit expired"])
+            expectEqual(seen, ["flaw 1", "missing", "other: the time limit expired"])
         }
     }
 
@@ -44,7 +45,7 @@ private struct GivenUp: CancellableError {
                     .catch { seen.append("other: \($0)") }
                 try loop.run()
             }
-            #expect(seen == ["missing", "other: denied(1)", "denied 2", "other: Flaw(number: 1)"])
+            expectEqual(seen, ["missing", "other: denied(1)", "denied 2", "other: Flaw(number: 1)"])
         }
     }
 
@@ -56,7 +57,7 @@ private struct GivenUp: CancellableError {
                 .catch(only: Trouble.self) { _ in seen.append("type") }
                 .catch { _ in seen.append("all") }
             try loop.run()
-            #expect(seen == ["value"])
+            expectEqual(seen, ["value"])
         }
     }
 
@@ -67,7 +68,7 @@ private struct GivenUp: CancellableError {
             first.catch(only: Flaw(1)) { seen.append("value") }.catch { _ in seen.append("all") }
             first.ensure { seen.append("ensure") }.cauterize()
             try loop.run()
-            #expect(seen == ["ensure"])
+            expectEqual(seen, ["ensure"])
         }
     }
 
@@ -84,7 +85,7 @@ private struct GivenUp: CancellableError {
                     .cauterize()
             }
             try loop.run()
-            #expect(seen == ["PromiseError, asked", "GivenUp, asked"])
+            expectEqual(seen, ["PromiseError, asked", "GivenUp, asked"])
         }
     }
 
@@ -96,7 +97,7 @@ private struct GivenUp: CancellableError {
                 .catch(only: PromiseError.cancelled) { seen.append("cancelled") }
                 .catch(policy: .allErrors) { _ in seen.append("all") }
             try loop.run()
-            #expect(seen == ["cancelled"])
+            expectEqual(seen, ["cancelled"])
         }
     }
 
@@ -108,7 +109,7 @@ private struct GivenUp: CancellableError {
             promise.catch(only: PromiseError.self) { _ in seen.append("type") }.catch { _ in seen.append("rest") }
             promise.cancel()
             try loop.run()
-            #expect(seen == ["value"])
+            expectEqual(seen, ["value"])
         }
     }
 
@@ -116,10 +117,10 @@ private struct GivenUp: CancellableError {
         try inLoop { loop throws in
             var seen: [String] = []
             let rest: Promise<Void> = Promise<Int>(error: Flaw(1)).catch(only: Flaw(1)) { seen.append("catch") }
-            #expect(rest.isPending, "the handler is a job")
+            expect(rest.isPending, "the handler is a job")
             rest.ensure { seen.append("ensure") }.cauterize().finally { seen.append("finally") }
             try loop.run()
-            #expect(seen == ["catch", "ensure", "finally"] && rest.isFulfilled)
+            expect(seen == ["catch", "ensure", "finally"] && rest.isFulfilled)
         }
     }
 }

@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @testable import PromisesTestSupport
@@ -19,7 +20,7 @@ private struct Withdrawn: CancellableError {
             var seen: (any Error)?
             Promise<Int>(error: Flaw(1)).catch { seen = $0 }
             try loop.run()
-            #expect(seen as? Flaw == Flaw(1))
+            expect(seen as? Flaw == Flaw(1))
         }
     }
 
@@ -28,7 +29,7 @@ private struct Withdrawn: CancellableError {
             var ran = false
             Promise.value(1).catch { _ in ran = true }
             try loop.run()
-            #expect(!ran)
+            expect(!ran)
         }
     }
 
@@ -48,7 +49,7 @@ private struct Withdrawn: CancellableError {
                     .catch { seen.append(($0 as! Flaw).number) }
                 try loop.run()
             }
-            #expect(seen == [0, 1, 2, 3])
+            expectEqual(seen, [0, 1, 2, 3])
         }
     }
 
@@ -58,7 +59,7 @@ private struct Withdrawn: CancellableError {
             var order: [Int] = []
             for index in 0..<3 { promise.catch { _ in order.append(index) } }
             try loop.run()
-            #expect(order == [0, 1, 2])
+            expectEqual(order, [0, 1, 2])
         }
     }
 
@@ -73,7 +74,7 @@ private struct Withdrawn: CancellableError {
                 promise.catch(policy: .allErrorsExceptCancellation) { _ in explicitly += 1 }
                 promise.catch(policy: .allErrors) { _ in all += 1 }
                 try loop.run()
-                #expect(byDefault == 0 && explicitly == 0 && all == 1, "\(error)")
+                expect(byDefault == 0 && explicitly == 0 && all == 1, "\(error)")
             }
         }
     }
@@ -83,7 +84,7 @@ private struct Withdrawn: CancellableError {
             var seen = false
             Promise<Int>(error: Withdrawn(isCancelled: false)).catch { _ in seen = true }
             try loop.run()
-            #expect(seen)
+            expect(seen)
         }
     }
 
@@ -119,21 +120,21 @@ private func catchWithAllErrorsByDefault() throws {
     }
 
     @Test func afterASuccess() throws {
-        #expect(try events(of: .value(1)) == ["first", "second"])
+        expectEqual(try events(of: .value(1)), ["first", "second"])
     }
 
     @Test func afterAnError() throws {
-        #expect(try events(of: Promise(error: Flaw())) == ["catch", "first", "second"])
+        expectEqual(try events(of: Promise(error: Flaw())), ["catch", "first", "second"])
     }
 
     @Test func afterACancellationThatTheCatchDidNotSee() throws {
-        #expect(try events(of: Promise(error: PromiseError.cancelled)) == ["first", "second"])
+        expectEqual(try events(of: Promise(error: PromiseError.cancelled)), ["first", "second"])
     }
 
     @Test func afterAbandonment() throws {
         var seen: [String] = []
         _ = logged { seen = try! events(of: Promise { _ in }) }
-        #expect(seen == ["catch", "first", "second"])
+        expectEqual(seen, ["catch", "first", "second"])
     }
 
     @Test func notBeforeTheChainHasEnded() throws {
@@ -142,11 +143,11 @@ private func catchWithAllErrorsByDefault() throws {
             var ended = false
             promise.catch { _ in }.finally { ended = true }
             try loop.run()
-            #expect(!ended)
+            expect(!ended)
             resolver.fulfill(1)
-            #expect(!ended)
+            expect(!ended)
             try loop.run()
-            #expect(ended)
+            expect(ended)
         }
     }
 }

@@ -16,7 +16,7 @@ import Testing
             }
         }
         let at = "\(#fileID):\(line)"
-        #expect(lines == ["cauterized: Flaw(number: 1) (Promise<Int> made at \(at), cauterized at \(at))"])
+        expectEqual(lines, ["cauterized: Flaw(number: 1) (Promise<Int> made at \(at), cauterized at \(at))"])
     }
 
     @Test func namesThePromiseItWasCalledOn() throws {
@@ -28,7 +28,7 @@ import Testing
                 try loop.run()
             }
         }
-        #expect(lines == ["cauterized: Flaw(number: 1) (Promise<()> \"login\", cauterized at \(#fileID):\(line))"])
+        expectEqual(lines, ["cauterized: Flaw(number: 1) (Promise<()> \"login\", cauterized at \(#fileID):\(line))"])
     }
 
     /// The promise of a `timeout` has neither a name nor, without tracing, a line of its own.
@@ -41,7 +41,7 @@ import Testing
                 try loop.run()
             }
         }
-        #expect(lines == ["cauterized: the time limit expired (Promise<()>, cauterized at \(#fileID):\(line))"])
+        expectEqual(lines, ["cauterized: the time limit expired (Promise<()>, cauterized at \(#fileID):\(line))"])
     }
 
     @Test func aValueAndACancellationAreNotLogged() throws {
@@ -53,14 +53,14 @@ import Testing
                 try loop.run()
             }
         }
-        #expect(lines == [])
+        expectEqual(lines, [])
         let asked = try logged {
             try inLoop { loop throws in
                 cancelled.cauterize(policy: .allErrors)
                 try loop.run()
             }
         }
-        #expect(asked.count == 1)
+        expectEqual(asked.count, 1)
     }
 
     @Test func finallyRunsAfterEarlierHandlersOfAPromiseThatIsBeingSettled() throws {
@@ -75,7 +75,7 @@ import Testing
             resolver.fulfill(1)
             try loop.run()
         }
-        #expect(log.value == ["done", "finally"])
+        expectEqual(log.value, ["done", "finally"])
     }
 
     @Test func finallyFollows() throws {
@@ -88,6 +88,6 @@ import Testing
                 try loop.run()
             }
         }
-        #expect(runs == 3)
+        expectEqual(runs, 3)
     }
 }

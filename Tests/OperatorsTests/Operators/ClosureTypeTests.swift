@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @testable import PromisesTestSupport
@@ -58,7 +59,7 @@ import Testing
             expect(some, gives: 4)
             expect(mapped, gives: [4, 5])
             expect(first, gives: 1)
-            #expect(calls == 6)
+            expectEqual(calls, 6)
         }
     }
 
@@ -116,7 +117,7 @@ import Testing
             expect(promise, gives: 2)
             expect(guarantee, gives: 3)
             #expect(type(of: either) == Guarantee<Int>.self)
-            #expect(hang(either) == 4)
+            expectEqual(hang(either), 4)
         }
     }
 }

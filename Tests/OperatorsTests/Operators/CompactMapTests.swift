@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @testable import PromisesTestSupport
@@ -18,7 +19,7 @@ import Testing
             let error = PromiseError.compactMap(value: "twelve", type: "Int")
             expect(Promise.value("twelve").compactMap { Int($0) }, failsWith: error)
             expect(Guarantee.value("twelve").compactMap { Int($0) }, failsWith: error)
-            #expect("\(error)" == "compactMap found no Int in twelve")
+            expectEqual("\(error)", "compactMap found no Int in twelve")
         }
     }
 
@@ -41,7 +42,7 @@ import Testing
                 return Int(text)
             }
             expect(passed, failsWith: Flaw(2))
-            #expect(calls == 0)
+            expectEqual(calls, 0)
         }
     }
 
@@ -70,7 +71,7 @@ import Testing
             let error = PromiseError.validationFailed(value: "1")
             expect(Promise.value(1).validate { $0 > 1 }, failsWith: error)
             expect(Guarantee.value(1).validate { $0 > 1 }, failsWith: error)
-            #expect("\(error)" == "validate refused 1")
+            expectEqual("\(error)", "validate refused 1")
         }
     }
 
@@ -83,7 +84,7 @@ import Testing
                 return true
             }
             expect(passed, failsWith: Flaw(2))
-            #expect(calls == 0)
+            expectEqual(calls, 0)
         }
     }
 }

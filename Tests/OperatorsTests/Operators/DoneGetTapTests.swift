@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @testable import PromisesTestSupport
@@ -10,10 +11,10 @@ import Testing
             var seen = 0
             let ended: Promise<Void> = Promise.value(3).done { seen = $0 }
             try hang(ended)
-            #expect(seen == 3)
+            expectEqual(seen, 3)
             let guaranteed: Guarantee<Void> = Guarantee.value(4).done { seen = $0 }
             hang(guaranteed)
-            #expect(seen == 4)
+            expectEqual(seen, 4)
         }
     }
 
@@ -27,7 +28,7 @@ import Testing
         inLoop { _ in
             var ran = false
             expect(Promise<Int>(error: Flaw(1)).done { _ in ran = true }, failsWith: Flaw(1))
-            #expect(!ran)
+            expect(!ran)
         }
     }
 }
@@ -39,7 +40,7 @@ import Testing
             let promise = Promise.value(3).get { seen.append($0) }.get { seen.append($0 + 1) }
             expect(promise, gives: 3)
             expect(Guarantee.value(5).get { seen.append($0) }, gives: 5)
-            #expect(seen == [3, 4, 5])
+            expectEqual(seen, [3, 4, 5])
         }
     }
 
@@ -53,7 +54,7 @@ import Testing
         inLoop { _ in
             var ran = false
             expect(Promise<Int>(error: Flaw(1)).get { _ in ran = true }, failsWith: Flaw(1))
-            #expect(!ran)
+            expect(!ran)
         }
     }
 }
@@ -71,7 +72,7 @@ import Testing
             expect(Promise.value(1).tap(note), gives: 1)
             expect(Promise<Int>(error: Flaw(2)).tap(note), failsWith: Flaw(2))
             expect(Guarantee.value(3).tap(note), gives: 3)
-            #expect(outcomes == ["value 1", "error 2", "value 3"])
+            expectEqual(outcomes, ["value 1", "error 2", "value 3"])
         }
     }
 
@@ -82,7 +83,7 @@ import Testing
                 if case .failure(let error) = $0 { wasCancelled = error.isCancelled }
             }
             expect(promise, failsWith: PromiseError.cancelled)
-            #expect(wasCancelled)
+            expect(wasCancelled)
         }
     }
 }

@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @testable import PromisesTestSupport
@@ -12,7 +13,7 @@ import Testing
             expect(Promise<Int>(error: Flaw(2)).ensure { runs += 1 }, failsWith: Flaw(2))
             let cancelled = Promise<Int>(error: PromiseError.cancelled)
             expect(cancelled.ensure { runs += 1 }, failsWith: PromiseError.cancelled)
-            #expect(runs == 3)
+            expectEqual(runs, 3)
         }
     }
 
@@ -27,14 +28,14 @@ import Testing
                 return cleanup
             }
             try loop.run()
-            #expect(waiting.isPending)
+            expect(waiting.isPending)
             finish(())
             expect(waiting, gives: 2)
             let cancelled = after(.seconds(1)).ensure { log.append("cancelled") }
             cancelled.cancel()
             try loop.run()
-            #expect(log == ["fulfilled", "cleanup", "cancelled"])
-            #expect(cancelled.asPromise().isCancelled)
+            expectEqual(log, ["fulfilled", "cleanup", "cancelled"])
+            expect(cancelled.asPromise().isCancelled)
         }
     }
 
@@ -46,7 +47,7 @@ import Testing
                 .ensure { order.append("outer") }
                 .catch { _ in order.append("catch") }
             try loop.run()
-            #expect(order == ["inner", "outer", "catch"])
+            expectEqual(order, ["inner", "outer", "catch"])
         }
     }
 }
@@ -64,8 +65,8 @@ import Testing
                 finish(())
                 try loop.run()
                 switch seen {
-                case .success(let value): #expect(value == 1)
-                case .failure(let error): #expect(error as? Flaw == Flaw(2))
+                case .success(let value): expectEqual(value, 1)
+                case .failure(let error): expect(error as? Flaw == Flaw(2))
                 case nil: Issue.record("the cleanup has ended")
                 }
             }
@@ -82,7 +83,7 @@ import Testing
     @Test func aTimedCleanup() throws {
         try inLoop { loop throws in
             expect(Promise.value(1).ensureThen { after(.seconds(5)) }, gives: 1)
-            #expect(loop.now.nanoseconds == 5_000_000_000)
+            expectEqual(loop.now.nanoseconds, 5_000_000_000)
         }
     }
 
@@ -94,7 +95,7 @@ import Testing
                 return .value
             }
             expect(promise, failsWith: PromiseError.cancelled)
-            #expect(ran)
+            expect(ran)
         }
     }
 
@@ -105,10 +106,10 @@ import Testing
                 var promise: Promise<Int>? =
                     Promise<Int>(error: Flaw(1)).ensureThen { after(.seconds(1)) }
                 try loop.run()
-                #expect(promise != nil)
+                expect(promise != nil)
                 promise = nil
             }
         }
-        #expect(lines == ["unhandled rejection: Flaw(number: 1) (promise made at \(#fileID):\(line))"])
+        expectEqual(lines, ["unhandled rejection: Flaw(number: 1) (promise made at \(#fileID):\(line))"])
     }
 }

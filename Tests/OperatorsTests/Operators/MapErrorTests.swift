@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @testable import PromisesTestSupport
@@ -16,7 +17,7 @@ private struct Wrapped: Error {
             expect(Promise<Int>(error: Flaw(1)).mapError { _ in Flaw(2) }, failsWith: Flaw(2))
             let wrapped = Promise<Int>(error: Flaw(1)).mapError(Wrapped.init)
             #expect(throws: Wrapped.self) { try hang(wrapped) }
-            #expect((wrapped.error as? Wrapped)?.inner as? Flaw == Flaw(1))
+            expect((wrapped.error as? Wrapped)?.inner as? Flaw == Flaw(1))
             let many = Promise<Int>(error: Flaw(1)).mapError { error in
                 let number = (error as! Flaw).number
                 return Flaw(number + 10)
@@ -39,7 +40,7 @@ private struct Wrapped: Error {
                 return error
             }
             expect(promise, gives: 1)
-            #expect(calls == 0)
+            expectEqual(calls, 0)
         }
     }
 
@@ -60,7 +61,7 @@ private struct Wrapped: Error {
                 try loop.run()
             }
         }
-        #expect(lines == ["unhandled rejection: Flaw(number: 2) (promise made at \(#fileID):\(line))"])
+        expectEqual(lines, ["unhandled rejection: Flaw(number: 2) (promise made at \(#fileID):\(line))"])
     }
 }
 
@@ -71,7 +72,7 @@ private struct Wrapped: Error {
             let promise = Promise<Int>(error: Flaw(1)).tapError { seen.append(($0 as! Flaw).number) }
             expect(promise, failsWith: Flaw(1))
             expect(Promise.value(2).tapError { _ in seen.append(2) }, gives: 2)
-            #expect(seen == [1])
+            expectEqual(seen, [1])
         }
     }
 
@@ -82,7 +83,7 @@ private struct Wrapped: Error {
                 try loop.run()
             }
         }
-        #expect(lines.count == 1)
+        expectEqual(lines.count, 1)
     }
 
     @Test func aCancellationPassesByUnlessAskedFor() {
@@ -92,7 +93,7 @@ private struct Wrapped: Error {
             expect(cancelled.tapError { _ in seen.append("default") }, failsWith: PromiseError.cancelled)
             expect(
                 cancelled.tapError(policy: .allErrors) { _ in seen.append("all") }, failsWith: PromiseError.cancelled)
-            #expect(seen == ["all"])
+            expectEqual(seen, ["all"])
         }
     }
 
@@ -107,8 +108,8 @@ private struct Wrapped: Error {
                 .map { $0 }
             if isFromAbove { source.cancel() } else { end.cancel() }
             try loop.run()
-            #expect(seen == ["\(PromiseError.cancelled)"])
-            #expect(end.isCancelled && source.isCancelled)
+            expectEqual(seen, ["\(PromiseError.cancelled)"])
+            expect(end.isCancelled && source.isCancelled)
             withExtendedLifetime(resolver) {}
         }
     }

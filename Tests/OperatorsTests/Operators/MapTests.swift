@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @testable import PromisesTestSupport
@@ -35,7 +36,7 @@ import Testing
                 return "\(value)"
             }
             expect(promise, failsWith: Flaw(1))
-            #expect(calls == 0)
+            expectEqual(calls, 0)
         }
     }
 

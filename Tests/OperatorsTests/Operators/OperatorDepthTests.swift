@@ -14,9 +14,9 @@ import Testing
             let lines = logged { ending.run(shape, tally) }
             reports.change { $0 = lines }
         }.join()
-        #expect(tally.alive == 0)
-        #expect(tally.peak == shape.length)
-        #expect(reports.value.count <= 3)
+        expectEqual(tally.alive, 0)
+        expectEqual(tally.peak, shape.length)
+        expect(reports.value.count <= 3)
     }
 
     enum Shape: CaseIterable {
@@ -83,7 +83,7 @@ import Testing
                 // Who cancels the end of a cascade does not reach its start: a finalizer is not a promise.
                 if self == .cancelledBelow && shape == .cascade { resolver?.fulfill(1) }
                 try loop.run()
-                #expect(end.isResolved)
+                expect(end.isResolved)
             }
             if self == .loopEndsThenFulfilled { resolver?.fulfill(1) }
             resolver = nil

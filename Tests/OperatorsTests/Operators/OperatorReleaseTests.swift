@@ -32,12 +32,12 @@ import Testing
         try inLoop { loop throws in
             let (promise, resolver) = Promise<[Int]>.pending()
             attachAll(to: promise)
-            #expect(tally.alive == Self.count)
+            expectEqual(tally.alive, Self.count)
             if isFulfilled { resolver.fulfill([2, 1]) } else { resolver.reject(Flaw()) }
             try loop.run()
             // Although the promise lives on.
-            #expect(tally.alive == 0)
-            #expect(promise.isResolved)
+            expectEqual(tally.alive, 0)
+            expect(promise.isResolved)
         }
     }
 
@@ -46,11 +46,11 @@ import Testing
             try inLoop { loop throws in
                 attachAll(to: Promise { _ in })
                 try loop.run()
-                #expect(tally.alive == 0)
+                expectEqual(tally.alive, 0)
             }
         }
         // Abandoned, and cauterized twice.
-        #expect(lines.count == 3)
+        expectEqual(lines.count, 3)
     }
 
     @Test func ofAPromiseThatIsCancelled() throws {
@@ -59,7 +59,7 @@ import Testing
             attachAll(to: promise)
             promise.cancel()
             try loop.run()
-            #expect(tally.alive == 0)
+            expectEqual(tally.alive, 0)
             withExtendedLifetime((promise, resolver)) {}
         }
     }
@@ -70,11 +70,11 @@ import Testing
                 let (promise, resolver) = Promise<[Int]>.pending()
                 attachAll(to: promise)
                 resolver.fulfill([1])
-                #expect(tally.alive == Self.count)
+                expectEqual(tally.alive, Self.count)
             }
         }
-        #expect(tally.alive == 0)
-        #expect(lines.count == 1)
+        expectEqual(tally.alive, 0)
+        expectEqual(lines.count, 1)
     }
 
     @Test func aWithdrawnOperationAtOnce() {
@@ -86,9 +86,9 @@ import Testing
                     .mapError { error in withExtendedLifetime(tokens[1]) { error } }
                     .validate { _ in withExtendedLifetime(tokens[2]) { true } }
             }()
-            #expect(tally.alive == 3)
+            expectEqual(tally.alive, 3)
             derived.cancel()
-            #expect(tally.alive == 0 && promise.isCancelled)
+            expect(tally.alive == 0 && promise.isCancelled)
             withExtendedLifetime(resolver) {}
         }
     }

@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @testable import PromisesTestSupport
@@ -33,7 +34,7 @@ private func swallow(_ error: any Error) {}
             try hang(Promise.value(4).done(note))
             hang(Guarantee.value(5).done(note))
             expect(Guarantee.value(6).get(note), gives: 6)
-            #expect(seen == [3, 4, 5, 6])
+            expectEqual(seen, [3, 4, 5, 6])
             Promise<Int>(error: Flaw()).catch(swallow).finally {}
         }
     }
@@ -55,7 +56,7 @@ private func swallow(_ error: any Error) {}
             let throwing: Promise<Int> = Guarantee.value(4).map(half)
             let recovered: Guarantee<Int> = Promise<Int>(error: Flaw()).recover { _ in .value(1) }
             let swallowed: Guarantee<Void> = Promise<Void>(error: Flaw()).recover(swallow)
-            #expect(hang(mapped) + hang(chained) + hang(recovered) == 13)
+            expectEqual(hang(mapped) + hang(chained) + hang(recovered), 13)
             hang(empty)
             hang(swallowed)
             expect(throwing, gives: 2)
@@ -103,8 +104,9 @@ private func swallow(_ error: any Error) {}
                     log.append("end")
                 }
             try loop.run()
-            #expect(
-                log == [
+            expectEqual(
+                log,
+                [
                     "then 5", "tap 5", "ensure", "still", "ensureThen", "done 5", "recover", "catch 5", "finally",
                     "end",
                 ])
@@ -115,11 +117,11 @@ private func swallow(_ error: any Error) {}
         try inLoop { _ throws in
             expect(when(fulfilled: [later(1), later(2)]), gives: [1, 2])
             let (number, text) = try hang(when(fulfilled: later(1), Guarantee.value("a")))
-            #expect(number == 1 && text == "a")
+            expect(number == 1 && text == "a")
             expect(race(later(1), later(2)), gives: 1)
             expect(race([later(1), later(2)]), gives: 1)
             let winner: Guarantee<Int> = race(surely(1), surely(2))
-            #expect(hang(winner) == 1)
+            expectEqual(hang(winner), 1)
             expect(firstly { try half(3) == 1 ? later(1) : later(2) }, failsWith: Flaw(3))
         }
     }

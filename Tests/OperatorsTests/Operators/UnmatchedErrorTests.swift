@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @testable import PromisesTestSupport
@@ -22,10 +23,10 @@ import Testing
     private let report = ["unhandled rejection: Flaw(number: 1) (promise made at Test.swift:1)"]
 
     @Test func isReportedIfItIsNotCaught() throws {
-        #expect(try lines { _ = $0.catch(only: Flaw(2)) {} } == report)
-        #expect(try lines { _ = $0.catch(only: PromiseError.self) { _ in } } == report)
+        expectEqual(try lines { _ = $0.catch(only: Flaw(2)) {} }, report)
+        expectEqual(try lines { _ = $0.catch(only: PromiseError.self) { _ in } }, report)
         let two = try lines { _ = $0.catch(only: Flaw(2)) {}.catch(only: PromiseError.self) { _ in } }
-        #expect(two == report)
+        expectEqual(two, report)
     }
 
     @Test func isReportedIfItIsThereAlready() throws {
@@ -36,27 +37,27 @@ import Testing
                 withExtendedLifetime(finalizer) {}
             }
         }
-        #expect(lines.count == 1)
+        expectEqual(lines.count, 1)
     }
 
     @Test func isNotIfItWasMatched() throws {
-        #expect(try lines { _ = $0.catch(only: Flaw(1)) {} } == [])
-        #expect(try lines { _ = $0.catch(only: Flaw(2)) {}.catch(only: Flaw.self) { _ in } } == [])
+        expectEqual(try lines { _ = $0.catch(only: Flaw(1)) {} }, [])
+        expectEqual(try lines { _ = $0.catch(only: Flaw(2)) {}.catch(only: Flaw.self) { _ in } }, [])
     }
 
     @Test func isNotIfACatchFollows() throws {
-        #expect(try lines { $0.catch(only: Flaw(2)) {}.catch { _ in } } == [])
+        expectEqual(try lines { $0.catch(only: Flaw(2)) {}.catch { _ in } }, [])
     }
 
     @Test func isLoggedByCauterize() throws {
         let lines = try lines { $0.catch(only: Flaw(2)) {}.cauterize() }
         let line = #line - 1
         let text = "cauterized: Flaw(number: 1) (Promise<()> made at Test.swift:1, cauterized at \(#fileID):\(line))"
-        #expect(lines == [text])
+        expectEqual(lines, [text])
     }
 
     @Test func cancellationIsNotReported() throws {
-        #expect(try lines(PromiseError.cancelled) { _ = $0.catch(only: Flaw(2)) {} } == [])
-        #expect(try lines(PromiseError.cancelled) { _ = $0.catch(only: PromiseError.self) { _ in } } == [])
+        expectEqual(try lines(PromiseError.cancelled) { _ = $0.catch(only: Flaw(2)) {} }, [])
+        expectEqual(try lines(PromiseError.cancelled) { _ = $0.catch(only: PromiseError.self) { _ in } }, [])
     }
 }

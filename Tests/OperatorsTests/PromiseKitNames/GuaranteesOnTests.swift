@@ -16,7 +16,7 @@ import Testing
                 try loop.run()
             }
         }
-        #expect(lines.count == 1)
+        expectEqual(lines.count, 1)
     }
 
     @Test(arguments: [false, true]) func recoverThatIsNotRunIsLogged(isReleased: Bool) throws {
@@ -29,7 +29,7 @@ import Testing
                 try loop.run()
             }
         }
-        #expect(lines.count == 1)
+        expectEqual(lines.count, 1)
     }
 
     private func dispatcher(_ releases: Bool) -> any Dispatcher { releases ? Shredder() : Refuser() }
@@ -42,6 +42,6 @@ import Testing
                 try loop.run()
             }
         }
-        #expect(lines.isEmpty)
+        expect(lines.isEmpty)
     }
 }

@@ -1,6 +1,7 @@
 import PromiseKitNames
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @testable import PromisesTestSupport
@@ -10,14 +11,14 @@ import Testing
     @Test func aGuaranteeThrowsNothing() {
         inLoop { loop in
             let number = after(seconds: 0.25).map { 5 }
-            #expect(number.wait() == 5)
-            #expect(loop.now.nanoseconds == 250_000_000)
+            expectEqual(number.wait(), 5)
+            expectEqual(loop.now.nanoseconds, 250_000_000)
         }
     }
 
     @Test func aPromiseMayThrow() throws {
         try EventLoop.withLoop { _ throws in
-            #expect(try Promise.value(4).wait() == 4)
+            expectEqual(try Promise.value(4).wait(), 4)
             #expect(throws: Flaw(1)) { try Promise<Int>(error: Flaw(1)).wait() }
         }
     }
@@ -25,18 +26,18 @@ import Testing
     @Test func anyNumberOfSecondsIsADelay() throws {
         try EventLoop.withLoop(clock: VirtualClock()) { loop in
             for seconds in [Double.infinity, 1e40, .greatestFiniteMagnitude] {
-                #expect(after(seconds: seconds).isPending)
+                expect(after(seconds: seconds).isPending)
             }
             for seconds in [-Double.infinity, .nan, -1, 0] {
                 let soon = after(seconds: seconds)
                 try loop.turn(.poll)
-                #expect(soon.isFulfilled)
+                expect(soon.isFulfilled)
             }
         }
     }
 
     @Test func inAsyncFunctions() async throws {
-        #expect(try await Promise.value(3).async() == 3)
-        #expect(await Guarantee.value("x").async() == "x")
+        expectEqual(try await Promise.value(3).async(), 3)
+        expectEqual(await Guarantee.value("x").async(), "x")
     }
 }

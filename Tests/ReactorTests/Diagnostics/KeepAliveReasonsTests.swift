@@ -8,8 +8,8 @@ extension ProcessWide {
     @Suite struct KeepAliveReasonsTests {
         @Test func aLoopThatWouldEndHasNoReason() {
             EventLoop.withLoop { loop in
-                #expect(loop.keepAliveReport.isEmpty)
-                #expect(loop.keepAliveReport.description == "nothing")
+                expect(loop.keepAliveReport.isEmpty)
+                expectEqual(loop.keepAliveReport.description, "nothing")
             }
         }
 
@@ -33,7 +33,7 @@ extension ProcessWide {
                 loop.remote.beginExternalWork()
 
                 let reasons = loop.keepAliveReport
-                #expect(!reasons.isEmpty)
+                expect(!reasons.isEmpty)
                 let file = "ReactorTests/KeepAliveReasonsTests.swift"
                 #expect(
                     reasons.description == """
@@ -61,11 +61,11 @@ extension ProcessWide {
                 let signal = try loop.onSignal(SIGUSR2) {}
                 signal.unref()
                 let reasons = loop.keepAliveReport
-                #expect(reasons.isEmpty)
-                #expect(!loop.isAlive)
+                expect(reasons.isEmpty)
+                expect(!loop.isAlive)
                 let lines = reasons.description.split(separator: "\n")
-                #expect(lines.first == "1 timer, the nearest due in 2.0 seconds (unreferenced)")
-                #expect(lines.last?.hasSuffix("(unreferenced)") == true)
+                expectEqual(lines.first, "1 timer, the nearest due in 2.0 seconds (unreferenced)")
+                expectEqual(lines.last?.hasSuffix("(unreferenced)"), true)
                 signal.cancel()
             }
         }
@@ -98,7 +98,7 @@ extension ProcessWide {
                         for end in ends.shuffled(using: &dice) { end() }
                         ends = []
                     }
-                    #expect(loop.keepAliveReport.isEmpty == !loop.isAlive)
+                    expectEqual(loop.keepAliveReport.isEmpty, !loop.isAlive)
                 }
                 for end in ends { end() }
             }

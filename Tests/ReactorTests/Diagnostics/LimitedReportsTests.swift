@@ -1,4 +1,5 @@
 import Reactor
+import TestSupport
 import Testing
 
 @Suite struct LimitedReportsTests {
@@ -7,19 +8,19 @@ import Testing
     @Test func aBurstPassesAndTheNextPeriodTellsOfTheRest() {
         var counts = ReportCounts<String>()
         let passes = (0..<5).map { counts.admit("a", limit, now: Int64($0)).passes }
-        #expect(passes == [true, true, false, false, false])
-        #expect(counts.nextEnd(limit) == 100)
+        expectEqual(passes, [true, true, false, false, false])
+        expectEqual(counts.nextEnd(limit), 100)
         let next = counts.admit("a", limit, now: 100)
-        #expect(next.passes && next.suppressedBefore == 3)
-        #expect(counts.nextEnd(limit) == nil)
-        #expect(!counts.hasSuppressed)
+        expect(next.passes && next.suppressedBefore == 3)
+        expectEqual(counts.nextEnd(limit), nil)
+        expect(!counts.hasSuppressed)
     }
 
     @Test func keysCountApart() {
         var counts = ReportCounts<String>()
         for key in ["a", "b"] {
             let passes = (0..<3).map { _ in counts.admit(key, limit, now: 0).passes }
-            #expect(passes == [true, true, false])
+            expectEqual(passes, [true, true, false])
         }
     }
 
@@ -27,24 +28,24 @@ import Testing
         var counts = ReportCounts<String>()
         for _ in 0..<3 { _ = counts.admit("a", limit, now: 0) }
         for _ in 0..<4 { _ = counts.admit("b", limit, now: 50) }
-        #expect(counts.takeSuppressed(limit, now: 99).isEmpty)
+        expect(counts.takeSuppressed(limit, now: 99).isEmpty)
         let first = counts.takeSuppressed(limit, now: 100)
-        #expect(first.map(\.key) == ["a"] && first.map(\.count) == [1])
+        expect(first.map(\.key) == ["a"] && first.map(\.count) == [1])
         let rest = counts.takeSuppressed(limit, now: nil)
-        #expect(rest.map(\.key) == ["b"] && rest.map(\.count) == [2])
-        #expect(!counts.hasSuppressed && counts.takeSuppressed(limit, now: nil).isEmpty)
+        expect(rest.map(\.key) == ["b"] && rest.map(\.count) == [2])
+        expect(!counts.hasSuppressed && counts.takeSuppressed(limit, now: nil).isEmpty)
     }
 
     @Test func keysWithoutEndShareACountAndTakeNoMemory() {
         var counts = ReportCounts<Int>()
         var passed = 0
         for key in 0..<100_000 where counts.admit(key, limit, now: 0).passes { passed += 1 }
-        #expect(passed == 1024 + 2)
+        expectEqual(passed, 1024 + 2)
         let told = counts.takeSuppressed(limit, now: nil)
-        #expect(told.map(\.key) == [nil] && told.map(\.count) == [100_000 - passed])
+        expect(told.map(\.key) == [nil] && told.map(\.count) == [100_000 - passed])
         // Those whose period is over make room.
-        #expect(counts.admit(-1, limit, now: 1000).passes)
+        expect(counts.admit(-1, limit, now: 1000).passes)
         for _ in 0..<2 { _ = counts.admit(-1, limit, now: 1000) }
-        #expect(counts.takeSuppressed(limit, now: nil).map(\.key) == [-1])
+        expectEqual(counts.takeSuppressed(limit, now: nil).map(\.key), [-1])
     }
 }

@@ -19,13 +19,13 @@ import Testing
             _ = TestThread.run { remote.submit {} }
 
             let metrics = loop.metrics
-            #expect(metrics.readyJobs == 4)
-            #expect(metrics.descriptors == 1)
-            #expect(metrics.timers == 2)
-            #expect(metrics.signalWatches == 1)
-            #expect(metrics.holds == 1)
-            #expect(metrics.externalWork == 1)
-            #expect(metrics.waitingHandlers == 0)
+            expectEqual(metrics.readyJobs, 4)
+            expectEqual(metrics.descriptors, 1)
+            expectEqual(metrics.timers, 2)
+            expectEqual(metrics.signalWatches, 1)
+            expectEqual(metrics.holds, 1)
+            expectEqual(metrics.externalWork, 1)
+            expectEqual(metrics.waitingHandlers, 0)
 
             loop.remote.endExternalWork()
             hold.cancel()
@@ -34,9 +34,9 @@ import Testing
             watch.cancel()
             try loop.turn(.poll)
             let after = loop.metrics
-            #expect(after.jobs == 4)
-            #expect(after.readyJobs + after.descriptors + after.signalWatches + after.holds + after.externalWork == 0)
-            #expect(after.timers == 1)
+            expectEqual(after.jobs, 4)
+            expectEqual(after.readyJobs + after.descriptors + after.signalWatches + after.holds + after.externalWork, 0)
+            expectEqual(after.timers, 1)
         }
     }
 
@@ -44,12 +44,12 @@ import Testing
         EventLoop.withLoop { loop in
             let first = loop.hold()
             var second: EventLoop.Hold? = loop.hold()
-            #expect(loop.metrics.holds == 2)
+            expectEqual(loop.metrics.holds, 2)
             second = nil
-            #expect(loop.metrics.holds == 1)
+            expectEqual(loop.metrics.holds, 1)
             first.cancel()
             first.cancel()
-            #expect(loop.metrics.holds == 0)
+            expectEqual(loop.metrics.holds, 0)
             #expect(second == nil)
         }
     }
@@ -59,13 +59,13 @@ import Testing
         try EventLoop.withLoop(clock: clock) { loop in
             loop.schedule(after: .seconds(5)) {}
             try loop.run()
-            #expect(loop.metrics.timeWaiting == nil)
+            expectEqual(loop.metrics.timeWaiting, nil)
 
             loop.measured = .handlers
             loop.schedule(after: .seconds(3)) { clock.advance(by: .seconds(7)) }
             try loop.run()
-            #expect(loop.metrics.timeWaiting == .seconds(3))
-            #expect(loop.metrics.longestHandler?.duration == .seconds(7))
+            expectEqual(loop.metrics.timeWaiting, .seconds(3))
+            expectEqual(loop.metrics.longestHandler?.duration, .seconds(7))
         }
     }
 
@@ -79,13 +79,13 @@ import Testing
             }
             loop.schedule(after: .seconds(60)) { clock.advance(by: .seconds(1)) }
             try loop.run()
-            #expect(loop.metrics.longestTurn == .seconds(6))
+            expectEqual(loop.metrics.longestTurn, .seconds(6))
             // What was ready before the turn looked holds it no less.
             loop.enqueue { clock.advance(by: .seconds(8)) }
             try loop.turn(.poll)
-            #expect(loop.metrics.longestTurn == .seconds(8))
-            #expect(loop.metrics.timeWaiting == .seconds(3 + 51))
-            #expect(loop.metrics.longestHandler == nil)
+            expectEqual(loop.metrics.longestTurn, .seconds(8))
+            expectEqual(loop.metrics.timeWaiting, .seconds(3 + 51))
+            expectEqual(loop.metrics.longestHandler, nil)
         }
     }
 
@@ -95,8 +95,8 @@ import Testing
             loop.schedule(after: .milliseconds(5)) {}
             try loop.run()
             let time = try #require(loop.metrics.timeWaiting)
-            #expect(time >= .milliseconds(4))
-            #expect(time < .seconds(5))
+            expect(time >= .milliseconds(4))
+            expect(time < .seconds(5))
         }
     }
 
@@ -105,15 +105,15 @@ import Testing
             loop.measured = .handlers
             let hold = loop.hold()
             for _ in 0..<5 { try loop.turn(.poll) }
-            #expect(loop.metrics.timeWaiting == .zero)
+            expectEqual(loop.metrics.timeWaiting, .zero)
             hold.cancel()
         }
     }
 
     @Test func aPoolTellsItsLimitsToo() throws {
         let pool = try ThreadPool(name: "gauge", threads: 2, queueLimit: 7)
-        #expect(pool.metrics.threadLimit == 2)
-        #expect(pool.metrics.queueLimit == 7)
+        expectEqual(pool.metrics.threadLimit, 2)
+        expectEqual(pool.metrics.queueLimit, 7)
         let started = Counter()
         let gate = Counter()
         for _ in 0..<5 {
@@ -124,11 +124,11 @@ import Testing
         }
         spin { started.value == 2 }
         let metrics = pool.metrics
-        #expect(metrics.threads == 2)
-        #expect(metrics.busy == 2)
-        #expect(metrics.queued == 3)
+        expectEqual(metrics.threads, 2)
+        expectEqual(metrics.busy, 2)
+        expectEqual(metrics.queued, 3)
         gate.add()
         pool.shutDown()
-        #expect(pool.metrics.completed == 5)
+        expectEqual(pool.metrics.completed, 5)
     }
 }

@@ -1,4 +1,5 @@
 import Reactor
+import TestSupport
 import Testing
 
 /// What a loop counts.
@@ -7,7 +8,7 @@ import Testing
 
     @Test func itCountsTurnsJobsTimersAndEvents() throws {
         try EventLoop.withLoop(clock: clock) { loop in
-            #expect(loop.metrics.turns == 0)
+            expectEqual(loop.metrics.turns, 0)
             let pipe = Ends.pipe()
             let watch = try loop.watch(pipe.near, for: .reading) { _ in take(from: pipe.near) }
             for _ in 0..<3 { loop.enqueue {} }
@@ -15,11 +16,11 @@ import Testing
             put(into: pipe.far)
             try loop.turn(.poll)
             let metrics = loop.metrics
-            #expect(metrics.turns == 1)
-            #expect(metrics.jobs == 3)
-            #expect(metrics.timersFired == 2)
-            #expect(metrics.events == 1)
-            #expect(metrics.wakeups == 0)
+            expectEqual(metrics.turns, 1)
+            expectEqual(metrics.jobs, 3)
+            expectEqual(metrics.timersFired, 2)
+            expectEqual(metrics.events, 1)
+            expectEqual(metrics.wakeups, 0)
             watch.cancel()
         }
     }
@@ -30,7 +31,7 @@ import Testing
             let watch = try loop.watch(pipe.near, for: .reading) { _ in }
             try loop.turn(.poll)
             watch.cancel()
-            #expect(loop.metrics.systemCalls == [.epollCreate: 1, .epollControl: 2, .epollWait: 1])
+            expectEqual(loop.metrics.systemCalls, [.epollCreate: 1, .epollControl: 2, .epollWait: 1])
         }
     }
 
@@ -42,9 +43,9 @@ import Testing
                 put(into: pipe.far)
                 try loop.turn(.wait)
             }
-            #expect(loop.metrics.events == 50)
-            #expect(loop.metrics.systemCalls[.epollControl] == 1)
-            #expect(loop.metrics.systemCalls[.epollWait] == 50)
+            expectEqual(loop.metrics.events, 50)
+            expectEqual(loop.metrics.systemCalls[.epollControl], 1)
+            expectEqual(loop.metrics.systemCalls[.epollWait], 50)
             watch.cancel()
         }
     }
@@ -53,18 +54,18 @@ import Testing
         try EventLoop.withLoop(clock: clock) { loop in
             loop.enqueue { clock.advance(by: .seconds(9)) }
             try loop.run()
-            #expect(loop.metrics.longestHandler == nil)
+            expectEqual(loop.metrics.longestHandler, nil)
 
             loop.measured = .handlers
             for milliseconds in [1, 5, 3] { loop.enqueue { clock.advance(by: .milliseconds(milliseconds)) } }
             try loop.run()
-            #expect(loop.metrics.longestHandler?.duration == .milliseconds(5))
+            expectEqual(loop.metrics.longestHandler?.duration, .milliseconds(5))
 
             loop.measured = .nothing
             loop.enqueue { clock.advance(by: .seconds(9)) }
             try loop.run()
             loop.measured = .handlers
-            #expect(loop.metrics.longestHandler?.duration == .milliseconds(5))
+            expectEqual(loop.metrics.longestHandler?.duration, .milliseconds(5))
         }
     }
 
@@ -76,15 +77,15 @@ import Testing
             try loop.run()
             loop.schedule(after: .seconds(1)) { loop.enqueue {} }
             try loop.run()
-            #expect(loop.metrics.longestHandler?.duration == .zero)
+            expectEqual(loop.metrics.longestHandler?.duration, .zero)
         }
     }
 
     @Test func everySystemCallHasTheNameOfItsManPage() {
         let names = SystemCall.allCases.map(\.description)
-        #expect(Set(names).count == names.count)
-        #expect(SystemCall.epollControl.description == "epoll_ctl")
-        #expect(SystemCall.accept.description == "accept4")
-        #expect(SystemCall.timerSet.description == "timerfd_settime")
+        expectEqual(Set(names).count, names.count)
+        expectEqual(SystemCall.epollControl.description, "epoll_ctl")
+        expectEqual(SystemCall.accept.description, "accept4")
+        expectEqual(SystemCall.timerSet.description, "timerfd_settime")
     }
 }

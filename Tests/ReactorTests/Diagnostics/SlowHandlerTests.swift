@@ -1,5 +1,6 @@
 import Glibc
 import Reactor
+import TestSupport
 import Testing
 
 extension ProcessWide {
@@ -56,11 +57,11 @@ extension ProcessWide {
                 loop.schedule(after: .seconds(1)) {}
                 try loop.run()
             }
-            #expect(reports.map(\.kind) == [.job, .job, .watch, .timer, .signal, .hook])
-            #expect(reports.map(\.duration) == [11, 12, 14, 13, 15, 16].map { .milliseconds($0) })
-            #expect(reports.map { $0.callSite?.line } == [1, 2, 4, 3, 11, 15].map { UInt32(line) + $0 })
-            #expect(reports[0].description.hasPrefix("a job at ReactorTests/SlowHandlerTests.swift:"))
-            #expect(reports[0].description.hasSuffix(" held the loop for 0.011 seconds"))
+            expectEqual(reports.map(\.kind), [.job, .job, .watch, .timer, .signal, .hook])
+            expectEqual(reports.map(\.duration), [11, 12, 14, 13, 15, 16].map { .milliseconds($0) })
+            expectEqual(reports.map { $0.callSite?.line }, [1, 2, 4, 3, 11, 15].map { UInt32(line) + $0 })
+            expect(reports[0].description.hasPrefix("a job at ReactorTests/SlowHandlerTests.swift:"))
+            expect(reports[0].description.hasSuffix(" held the loop for 0.011 seconds"))
         }
 
         @Test func aTimerThatWasStartedBeforeTheMeasurementHasNoLine() throws {
@@ -69,9 +70,9 @@ extension ProcessWide {
                 loop.slowHandlerThreshold = .milliseconds(10)
                 try loop.run()
             }
-            #expect(reports.map(\.kind) == [.timer])
-            #expect(reports.map(\.duration) == [.milliseconds(12)])
-            #expect(reports.map { $0.callSite?.line } == [nil])
+            expectEqual(reports.map(\.kind), [.timer])
+            expectEqual(reports.map(\.duration), [.milliseconds(12)])
+            expectEqual(reports.map { $0.callSite?.line }, [nil])
         }
 
         @Test func whatIsQuickerThanTheThresholdIsNot() throws {
@@ -79,26 +80,26 @@ extension ProcessWide {
                 for _ in 0..<20 { loop.enqueue { work(9) } }
                 loop.enqueue { work(10) }
                 try loop.run()
-                #expect(loop.metrics.slowHandlers == 1)
+                expectEqual(loop.metrics.slowHandlers, 1)
             }
-            #expect(reports.map(\.duration) == [.milliseconds(10)])
+            expectEqual(reports.map(\.duration), [.milliseconds(10)])
         }
 
         @Test func withoutAThresholdNothingIsMeasured() throws {
             let reports = try reports(over: nil) { loop in
-                #expect(loop.slowHandlerThreshold == nil)
+                expectEqual(loop.slowHandlerThreshold, nil)
                 loop.enqueue { work(1000) }
                 loop.schedule(after: .zero) { work(1000) }
                 try loop.run()
-                #expect(loop.metrics.longestHandler == nil)
+                expectEqual(loop.metrics.longestHandler, nil)
                 loop.slowHandlerThreshold = .milliseconds(1)
-                #expect(loop.slowHandlerThreshold == .milliseconds(1))
+                expectEqual(loop.slowHandlerThreshold, .milliseconds(1))
                 loop.slowHandlerThreshold = nil
                 loop.enqueue { work(1000) }
                 try loop.run()
-                #expect(loop.metrics.slowHandlers == nil)
+                expectEqual(loop.metrics.slowHandlers, nil)
             }
-            #expect(reports.isEmpty)
+            expect(reports.isEmpty)
         }
 
         @Test func aHandlerThatSetsTheThresholdIsMeasuredFromThereOn() throws {
@@ -111,8 +112,8 @@ extension ProcessWide {
                 loop.enqueue { work(20) }
                 try loop.run()
             }
-            #expect(reports.map(\.duration) == [.milliseconds(20)])
-            #expect(reports.map(\.callSite) == [nil], "it was enqueued before")
+            expectEqual(reports.map(\.duration), [.milliseconds(20)])
+            expectEqual(reports.map(\.callSite), [nil], "it was enqueued before")
         }
 
         @Test func turnsThatAHandlerMakesAreNotItsTime() throws {
@@ -129,8 +130,8 @@ extension ProcessWide {
                 }
                 try loop.run()
             }
-            #expect(reports.map(\.kind) == [.timer, .job])
-            #expect(reports.map(\.duration) == [.milliseconds(15), .milliseconds(13)])
+            expectEqual(reports.map(\.kind), [.timer, .job])
+            expectEqual(reports.map(\.duration), [.milliseconds(15), .milliseconds(13)])
         }
 
         @Test func theMetricsKeepTheLongestAndItsLine() throws {
@@ -141,10 +142,10 @@ extension ProcessWide {
                 loop.enqueue { work(2) }
                 try loop.run()
                 let longest = try #require(loop.metrics.longestHandler)
-                #expect(longest.duration == .milliseconds(30))
-                #expect(longest.kind == .timer)
-                #expect(longest.callSite?.line == line)
-                #expect(loop.metrics.slowHandlers == 0)
+                expectEqual(longest.duration, .milliseconds(30))
+                expectEqual(longest.kind, .timer)
+                expectEqual(longest.callSite?.line, line)
+                expectEqual(loop.metrics.slowHandlers, 0)
             }
         }
 
@@ -156,7 +157,7 @@ extension ProcessWide {
                 loop.enqueue { work(1_000_000) }
                 try loop.run()
             }
-            #expect(reports.map(\.duration) == [.zero])
+            expectEqual(reports.map(\.duration), [.zero])
         }
     }
 }

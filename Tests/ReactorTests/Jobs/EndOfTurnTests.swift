@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import Reactor
@@ -26,7 +27,7 @@ import Testing
             loop.enqueue { order.append(0) }
             loop.enqueue { loop.enqueue { order.append(2) } }
             try loop.turn(.poll)
-            #expect(order == [0, 1, 2, 3, 4])
+            expectEqual(order, [0, 1, 2, 3, 4])
         }
     }
 
@@ -35,9 +36,9 @@ import Testing
             var order: [Int] = []
             loop.enqueueAtEndOfTurn(Late { order.append(0) })
             loop.enqueue { order.append(1) }
-            #expect(loop.isReady)
+            expect(loop.isReady)
             try loop.turn(.poll)
-            #expect(order == [0, 1])
+            expectEqual(order, [0, 1])
         }
     }
 
@@ -47,7 +48,7 @@ import Testing
             loop.enqueue {
                 loop.enqueueAtEndOfTurn(Late { hasRun = true })
                 try! loop.turn(.poll)
-                #expect(hasRun)
+                expect(hasRun)
             }
             try loop.turn(.poll)
         }
@@ -65,8 +66,8 @@ import Testing
             }
             loop.enqueue(next)
             try loop.run(until: { seen != nil })
-            #expect(seen! > 1024 && seen! <= 10 * 1024)
-            #expect(jobs < 100_000)
+            expect(seen! > 1024 && seen! <= 10 * 1024)
+            expect(jobs < 100_000)
         }
     }
 
@@ -82,10 +83,10 @@ import Testing
             var hasFired = false
             loop.schedule(after: .milliseconds(1)) { hasFired = true }
             for _ in 0..<3 { try loop.turn(.poll) }
-            #expect(count > 1 && !hasFired)
+            expect(count > 1 && !hasFired)
             clock.advance(by: .milliseconds(1))
             try loop.turn(.poll)
-            #expect(hasFired)
+            expect(hasFired)
         }
     }
 

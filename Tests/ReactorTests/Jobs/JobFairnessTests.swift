@@ -10,9 +10,9 @@ import Testing
         try EventLoop.withLoop { loop in
             var order: [Int] = []
             for index in 0..<5000 { loop.enqueue { order.append(index) } }
-            #expect(order.isEmpty, "nothing runs inline")
+            expect(order.isEmpty, "nothing runs inline")
             try loop.run()
-            #expect(order == Array(0..<5000))
+            expectEqual(order, Array(0..<5000))
         }
     }
 
@@ -26,7 +26,7 @@ import Testing
             }
             loop.enqueue { order.append("second") }
             try loop.turn(.poll)
-            #expect(order == ["first", "first ends", "second", "from the first"])
+            expectEqual(order, ["first", "first ends", "second", "from the first"])
         }
     }
 
@@ -46,7 +46,7 @@ import Testing
             loop.enqueue { order.append("job") }
             put(into: pipe.far)
             try loop.turn(.wait)
-            #expect(order == ["job", "event", "job of the event", "timer", "job of the timer"])
+            expectEqual(order, ["job", "event", "job of the event", "timer", "job of the timer"])
             watch.cancel()
         }
     }
@@ -73,9 +73,9 @@ import Testing
             for turn in 1...10 {
                 let before = jobs
                 try loop.turn(turn % 2 == 0 ? .poll : .wait)
-                #expect(reads == turn)
-                #expect(fires == turn)
-                #expect((1...10_000).contains(jobs - before))
+                expectEqual(reads, turn)
+                expectEqual(fires, turn)
+                expect((1...10_000).contains(jobs - before))
             }
             isOver = true
             watch.cancel()
@@ -96,8 +96,8 @@ import Testing
                 }
             }
             try loop.run()
-            #expect(done == 1000)
-            #expect(doneAtTimer! < 200)
+            expectEqual(done, 1000)
+            expect(doneAtTimer! < 200)
         }
     }
 
@@ -116,10 +116,10 @@ import Testing
                 }
             }
             try loop.run()
-            #expect(done == 1000)
+            expectEqual(done, 1000)
             // Before anything is known of the jobs it takes eight; then one a look.
-            #expect(lateness.max()! <= .milliseconds(40))
-            #expect(lateness.dropFirst(2).max()! <= .milliseconds(10))
+            expect(lateness.max()! <= .milliseconds(40))
+            expect(lateness.dropFirst(2).max()! <= .milliseconds(10))
         }
     }
 
@@ -133,7 +133,7 @@ import Testing
                 turns += 1
             }
             // A long one does not make the others give way.
-            #expect(turns <= 8)
+            expect(turns <= 8)
         }
     }
 
@@ -153,9 +153,9 @@ import Testing
                 }
             }
             try loop.turn(.poll)
-            #expect(loop.isReady)
+            expect(loop.isReady)
             try loop.run()
-            #expect(order == Array(0..<10_000) + stride(from: 10_000, to: 20_000, by: 3))
+            expectEqual(order, Array(0..<10_000) + stride(from: 10_000, to: 20_000, by: 3))
         }
     }
 
@@ -171,8 +171,8 @@ import Testing
             let job = Countdown()
             loop.enqueue(job)
             try loop.run()
-            #expect(job.left == 0)
-            #expect(loop.metrics.jobs == 5000)
+            expectEqual(job.left, 0)
+            expectEqual(loop.metrics.jobs, 5000)
         }
     }
 
@@ -182,8 +182,8 @@ import Testing
             var living = 0
             for _ in 0..<3 { loop.enqueue(tally.bound { living += tally.alive }) }
             try loop.run()
-            #expect(living == 3 + 2 + 1)
-            #expect(tally.alive == 0)
+            expectEqual(living, 3 + 2 + 1)
+            expectEqual(tally.alive, 0)
         }
     }
 
@@ -196,8 +196,8 @@ import Testing
                 try loop.turn(.poll)
                 turns += 1
             }
-            #expect(done)
-            #expect(turns == 1)
+            expect(done)
+            expectEqual(turns, 1)
         }
     }
 
@@ -205,8 +205,8 @@ import Testing
         try EventLoop.withLoop { loop in
             for _ in 0..<3000 { loop.enqueue {} }
             try loop.run()
-            #expect(loop.metrics.jobs == 3000)
-            #expect(loop.metrics.systemCalls.isEmpty)
+            expectEqual(loop.metrics.jobs, 3000)
+            expect(loop.metrics.systemCalls.isEmpty)
         }
     }
 }

@@ -44,11 +44,11 @@ import Testing
             try loop.drive { inbox.count == Self.threads * Self.jobs }
             helpers.forEach { $0.join() }
             try loop.turn(.poll)
-            #expect(inbox.count == Self.threads * Self.jobs)
-            #expect(inbox.disorders == 0)
-            #expect(inbox.strays == 0)
-            #expect(refusals.value == 0)
-            #expect(loop.metrics.wakeups < Self.threads * Self.jobs / 2)
+            expectEqual(inbox.count, Self.threads * Self.jobs)
+            expectEqual(inbox.disorders, 0)
+            expectEqual(inbox.strays, 0)
+            expectEqual(refusals.value, 0)
+            expect(loop.metrics.wakeups < Self.threads * Self.jobs / 2)
         }
     }
 
@@ -59,11 +59,11 @@ import Testing
             let refusals = Counter()
             loop.enqueue { startThreads(remote, inbox, refusals).forEach { $0.join() } }
             try loop.run()
-            #expect(inbox.count == Self.threads * Self.jobs)
-            #expect(inbox.disorders == 0)
-            #expect(refusals.value == 0)
-            #expect(loop.metrics.wakeups == 0)
-            #expect(loop.metrics.systemCalls[.eventCreate] == nil)
+            expectEqual(inbox.count, Self.threads * Self.jobs)
+            expectEqual(inbox.disorders, 0)
+            expectEqual(refusals.value, 0)
+            expectEqual(loop.metrics.wakeups, 0)
+            expectEqual(loop.metrics.systemCalls[.eventCreate], nil)
         }
     }
 
@@ -83,9 +83,9 @@ import Testing
         try EventLoop.withLoop(syscalls: syscalls) { loop in
             remote = loop.remote
             try loop.drive { inbox.count == 100 }
-            #expect(inbox.disorders == 0)
-            #expect(loop.metrics.wakeups == 1)
-            #expect(loop.metrics.turns == 1)
+            expectEqual(inbox.disorders, 0)
+            expectEqual(loop.metrics.wakeups, 1)
+            expectEqual(loop.metrics.turns, 1)
         }
     }
 
@@ -103,8 +103,8 @@ import Testing
         try EventLoop.withLoop(syscalls: syscalls) { loop in
             remote = loop.remote
             try loop.drive { inbox.count == 1 }
-            #expect(loop.metrics.wakeups == 0)
-            #expect(loop.metrics.turns == 1)
+            expectEqual(loop.metrics.wakeups, 0)
+            expectEqual(loop.metrics.turns, 1)
         }
     }
 
@@ -136,10 +136,10 @@ import Testing
             let inbox = Inbox(threads: 1)
             let remote = loop.remote
             remote.submit { remote.submit { inbox.accept(0, from: 0) } }
-            #expect(loop.isAlive && loop.isReady)
+            expect(loop.isAlive && loop.isReady)
             try loop.turn(.poll)
-            #expect(inbox.count == 1)
-            #expect(!loop.isAlive)
+            expectEqual(inbox.count, 1)
+            expect(!loop.isAlive)
         }
     }
 
@@ -170,7 +170,7 @@ import Testing
             here.submit(serve)
             try loop.drive { ends[0].value == 1 }
             helper.join()
-            #expect(hits.value == rounds)
+            expectEqual(hits.value, rounds)
         }
     }
 }

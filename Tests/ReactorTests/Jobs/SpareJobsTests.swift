@@ -28,7 +28,7 @@ import Testing
     @Test(.disabled(if: isSanitized)) func keepsNoMoreThanItsCapacity() {
         var spare = SpareJobs()
         let kept = fill(&spare, SpareJobs.capacity + 10)
-        #expect(kept.count == SpareJobs.capacity && tally.alive == SpareJobs.capacity)
+        expect(kept.count == SpareJobs.capacity && tally.alive == SpareJobs.capacity)
         spare.close()
     }
 
@@ -37,13 +37,13 @@ import Testing
         let kept = fill(&spare, 3)
         for job in kept.reversed() {
             let taken = spare.take()
-            #expect(taken?.toOpaque() == job.toOpaque())
+            expectEqual(taken?.toOpaque(), job.toOpaque())
             #expect(taken?.takeUnretainedValue().next == nil)
             taken?.release()
         }
-        #expect(spare.take() == nil && tally.alive == 0)
+        expect(spare.take() == nil && tally.alive == 0)
         // The room of those that were taken can be used again.
-        #expect(fill(&spare, SpareJobs.capacity).count == SpareJobs.capacity)
+        expectEqual(fill(&spare, SpareJobs.capacity).count, SpareJobs.capacity)
         spare.close()
     }
 
@@ -51,12 +51,12 @@ import Testing
         var spare = SpareJobs()
         _ = fill(&spare, 10)
         spare.close()
-        #expect(tally.alive == 0)
-        #expect(fill(&spare, 1).isEmpty && spare.take() == nil)
+        expectEqual(tally.alive, 0)
+        expect(fill(&spare, 1).isEmpty && spare.take() == nil)
     }
 
     @Test(.enabled(if: isSanitized)) func keepsNothingUnderASanitizer() {
         var spare = SpareJobs()
-        #expect(fill(&spare, 1).isEmpty)
+        expect(fill(&spare, 1).isEmpty)
     }
 }

@@ -7,13 +7,13 @@ import Testing
 @Suite struct CurrentLoopTests {
     @Test func aThreadHasOneLoopAndAnotherThreadHasAnother() {
         EventLoop.withLoop { loop in
-            #expect(EventLoop.current === loop)
-            #expect(EventLoop.current === loop)
+            expect(EventLoop.current === loop)
+            expect(EventLoop.current === loop)
             let mine = ObjectIdentifier(loop)
             let (isOwn, isSame) = TestThread.run {
                 (ObjectIdentifier(EventLoop.current) != mine, EventLoop.current === EventLoop.current)
             }
-            #expect(isOwn && isSame)
+            expect(isOwn && isSame)
         }
     }
 
@@ -21,12 +21,12 @@ import Testing
         struct Refusal: Error {}
         EventLoop.withLoop { outer in
             EventLoop.withLoop { inner in
-                #expect(outer !== inner)
-                #expect(EventLoop.current === inner)
+                expect(outer !== inner)
+                expect(EventLoop.current === inner)
             }
-            #expect(EventLoop.current === outer)
+            expect(EventLoop.current === outer)
             #expect(throws: Refusal.self) { try EventLoop.withLoop { _ in throw Refusal() } }
-            #expect(EventLoop.current === outer)
+            expect(EventLoop.current === outer)
         }
     }
 
@@ -37,8 +37,8 @@ import Testing
             loop.schedule(after: .seconds(3600), tally.bound())
             return loop.remote
         }
-        #expect(tally.alive == 0)
-        #expect(!remote.submit {})
+        expectEqual(tally.alive, 0)
+        expect(!remote.submit {})
     }
 
     @Test func whatIsReleasedAtTheEndOfAThreadMayAskForTheCurrentLoop() {
@@ -49,7 +49,7 @@ import Testing
             let words = LastWords { if ObjectIdentifier(EventLoop.current) == address { isSame.add() } }
             loop.schedule(after: .seconds(3600)) { withExtendedLifetime(words) {} }
         }.join()
-        #expect(isSame.value == 1)
+        expectEqual(isSame.value, 1)
     }
 
     @Test func manyThreadsThatMakeALoopAndEndLeakNoDescriptors() {
@@ -69,11 +69,11 @@ import Testing
                 }
             }
             helpers.forEach { $0.join() }
-            #expect(loops.value.count == helpers.count)
+            expectEqual(loops.value.count, helpers.count)
             for ended in loops.value {
                 let calls = ended.loop.metrics.systemCalls
-                #expect(calls[.epollCreate] == 1 && calls[.eventCreate] == 1 && calls[.timerCreate] == 1)
-                #expect(calls[.close] == 3)
+                expect(calls[.epollCreate] == 1 && calls[.eventCreate] == 1 && calls[.timerCreate] == 1)
+                expectEqual(calls[.close], 3)
             }
         }
     }

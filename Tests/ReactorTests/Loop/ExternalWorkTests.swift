@@ -10,9 +10,9 @@ import Testing
             remote.beginExternalWork()
             remote.beginExternalWork()
             remote.endExternalWork()
-            #expect(loop.isAlive && loop.canWakeItself && !loop.isReady)
+            expect(loop.isAlive && loop.canWakeItself && !loop.isReady)
             remote.endExternalWork()
-            #expect(!loop.isAlive && !loop.canWakeItself)
+            expect(!loop.isAlive && !loop.canWakeItself)
         }
     }
 
@@ -24,7 +24,7 @@ import Testing
                 let helper = TestThread { remote.endExternalWork() }
                 try loop.run()
                 helper.join()
-                #expect(!loop.isAlive || loop.isReady)
+                expect(!loop.isAlive || loop.isReady)
             }
         }
     }
@@ -41,7 +41,7 @@ import Testing
                     remote.endExternalWork()
                 }
                 try loop.run()
-                #expect(ran.value == 1)
+                expectEqual(ran.value, 1)
                 helper.join()
             }
         }
@@ -64,7 +64,7 @@ import Testing
             loop.enqueue { latch.open() }
             try loop.run()
             helper.join()
-            #expect(log.value == ["work", "timer at 1.0 s"])
+            expectEqual(log.value, ["work", "timer at 1.0 s"])
         }
     }
 
@@ -78,7 +78,7 @@ import Testing
             loop.schedule(after: .seconds(2)) { fired += 1 }
             clock.advance(by: .seconds(2))
             try loop.turn(.wait)
-            #expect(fired == 2)
+            expectEqual(fired, 2)
             remote.endExternalWork()
         }
     }
@@ -91,9 +91,9 @@ import Testing
                 remote.beginExternalWork()
                 TestThread.run { remote.endExternalWork() }
             }
-            #expect(loop.isReady)
+            expect(loop.isReady)
             try loop.turn(.poll)
-            #expect(loop.metrics.jobs == 1 && !loop.isAlive)
+            expect(loop.metrics.jobs == 1 && !loop.isAlive)
         }
     }
 
@@ -105,6 +105,6 @@ import Testing
             return loop.remote
         }
         TestThread.run { remote.endExternalWork() }
-        #expect(tally.alive == 0)
+        expectEqual(tally.alive, 0)
     }
 }

@@ -61,8 +61,8 @@ import Testing
                 poll(&entry, 1, patience)
             }
             helper.join()
-            #expect(work.isDone)
-            #expect(waits < 1000, "it spins")
+            expect(work.isDone)
+            expect(waits < 1000, "it spins")
             work.end()
         }
     }
@@ -80,8 +80,8 @@ import Testing
                 isStuck = !work.isDone && poll(&entry, 1, 10_000) == 0
             }
             helper.join()
-            #expect(!isStuck)
-            #expect(waits < 1000, "it spins")
+            expect(!isStuck)
+            expect(waits < 1000, "it spins")
             work.end()
         }
     }
@@ -100,8 +100,8 @@ import Testing
                 return !work.isDone
             }
             helper.join()
-            #expect(work.isDone)
-            #expect(calls < 1000, "it spins")
+            expect(work.isDone)
+            expect(calls < 1000, "it spins")
             work.end()
         }
     }
@@ -114,12 +114,12 @@ import Testing
             var event = epoll_event()
             event.events = EPOLLIN.rawValue
             event.data.fd = pipe.near
-            #expect(epoll_ctl(foreign, EPOLL_CTL_ADD, pipe.near, &event) == 0)
+            expectEqual(epoll_ctl(foreign, EPOLL_CTL_ADD, pipe.near, &event), 0)
             var heard = 0
             let watch = try loop.watch(foreign, for: .reading) { _ in
                 var events = epoll_event()
-                #expect(epoll_wait(foreign, &events, 1, 0) == 1)
-                #expect(events.data.fd == pipe.near)
+                expectEqual(epoll_wait(foreign, &events, 1, 0), 1)
+                expectEqual(events.data.fd, pipe.near)
                 heard += take(from: pipe.near)
             }
             for round in 1...3 {
@@ -127,7 +127,7 @@ import Testing
                 try loop.drive { heard == round }
             }
             try loop.turn(.poll)
-            #expect(heard == 3)
+            expectEqual(heard, 3)
             watch.cancel()
         }
     }
@@ -171,9 +171,9 @@ private final class UV {
         let timer = Handle.allocate(byteCount: handleSize(13), alignment: 16)
         defer { for memory in [loop, poll, timer] { memory.deallocate() } }
         let close = function("uv_close", (@convention(c) (Handle, Handle?) -> Void).self)
-        #expect(function("uv_loop_init", (@convention(c) (Handle) -> CInt).self)(loop) == 0)
-        #expect(function("uv_poll_init", (@convention(c) (Handle, Handle, CInt) -> CInt).self)(loop, poll, fd) == 0)
-        #expect(function("uv_timer_init", (@convention(c) (Handle, Handle) -> CInt).self)(loop, timer) == 0)
+        expectEqual(function("uv_loop_init", (@convention(c) (Handle) -> CInt).self)(loop), 0)
+        expectEqual(function("uv_poll_init", (@convention(c) (Handle, Handle, CInt) -> CInt).self)(loop, poll, fd), 0)
+        expectEqual(function("uv_timer_init", (@convention(c) (Handle, Handle) -> CInt).self)(loop, timer), 0)
         let context = Context(body) {
             close(poll, nil)
             close(timer, nil)
@@ -189,13 +189,13 @@ private final class UV {
             Unmanaged<Context>.fromOpaque(handle.load(as: Handle.self)).takeUnretainedValue().stop()
         }
         let start = function("uv_poll_start", (@convention(c) (Handle, CInt, PollCallback) -> CInt).self)
-        #expect(start(poll, 1, whenReadable) == 0)
+        expectEqual(start(poll, 1, whenReadable), 0)
         let startTimer = function(
             "uv_timer_start", (@convention(c) (Handle, TimerCallback, UInt64, UInt64) -> CInt).self)
-        #expect(startTimer(timer, whenLate, milliseconds, 0) == 0)
+        expectEqual(startTimer(timer, whenLate, milliseconds, 0), 0)
         withExtendedLifetime(context) {
-            #expect(function("uv_run", (@convention(c) (Handle, CInt) -> CInt).self)(loop, 0) == 0)
+            expectEqual(function("uv_run", (@convention(c) (Handle, CInt) -> CInt).self)(loop, 0), 0)
         }
-        #expect(function("uv_loop_close", (@convention(c) (Handle) -> CInt).self)(loop) == 0)
+        expectEqual(function("uv_loop_close", (@convention(c) (Handle) -> CInt).self)(loop), 0)
     }
 }

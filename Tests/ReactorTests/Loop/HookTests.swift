@@ -15,7 +15,7 @@ import Testing
             loop.enqueue { log.append("job") }
             loop.schedule(after: .milliseconds(2)) { log.append("timer") }
             try loop.run { log.last == "timer" }
-            #expect(log == ["job", "before 1", "before 2", "after 1", "after 2", "timer"])
+            expectEqual(log, ["job", "before 1", "before 2", "after 1", "after 2", "timer"])
         }
     }
 
@@ -40,7 +40,7 @@ import Testing
             let hook = loop.beforeWaiting { loop.enqueue { runs += 1 } }
             loop.afterWaiting { Issue.record("it has waited") }
             for _ in 0..<3 { try loop.turn(.wait) }
-            #expect(runs == 3)
+            expectEqual(runs, 3)
             hook.cancel()
             far.cancel()
         }
@@ -53,7 +53,7 @@ import Testing
             let received = Counter()
             let hook = loop.beforeWaiting { _ = TestThread.run { remote.submit { received.add() } } }
             try loop.turn(.wait)
-            #expect(received.value == 1)
+            expectEqual(received.value, 1)
             hook.cancel()
             far.cancel()
         }
@@ -82,7 +82,7 @@ import Testing
                 loop.stop()
             }
             try loop.run()
-            #expect(calls == 1)
+            expectEqual(calls, 1)
             hold.cancel()
         }
     }
@@ -97,7 +97,7 @@ import Testing
                 watch.unref()
             }
             try loop.run()
-            #expect(timer.isActive)
+            expect(timer.isActive)
         }
     }
 
@@ -119,8 +119,8 @@ import Testing
                 loop.schedule(after: .seconds(1)) {}
                 try loop.run()
             }
-            #expect(log == ["first", "third", "third"])
-            #expect(tally.alive == 0)
+            expectEqual(log, ["first", "third", "third"])
+            expectEqual(tally.alive, 0)
             first?.cancel()
         }
     }
@@ -137,9 +137,9 @@ import Testing
             }
             loop.schedule(after: .seconds(5)) { fired += 1 }
             try loop.run { fired == 1 }
-            #expect(fired == 1)
-            #expect(loop.now.nanoseconds == 5_000_000_000)
-            #expect(calls == 1)
+            expectEqual(fired, 1)
+            expectEqual(loop.now.nanoseconds, 5_000_000_000)
+            expectEqual(calls, 1)
         }
     }
 
@@ -176,7 +176,7 @@ import Testing
             }
             try loop.run()
             helper?.join()
-            #expect(log.value == ["before", "after", "work at 0.0 s", "before", "after", "timer at 1.0 s"])
+            expectEqual(log.value, ["before", "after", "work at 0.0 s", "before", "after", "timer at 1.0 s"])
         }
     }
 
@@ -192,7 +192,7 @@ import Testing
             loop.schedule(after: .milliseconds(1)) { fired = true }
             loop.stop()
             while !fired { try loop.turn(.wait) }
-            #expect(calls < 10)
+            expect(calls < 10)
             hook?.cancel()
         }
     }
@@ -202,11 +202,11 @@ import Testing
         try EventLoop.withLoop { loop in
             loop.beforeWaiting(tally.bound())
             loop.afterWaiting(tally.bound())
-            #expect(!loop.isAlive)
+            expect(!loop.isAlive)
             try loop.run()
-            #expect(tally.alive == 2)
+            expectEqual(tally.alive, 2)
         }
-        #expect(tally.alive == 0)
+        expectEqual(tally.alive, 0)
     }
 
     @Test func aLoopWithoutHooksAsksTheKernelNoMoreThanBefore() throws {
@@ -216,8 +216,8 @@ import Testing
             loop.schedule(after: .milliseconds(1)) {}
             try loop.run()
             // None if the timer was due before the loop could wait.
-            #expect(ledger.waits.count <= 1)
-            #expect(ledger.deadlines.count <= 1)
+            expect(ledger.waits.count <= 1)
+            expect(ledger.deadlines.count <= 1)
         }
     }
 
@@ -228,7 +228,7 @@ import Testing
             // Neither from the front nor from the back.
             for index in hooks.indices { hooks[index * 7919 % hooks.count].cancel() }
             // A search for each would take minutes.
-            #expect(ContinuousClock.now - began < .seconds(20))
+            expect(ContinuousClock.now - began < .seconds(20))
         }
     }
 }

@@ -8,31 +8,31 @@ import Testing
 
     @Test func aFreshLoopIsNotAlive() {
         EventLoop.withLoop { loop in
-            #expect(!loop.isAlive && !loop.isReady)
-            #expect(loop.nextDeadline == nil)
+            expect(!loop.isAlive && !loop.isReady)
+            expectEqual(loop.nextDeadline, nil)
         }
     }
 
     @Test func aJobKeepsItAliveUntilItHasRun() throws {
         try EventLoop.withLoop { loop in
             loop.enqueue {}
-            #expect(loop.isAlive && loop.isReady)
+            expect(loop.isAlive && loop.isReady)
             try loop.turn(.poll)
-            #expect(!loop.isAlive && !loop.isReady)
+            expect(!loop.isAlive && !loop.isReady)
         }
     }
 
     @Test func aTimerKeepsItAliveUntilItFiresOrIsCancelled() throws {
         try EventLoop.withLoop(clock: clock) { loop in
             loop.schedule(after: .seconds(1)) {}
-            #expect(loop.isAlive && !loop.isReady)
+            expect(loop.isAlive && !loop.isReady)
             try loop.turn(.wait)
-            #expect(!loop.isAlive)
+            expect(!loop.isAlive)
             let timer = loop.schedule(every: .seconds(1)) {}
             try loop.turn(.wait)
-            #expect(loop.isAlive, "a repeating one goes on")
+            expect(loop.isAlive, "a repeating one goes on")
             timer.cancel()
-            #expect(!loop.isAlive)
+            expect(!loop.isAlive)
         }
     }
 
@@ -41,16 +41,16 @@ import Testing
             let timer = loop.schedule(after: .seconds(1)) {}
             timer.ref()
             timer.unref()
-            #expect(!loop.isAlive)
+            expect(!loop.isAlive)
             timer.unref()
             timer.ref()
-            #expect(loop.isAlive)
+            expect(loop.isAlive)
             timer.unref()
             timer.cancel()
             timer.ref()
-            #expect(!loop.isAlive)
+            expect(!loop.isAlive)
             loop.schedule(after: .seconds(1)) {}
-            #expect(loop.isAlive, "the successor in its place begins referenced")
+            expect(loop.isAlive, "the successor in its place begins referenced")
         }
     }
 
@@ -61,10 +61,10 @@ import Testing
             timer.unref()
             loop.schedule(after: .milliseconds(3500)) {}
             try loop.run()
-            #expect(ticks == 3)
-            #expect(timer.isActive && !loop.isAlive)
+            expectEqual(ticks, 3)
+            expect(timer.isActive && !loop.isAlive)
             timer.reschedule(at: loop.now)
-            #expect(!loop.isAlive, "moving it does not reference it")
+            expect(!loop.isAlive, "moving it does not reference it")
         }
     }
 
@@ -73,13 +73,13 @@ import Testing
             let sockets = Ends.sockets()
             let reading = try loop.watch(sockets.near, for: .reading) { _ in }
             let writing = try loop.watch(sockets.near, for: .writing) { _ in }
-            #expect(loop.isAlive)
+            expect(loop.isAlive)
             reading.cancel()
-            #expect(loop.isAlive)
+            expect(loop.isAlive)
             writing.cancel()
-            #expect(!loop.isAlive)
+            expect(!loop.isAlive)
             writing.cancel()
-            #expect(!loop.isAlive)
+            expect(!loop.isAlive)
         }
     }
 
@@ -89,18 +89,18 @@ import Testing
             let watch = try loop.watch(pipe.near, for: .reading) { _ in }
             watch.unref()
             watch.unref()
-            #expect(!loop.isAlive)
+            expect(!loop.isAlive)
             watch.ref()
             watch.ref()
-            #expect(loop.isAlive)
+            expect(loop.isAlive)
             watch.unref()
             try loop.run()
             watch.cancel()
             watch.ref()
-            #expect(!loop.isAlive)
+            expect(!loop.isAlive)
             _ = try loop.watch(pipe.near, for: .reading) { _ in }
             watch.unref()
-            #expect(loop.isAlive, "the handle of the dead has no say over its successor")
+            expect(loop.isAlive, "the handle of the dead has no say over its successor")
         }
     }
 
@@ -116,7 +116,7 @@ import Testing
             loop.schedule(after: .seconds(1)) { put(into: pipe.far) }
             loop.schedule(after: .seconds(2)) {}
             try loop.run()
-            #expect(reads == 1)
+            expectEqual(reads, 1)
         }
     }
 
@@ -126,19 +126,19 @@ import Testing
             let second = loop.hold()
             first.cancel()
             first.cancel()
-            #expect(loop.isAlive)
+            expect(loop.isAlive)
             loop.schedule(after: .seconds(1)) { second.cancel() }
             try loop.run()
-            #expect(!loop.isAlive)
+            expect(!loop.isAlive)
         }
     }
 
     @Test func aHoldWithoutAReferenceIsReleased() {
         EventLoop.withLoop { loop in
             var hold: EventLoop.Hold? = loop.hold()
-            #expect(withExtendedLifetime(hold) { loop.isAlive })
+            expect(withExtendedLifetime(hold) { loop.isAlive })
             hold = nil
-            #expect(!loop.isAlive)
+            expect(!loop.isAlive)
         }
     }
 
@@ -147,10 +147,10 @@ import Testing
             let remote = loop.remote
             let received = Counter()
             _ = TestThread.run { remote.submit { received.add() } }
-            #expect(loop.isAlive && loop.isReady)
+            expect(loop.isAlive && loop.isReady)
             try loop.run()
-            #expect(received.value == 1)
-            #expect(!loop.isAlive)
+            expectEqual(received.value, 1)
+            expect(!loop.isAlive)
         }
     }
 }

@@ -16,9 +16,9 @@ import Testing
             let handler = tally.bound { Issue.record("watch") }
             _ = try loop.watch(pipe.near, for: .reading) { _ in handler() }
             put(into: pipe.far)
-            #expect(tally.alive == 3)
+            expectEqual(tally.alive, 3)
         }
-        #expect(tally.alive == 0)
+        expectEqual(tally.alive, 0)
     }
 
     @Test func aWatchsHandlerGoesAlthoughItsHandleIsKept() throws {
@@ -28,7 +28,7 @@ import Testing
             let handler = tally.bound()
             return try loop.watch(pipe.near, for: .reading) { _ in handler() }
         }
-        #expect(tally.alive == 0)
+        expectEqual(tally.alive, 0)
         watch.cancel()
         watch.unref()
     }
@@ -36,11 +36,11 @@ import Testing
     @Test func submissionsAreRefusedAndReleased() {
         let tally = Tally()
         let remote = EventLoop.withLoop { $0.remote }
-        #expect(!remote.submit(tally.boundForThreads()))
-        #expect(tally.alive == 0)
-        #expect(TestThread.run { !remote.submit(tally.boundForThreads()) })
-        #expect(tally.alive == 0)
-        #expect(!remote.stop())
+        expect(!remote.submit(tally.boundForThreads()))
+        expectEqual(tally.alive, 0)
+        expect(TestThread.run { !remote.submit(tally.boundForThreads()) })
+        expectEqual(tally.alive, 0)
+        expect(!remote.stop())
     }
 
     @Test func whatTheReleaseOfAJobQueuesIsReleasedToo() {
@@ -52,7 +52,7 @@ import Testing
             }
             loop.enqueue { withExtendedLifetime(words) {} }
         }
-        #expect(tally.alive == 0)
+        expectEqual(tally.alive, 0)
     }
 
     @Test func allDescriptorsOfALoopAreClosed() throws {
@@ -65,11 +65,11 @@ import Testing
             helper.join()
             loop.schedule(after: .milliseconds(1)) {}
             try loop.run()
-            #expect(ledger.open.count == 3, "epoll, mailbox, timer")
-            for fd in ledger.open { #expect(fcntl(fd, F_GETFD) & FD_CLOEXEC != 0) }
+            expectEqual(ledger.open.count, 3, "epoll, mailbox, timer")
+            for fd in ledger.open { expect(fcntl(fd, F_GETFD) & FD_CLOEXEC != 0) }
         }
-        #expect(ledger.open.isEmpty)
-        #expect(ledger.openedCount == 3)
+        expect(ledger.open.isEmpty)
+        expectEqual(ledger.openedCount, 3)
     }
 
     /// The eventfd's number is another file's, into which the wake-up cannot be written.
@@ -107,9 +107,9 @@ import Testing
         let (timer, watch, hold) = try EventLoop.withLoop(clock: clock) { loop in
             (loop.schedule(after: .seconds(1)) {}, try loop.watch(pipe.near, for: .reading) { _ in }, loop.hold())
         }
-        #expect(!timer.isActive)
-        #expect(!timer.cancel())
-        #expect(!timer.reschedule(at: .distantFuture))
+        expect(!timer.isActive)
+        expect(!timer.cancel())
+        expect(!timer.reschedule(at: .distantFuture))
         timer.unref()
         timer.ref()
         watch.ref()
@@ -133,9 +133,9 @@ import Testing
             ]
             loop.beforeWaiting(tally.bound { withExtendedLifetime(loop) {} })
             loop.afterWaiting(tally.bound { withExtendedLifetime(loop) {} }).cancel()
-            #expect(tally.alive == 0)
-            #expect(timers.allSatisfy { !$0.isActive })
-            #expect(timers.allSatisfy { !$0.cancel() })
+            expectEqual(tally.alive, 0)
+            expect(timers.allSatisfy { !$0.isActive })
+            expect(timers.allSatisfy { !$0.cancel() })
         }
         #expect(ended == nil)
     }
@@ -166,8 +166,8 @@ import Testing
                     for _ in 0..<7919 { EventLoop.current.enqueue(tally.bound()) }
                 }.join()
             }
-            #expect(reports == [7919])
-            #expect(tally.alive == 0)
+            expectEqual(reports, [7919])
+            expectEqual(tally.alive, 0)
         }
     }
 
@@ -180,14 +180,14 @@ import Testing
                     for _ in 0..<3907 { loop.enqueue {} }
                 }
             }
-            #expect(reports == [7907])
+            expectEqual(reports, [7907])
         }
     }
 
     @Test(.ownThread) func aStopThatComesTooLateIsNoHandler() async {
         await #expect(processExitsWith: .success) {
             let reports = UndeliveredReportTests.reports { EventLoop.withLoop { loop in _ = loop.remote.stop() } }
-            #expect(reports == [])
+            expectEqual(reports, [])
         }
     }
 
@@ -214,8 +214,8 @@ import Testing
                     helper.join()
                 }
             }
-            #expect(tally.alive == 0)
-            #expect(run.value + reports.reduce(0, +) == accepted.value)
+            expectEqual(tally.alive, 0)
+            expectEqual(run.value + reports.reduce(0, +), accepted.value)
         }
     }
 
@@ -240,8 +240,8 @@ import Testing
                     sender.join()
                 }
             }
-            #expect(tally.alive == 0)
-            #expect(refusals.value == 100)
+            expectEqual(tally.alive, 0)
+            expectEqual(refusals.value, 100)
         }
     }
 }

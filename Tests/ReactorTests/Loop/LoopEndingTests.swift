@@ -1,4 +1,5 @@
 import Reactor
+import TestSupport
 import Testing
 
 /// The closures that a loop calls at its end.
@@ -20,6 +21,6 @@ import Testing
                     })
             }
         }
-        #expect(calls == [0, 2, 4])
+        expectEqual(calls, [0, 2, 4])
     }
 }

@@ -29,11 +29,11 @@ import Testing
         try EventLoop.withLoop(clock: VirtualClock()) { loop throws in
             var isReleased = false
             let handle = try make(kind, on: loop, ends.near, holding: LastWords { isReleased = true })
-            #expect(handle.isActive)
-            #expect(handle.cancel())
-            #expect(isReleased && !handle.isActive)
-            #expect(!handle.cancel())
-            #expect(!loop.isAlive)
+            expect(handle.isActive)
+            expect(handle.cancel())
+            expect(isReleased && !handle.isActive)
+            expect(!handle.cancel())
+            expect(!loop.isAlive)
         }
     }
 
@@ -43,10 +43,10 @@ import Testing
             var isReleased = false
             var handle: (any LoopHandle)? = try make(
                 kind, on: loop, ends.near, holding: kind.continuesWhenReleased ? LastWords { isReleased = true } : nil)
-            #expect(handle != nil)
+            expect(handle != nil)
             handle = nil
-            #expect(!isReleased)
-            #expect(loop.isAlive == [.timer, .repeatingTimer, .watch].contains(kind))
+            expect(!isReleased)
+            expectEqual(loop.isAlive, [.timer, .repeatingTimer, .watch].contains(kind))
         }
     }
 
@@ -55,8 +55,8 @@ import Testing
         let handle = try EventLoop.withLoop(clock: VirtualClock()) { loop throws in
             try make(kind, on: loop, ends.near, holding: nil)
         }
-        #expect(!handle.isActive)
-        if kind.continuesWhenReleased { #expect(!handle.cancel()) }
+        expect(!handle.isActive)
+        if kind.continuesWhenReleased { expect(!handle.cancel()) }
     }
 
     @Test func aTimerThatHasFiredAndAWatchWhoseDescriptorWasClosedHaveEnded() throws {
@@ -64,16 +64,16 @@ import Testing
         try EventLoop.withLoop { loop throws in
             let timer = loop.schedule(after: .zero) {}
             try loop.turn(.poll)
-            #expect(!timer.isActive && !timer.cancel())
+            expect(!timer.isActive && !timer.cancel())
             let watch = try loop.watch(ends.near, for: .reading) { _ in }
             let copy = dup(ends.near)
             defer { close(copy) }
             let number = ends.near
             // Closes the descriptor and uses its number again in one step, which no other thread can break into. Watching the
             // number again shows that the first watch is stale.
-            #expect(dup2(ends.far, number) == number)
+            expectEqual(dup2(ends.far, number), number)
             let again = try loop.watch(number, for: .writing) { _ in }
-            #expect(!watch.isActive && again.isActive && !watch.cancel() && again.cancel())
+            expect(!watch.isActive && again.isActive && !watch.cancel() && again.cancel())
         }
     }
 
@@ -81,15 +81,15 @@ import Testing
         let group = try LoopGroup(loops: 1)
         let lease = group.lease()
         var other: LoopGroup.Lease? = group.lease()
-        #expect(group.loads == [2] && other != nil)
+        expect(group.loads == [2] && other != nil)
         other = nil
-        #expect(group.loads == [1] && lease.isActive)
-        #expect(lease.cancel() && !lease.cancel() && !lease.isActive)
-        #expect(group.loads == [0])
+        expect(group.loads == [1] && lease.isActive)
+        expect(lease.cancel() && !lease.cancel() && !lease.isActive)
+        expectEqual(group.loads, [0])
         let last = group.lease()
         group.stop()
         group.join()
-        #expect(!last.isActive)
+        expect(!last.isActive)
     }
 }
 
@@ -100,10 +100,10 @@ extension ProcessWide {
             let last = try EventLoop.withLoop { loop throws in
                 let words = LastWords { isReleased = true }
                 let watch = try loop.onSignal(SIGURG) { withExtendedLifetime(words) {} }
-                #expect(watch.isActive && watch.cancel() && !watch.isActive && !watch.cancel())
+                expect(watch.isActive && watch.cancel() && !watch.isActive && !watch.cancel())
                 return try loop.onSignal(SIGURG) {}
             }
-            #expect(isReleased && !last.isActive && !last.cancel())
+            expect(isReleased && !last.isActive && !last.cancel())
         }
     }
 }

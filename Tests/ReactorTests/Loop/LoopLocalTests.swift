@@ -33,7 +33,7 @@ import Testing
     private func ask<Value: Sendable>(_ remote: LoopRemote, _ body: @escaping @Sendable () -> Value) -> Value {
         let answer = Shared<Value?>(nil)
         let done = Gate()
-        #expect(
+        expect(
             remote.submit {
                 let value = body()
                 answer.change { $0 = value }
@@ -53,17 +53,17 @@ import Testing
                 return $0.visits
             }
         }
-        #expect(tally.alive == 0)
-        #expect(loops.map { ask($0, visit) } == [1, 1])
-        #expect(ask(loops[0], visit) == 2)
-        #expect(tally.alive == 2)
+        expectEqual(tally.alive, 0)
+        expectEqual(loops.map { ask($0, visit) }, [1, 1])
+        expectEqual(ask(loops[0], visit), 2)
+        expectEqual(tally.alive, 2)
         let threads = loops.map { ask($0) { pthread_self() } }
         for (loop, left) in zip(loops, [1, 0]) {
             loop.stop()
             loop.join()
-            #expect(tally.alive == left)
+            expectEqual(tally.alive, left)
         }
-        #expect(tally.enders == threads, "with the loop, and on its thread")
+        expectEqual(tally.enders, threads, "with the loop, and on its thread")
     }
 
     @Test func itIsReleasedOnTheLoopsThreadWhenTheLocalIs() throws {
@@ -75,8 +75,8 @@ import Testing
             return pthread_self()
         }
         stores = nil
-        #expect(ask(loop) { 0 } == 0)
-        #expect(tally.enders == [thread])
+        expectEqual(ask(loop) { 0 }, 0)
+        expectEqual(tally.enders, [thread])
         loop.stop()
         loop.join()
     }
@@ -86,11 +86,11 @@ import Testing
         let stores = LoopLocal { Store(tally) }
         EventLoop.withLoop { _ in
             stores.withValue { $0.visits = 7 }
-            EventLoop.withLoop { _ in #expect(stores.withValue { $0.visits } == 0) }
-            #expect(tally.alive == 1)
-            #expect(stores.withValue { $0.visits } == 7)
+            EventLoop.withLoop { _ in expectEqual(stores.withValue { $0.visits }, 0) }
+            expectEqual(tally.alive, 1)
+            expectEqual(stores.withValue { $0.visits }, 7)
         }
-        #expect(tally.alive == 0)
+        expectEqual(tally.alive, 0)
     }
 
     @Test func atTheEndWhatIsLeftCanStillBeAskedFor() {
@@ -102,10 +102,10 @@ import Testing
             lasts.withValue { _ in }
             stores.withValue { $0.visits = 1 }
         }
-        #expect(visits.value == [2], "the one of the loop")
-        #expect(tally.alive == 0)
+        expectEqual(visits.value, [2], "the one of the loop")
+        expectEqual(tally.alive, 0)
         EventLoop.withLoop { _ in lasts.withValue { _ in } }
-        #expect(visits.value == [2, 1], "one that is not kept")
-        #expect(tally.alive == 0)
+        expectEqual(visits.value, [2, 1], "one that is not kept")
+        expectEqual(tally.alive, 0)
     }
 }

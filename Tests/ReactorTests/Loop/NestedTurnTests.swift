@@ -20,12 +20,12 @@ import Testing
             }
             for pipe in pipes { put(into: pipe.far) }
             try loop.turn(.wait)
-            #expect(log == ["begin 0", "end 0", "begin 1", "begin 2", "end 2", "begin 3", "end 3", "end 1"])
-            #expect(loop.metrics.events == 4)
+            expectEqual(log, ["begin 0", "end 0", "begin 1", "begin 2", "end 2", "begin 3", "end 3", "end 1"])
+            expectEqual(loop.metrics.events, 4)
 
             put(into: pipes[0].far)
             try loop.turn(.wait)
-            #expect(log.suffix(2) == ["begin 0", "end 0"], "the outer loop goes on")
+            expectEqual(log.suffix(2), ["begin 0", "end 0"], "the outer loop goes on")
         }
     }
 
@@ -49,7 +49,7 @@ import Testing
                 put(into: question.far)
                 try loop.turn(.wait)
             }
-            #expect(log == ["answered: true at 1.0 s", "answered: true at 2.0 s"])
+            expectEqual(log, ["answered: true at 1.0 s", "answered: true at 2.0 s"])
         }
     }
 
@@ -72,7 +72,7 @@ import Testing
             for pipe in pipes { put(into: pipe.far) }
             try loop.turn(.wait)
             try loop.turn(.poll)
-            #expect(log == [1, 0])
+            expectEqual(log, [1, 0])
         }
     }
 
@@ -87,8 +87,8 @@ import Testing
                 }
             }
             try loop.run()
-            #expect(log == ["begin 0", "begin 1", "end 1", "begin 2", "end 2", "end 0"])
-            #expect(loop.metrics.timersFired == 3)
+            expectEqual(log, ["begin 0", "begin 1", "end 1", "begin 2", "end 2", "end 0"])
+            expectEqual(loop.metrics.timersFired, 3)
         }
     }
 
@@ -105,7 +105,7 @@ import Testing
                 timer?.cancel()
             }
             try loop.run()
-            #expect(ticks == ["1.0 s at depth 1", "2.0 s at depth 2"])
+            expectEqual(ticks, ["1.0 s at depth 1", "2.0 s at depth 2"])
         }
     }
 
@@ -120,8 +120,8 @@ import Testing
                 }
             }
             try loop.run()
-            #expect(log == ["begin 0", "begin 1", "end 1", "begin 2", "end 2", "end 0"])
-            #expect(loop.metrics.jobs == 3)
+            expectEqual(log, ["begin 0", "begin 1", "end 1", "begin 2", "end 2", "end 0"])
+            expectEqual(loop.metrics.jobs, 3)
         }
     }
 
@@ -140,9 +140,9 @@ import Testing
             }
             loop.schedule(after: .milliseconds(1), descend)
             try loop.run()
-            #expect(deepest == 100)
-            #expect(depth == 0)
-            #expect(clock.now.nanoseconds == 100_000_000)
+            expectEqual(deepest, 100)
+            expectEqual(depth, 0)
+            expectEqual(clock.now.nanoseconds, 100_000_000)
         }
     }
 
@@ -156,7 +156,7 @@ import Testing
             }
             loop.schedule(after: .seconds(3)) { log.append("outer still runs at \(loop.now)") }
             try loop.run()
-            #expect(log == ["inner ended at 2.0 s", "outer still runs at 3.0 s"])
+            expectEqual(log, ["inner ended at 2.0 s", "outer still runs at 3.0 s"])
         }
     }
 
@@ -169,7 +169,7 @@ import Testing
             }
             loop.schedule(after: .seconds(3)) { log.append("timer") }
             try loop.run()
-            #expect(log == ["timer", "inner ended at 3.0 s"])
+            expectEqual(log, ["timer", "inner ended at 3.0 s"])
         }
     }
 
@@ -184,8 +184,8 @@ import Testing
                 insideNested = received.value
             }
             try loop.run()
-            #expect(insideNested == 3)
-            #expect(received.value == 3)
+            expectEqual(insideNested, 3)
+            expectEqual(received.value, 3)
         }
     }
 }

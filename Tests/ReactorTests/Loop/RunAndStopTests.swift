@@ -7,10 +7,10 @@ import Testing
     @Test func withNothingToWaitForItEndsAtOnce() throws {
         try EventLoop.withLoop { loop in
             try loop.run()
-            #expect(loop.metrics.turns == 0)
+            expectEqual(loop.metrics.turns, 0)
             let held = try loop.run { false }
-            #expect(!held)
-            #expect(loop.metrics.turns == 0)
+            expect(!held)
+            expectEqual(loop.metrics.turns, 0)
         }
     }
 
@@ -18,7 +18,7 @@ import Testing
         try EventLoop.withLoop { loop in
             loop.schedule(after: .zero) { Issue.record("the loop waited for it") }.unref()
             try loop.run()
-            #expect(loop.metrics.turns == 0)
+            expectEqual(loop.metrics.turns, 0)
         }
     }
 
@@ -27,7 +27,7 @@ import Testing
             let hour = loop.schedule(after: .seconds(3600)) {}
             loop.enqueue { hour.unref() }
             try loop.run()
-            #expect(loop.metrics.turns == 1)
+            expectEqual(loop.metrics.turns, 1)
         }
     }
 
@@ -38,10 +38,10 @@ import Testing
             loop.stop()
             loop.stop()
             try loop.run()
-            #expect(!ran)
-            #expect(loop.metrics.turns == 0)
+            expect(!ran)
+            expectEqual(loop.metrics.turns, 0)
             try loop.run()
-            #expect(ran)
+            expect(ran)
         }
     }
 
@@ -61,13 +61,13 @@ import Testing
                 put(into: pipe.far)
             }
             try loop.run()
-            #expect(log == ["event", "event", "job", "job"])
-            #expect(loop.metrics.turns == 1)
-            #expect(ledger.waits.count == 1)
+            expectEqual(log, ["event", "event", "job", "job"])
+            expectEqual(loop.metrics.turns, 1)
+            expectEqual(ledger.waits.count, 1)
 
             put(into: pipes[0].far)
             try loop.run()
-            #expect(log.count == 6, "it can run again")
+            expectEqual(log.count, 6, "it can run again")
         }
     }
 
@@ -85,13 +85,13 @@ import Testing
             for round in 1...3 {
                 let helper = TestThread {
                     spin { isAsleep.value == round }
-                    #expect(remote.stop())
+                    expect(remote.stop())
                 }
                 try loop.run()
                 helper.join()
             }
-            #expect(watchdog.isActive)
-            #expect(isAsleep.value == 3)
+            expect(watchdog.isActive)
+            expectEqual(isAsleep.value, 3)
         }
     }
 
@@ -99,9 +99,9 @@ import Testing
         try EventLoop.withLoop { loop in
             loop.schedule(after: .seconds(3600)) {}
             let remote = loop.remote
-            #expect(TestThread.run { remote.stop() })
+            expect(TestThread.run { remote.stop() })
             try loop.run()
-            #expect(loop.metrics.turns == 1)
+            expectEqual(loop.metrics.turns, 1)
         }
     }
 
@@ -110,11 +110,11 @@ import Testing
             var fires = 0
             loop.schedule(every: .seconds(1)) { fires += 1 }
             let held = try loop.run { fires == 3 }
-            #expect(held && fires == 3)
+            expect(held && fires == 3)
             let turns = loop.metrics.turns
             let holds = try loop.run { true }
-            #expect(holds)
-            #expect(loop.metrics.turns == turns, "a condition that holds already costs no turn")
+            expect(holds)
+            expectEqual(loop.metrics.turns, turns, "a condition that holds already costs no turn")
         }
     }
 
@@ -122,12 +122,12 @@ import Testing
         try EventLoop.withLoop(clock: VirtualClock()) { loop in
             loop.schedule(after: .seconds(1)) {}
             let heldInTheEnd = try loop.run { false }
-            #expect(!heldInTheEnd)
+            expect(!heldInTheEnd)
             loop.schedule(after: .seconds(1)) { loop.stop() }
             loop.schedule(after: .seconds(2)) {}
             let heldAtTheStop = try loop.run { false }
-            #expect(!heldAtTheStop)
-            #expect(loop.isAlive)
+            expect(!heldAtTheStop)
+            expect(loop.isAlive)
         }
     }
 
@@ -136,7 +136,7 @@ import Testing
         try EventLoop.withLoop { loop in
             loop.enqueue {}
             #expect(throws: Refusal.self) { try loop.run { throw Refusal() } }
-            #expect(loop.isAlive)
+            expect(loop.isAlive)
             try loop.run()
         }
     }

@@ -1,5 +1,6 @@
 import Glibc
 import Reactor
+import TestSupport
 import Testing
 
 /// Addresses as text and as the kernel keeps them.
@@ -14,9 +15,9 @@ import Testing
     ])
     func itReadsAndWrites(text: String, standard: String) throws {
         let address = try SocketAddress(text)
-        #expect(address.description == standard)
-        #expect(try SocketAddress(standard) == address)
-        #expect(address.isIPv6 == text.contains("["))
+        expectEqual(address.description, standard)
+        expectEqual(try SocketAddress(standard), address)
+        expectEqual(address.isIPv6, text.contains("["))
     }
 
     @Test(arguments: [
@@ -30,15 +31,15 @@ import Testing
     ])
     func itRefusesWithAReason(text: String) throws {
         let error = #expect(throws: SocketAddress.ParseError.self) { try SocketAddress(text) }
-        #expect(error?.text == text)
-        #expect(error?.reason.isEmpty == false)
-        #expect(error?.description.hasPrefix("'\(text)' is not an address: ") == true)
+        expectEqual(error?.text, text)
+        expectEqual(error?.reason.isEmpty, false)
+        expectEqual(error?.description.hasPrefix("'\(text)' is not an address: "), true)
     }
 
     @Test func nothingHidesBehindAZeroByte() {
         #expect(throws: SocketAddress.ParseError.self) { try SocketAddress("127.0.0.1\u{0}.example.com:80") }
-        #expect(SocketAddress(host: "::1\u{0}", port: 80) == nil)
-        #expect(SocketAddress(host: "fe80::1%lo\u{0}", port: 80) == nil)
+        expectEqual(SocketAddress(host: "::1\u{0}", port: 80), nil)
+        expectEqual(SocketAddress(host: "fe80::1%lo\u{0}", port: 80), nil)
     }
 
     @Test func theReasonNamesWhatIsWrong() {
@@ -49,13 +50,13 @@ import Testing
                 return error.reason
             }
         }
-        #expect(reason("127.0.0.1").contains("the port is missing"))
-        #expect(reason("127.0.0.1:65536").contains("65535"))
-        #expect(reason("::1:80").contains("brackets"))
+        expect(reason("127.0.0.1").contains("the port is missing"))
+        expect(reason("127.0.0.1:65536").contains("65535"))
+        expect(reason("::1:80").contains("brackets"))
         for text in ["example.com:80", "[127.0.0.1]:80", "a b:80"] {
-            #expect(reason(text).hasSuffix(", and names are not looked up"))
+            expect(reason(text).hasSuffix(", and names are not looked up"))
         }
-        #expect(reason("example.com:80").contains("example.com"))
+        expect(reason("example.com:80").contains("example.com"))
     }
 
     @Test(arguments: ["127.0.0.1:7000", "[2001:db8::1]:443", "[fe80::1%1]:9"])
@@ -68,33 +69,33 @@ import Testing
             }
             return Int(length)
         }
-        #expect(CInt(storage.ss_family) == address.family)
-        #expect(size == (address.isIPv6 ? MemoryLayout<sockaddr_in6>.size : MemoryLayout<sockaddr_in>.size))
-        #expect(SocketAddress(storage) == address)
+        expectEqual(CInt(storage.ss_family), address.family)
+        expectEqual(size, (address.isIPv6 ? MemoryLayout<sockaddr_in6>.size : MemoryLayout<sockaddr_in>.size))
+        expectEqual(SocketAddress(storage), address)
     }
 
     @Test func theKernelUnderstandsIt() throws {
         let fd = socket(AF_INET, CInt(SOCK_STREAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue), 0)
         defer { close(fd) }
         let bound = SocketAddress.loopback(port: 0).withSocketAddress { bind(fd, $0, $1) }
-        #expect(bound == 0)
+        expectEqual(bound, 0)
         var storage = sockaddr_storage()
-        #expect(Syscalls().getSocketName(fd, &storage) == 0)
+        expectEqual(Syscalls().getSocketName(fd, &storage), 0)
         let address = try #require(SocketAddress(storage))
-        #expect(address.hostText == "127.0.0.1")
-        #expect(address.port != 0)
+        expectEqual(address.hostText, "127.0.0.1")
+        expect(address.port != 0)
     }
 
     @Test func anotherFamilyIsNoAddress() {
         var storage = sockaddr_storage()
         storage.ss_family = sa_family_t(AF_UNIX)
-        #expect(SocketAddress(storage) == nil)
-        #expect(SocketAddress(sockaddr_storage()) == nil)
+        expectEqual(SocketAddress(storage), nil)
+        expectEqual(SocketAddress(sockaddr_storage()), nil)
     }
 
     @Test func equalAddressesAreOneInASet() throws {
         let equal = [["127.0.0.1:1", "localhost:1"], ["127.0.0.1:2"], ["[::1]:1", "[0:0::1]:1"], ["[fe80::1%1]:1"]]
         let addresses = try Set(equal.joined().map { try SocketAddress($0) })
-        #expect(addresses.count == equal.count)
+        expectEqual(addresses.count, equal.count)
     }
 }

@@ -1,6 +1,7 @@
 import CLinux
 import Glibc
 import Reactor
+import TestSupport
 import Testing
 
 /// Unix addresses as text and as the kernel keeps them.
@@ -14,14 +15,14 @@ import Testing
     ])
     func itReadsAndWrites(text: String) throws {
         let address = try SocketAddress(text)
-        #expect(address.description == text)
-        #expect(try SocketAddress(address.description) == address)
-        #expect(address.isUnix && !address.isIPv6 && address.family == AF_UNIX)
-        #expect(address.port == 0)
-        #expect((address.unixPath == nil) == text.utf8.starts(with: "unix:@".utf8))
-        #expect(address.unixPath ?? address.abstractName.map { "@" + $0 } == address.hostText)
-        #expect("unix:\(address.hostText)" == text)
-        #expect(throughTheKernel(address) == address)
+        expectEqual(address.description, text)
+        expectEqual(try SocketAddress(address.description), address)
+        expect(address.isUnix && !address.isIPv6 && address.family == AF_UNIX)
+        expectEqual(address.port, 0)
+        expectEqual((address.unixPath == nil), text.utf8.starts(with: "unix:@".utf8))
+        expectEqual(address.unixPath ?? address.abstractName.map { "@" + $0 }, address.hostText)
+        expectEqual("unix:\(address.hostText)", text)
+        expectEqual(throughTheKernel(address), address)
     }
 
     @Test(arguments: [
@@ -30,22 +31,22 @@ import Testing
     ])
     func itRefusesWithAReason(text: String, reason: String) {
         let error = #expect(throws: SocketAddress.ParseError.self) { try SocketAddress(text) }
-        #expect(error?.text == text)
-        #expect(error?.reason.contains(reason) == true)
+        expectEqual(error?.text, text)
+        expectEqual(error?.reason.contains(reason), true)
     }
 
     @Test func theCountIsOfBytes() {
         let error = #expect(throws: SocketAddress.ParseError.self) {
             try SocketAddress(unixPath: String(repeating: "ü", count: 54))
         }
-        #expect(error?.reason.contains("108 bytes") == true)
+        expectEqual(error?.reason.contains("108 bytes"), true)
     }
 
     @Test func aPathThatBeginsWithAnAtIsTheSameFile() throws {
         let address = try SocketAddress(unixPath: "@name")
-        #expect(address.description == "unix:./@name")
-        #expect(try SocketAddress(unixPath: "./@name") == address)
-        #expect(try SocketAddress(abstract: "name") != address)
+        expectEqual(address.description, "unix:./@name")
+        expectEqual(try SocketAddress(unixPath: "./@name"), address)
+        expect(try SocketAddress(abstract: "name") != address)
     }
 
     /// A peer may bind one without the zero that ends it; it could not be handed back to the kernel.
@@ -60,26 +61,26 @@ import Testing
             for (index, byte) in path.utf8.enumerated() { bytes[2 + index] = byte }
         }
         let address = SocketAddress(storage)
-        #expect((address != nil) == isTaken)
-        if let address { #expect(throughTheKernel(address) == address) }
+        expectEqual((address != nil), isTaken)
+        if let address { expectEqual(throughTheKernel(address), address) }
     }
 
     @Test func aPortMeansNothing() throws {
         var address = try SocketAddress("unix:/a")
         address.port = 80
-        #expect(address == (try SocketAddress("unix:/a")))
-        #expect(address.port == 0)
+        expectEqual(address, (try SocketAddress("unix:/a")))
+        expectEqual(address.port, 0)
     }
 
     @Test func aSocketWithoutAnAddressHasNone() {
         var storage = sockaddr_storage()
         storage.ss_family = sa_family_t(AF_UNIX)
-        #expect(SocketAddress(storage) == nil)
+        expectEqual(SocketAddress(storage), nil)
     }
 
     /// Every connection keeps one.
     @Test func itIsThreeWordsLarge() {
-        #expect(MemoryLayout<SocketAddress?>.size <= 24)
+        expect(MemoryLayout<SocketAddress?>.size <= 24)
     }
 
     private func throughTheKernel(_ address: SocketAddress) -> SocketAddress? {

@@ -1,5 +1,6 @@
 import Glibc
 import Reactor
+import TestSupport
 import Testing
 
 /// Events that have been fetched for a watch that ends before they are delivered.
@@ -22,9 +23,9 @@ import Testing
             writer = try loop.watch(sockets.near, for: .writing) { _ in Issue.record("cancelled before its turn") }
             put(10, into: sockets.far)
             for _ in 0..<3 { try loop.turn(.poll) }
-            #expect(calls == 1)
-            #expect(loop.metrics.events == 1)
-            #expect(!loop.isAlive)
+            expectEqual(calls, 1)
+            expectEqual(loop.metrics.events, 1)
+            expect(!loop.isAlive)
         }
     }
 
@@ -49,13 +50,13 @@ import Testing
             put(into: first.far)
             put(into: second.far)
             try loop.turn(.poll)
-            #expect(loop.metrics.events == 2, "both were in one batch")
-            #expect(log == ["first"])
+            expectEqual(loop.metrics.events, 2, "both were in one batch")
+            expectEqual(log, ["first"])
             try loop.turn(.poll)
-            #expect(log == ["first"])
+            expectEqual(log, ["first"])
             put(3, into: third.far)
             try loop.turn(.poll)
-            #expect(log == ["first", "third reads 3"])
+            expectEqual(log, ["first", "third reads 3"])
             new?.cancel()
         }
     }
@@ -76,8 +77,8 @@ import Testing
             put(into: first.far)
             second.closeFar()
             for _ in 0..<3 { try loop.turn(.poll) }
-            #expect(loop.metrics.events == 2)
-            #expect(calls == 0)
+            expectEqual(loop.metrics.events, 2)
+            expectEqual(calls, 0)
         }
     }
 
@@ -98,9 +99,9 @@ import Testing
             put(into: first.far)
             put(into: second.far)
             try loop.turn(.poll)
-            #expect(log == [])
+            expectEqual(log, [])
             try loop.turn(.poll)
-            #expect(log == ["new"])
+            expectEqual(log, ["new"])
         }
     }
 
@@ -119,9 +120,9 @@ import Testing
                 put(into: pipe.far)
             }
             try loop.run()
-            #expect(calls == 1)
-            #expect(loop.metrics.events == 50)
-            #expect(loop.metrics.turns == 1)
+            expectEqual(calls, 1)
+            expectEqual(loop.metrics.events, 50)
+            expectEqual(loop.metrics.turns, 1)
         }
     }
 
@@ -136,8 +137,8 @@ import Testing
             }
             put(into: pipe.far)
             try loop.run()
-            #expect(loop.metrics.events == 1)
-            #expect(loop.metrics.turns == 1)
+            expectEqual(loop.metrics.events, 1)
+            expectEqual(loop.metrics.turns, 1)
         }
     }
 
@@ -150,7 +151,7 @@ import Testing
                 let watch = try loop.watch(pipe.near, for: .reading) { _ in calls += 1 }
                 try loop.turn(.poll)
                 watch.cancel()
-                #expect(calls == round)
+                expectEqual(calls, round)
             }
         }
     }

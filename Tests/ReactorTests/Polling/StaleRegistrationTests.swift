@@ -30,20 +30,20 @@ import Testing
             pipe.closeNear()
             put(into: pipe.far)
             for _ in 0..<1100 { try loop.turn(.poll) }
-            #expect(calls <= 1024)
-            #expect(tally.alive == 0)
+            expect(calls <= 1024)
+            expectEqual(tally.alive, 0)
             let events = loop.metrics.events
             for _ in 0..<20 { try loop.turn(.poll) }
-            #expect(loop.metrics.events <= events + 1, "the loop wakes up for nothing")
+            expect(loop.metrics.events <= events + 1, "the loop wakes up for nothing")
 
             // What else it had survives.
             put(into: other.far)
             try loop.turn(.poll)
-            #expect(others == 1)
+            expectEqual(others, 1)
             watch.cancel()
-            #expect(!loop.isAlive)
+            expect(!loop.isAlive)
         }
-        #expect(ledger.open.isEmpty)
+        expect(ledger.open.isEmpty)
     }
 
     /// The kernel refuses a paused registration because the descriptor has been closed. The handler learns that and takes the
@@ -73,12 +73,12 @@ import Testing
             for _ in 0..<256 { loop.noteSpuriousReadiness(of: number, progress: 0, SystemError(.read, EAGAIN)) }
             refused = number
             try loop.turn(.upTo(.milliseconds(100)))
-            #expect(oldCalls == 1 && !first.isActive && next?.isActive == true)
+            expect(oldCalls == 1 && !first.isActive && next?.isActive == true)
             put(into: new.far)
             try loop.turn(.poll)
-            #expect(newCalls == 1)
+            expectEqual(newCalls, 1)
             next?.cancel()
-            #expect(!loop.isAlive)
+            expect(!loop.isAlive)
         }
     }
 
@@ -93,7 +93,7 @@ import Testing
             pipe.closeNear()
             put(into: pipe.far)
             for _ in 0..<1100 { try loop.turn(.poll) }
-            #expect(!loop.isAlive)
+            expect(!loop.isAlive)
 
             var fired = false
             loop.schedule(after: .milliseconds(1)) { fired = true }
@@ -106,7 +106,7 @@ import Testing
             hold.cancel()
             let turns = loop.metrics.turns
             try loop.turn(.upTo(.milliseconds(5)))
-            #expect(loop.metrics.turns == turns + 1)
+            expectEqual(loop.metrics.turns, turns + 1)
         }
     }
 
@@ -127,15 +127,15 @@ import Testing
             }
             put(into: old.far)
             for _ in 0..<5 { try loop.turn(.poll) }
-            #expect(calls == 0)
+            expectEqual(calls, 0)
             let events = loop.metrics.events
             for _ in 0..<5 { try loop.turn(.poll) }
-            #expect(loop.metrics.events == events, "the loop wakes up for nothing")
+            expectEqual(loop.metrics.events, events, "the loop wakes up for nothing")
             put(into: new.far)
             try loop.turn(.poll)
-            #expect(calls == 1)
+            expectEqual(calls, 1)
             watch.cancel()
-            #expect(!loop.isAlive)
+            expect(!loop.isAlive)
         }
     }
 
@@ -157,9 +157,9 @@ import Testing
             }
             put(into: pipe.far)
             for _ in 0..<3 { try loop.turn(.poll) }
-            #expect(calls == 1)
+            expectEqual(calls, 1)
             second.cancel()
-            #expect(!loop.isAlive)
+            expect(!loop.isAlive)
         }
     }
 
@@ -178,13 +178,13 @@ import Testing
             pipe.closeNear()
             put(into: pipe.far)
             for _ in 0..<1200 { try loop.turn(.poll) }
-            #expect(loop.metrics.systemCalls[.epollCreate] == 2)
+            expectEqual(loop.metrics.systemCalls[.epollCreate], 2)
             isFull = false
             for _ in 0..<70_000 { try loop.turn(.poll) }
             let events = loop.metrics.events
             for _ in 0..<5 { try loop.turn(.poll) }
-            #expect(loop.metrics.events == events)
+            expectEqual(loop.metrics.events, events)
         }
-        #expect(ledger.open.isEmpty)
+        expect(ledger.open.isEmpty)
     }
 }

@@ -18,8 +18,8 @@ import Testing
                 let handler = tally.bound()
                 _ = try loop.watch(fd, for: .reading) { _ in handler() }
             }
-            #expect(tally.alive == 0)
-            #expect(!loop.isAlive)
+            expectEqual(tally.alive, 0)
+            expect(!loop.isAlive)
             try loop.run()
         }
     }
@@ -27,7 +27,7 @@ import Testing
     @Test(arguments: [-1, CInt.min, 999_999, CInt.max]) func aDescriptorThatIsNotOpenIsRefused(fd: CInt) {
         EventLoop.withLoop { loop in
             #expect(throws: SystemError(.epollControl, EBADF)) { _ = try loop.watch(fd, for: .reading) { _ in } }
-            #expect(!loop.isAlive)
+            expect(!loop.isAlive)
         }
     }
 
@@ -44,13 +44,13 @@ import Testing
             var seen: [Interest] = []
             let watch = try loop.watch(pipe.near, for: .reading) { seen.append($0) }
             try loop.turn(.poll)
-            #expect(seen == [])
+            expectEqual(seen, [])
             put(into: pipe.far)
             for _ in 0..<3 { try loop.turn(.poll) }
-            #expect(seen == [.reading, .reading, .reading])
+            expectEqual(seen, [.reading, .reading, .reading])
             take(from: pipe.near)
             try loop.turn(.poll)
-            #expect(seen.count == 3)
+            expectEqual(seen.count, 3)
             watch.cancel()
         }
     }
@@ -62,10 +62,10 @@ import Testing
             var seen: [Interest] = []
             let watch = try loop.watch(pipe.far, for: .writing) { seen.append($0) }
             try loop.turn(.poll)
-            #expect(seen == [])
+            expectEqual(seen, [])
             while take(from: pipe.near) > 0 {}
             try loop.turn(.poll)
-            #expect(seen == [.writing])
+            expectEqual(seen, [.writing])
             watch.cancel()
         }
     }
@@ -78,7 +78,7 @@ import Testing
             try loop.turn(.poll)
             put(into: sockets.far)
             try loop.turn(.poll)
-            #expect(seen == [.writing, [.reading, .writing]])
+            expectEqual(seen, [.writing, [.reading, .writing]])
             watch.cancel()
         }
     }
@@ -96,17 +96,17 @@ import Testing
             }
             put(into: sockets.far)
             try loop.turn(.poll)
-            #expect(log == ["reads true", "writes true"])
-            #expect(loop.metrics.events == 1)
+            expectEqual(log, ["reads true", "writes true"])
+            expectEqual(loop.metrics.events, 1)
 
             writer.cancel()
             try loop.turn(.poll)
-            #expect(log == ["reads true", "writes true", "reads true"])
+            expectEqual(log, ["reads true", "writes true", "reads true"])
             reader.cancel()
             let third = try loop.watch(sockets.near, for: .reading) { _ in log.append("third") }
             reader.cancel()
             try loop.turn(.poll)
-            #expect(log.last == "third", "a reader may come after a reader has gone, and outlives the old handle")
+            expectEqual(log.last, "third", "a reader may come after a reader has gone, and outlives the old handle")
             third.cancel()
         }
     }
@@ -120,7 +120,7 @@ import Testing
             writer.cancel()
             let before = loop.metrics.events
             for _ in 0..<20 { try loop.turn(.poll) }
-            #expect(loop.metrics.events - before <= 1, "the registration is narrowed by the first event in vain")
+            expect(loop.metrics.events - before <= 1, "the registration is narrowed by the first event in vain")
             reader.cancel()
         }
     }
@@ -143,10 +143,10 @@ import Testing
             for _ in 0..<10 { try loop.turn(.upTo(.milliseconds(100))) }
             let before = loop.metrics.events
             for _ in 0..<20 { try loop.turn(.poll) }
-            #expect(loop.metrics.events == before, "the loop wakes for nothing")
+            expectEqual(loop.metrics.events, before, "the loop wakes for nothing")
             put(into: both.far)
             try loop.turn(.poll)
-            #expect(received == 1, "what is waited for is reported")
+            expectEqual(received, 1, "what is waited for is reported")
             reader.cancel()
         }
     }
@@ -165,7 +165,7 @@ import Testing
             writer.cancel()
             let begin = ContinuousClock.now
             for _ in 0..<100 { try loop.turn(.poll) }
-            #expect(ContinuousClock.now - begin > .milliseconds(40))
+            expect(ContinuousClock.now - begin > .milliseconds(40))
         }
     }
 
@@ -178,7 +178,7 @@ import Testing
             watch.cancel()
             sockets.closeFar()
             for _ in 0..<20 { try loop.turn(.poll) }
-            #expect(loop.metrics.events == 0)
+            expectEqual(loop.metrics.events, 0)
         }
     }
 
@@ -188,14 +188,14 @@ import Testing
             var results: [Int] = []
             var watch: EventLoop.Watch?
             watch = try loop.watch(pipe.near, for: .reading) { ready in
-                #expect(ready == .reading)
+                expectEqual(ready, .reading)
                 results.append(take(from: pipe.near))
                 watch?.cancel()
             }
             pipe.closeFar()
             try loop.run()
-            #expect(results == [0])
-            #expect(loop.metrics.turns == 1)
+            expectEqual(results, [0])
+            expectEqual(loop.metrics.turns, 1)
         }
     }
 
@@ -207,7 +207,7 @@ import Testing
             let watch = try loop.watch(pipe.far, for: .writing) { seen.append($0) }
             pipe.closeNear()
             try loop.turn(.poll)
-            #expect(seen == [.writing])
+            expectEqual(seen, [.writing])
             watch.cancel()
         }
     }
@@ -222,7 +222,7 @@ import Testing
             pipe.closeNear()
             put(into: pipe.far)
             for _ in 0..<5 { try loop.turn(.poll) }
-            #expect(loop.metrics.events == 0)
+            expectEqual(loop.metrics.events, 0)
         }
     }
 
@@ -242,16 +242,16 @@ import Testing
             }
             put(into: pipe.far)
             try loop.run()
-            #expect(livingAfterCancel == 1)
-            #expect(tally.alive == 0)
+            expectEqual(livingAfterCancel, 1)
+            expectEqual(tally.alive, 0)
 
             do {
                 let handler = tally.bound()
                 watch = try loop.watch(pipe.near, for: .reading) { _ in handler() }
             }
-            #expect(tally.alive == 1)
+            expectEqual(tally.alive, 1)
             watch?.cancel()
-            #expect(tally.alive == 0)
+            expectEqual(tally.alive, 0)
         }
     }
 
@@ -266,8 +266,8 @@ import Testing
             }
             for _ in 0..<8 { try loop.turn(.poll) }
             // More than one batch of events, none taken: the kernel passes through all of them in turn.
-            #expect(hits.min()! >= 3)
-            #expect(hits.max()! <= 8)
+            expect(hits.min()! >= 3)
+            expect(hits.max()! <= 8)
             for watch in watches { watch.cancel() }
         }
     }

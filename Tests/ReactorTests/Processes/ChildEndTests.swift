@@ -1,6 +1,7 @@
 import CLinux
 import Glibc
 import Reactor
+import TestSupport
 import Testing
 
 extension ProcessWide {
@@ -11,14 +12,14 @@ extension ProcessWide {
                 let exits = try Offspring(loop, shell("exit 7"))
                 let dies = try Offspring(loop, shell("kill -TERM $$"))
                 let succeeds = try Offspring(loop, SpawnRequest("/bin/true"))
-                #expect(loop.isAlive)
+                expect(loop.isAlive)
                 try loop.run()
-                #expect(exits.reports == [.exited(7)])
-                #expect(dies.reports == [.signaled(SIGTERM)])
-                #expect(succeeds.reports == [.exited(0)])
+                expectEqual(exits.reports, [.exited(7)])
+                expectEqual(dies.reports, [.signaled(SIGTERM)])
+                expectEqual(succeeds.reports, [.exited(0)])
                 for offspring in [exits, dies, succeeds] {
-                    #expect(!isUnreaped(offspring.child.process))
-                    #expect(offspring.child.status == offspring.reports.first)
+                    expect(!isUnreaped(offspring.child.process))
+                    expectEqual(offspring.child.status, offspring.reports.first)
                 }
             }
         }
@@ -27,9 +28,9 @@ extension ProcessWide {
             try way.withLoop { loop in
                 let offspring = try Offspring(loop, shell("exit 3"))
                 awaitDeath(of: offspring.child.process)
-                #expect(offspring.reports.isEmpty)
+                expect(offspring.reports.isEmpty)
                 try loop.run()
-                #expect(offspring.reports == [.exited(3)])
+                expectEqual(offspring.reports, [.exited(3)])
             }
         }
 
@@ -37,14 +38,14 @@ extension ProcessWide {
             try way.withLoop { loop in
                 var foreign = pid_t()
                 var arguments: [UnsafeMutablePointer<CChar>?] = [strdup("true"), nil]
-                #expect(posix_spawn(&foreign, "/bin/true", nil, nil, &arguments, nil) == 0)
+                expectEqual(posix_spawn(&foreign, "/bin/true", nil, nil, &arguments, nil), 0)
                 free(arguments[0])
                 let offspring = try Offspring(loop, shell("exit 1"))
                 try loop.run()
-                #expect(offspring.reports == [.exited(1)])
+                expectEqual(offspring.reports, [.exited(1)])
                 var status: CInt = -1
-                #expect(waitpid(foreign, &status, 0) == foreign)
-                #expect(status == 0)
+                expectEqual(waitpid(foreign, &status, 0), foreign)
+                expectEqual(status, 0)
             }
         }
 
@@ -52,9 +53,9 @@ extension ProcessWide {
             try way.withLoop { loop in
                 let offspring = try Offspring(loop, shell("exit 1"))
                 var status: CInt = -1
-                #expect(waitpid(offspring.child.process, &status, 0) == offspring.child.process)
+                expectEqual(waitpid(offspring.child.process, &status, 0), offspring.child.process)
                 try loop.run()
-                #expect(offspring.reports == [.unknown])
+                expectEqual(offspring.reports, [.unknown])
                 #expect(throws: SystemError(.kill, ESRCH)) {
                     try offspring.child.kill(SIGTERM, wholeGroup: false)
                 }
@@ -66,12 +67,12 @@ extension ProcessWide {
                 let offspring = try Offspring(loop, SpawnRequest("/bin/sleep", arguments: ["1000"]))
                 try offspring.child.kill(SIGKILL, wholeGroup: false)
                 try loop.run()
-                #expect(offspring.reports == [.signaled(SIGKILL)])
+                expectEqual(offspring.reports, [.signaled(SIGKILL)])
                 let before = loop.metrics.systemCalls[.kill]
                 #expect(throws: SystemError(.kill, ESRCH)) {
                     try offspring.child.kill(SIGKILL, wholeGroup: false)
                 }
-                #expect(loop.metrics.systemCalls[.kill] == before, "the number may be another's by now")
+                expectEqual(loop.metrics.systemCalls[.kill], before, "the number may be another's by now")
             }
         }
 
@@ -80,14 +81,14 @@ extension ProcessWide {
                 let offspring = try Offspring(loop, SpawnRequest("/bin/sleep", arguments: ["1000"]))
                 try loop.turn(.poll)
                 offspring.child.setReferenced(false)
-                #expect(!loop.isAlive)
+                expect(!loop.isAlive)
                 try loop.run()
                 offspring.child.setReferenced(true)
-                #expect(loop.isAlive)
+                expect(loop.isAlive)
                 try offspring.child.kill(SIGTERM, wholeGroup: false)
                 try loop.run()
-                #expect(offspring.reports == [.signaled(SIGTERM)])
-                #expect(!loop.isAlive)
+                expectEqual(offspring.reports, [.signaled(SIGTERM)])
+                expect(!loop.isAlive)
             }
         }
 
@@ -111,14 +112,14 @@ extension ProcessWide {
                 awaitDeath(of: offspring!.child.process)
                 try loop.turn(.poll)
             }
-            #expect(offspring?.reports == [.exited(5)])
+            expectEqual(offspring?.reports, [.exited(5)])
         }
 
         @Test(arguments: WayToWatch.allCases) func lettingGoOfItLeavesNoZombie(way: WayToWatch) throws {
             try way.withLoop { loop in
                 let process = try loop.spawn(SpawnRequest("/bin/true")).process
                 try loop.run()
-                #expect(!isUnreaped(process))
+                expect(!isUnreaped(process))
             }
         }
 
@@ -127,17 +128,17 @@ extension ProcessWide {
             try EventLoop.withLoop(syscalls: ledger.table) { loop in
                 let all = try (0..<100).map { try Offspring(loop, shell("exit \($0)")) }
                 try loop.run()
-                #expect(all.map(\.reports) == (0..<100).map { [.exited($0)] })
-                #expect(loop.metrics.systemCalls[.waitid] == 100)
+                expectEqual(all.map(\.reports), (0..<100).map { [.exited($0)] })
+                expectEqual(loop.metrics.systemCalls[.waitid], 100)
             }
-            #expect(ledger.open.isEmpty)
+            expect(ledger.open.isEmpty)
         }
 
         @Test func theLoopTellsThatItWaitsForAChild() throws {
             try EventLoop.withLoop { loop in
                 let offspring = try Offspring(loop, SpawnRequest("/bin/true"))
                 let process = offspring.child.process
-                #expect(loop.keepAliveReport.description.hasSuffix("for reading: child \(process) (/bin/true)"))
+                expect(loop.keepAliveReport.description.hasSuffix("for reading: child \(process) (/bin/true)"))
                 try loop.run()
             }
         }

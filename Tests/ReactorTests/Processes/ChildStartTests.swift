@@ -1,6 +1,7 @@
 import CLinux
 import Glibc
 import Reactor
+import TestSupport
 import Testing
 
 extension ProcessWide {
@@ -10,7 +11,7 @@ extension ProcessWide {
             try EventLoop.withLoop { loop throws in
                 let request = SpawnRequest(
                     "/bin/sh", arguments: ["-c", "printf '<%s>' \"$@\"", "name", "a b", "", "*", "\"é\"\n"])
-                #expect(try output(of: request, on: loop).text == "<a b><><*><\"é\"\n>")
+                expectEqual(try output(of: request, on: loop).text, "<a b><><*><\"é\"\n>")
             }
         }
 
@@ -18,18 +19,18 @@ extension ProcessWide {
             try EventLoop.withLoop { loop throws in
                 var request = SpawnRequest("/usr/bin/env", environment: ["A": "1=2", "B": ""])
                 let lines = try output(of: request, on: loop).text.split(separator: "\n").sorted()
-                #expect(lines == ["A=1=2", "B="])
+                expectEqual(lines, ["A=1=2", "B="])
                 request.environment = nil
                 setenv("REACTOR_CHILD", "heir", 1)
                 defer { unsetenv("REACTOR_CHILD") }
-                #expect(try output(of: request, on: loop).text.contains("REACTOR_CHILD=heir\n"))
+                expect(try output(of: request, on: loop).text.contains("REACTOR_CHILD=heir\n"))
             }
         }
 
         @Test func theWorkingDirectory() throws {
             try EventLoop.withLoop { loop throws in
                 var request = SpawnRequest("/bin/pwd", workingDirectory: "/usr")
-                #expect(try output(of: request, on: loop).text == "/usr\n")
+                expectEqual(try output(of: request, on: loop).text, "/usr\n")
                 request.workingDirectory = "/nowhere/at/all"
                 #expect(throws: SystemError(.spawn, ENOENT)) { _ = try loop.spawn(request) }
             }
@@ -49,10 +50,10 @@ extension ProcessWide {
                 let request = shell(
                     "for fd in /proc/$$/fd/*; do echo ${fd##*/}; done", streams: [.null, .inherit, .null])
                 let numbers = try output(of: request, on: loop).text.split(separator: "\n").compactMap { Int($0) }
-                #expect(numbers.filter { $0 <= 2 } == [0, 1, 2])
+                expectEqual(numbers.filter { $0 <= 2 }, [0, 1, 2])
                 // The folder that the shell itself has open for the pattern.
-                #expect(numbers.count <= 4)
-                #expect(!numbers.contains(Int(stray)) || numbers.count == 3)
+                expect(numbers.count <= 4)
+                expect(!numbers.contains(Int(stray)) || numbers.count == 3)
                 signal.cancel()
             }
         }
@@ -77,7 +78,7 @@ extension ProcessWide {
                 ).text
                 let sets = text.split(separator: "\n").map { $0.split(separator: "\t").last! }
                 // The two signals that the C library keeps for its threads it will not reset: 32 and 33.
-                #expect(sets.map { UInt64($0, radix: 16)! & ~(3 << 31) } == [0, 0])
+                expectEqual(sets.map { UInt64($0, radix: 16)! & ~(3 << 31) }, [0, 0])
             }
         }
 
@@ -85,24 +86,24 @@ extension ProcessWide {
             try EventLoop.withLoop { loop throws in
                 var request = SpawnRequest("/bin/sleep", arguments: ["1000"])
                 let inOurs = try Offspring(loop, request)
-                #expect(getpgid(inOurs.child.process) == getpgrp())
+                expectEqual(getpgid(inOurs.child.process), getpgrp())
                 #expect(throws: SystemError(.kill, EINVAL)) {
                     try inOurs.child.kill(SIGTERM, wholeGroup: true)
                 }
                 request.hasOwnGroup = true
                 let inItsOwn = try Offspring(loop, request)
-                #expect(getpgid(inItsOwn.child.process) == inItsOwn.child.process)
+                expectEqual(getpgid(inItsOwn.child.process), inItsOwn.child.process)
                 try inItsOwn.child.kill(SIGTERM, wholeGroup: true)
                 try inOurs.child.kill(SIGKILL, wholeGroup: false)
                 try loop.run()
-                #expect(inItsOwn.reports == [.signaled(SIGTERM)])
-                #expect(inOurs.reports == [.signaled(SIGKILL)])
+                expectEqual(inItsOwn.reports, [.signaled(SIGTERM)])
+                expectEqual(inOurs.reports, [.signaled(SIGKILL)])
             }
         }
 
         @Test func programsAlongThePath() throws {
             try EventLoop.withLoop { loop throws in
-                #expect(try output(of: SpawnRequest("echo", arguments: ["hi"]), on: loop).text == "hi\n")
+                expectEqual(try output(of: SpawnRequest("echo", arguments: ["hi"]), on: loop).text, "hi\n")
             }
         }
 
@@ -119,9 +120,9 @@ extension ProcessWide {
                 ] {
                     #expect(throws: SystemError(.spawn, code), "\(request)") { _ = try loop.spawn(request) }
                 }
-                #expect(!loop.isAlive)
+                expect(!loop.isAlive)
             }
-            #expect(ledger.open.isEmpty)
+            expect(ledger.open.isEmpty)
         }
 
         @Test(arguments: [EMFILE, ENOSYS]) func oneThatCannotBeWatchedIsNotStarted(code: CInt) throws {
@@ -136,10 +137,10 @@ extension ProcessWide {
             calls.eventCreate = { -Int(EMFILE) }
             EventLoop.withLoop(syscalls: calls) { loop in
                 #expect(throws: SystemError(.eventCreate, EMFILE)) { _ = try loop.spawn(SpawnRequest("/bin/true")) }
-                #expect(!loop.isAlive)
+                expect(!loop.isAlive)
             }
-            #expect(count == 0)
-            #expect(ledger.open.isEmpty)
+            expectEqual(count, 0)
+            expect(ledger.open.isEmpty)
         }
 
         /// Its registration is made when there is room for it.
@@ -162,8 +163,8 @@ extension ProcessWide {
                 let offspring = try Offspring(loop, SpawnRequest("/bin/true"))
                 awaitDeath(of: offspring.child.process)
                 try loop.run()
-                #expect(offspring.reports == [.exited(0)])
-                #expect(refusals == 2)
+                expectEqual(offspring.reports, [.exited(0)])
+                expectEqual(refusals, 2)
             }
         }
 
@@ -178,9 +179,9 @@ extension ProcessWide {
                 let offspring = try Offspring(loop, request)
                 pipe.closeFar()
                 try loop.run()
-                #expect(offspring.reports == [.exited(0)])
-                #expect(take(from: pipe.near) == 4)
-                #expect(take(from: pipe.near) == 0)
+                expectEqual(offspring.reports, [.exited(0)])
+                expectEqual(take(from: pipe.near), 4)
+                expectEqual(take(from: pipe.near), 0)
             }
         }
     }

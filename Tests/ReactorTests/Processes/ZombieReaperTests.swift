@@ -13,10 +13,10 @@ import Testing
             for way in WayToWatch.allCases {
                 let orphan = try orphan(way)
                 try startAnother(way)
-                #expect(isUnreaped(orphan), "it lives")
+                expect(isUnreaped(orphan), "it lives")
                 end(orphan)
                 try startAnother(way)
-                #expect(!isUnreaped(orphan))
+                expect(!isUnreaped(orphan))
             }
         }
     }
@@ -25,13 +25,13 @@ import Testing
         await #expect(processExitsWith: .success) {
             let orphan = try orphan()
             let copies = pidfds()
-            #expect(copies.count == 1)
-            for copy in copies { #expect(fcntl(copy, F_GETFD) & FD_CLOEXEC != 0) }
+            expectEqual(copies.count, 1)
+            for copy in copies { expect(fcntl(copy, F_GETFD) & FD_CLOEXEC != 0) }
             try startAnother()
-            #expect(pidfds() == copies, "it lives")
+            expectEqual(pidfds(), copies, "it lives")
             end(orphan)
             try startAnother()
-            #expect(pidfds().isEmpty)
+            expect(pidfds().isEmpty)
         }
     }
 
@@ -47,11 +47,11 @@ import Testing
             close(pidfd)
             for child in [namesake, other] { end(child) }
             try startAnother()
-            #expect(isUnreaped(namesake))
-            #expect(!isUnreaped(other))
-            #expect(pidfds().isEmpty)
+            expect(isUnreaped(namesake))
+            expect(!isUnreaped(other))
+            expect(pidfds().isEmpty)
             try startAnother()
-            #expect(isUnreaped(namesake), "it is looked for no more")
+            expect(isUnreaped(namesake), "it is looked for no more")
         }
     }
 
@@ -61,9 +61,9 @@ import Testing
             let orphan = try orphan()
             end(orphan)
             var status: CInt = 0
-            #expect(waitpid(-1, &status, 0) == orphan)
+            expectEqual(waitpid(-1, &status, 0), orphan)
             try startAnother()
-            #expect(pidfds().isEmpty)
+            expect(pidfds().isEmpty)
         }
     }
 
@@ -88,7 +88,7 @@ import Testing
             // It has been killed.
             awaitDeath(of: process)
             try startAnother()
-            #expect(!isUnreaped(process))
+            expect(!isUnreaped(process))
         }
     }
 
@@ -104,10 +104,10 @@ import Testing
                 setrlimit(resource, &none)
             }
             setrlimit(resource, &limit)
-            #expect(pidfds().isEmpty)
+            expect(pidfds().isEmpty)
             end(orphan)
             try startAnother()
-            #expect(!isUnreaped(orphan))
+            expect(!isUnreaped(orphan))
         }
     }
 }
@@ -120,7 +120,7 @@ private func orphan(_ way: WayToWatch = .pidfd, _ last: () -> Void = {}) throws 
         last()
     }
     let orphan = try #require(offspring)
-    #expect(orphan.reports == [.unknown])
+    expectEqual(orphan.reports, [.unknown])
     return orphan.child.process
 }
 
@@ -129,7 +129,7 @@ private func hostsChild() throws -> pid_t {
     var process = pid_t()
     var arguments = [strdup("sleep"), strdup("1000"), nil]
     defer { for argument in arguments { free(argument) } }
-    #expect(posix_spawn(&process, "/bin/sleep", nil, nil, &arguments, nil) == 0)
+    expectEqual(posix_spawn(&process, "/bin/sleep", nil, nil, &arguments, nil), 0)
     return process
 }
 
@@ -141,7 +141,7 @@ private func startAnother(_ way: WayToWatch = .pidfd) throws {
 }
 
 private func end(_ process: pid_t) {
-    #expect(kill(process, SIGKILL) == 0)
+    expectEqual(kill(process, SIGKILL), 0)
     awaitDeath(of: process)
 }
 

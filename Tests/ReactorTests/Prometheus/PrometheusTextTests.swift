@@ -1,4 +1,5 @@
 import Reactor
+import TestSupport
 import Testing
 
 /// Metrics in the text format of Prometheus.
@@ -25,27 +26,27 @@ import Testing
         }.prometheusText()
         var declared: [Substring: Substring] = [:]
         var helped: Set<Substring> = []
-        #expect(text.hasSuffix("\n"))
+        expect(text.hasSuffix("\n"))
         for line in text.split(separator: "\n") {
             let words = line.split(separator: " ", maxSplits: 3)
             if line.hasPrefix("# HELP ") {
-                #expect(helped.insert(words[2]).inserted, "\(line)")
-                #expect(words.count == 4)
+                expect(helped.insert(words[2]).inserted, "\(line)")
+                expectEqual(words.count, 4)
             } else if line.hasPrefix("# TYPE ") {
-                #expect(helped.contains(words[2]) && declared[words[2]] == nil, "\(line)")
-                #expect(words[3] == (words[2].hasSuffix("_total") ? "counter" : "gauge"), "\(line)")
+                expect(helped.contains(words[2]) && declared[words[2]] == nil, "\(line)")
+                expectEqual(words[3], (words[2].hasSuffix("_total") ? "counter" : "gauge"), "\(line)")
                 declared[words[2]] = words[3]
             } else {
                 let name = line.prefix { $0 != "{" && $0 != " " }
-                #expect(declared[name] != nil, "\(line)")
-                #expect(Double(line.split(separator: " ").last!) != nil, "\(line)")
+                expect(declared[name] != nil, "\(line)")
+                expect(Double(line.split(separator: " ").last!) != nil, "\(line)")
             }
         }
-        #expect(declared.count == 17)
-        #expect(text.contains("reactor_jobs_total 1\n"))
-        #expect(text.contains("reactor_timers 1\n"))
-        #expect(text.contains("reactor_external_work 0\n"))
-        #expect(text.contains("reactor_system_calls_total{call=\"epoll_ctl\"} 2\n"))
+        expectEqual(declared.count, 17)
+        expect(text.contains("reactor_jobs_total 1\n"))
+        expect(text.contains("reactor_timers 1\n"))
+        expect(text.contains("reactor_external_work 0\n"))
+        expect(text.contains("reactor_system_calls_total{call=\"epoll_ctl\"} 2\n"))
     }
 
     @Test func secondsAreTheUnitAndExact() throws {
@@ -55,8 +56,8 @@ import Testing
             loop.schedule(after: .nanoseconds(3_000_000_070)) { clock.advance(by: .milliseconds(250)) }
             try loop.run()
             let text = loop.metrics.prometheusText()
-            #expect(text.contains("\nreactor_waiting_seconds_total 3.00000007\n"))
-            #expect(text.contains("\nreactor_longest_handler_seconds 0.25\n"))
+            expect(text.contains("\nreactor_waiting_seconds_total 3.00000007\n"))
+            expect(text.contains("\nreactor_longest_handler_seconds 0.25\n"))
         }
     }
 
@@ -80,7 +81,7 @@ import Testing
             let text = loop.metrics.prometheusText()
             for name in Self.timed + ["slow_handlers_total"] {
                 let mentions = text.contains(" reactor_\(name) ")
-                #expect(mentions == there.contains(name), "\(name)")
+                expectEqual(mentions, there.contains(name), "\(name)")
             }
         }
     }
@@ -90,19 +91,19 @@ import Testing
             loop.measured = .turns
             loop.schedule(after: .seconds(1)) {}
             try loop.run()
-            #expect(loop.metrics.prometheusText().contains("\nreactor_waiting_seconds_total 1.0\n"))
+            expect(loop.metrics.prometheusText().contains("\nreactor_waiting_seconds_total 1.0\n"))
             loop.measured = .nothing
-            #expect(!loop.metrics.prometheusText().contains("reactor_waiting_seconds_total"))
-            #expect(loop.metrics.timeWaiting == nil)
+            expect(!loop.metrics.prometheusText().contains("reactor_waiting_seconds_total"))
+            expectEqual(loop.metrics.timeWaiting, nil)
         }
     }
 
     @Test func labelsAreEscapedAndSortedAndNamesMended() {
         let text = fresh.prometheusText(
             prefix: "my app:1", labels: ["loop": "a\"b\\c\nd", "8th-try": "é"])
-        #expect(text.contains("\nmy_app:1_turns_total{_8th_try=\"é\",loop=\"a\\\"b\\\\c\\nd\"} 0\n"))
-        #expect(fresh.prometheusText(prefix: "").hasPrefix("# HELP __turns_total "))
-        #expect(fresh.prometheusText(prefix: "9x").hasPrefix("# HELP _9x_turns_total "))
+        expect(text.contains("\nmy_app:1_turns_total{_8th_try=\"é\",loop=\"a\\\"b\\\\c\\nd\"} 0\n"))
+        expect(fresh.prometheusText(prefix: "").hasPrefix("# HELP __turns_total "))
+        expect(fresh.prometheusText(prefix: "9x").hasPrefix("# HELP _9x_turns_total "))
     }
 
     @Test func theLabelOfACallStandsBesideOnesOwn() throws {
@@ -110,8 +111,8 @@ import Testing
             let pipe = Ends.pipe()
             try loop.watch(pipe.near, for: .reading) { _ in }.cancel()
         }.prometheusText(labels: ["loop": "main", "call": "mine"])
-        #expect(text.contains("reactor_system_calls_total{call=\"epoll_create1\",loop=\"main\"} 1\n"))
-        #expect(text.contains("reactor_turns_total{call=\"mine\",loop=\"main\"} 0\n"))
+        expect(text.contains("reactor_system_calls_total{call=\"epoll_create1\",loop=\"main\"} 1\n"))
+        expect(text.contains("reactor_turns_total{call=\"mine\",loop=\"main\"} 0\n"))
     }
 
     @Test func severalLoopsAreOneText() throws {
@@ -124,15 +125,16 @@ import Testing
         }
         let lines = LoopMetrics.prometheusText(of: loops, labels: ["host": "x"]).split(separator: "\n")
         let index = try #require(lines.firstIndex(of: "# TYPE reactor_turns_total counter"))
-        #expect(
-            lines[(index + 1)...].prefix(2) == [
+        expectEqual(
+            lines[(index + 1)...].prefix(2),
+            [
                 "reactor_turns_total{host=\"x\",loop=\"a\"} 0", "reactor_turns_total{host=\"x\",loop=\"b\"} 0",
             ])
         let heads = lines.filter { $0.hasPrefix("#") }
-        #expect(Set(heads).count == heads.count, "nothing is said twice")
+        expectEqual(Set(heads).count, heads.count, "nothing is said twice")
         let waits = lines.filter { $0.hasPrefix("reactor_waiting_seconds_total") }
-        #expect(waits == ["reactor_waiting_seconds_total{host=\"x\",loop=\"b\"} 0.0"])
-        #expect(LoopMetrics.prometheusText(of: []) == "")
+        expectEqual(waits, ["reactor_waiting_seconds_total{host=\"x\",loop=\"b\"} 0.0"])
+        expectEqual(LoopMetrics.prometheusText(of: []), "")
     }
 
     @Test func aPoolHasOneToo() throws {
@@ -141,8 +143,8 @@ import Testing
         try pool.dispatch { done.add() }
         pool.shutDown()
         let text = pool.metrics.prometheusText(labels: ["pool": "text"])
-        #expect(text.contains("pool_jobs_completed_total{pool=\"text\"} 1\n"))
-        #expect(text.contains("# TYPE pool_threads gauge\npool_threads{pool=\"text\"} 1\n"))
-        #expect(text.contains("pool_jobs_queued_limit{pool=\"text\"} 9\n"))
+        expect(text.contains("pool_jobs_completed_total{pool=\"text\"} 1\n"))
+        expect(text.contains("# TYPE pool_threads gauge\npool_threads{pool=\"text\"} 1\n"))
+        expect(text.contains("pool_jobs_queued_limit{pool=\"text\"} 9\n"))
     }
 }

@@ -16,7 +16,7 @@ import Testing
     private func receiver(_ address: SocketAddress) -> CInt {
         let fd = socket(AF_UNIX, CInt(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue), 0)
         let result = address.withSocketAddress { bind(fd, $0, $1) }
-        #expect(result == 0)
+        expectEqual(result, 0)
         return fd
     }
 
@@ -38,11 +38,11 @@ import Testing
             .ready, .status("two\nlines"), .other("MAINPID=\(12)"), .other("X_OWN=1"),
         ]
         let isTold = try ServiceManager.notify(states, environment(["NOTIFY_SOCKET": place]))
-        #expect(isTold)
-        #expect(received(fd) == "READY=1\nSTATUS=two lines\nMAINPID=12\nX_OWN=1")
-        #expect(received(fd) == nil)
-        #expect(ServiceManager.State.stopping.text == "STOPPING=1")
-        #expect(ServiceManager.State.watchdog.text == "WATCHDOG=1")
+        expect(isTold)
+        expectEqual(received(fd), "READY=1\nSTATUS=two lines\nMAINPID=12\nX_OWN=1")
+        expectEqual(received(fd), nil)
+        expectEqual(ServiceManager.State.stopping.text, "STOPPING=1")
+        expectEqual(ServiceManager.State.watchdog.text, "WATCHDOG=1")
     }
 
     /// Whoever closes descriptors that are not its own, as some daemons do at their start, may close the one for the manager.
@@ -74,7 +74,7 @@ import Testing
     @Test func withoutAManagerNothingHappens() throws {
         for variables in [[:], ["NOTIFY_SOCKET": ""]] {
             let isTold = try ServiceManager.notify([.ready], environment(variables))
-            #expect(!isTold)
+            expect(!isTold)
         }
     }
 
@@ -86,7 +86,7 @@ import Testing
         let error = #expect(throws: SystemError.self) {
             try ServiceManager.notify([.ready], environment(["NOTIFY_SOCKET": place]))
         }
-        #expect(error?.code == code)
+        expectEqual(error?.code, code)
     }
 
     // MARK: The watchdog
@@ -95,13 +95,13 @@ import Testing
         func interval(_ variables: [String: String]) -> Duration? {
             ServiceManager.watchdogInterval(environment(variables))
         }
-        #expect(interval(["WATCHDOG_USEC": "30000000"]) == .seconds(30))
-        #expect(interval(["WATCHDOG_USEC": "30000000", "WATCHDOG_PID": "7"]) == .seconds(30))
-        #expect(interval(["WATCHDOG_USEC": "30000000", "WATCHDOG_PID": "8"]) == nil)
+        expectEqual(interval(["WATCHDOG_USEC": "30000000"]), .seconds(30))
+        expectEqual(interval(["WATCHDOG_USEC": "30000000", "WATCHDOG_PID": "7"]), .seconds(30))
+        expectEqual(interval(["WATCHDOG_USEC": "30000000", "WATCHDOG_PID": "8"]), nil)
         for text in ["", "0", "-1", "+1", " 1", "x", "99999999999999999999"] {
-            #expect(interval(["WATCHDOG_USEC": text]) == nil)
+            expectEqual(interval(["WATCHDOG_USEC": text]), nil)
         }
-        #expect(interval([:]) == nil)
+        expectEqual(interval([:]), nil)
     }
 
     // MARK: Descriptors
@@ -111,18 +111,18 @@ import Testing
         _ = fcntl(ends.near, F_SETFD, 0)
         let variables = ["LISTEN_PID": "7", "LISTEN_FDS": "1", "LISTEN_FDNAMES": "web:\u{301}more"]
         let found = try ServiceManager.descriptors(environment(variables, first: ends.near), CountingSyscalls())
-        #expect(found.map(\.number) == [ends.near])
-        #expect(found.map(\.name) == ["web"])
-        #expect(fcntl(ends.near, F_GETFD) & FD_CLOEXEC != 0)
+        expectEqual(found.map(\.number), [ends.near])
+        expectEqual(found.map(\.name), ["web"])
+        expect(fcntl(ends.near, F_GETFD) & FD_CLOEXEC != 0)
         let nameless = try ServiceManager.descriptors(
             environment(["LISTEN_PID": "7", "LISTEN_FDS": "1"], first: ends.near), CountingSyscalls())
-        #expect(nameless.map(\.name) == ["unknown"])
+        expectEqual(nameless.map(\.name), ["unknown"])
     }
 
     @Test func thoseOfAnotherProcessAreNotOurs() throws {
         for variables in [[:], ["LISTEN_FDS": "1"], ["LISTEN_PID": "8", "LISTEN_FDS": "1"]] {
             let found = try ServiceManager.descriptors(environment(variables), CountingSyscalls())
-            #expect(found.isEmpty)
+            expect(found.isEmpty)
         }
     }
 
@@ -132,8 +132,8 @@ import Testing
         let error = #expect(throws: SystemError.self) {
             try ServiceManager.descriptors(environment(variables), CountingSyscalls())
         }
-        #expect(error?.code == EINVAL)
-        #expect(error?.detail?.hasPrefix("LISTEN_") == true)
+        expectEqual(error?.code, EINVAL)
+        expectEqual(error?.detail?.hasPrefix("LISTEN_"), true)
     }
 
     @Test func aNumberThatIsNotOpenIsAnError() {
@@ -141,6 +141,6 @@ import Testing
         let error = #expect(throws: SystemError.self) {
             try ServiceManager.descriptors(environment(variables, first: 1_000_000), CountingSyscalls())
         }
-        #expect(error == SystemError(.fileControl, EBADF))
+        expectEqual(error, SystemError(.fileControl, EBADF))
     }
 }

@@ -47,13 +47,13 @@ extension ProcessWide {
                 var reports = 0
                 let watch = try loop.onSignal(signal) { reports += 1 }
                 for _ in 0..<100 { raise(signal) }
-                #expect(reports == 0, "never inside the signal itself")
+                expectEqual(reports, 0, "never inside the signal itself")
                 try loop.turn(.wait)
-                #expect((1...100).contains(reports))
+                expect((1...100).contains(reports))
                 let before = reports
                 raise(signal)
                 try loop.turn(.wait)
-                #expect(reports == before + 1)
+                expectEqual(reports, before + 1)
                 watch.cancel()
             }
         }
@@ -82,7 +82,7 @@ extension ProcessWide {
                 defer { close(null) }
                 dup2(null, eventfd)
                 try loop.turn(.poll)
-                #expect(reports == 1)
+                expectEqual(reports, 1)
                 watch.cancel()
             }
         }
@@ -94,14 +94,14 @@ extension ProcessWide {
                 try withLoop { loop in
                     let first = try loop.onSignal(signal) {}
                     let second = try loop.onSignal(signal) {}
-                    #expect(handler(of: signal) != old)
+                    expect(handler(of: signal) != old)
                     first.cancel()
-                    #expect(handler(of: signal) != old)
+                    expect(handler(of: signal) != old)
                     second.cancel()
-                    #expect(handler(of: signal) == old)
+                    expectEqual(handler(of: signal), old)
                     second.cancel()
                     raise(signal)
-                    #expect(Self.hitsOfOldAction.load(ordering: .relaxed) == 1)
+                    expectEqual(Self.hitsOfOldAction.load(ordering: .relaxed), 1)
                 }
             }
         }
@@ -113,10 +113,10 @@ extension ProcessWide {
                 try withLoop { loop in
                     _ = try loop.onSignal(SIGUSR1, tally.bound())
                     _ = try loop.onSignal(SIGUSR1, tally.bound())
-                    #expect(tally.alive == 2)
+                    expectEqual(tally.alive, 2)
                 }
-                #expect(handler(of: SIGUSR1) == old)
-                #expect(tally.alive == 0)
+                expectEqual(handler(of: SIGUSR1), old)
+                expectEqual(tally.alive, 0)
             }
         }
 
@@ -129,7 +129,7 @@ extension ProcessWide {
                 }
                 _ = try loop.onSignal(SIGUSR1) { withExtendedLifetime(words) {} }
             }
-            #expect(tally.alive == 0)
+            expectEqual(tally.alive, 0)
         }
 
         @Test func aSignalOnItsWayWhenTheWatchIsCancelledIsForgotten() throws {
@@ -138,7 +138,7 @@ extension ProcessWide {
                 let watch = try loop.onSignal(SIGUSR2, tally.bound { Issue.record("cancelled") })
                 raise(SIGUSR2)
                 watch.cancel()
-                #expect(tally.alive == 0)
+                expectEqual(tally.alive, 0)
                 for _ in 0..<3 { try loop.turn(.poll) }
                 // Nor does it reach one that comes after.
                 let next = try loop.onSignal(SIGUSR2) { Issue.record("that was for the one before") }
@@ -158,7 +158,7 @@ extension ProcessWide {
                     raise(SIGUSR2)
                     watch.cancel()
                     pthread_sigmask(SIG_UNBLOCK, &blocked, nil)
-                    #expect(Self.hitsOfOldAction.load(ordering: .relaxed) == 1)
+                    expectEqual(Self.hitsOfOldAction.load(ordering: .relaxed), 1)
                     try loop.turn(.poll)
                 }
             }
@@ -188,15 +188,15 @@ extension ProcessWide {
                     kill(getpid(), SIGUSR1)
                     try loop.drive { reports == 1 }
                     helpers.forEach { $0.join() }
-                    #expect(heard.value == 3)
+                    expectEqual(heard.value, 3)
 
                     // The others have ended with their threads, without a cancel.
                     raise(SIGUSR1)
                     try loop.drive { reports == 2 }
-                    #expect(heard.value == 3)
-                    #expect(handler(of: SIGUSR1) != old)
+                    expectEqual(heard.value, 3)
+                    expect(handler(of: SIGUSR1) != old)
                     watch.cancel()
-                    #expect(handler(of: SIGUSR1) == old)
+                    expectEqual(handler(of: SIGUSR1), old)
                 }
             }
         }
@@ -210,7 +210,7 @@ extension ProcessWide {
                 helper.join()
                 errno = 77
                 raise(SIGUSR1)
-                #expect(errno == 77)
+                expectEqual(errno, 77)
                 try loop.turn(.wait)
                 watch.cancel()
             }
@@ -230,9 +230,9 @@ extension ProcessWide {
                 watches.append(try loop.onSignal(SIGUSR2) { log.append("other signal") })
                 raise(SIGUSR1)
                 try loop.turn(.wait)
-                #expect(log == ["first", "third"])
+                expectEqual(log, ["first", "third"])
                 for watch in watches { watch.cancel() }
-                #expect(!loop.isAlive)
+                expect(!loop.isAlive)
             }
         }
 
@@ -249,7 +249,7 @@ extension ProcessWide {
                 raise(SIGUSR1)
                 raise(SIGUSR2)
                 try loop.turn(.wait)
-                #expect(log == ["first begins", "second", "again", "first ends"])
+                expectEqual(log, ["first begins", "second", "again", "first ends"])
                 for watch in [first, second, again] { watch.cancel() }
             }
         }
@@ -268,7 +268,7 @@ extension ProcessWide {
                 raise(SIGUSR1)
                 for turn in 1...3 {
                     try loop.turn(.poll)
-                    #expect(calls == 2 * turn && jobs == calls, "each watch is called once a turn")
+                    expect(calls == 2 * turn && jobs == calls, "each watch is called once a turn")
                 }
                 for watch in watches { watch.cancel() }
             }
@@ -286,7 +286,7 @@ extension ProcessWide {
                 second = try loop.onSignal(SIGUSR1, tally.bound { Issue.record("cancelled") })
                 raise(SIGUSR1)
                 try loop.turn(.wait)
-                #expect(aliveAfterCancel == 0)
+                expectEqual(aliveAfterCancel, 0)
                 first.cancel()
             }
         }
@@ -305,21 +305,21 @@ extension ProcessWide {
                     })
                 raise(SIGUSR1)
                 for _ in 0..<3 { try loop.turn(.poll) }
-                #expect(calls == 1 && tally.alive == 0 && !loop.isAlive)
+                expect(calls == 1 && tally.alive == 0 && !loop.isAlive)
             }
         }
 
         @Test func anUnreferencedWatchDoesNotKeepTheLoop() throws {
             try withLoop { loop in
                 let watch = try loop.onSignal(SIGUSR1) {}
-                #expect(loop.isAlive)
+                expect(loop.isAlive)
                 watch.unref()
-                #expect(!loop.isAlive)
+                expect(!loop.isAlive)
                 try loop.run()
                 watch.ref()
-                #expect(loop.isAlive)
+                expect(loop.isAlive)
                 watch.cancel()
-                #expect(!loop.isAlive)
+                expect(!loop.isAlive)
             }
         }
 
@@ -327,8 +327,8 @@ extension ProcessWide {
             withLoop { loop in
                 let tally = Tally()
                 #expect(throws: SystemError(.sigaction, EINVAL)) { _ = try loop.onSignal(signal, tally.bound()) }
-                #expect(tally.alive == 0)
-                #expect(!loop.isAlive)
+                expectEqual(tally.alive, 0)
+                expect(!loop.isAlive)
             }
         }
 
@@ -341,7 +341,7 @@ extension ProcessWide {
                 try loop.run(until: { reports == 100_000 })
                 for index in watches.indices { watches[index * 7919 % watches.count].cancel() }
                 // A search for each would take minutes.
-                #expect(ContinuousClock.now - began < .seconds(20))
+                expect(ContinuousClock.now - began < .seconds(20))
             }
         }
 
@@ -352,7 +352,7 @@ extension ProcessWide {
                     _ = try loop.onSignal(SIGUSR1) { reports += 1 }
                     raise(SIGUSR1)
                     try loop.turn(.wait)
-                    #expect(reports == 1)
+                    expectEqual(reports, 1)
                 }
             }
         }

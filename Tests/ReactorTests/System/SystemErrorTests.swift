@@ -8,17 +8,17 @@ import Testing
 @Suite struct SystemErrorTests {
     @Test func theyNameTheCallTheSubjectAndTheCode() {
         let error = SystemError(.bind, EACCES, detail: "127.0.0.1:80")
-        #expect(error.description == "bind 127.0.0.1:80: Permission denied (EACCES)")
-        #expect(SystemError(.epollWait, EINVAL).description == "epoll_wait: Invalid argument (EINVAL)")
-        #expect(SystemError(.send, 9999).description.hasSuffix("(errno 9999)"))
+        expectEqual(error.description, "bind 127.0.0.1:80: Permission denied (EACCES)")
+        expectEqual(SystemError(.epollWait, EINVAL).description, "epoll_wait: Invalid argument (EINVAL)")
+        expect(SystemError(.send, 9999).description.hasSuffix("(errno 9999)"))
     }
 
     @Test func theyAreEqualWhenCallAndCodeAre() {
-        #expect(SystemError(.bind, EACCES, detail: "one") == SystemError(.bind, EACCES, detail: "other"))
-        #expect(SystemError(.bind, EACCES) != SystemError(.listen, EACCES))
-        #expect(SystemError(.bind, EACCES) != SystemError(.bind, EADDRINUSE))
+        expectEqual(SystemError(.bind, EACCES, detail: "one"), SystemError(.bind, EACCES, detail: "other"))
+        expect(SystemError(.bind, EACCES) != SystemError(.listen, EACCES))
+        expect(SystemError(.bind, EACCES) != SystemError(.bind, EADDRINUSE))
         let (first, second) = (SystemError(.bind, EACCES, detail: "one"), SystemError(.bind, EACCES))
-        #expect(Set([first, second, SystemError(.bind, EPERM)]).count == 2)
+        expectEqual(Set([first, second, SystemError(.bind, EPERM)]).count, 2)
     }
 
     /// Makes each call of a loop that needs everything fail once, and expects it to do its work afterwards.
@@ -47,10 +47,10 @@ import Testing
             var fired = false
             loop.schedule(after: .milliseconds(1)) { fired = true }
             #expect(throws: SystemError(call, code)) { try loop.run() }
-            #expect(failures == 0)
-            #expect(!fired && loop.isAlive)
+            expectEqual(failures, 0)
+            expect(!fired && loop.isAlive)
             try loop.run()
-            #expect(fired)
+            expect(fired)
 
             let remote = loop.remote
             let received = Counter()
@@ -58,7 +58,7 @@ import Testing
             try loop.drive { received.value == 1 }
             helper.join()
         }
-        #expect(ledger.open.isEmpty)
+        expect(ledger.open.isEmpty)
     }
 
     /// Each of the loop's own descriptors, refused by epoll when it is added. (Want of memory is forgiven the timer's.)
@@ -82,11 +82,11 @@ import Testing
             }
             #expect(throws: SystemError(.epollControl, EINVAL)) { try attempt() }
             let open = ledger.open.count
-            #expect(open == refused + (refused == 0 ? 1 : 0), "epoll itself, and those that it has taken")
+            expectEqual(open, refused + (refused == 0 ? 1 : 0), "epoll itself, and those that it has taken")
             if refused == 0 { try attempt() } else { try loop.run() }
-            #expect(log == ["timer"])
+            expectEqual(log, ["timer"])
         }
-        #expect(ledger.open.isEmpty)
+        expect(ledger.open.isEmpty)
     }
 
     @Test func aWatchThatTheKernelRefusesLeavesTheOneThatStands() throws {
@@ -104,12 +104,12 @@ import Testing
                 let handler = tally.bound()
                 _ = try loop.watch(sockets.near, for: .writing) { _ in handler() }
             }
-            #expect(tally.alive == 0)
+            expectEqual(tally.alive, 0)
             put(into: sockets.far)
             try loop.turn(.poll)
-            #expect(reads == 1)
+            expectEqual(reads, 1)
             reader.cancel()
-            #expect(!loop.isAlive)
+            expect(!loop.isAlive)
         }
     }
 }

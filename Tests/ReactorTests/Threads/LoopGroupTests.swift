@@ -22,33 +22,33 @@ import Testing
     ])
     func theLoopsBearNameAndNumber(name: String, names: [String]) throws {
         let group = try LoopGroup(loops: 3, name: name)
-        #expect(group.count == 3)
-        #expect(group.map(\.name) == names)
+        expectEqual(group.count, 3)
+        expectEqual(group.map(\.name), names)
         let seen = SharedList<String>()
         for (index, remote) in group.enumerated() {
-            #expect(group[index] === remote)
+            expect(group[index] === remote)
             remote.submit { seen.append("\(nameOfThisThread()) \(EventLoop.current.remote == remote)") }
             spin { seen.value.count == index + 1 }
         }
         let expected = names.map { "\($0) true" }
-        #expect(seen.value == expected)
+        expectEqual(seen.value, expected)
         group.stop()
         group.join()
-        #expect(group.map(\.hasEnded) == [true, true, true])
+        expectEqual(group.map(\.hasEnded), [true, true, true])
     }
 
     @Test func thereAreAsManyAsCoresUnlessSaidOtherwise() throws {
         let group = try LoopGroup()
-        #expect(group.count == LoopGroup.defaultLoops)
-        #expect(group.count >= 1)
+        expectEqual(group.count, LoopGroup.defaultLoops)
+        expect(group.count >= 1)
         group.stop()
         group.join()
     }
 
     @Test(arguments: [0, -1, Int.min]) func thereMustBeOne(loops: Int) {
         let error = #expect(throws: SystemError.self) { try LoopGroup(loops: loops) }
-        #expect(error?.code == EINVAL)
-        #expect(error?.detail?.contains("LoopGroup(loops: \(loops))") == true)
+        expectEqual(error?.code, EINVAL)
+        expectEqual(error?.detail?.contains("LoopGroup(loops: \(loops))"), true)
     }
 
     @Test(arguments: [1, 2, 3]) func ifOneCannotBeStartedNoneIsLeft(failing: Int) {
@@ -84,11 +84,11 @@ import Testing
                     return started.value == failing ? EAGAIN : LibraryThread.create(handle, address)
                 })
         }
-        #expect(error?.code == EAGAIN)
-        #expect(error?.detail?.contains("\"worker-\(failing)\"") == true)
-        #expect(started.value == failing)
-        #expect(opened.value >= 2 * (failing - 1))
-        #expect(closed.value == opened.value, "the others have ended already")
+        expectEqual(error?.code, EAGAIN)
+        expectEqual(error?.detail?.contains("\"worker-\(failing)\""), true)
+        expectEqual(started.value, failing)
+        expect(opened.value >= 2 * (failing - 1))
+        expectEqual(closed.value, opened.value, "the others have ended already")
     }
 
     // MARK: Choosing
@@ -96,23 +96,23 @@ import Testing
     @Test func nextIsOneAfterTheOther() throws {
         try with(3) { group in
             let turns = (0..<7).map { _ in group.firstIndex(of: group.next())! }
-            #expect(turns == [0, 1, 2, 0, 1, 2, 0])
-            #expect(group.loads == [0, 0, 0], "which counts for nothing")
+            expectEqual(turns, [0, 1, 2, 0, 1, 2, 0])
+            expectEqual(group.loads, [0, 0, 0], "which counts for nothing")
         }
     }
 
     @Test func aLeaseGoesWhereThereAreFewest() throws {
         try with(3) { group in
             var leases = (0..<6).map { _ in group.lease() }
-            #expect(group.loads == [2, 2, 2])
+            expectEqual(group.loads, [2, 2, 2])
             let emptied = leases[1].remote
             leases.removeAll { $0.remote == emptied }
-            #expect(group.loads.sorted() == [0, 2, 2])
+            expectEqual(group.loads.sorted(), [0, 2, 2])
             leases += [group.lease(), group.lease()]
-            #expect(leases[4...].map(\.remote) == [emptied, emptied])
-            #expect(group.loads == [2, 2, 2])
+            expectEqual(leases[4...].map(\.remote), [emptied, emptied])
+            expectEqual(group.loads, [2, 2, 2])
             leases = []
-            #expect(group.loads == [0, 0, 0])
+            expectEqual(group.loads, [0, 0, 0])
         }
     }
 
@@ -121,8 +121,8 @@ import Testing
             let first = group.lease(.roundRobin)
             let second = group.lease(.roundRobin)
             let third = group.lease(.roundRobin)
-            #expect([first.remote, second.remote, third.remote] == [group[0], group[1], group[0]])
-            #expect(group.loads == [2, 1])
+            expectEqual([first.remote, second.remote, third.remote], [group[0], group[1], group[0]])
+            expectEqual(group.loads, [2, 1])
         }
     }
 
@@ -133,7 +133,7 @@ import Testing
                 TestThread { for _ in 0..<100 { all.append(group.lease(.roundRobin)) } }
             }
             for thread in threads { thread.join() }
-            #expect(group.loads == [200, 200])
+            expectEqual(group.loads, [200, 200])
             withExtendedLifetime(all) {}
         }
     }
@@ -143,13 +143,13 @@ import Testing
             group[1].stop()
             group[1].join()
             let next = (0..<6).map { _ in group.next() }
-            #expect(!next.contains(group[1]))
+            expect(!next.contains(group[1]))
             let leases = (0..<4).map { _ in group.lease() }
-            #expect(group.loads == [2, 0, 2])
+            expectEqual(group.loads, [2, 0, 2])
             group.stop()
             group.join()
-            #expect(group.contains(group.next()))
-            #expect(group.lease().remote.hasEnded)
+            expect(group.contains(group.next()))
+            expect(group.lease().remote.hasEnded)
             withExtendedLifetime(leases) {}
         }
     }
@@ -161,11 +161,11 @@ import Testing
         let remotes = Array(group!)
         let lease = Shared(group?.lease())
         group = nil
-        #expect(remotes.map(\.hasEnded) == [false, false], "a lease is a reference")
+        expectEqual(remotes.map(\.hasEnded), [false, false], "a lease is a reference")
         // On a thread of the group: it must not wait for itself.
         remotes[0].submit { lease.value = nil }
         for remote in remotes { remote.join() }
-        #expect(remotes.map(\.hasEnded) == [true, true])
+        expectEqual(remotes.map(\.hasEnded), [true, true])
     }
 
     @Test func stopAndJoinMayBeRepeatedAndCalledOnItsThreads() throws {
@@ -177,7 +177,7 @@ import Testing
             hasReturned.value = true
         }
         group.join()
-        #expect(hasReturned.value)
+        expect(hasReturned.value)
         group.stop()
         group.join()
     }

@@ -13,25 +13,25 @@ import Testing
                 seen.append("\(nameOfThisThread()) \(EventLoop.current.remote == worker)")
             }
         }
-        #expect(worker.stop())
+        expect(worker.stop())
         worker.join()
-        #expect(seen.value == Array(repeating: "a-name-of-more- true", count: 3))
-        #expect(worker.name == "a-name-of-more-than-15-bytes")
+        expectEqual(seen.value, Array(repeating: "a-name-of-more- true", count: 3))
+        expectEqual(worker.name, "a-name-of-more-than-15-bytes")
     }
 
     @Test func itGoesOnWithNothingToDoUntilItIsStopped() throws {
         let worker = try EventLoop.spawn()
-        #expect(worker.name == "loop")
+        expectEqual(worker.name, "loop")
         for count in 1...3 {
             let turns = Shared(0)
             worker.submit { turns.value = count }
             spin { turns.value == count }
-            #expect(!worker.hasEnded)
+            expect(!worker.hasEnded)
         }
         worker.stop()
         worker.join()
-        #expect(worker.hasEnded)
-        #expect(!worker.stop() && !worker.submit {})
+        expect(worker.hasEnded)
+        expect(!worker.stop() && !worker.submit {})
         worker.join()
     }
 
@@ -50,7 +50,7 @@ import Testing
             withExtendedLifetime(watch) {}
         }
         worker.join()
-        #expect(tally.alive == 2, "the two that this test holds")
+        expectEqual(tally.alive, 2, "the two that this test holds")
         withExtendedLifetime((timer, handler)) {}
     }
 
@@ -70,7 +70,7 @@ import Testing
         spin { depth.value == 3 }
         worker.stop()
         worker.join()
-        #expect(worker.hasEnded)
+        expect(worker.hasEnded)
     }
 
     @Test func stopByAHandlerEndsItsInnermostRunOnly() throws {
@@ -86,10 +86,10 @@ import Testing
         }
         worker.submit { steps.append("next") }
         spin { steps.value.count == 2 }
-        #expect(!worker.hasEnded)
+        expect(!worker.hasEnded)
         worker.stop()
         worker.join()
-        #expect(steps.value.contains("back"))
+        expect(steps.value.contains("back"))
     }
 
     @Test func joinOnItsOwnThreadReturnsAtOnce() throws {
@@ -101,7 +101,7 @@ import Testing
             worker.stop()
         }
         worker.join()
-        #expect(hasReturned.value)
+        expect(hasReturned.value)
     }
 
     @Test func aSpawnedLoopTakesNoSignals() throws {
@@ -114,7 +114,7 @@ import Testing
             worker.stop()
         }
         worker.join()
-        #expect(blocked.value)
+        expect(blocked.value)
     }
 
     @Test func noThreadIsAnError() {
@@ -152,17 +152,17 @@ import Testing
             })
         worker.submit { fails.value = true }
         worker.join()
-        #expect(worker.hasEnded)
+        expect(worker.hasEnded)
     }
 
     @Test func remotesOfOneLoopAreEqual() throws {
         EventLoop.withLoop { loop in
-            #expect(loop.remote === loop.remote)
-            EventLoop.withLoop { #expect($0.remote != loop.remote) }
-            #expect(Set([loop.remote, loop.remote, EventLoop.main]).count == 2)
+            expect(loop.remote === loop.remote)
+            EventLoop.withLoop { expect($0.remote != loop.remote) }
+            expectEqual(Set([loop.remote, loop.remote, EventLoop.main]).count, 2)
         }
         let ended = EventLoop.withLoop { ($0, $0.remote) }
-        #expect(ended.0.remote == ended.1)
-        #expect(ended.0.remote.hasEnded && ended.1.hasEnded)
+        expectEqual(ended.0.remote, ended.1)
+        expect(ended.0.remote.hasEnded && ended.1.hasEnded)
     }
 }

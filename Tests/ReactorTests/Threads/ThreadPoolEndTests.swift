@@ -13,11 +13,11 @@ import Testing
         let closer = TestThread { pool.shutDown() }
         spin { (try? pool.dispatch { ran.add(1000) }) == nil }
         let error = failure { try pool.dispatch {} }
-        #expect(error as? DispatchError == DispatchError.poolIsShutDown(name: "ending"))
+        expect(error as? DispatchError == DispatchError.poolIsShutDown(name: "ending"))
         latch.open(2)
         closer.join()
-        #expect(ran.value % 1000 == 100)
-        #expect(pool.metrics.queued == 0 && pool.metrics.busy == 0)
+        expectEqual(ran.value % 1000, 100)
+        expect(pool.metrics.queued == 0 && pool.metrics.busy == 0)
         pool.shutDown()
     }
 
@@ -36,7 +36,7 @@ import Testing
             }
             latch.open(2)
             for closer in closers { closer.join() }
-            #expect(seen.value == [1, 1, 1])
+            expectEqual(seen.value, [1, 1, 1])
         }
     }
 
@@ -44,7 +44,7 @@ import Testing
         let pool = try ThreadPool()
         pool.shutDown()
         let error = refusal { try pool.dispatch {} }
-        #expect(error != nil)
+        expect(error != nil)
         _ = try ThreadPool()
     }
 
@@ -58,10 +58,10 @@ import Testing
         }
         isClosed.wait()
         let error = refusal { try pool.dispatch {} }
-        #expect(error != nil)
+        expect(error != nil)
         // Others still can wait for the end.
         pool.shutDown()
-        #expect(ran.value == 1)
+        expectEqual(ran.value, 1)
     }
 
     @Test func theLastReferenceGoesElsewhere() throws {
@@ -70,7 +70,7 @@ import Testing
         try pool?.block(by: latch)
         for _ in 0..<10 { try pool?.dispatch { ran.add() } }
         pool = nil
-        #expect(ran.value == 0, "it is not waited for")
+        expectEqual(ran.value, 0, "it is not waited for")
         latch.open()
         spin { ran.value == 10 }
     }
@@ -109,9 +109,9 @@ import Testing
         do {
             let words = AtEnd { ran.add(pool.metrics.queued) }
             let error = refusal { try pool.dispatch { withExtendedLifetime(words) {} } }
-            #expect(error != nil)
+            expect(error != nil)
         }
-        #expect(ran.value == 1)
+        expectEqual(ran.value, 1)
         latch.open()
         pool.shutDown()
     }

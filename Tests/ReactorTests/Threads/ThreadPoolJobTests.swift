@@ -10,8 +10,8 @@ import Testing
         let seen = SharedList<Int>()
         for number in 0..<1000 { try pool.dispatch { seen.append(number) } }
         pool.shutDown()
-        #expect(seen.value == Array(0..<1000))
-        #expect(pool.figures == [1, 0, 0, 1000])
+        expectEqual(seen.value, Array(0..<1000))
+        expectEqual(pool.figures, [1, 0, 0, 1000])
     }
 
     @Test func severalThreadsRunEachJobOnce() throws {
@@ -26,25 +26,25 @@ import Testing
         }
         for feeder in feeders { feeder.join() }
         pool.shutDown()
-        #expect(counters.allSatisfy { $0.value == 1 })
+        expect(counters.allSatisfy { $0.value == 1 })
     }
 
     @Test func threadsAreStartedOneByOneAndUsedAgain() throws {
         let pool = try ThreadPool(threads: 3)
-        #expect(pool.metrics.threads == 0)
+        expectEqual(pool.metrics.threads, 0)
         let latch = Gate()
         for number in 1...3 {
             try pool.block(by: latch)
-            #expect(pool.metrics.threads == number && pool.metrics.busy == number)
+            expect(pool.metrics.threads == number && pool.metrics.busy == number)
         }
         try pool.dispatch {}
-        #expect(pool.metrics.threads == 3 && pool.metrics.queued == 1)
+        expect(pool.metrics.threads == 3 && pool.metrics.queued == 1)
         latch.open(3)
         spin { pool.metrics.completed == 4 }
         try pool.block(3, by: latch)
         latch.open(3)
         pool.shutDown()
-        #expect(pool.figures == [3, 0, 0, 7])
+        expectEqual(pool.figures, [3, 0, 0, 7])
     }
 
     @Test func aFreeThreadMakesAnotherUnnecessary() throws {
@@ -53,7 +53,7 @@ import Testing
             try pool.dispatch {}
             spin { pool.metrics.completed == round }
         }
-        #expect(pool.metrics.threads == 1)
+        expectEqual(pool.metrics.threads, 1)
     }
 
     @Test func aFullQueueRefuses() throws {
@@ -62,14 +62,14 @@ import Testing
         try pool.block(2, by: latch)
         for _ in 0..<3 { try pool.dispatch(tally.boundForThreads()) }
         let error = failure { try pool.dispatch(tally.boundForThreads()) }
-        #expect(error as? DispatchError == DispatchError.queueIsFull(name: "small", limit: 3))
-        #expect(tally.alive == 3, "what is refused is let go")
-        #expect(pool.metrics.queued == 3)
+        expect(error as? DispatchError == DispatchError.queueIsFull(name: "small", limit: 3))
+        expectEqual(tally.alive, 3, "what is refused is let go")
+        expectEqual(pool.metrics.queued, 3)
         latch.open(2)
         spin { pool.metrics.completed == 5 }
         try pool.dispatch(tally.boundForThreads())
         pool.shutDown()
-        #expect(tally.alive == 0)
+        expectEqual(tally.alive, 0)
     }
 
     /// The limit is of jobs that no thread is free for, so what the first jobs of a pool meet does not depend on how soon
@@ -80,7 +80,7 @@ import Testing
             let latch = Gate()
             for _ in 0..<3 { try pool.dispatch { latch.wait() } }
             let error = refusal { try pool.dispatch {} }
-            #expect(error != nil)
+            expect(error != nil)
             latch.open(3)
             pool.shutDown()
         }
@@ -88,15 +88,16 @@ import Testing
 
     @Test func countsThatMakeNoSense() throws {
         let threads = [0, -3].map { count in refusal { _ = try ThreadPool(threads: count) } }
-        #expect(
-            threads == [
+        expectEqual(
+            threads,
+            [
                 .badInput("ThreadPool(threads: 0): there must be at least 1"),
                 .badInput("ThreadPool(threads: -3): there must be at least 1"),
             ])
         let limit = refusal { _ = try ThreadPool(queueLimit: 0) }
-        #expect(limit == .badInput("ThreadPool(queueLimit: 0): it must be at least 1"))
+        expectEqual(limit, .badInput("ThreadPool(queueLimit: 0): it must be at least 1"))
         _ = try ThreadPool(threads: .max, queueLimit: .max)
-        #expect((2...8).contains(ThreadPool.defaultThreads))
+        expect((2...8).contains(ThreadPool.defaultThreads))
     }
 
     @Test func errorsAreSentences() {
@@ -104,8 +105,9 @@ import Testing
             DispatchError.loopEnded, .poolIsShutDown(name: "a"), .queueIsFull(name: "a", limit: 1),
             .queueIsFull(name: "a", limit: 2), .poolIsForked(name: "a"), .badInput("b"),
         ].map { "\($0)" }
-        #expect(
-            sentences == [
+        expectEqual(
+            sentences,
+            [
                 "dispatch to an event loop that has ended",
                 "dispatch to the thread pool \"a\", which has been shut down",
                 "dispatch to the thread pool \"a\", where 1 job waits already",
@@ -119,13 +121,13 @@ import Testing
         let remote = try EventLoop.withLoop { loop in
             let dispatcher: any Dispatcher = loop.remote
             try dispatcher.dispatch { ran.add() }
-            #expect(ran.value == 0)
+            expectEqual(ran.value, 0)
             try loop.run()
-            #expect(ran.value == 1)
+            expectEqual(ran.value, 1)
             return loop.remote
         }
         let error = failure { try remote.dispatch { ran.add() } }
-        #expect(error as? DispatchError == DispatchError.loopEnded)
-        #expect(ran.value == 1)
+        expect(error as? DispatchError == DispatchError.loopEnded)
+        expectEqual(ran.value, 1)
     }
 }

@@ -23,7 +23,7 @@ import Testing
         }
         latch.open(2)
         pool.shutDown()
-        #expect(names.value == [first, second])
+        expectEqual(names.value, [first, second])
     }
 
     @Test func takeNoSignalsSaveFaults() throws {
@@ -39,20 +39,20 @@ import Testing
             }
         }
         pool.shutDown()
-        #expect(seen.value == [1, 1, 1, 1, 1, 1, 1, 0, 0, 0])
+        expectEqual(seen.value, [1, 1, 1, 1, 1, 1, 1, 0, 0, 0])
         var after = sigset_t()
         pthread_sigmask(SIG_SETMASK, nil, &after)
         let isUnchanged = (1..<CInt(64)).allSatisfy { sigismember(&before, $0) == sigismember(&after, $0) }
-        #expect(isUnchanged, "the caller has its own mask again")
+        expect(isUnchanged, "the caller has its own mask again")
     }
 
     @Test func aFirstThreadThatCannotBeStarted() throws {
         let pool = try ThreadPool(name: "poor", threads: 2, queueLimit: 1) { _, _ in EAGAIN }
         let tally = Tally()
         let error = failure { try pool.dispatch(tally.boundForThreads()) }
-        #expect(error as? SystemError == SystemError(.threadCreate, EAGAIN))
-        #expect(tally.alive == 0)
-        #expect(pool.figures == [0, 0, 0, 0])
+        expect(error as? SystemError == SystemError(.threadCreate, EAGAIN))
+        expectEqual(tally.alive, 0)
+        expectEqual(pool.figures, [0, 0, 0, 0])
         pool.shutDown()
     }
 
@@ -60,17 +60,17 @@ import Testing
         let isShort = Shared(true)
         let workers = ThreadPoolWorkers(
             "poor", 1, .max, { isShort.value ? EAGAIN : LibraryThread.create($0, $1) }, keepsJobs: true)
-        #expect(workers.startThreadIfNeeded(), "without jobs, no thread is needed")
+        expect(workers.startThreadIfNeeded(), "without jobs, no thread is needed")
         let ran = SharedList<Int>()
         for job in 1...2 { try workers.take(ClosureJob { ran.append(job) }) }
-        #expect(!workers.startThreadIfNeeded())
-        #expect(workers.metrics.queued == 2 && workers.metrics.threads == 0)
+        expect(!workers.startThreadIfNeeded())
+        expect(workers.metrics.queued == 2 && workers.metrics.threads == 0)
         isShort.value = false
-        #expect(workers.startThreadIfNeeded() && workers.startThreadIfNeeded())
+        expect(workers.startThreadIfNeeded() && workers.startThreadIfNeeded())
         try workers.take(ClosureJob { ran.append(3) })
         workers.shutDown()
-        #expect(ran.value == [1, 2, 3])
-        #expect(workers.metrics.threads == 1)
+        expectEqual(ran.value, [1, 2, 3])
+        expectEqual(workers.metrics.threads, 1)
     }
 
     @Test func withThoseThatThereAreItGoesOn() throws {
@@ -82,11 +82,11 @@ import Testing
         let (latch, ran) = (Gate(), Counter())
         try pool.block(by: latch)
         try pool.dispatch { ran.add() }
-        #expect(pool.metrics.threads == 1 && pool.metrics.queued == 1)
+        expect(pool.metrics.threads == 1 && pool.metrics.queued == 1)
         // The third try succeeds.
         try pool.dispatch { ran.add() }
         spin { ran.value == 2 }
-        #expect(pool.metrics.threads == 2)
+        expectEqual(pool.metrics.threads, 2)
         latch.open()
         pool.shutDown()
     }
@@ -101,7 +101,7 @@ import Testing
         try pool.block(by: latch)
         try pool.dispatch {}
         let error = failure { try pool.dispatch {} }
-        #expect(error as? DispatchError == DispatchError.queueIsFull(name: "poor", limit: 1))
+        expect(error as? DispatchError == DispatchError.queueIsFull(name: "poor", limit: 1))
         latch.open()
         pool.shutDown()
     }
@@ -119,7 +119,7 @@ import Testing
         }
         try pool.dispatch { log.append("next job") }
         pool.shutDown()
-        #expect(log.value == ["job", "ready", "and what that makes ready", "next job"])
+        expectEqual(log.value, ["job", "ready", "and what that makes ready", "next job"])
     }
 
     @Test func whatStillWaitsOnTheirLoopsIsLetGoAfterTheJob() throws {
@@ -138,8 +138,8 @@ import Testing
         }
         try pool.dispatch { serials.append(EventLoop.ofCurrentThread.serial) }
         pool.shutDown()
-        #expect(livingThen.value == 0)
+        expectEqual(livingThen.value, 0)
         let seen = serials.value
-        #expect(seen[0] != seen[1] && seen[1] == seen[2], "another loop only where something was left")
+        expect(seen[0] != seen[1] && seen[1] == seen[2], "another loop only where something was left")
     }
 }

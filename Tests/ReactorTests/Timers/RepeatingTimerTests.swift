@@ -14,11 +14,11 @@ import Testing
             var timer: EventLoop.Timer?
             timer = loop.schedule(every: .milliseconds(10)) {
                 ticks.append(milliseconds(loop))
-                if ticks.count == 4 { #expect(timer?.cancel() == true) }
+                if ticks.count == 4 { expectEqual(timer?.cancel(), true) }
             }
             try loop.run()
-            #expect(ticks == [10, 20, 30, 40])
-            #expect(!loop.isAlive)
+            expectEqual(ticks, [10, 20, 30, 40])
+            expect(!loop.isAlive)
         }
     }
 
@@ -32,7 +32,7 @@ import Testing
                 if ticks.count == 4 { timer?.cancel() }
             }
             try loop.run()
-            #expect(ticks == [10, 114, 120, 130])
+            expectEqual(ticks, [10, 114, 120, 130])
         }
     }
 
@@ -47,7 +47,7 @@ import Testing
             }
             clock.advance(by: .milliseconds(17))
             try loop.run()
-            #expect(ticks == [17, 20, 30])
+            expectEqual(ticks, [17, 20, 30])
         }
     }
 
@@ -64,8 +64,8 @@ import Testing
                     living.append(tally.alive)
                 })
             try loop.run()
-            #expect(living == [1, 1])
-            #expect(tally.alive == 0)
+            expectEqual(living, [1, 1])
+            expectEqual(tally.alive, 0)
         }
     }
 
@@ -75,10 +75,10 @@ import Testing
             var ticks: [Int64] = []
             let timer = loop.schedule(every: interval) { ticks.append(loop.now.nanoseconds) }
             for _ in 0..<3 { try loop.turn(.wait) }
-            #expect(ticks == [1, 2, 3])
+            expectEqual(ticks, [1, 2, 3])
             clock.advance(by: .seconds(3600))
             for _ in 0..<2 { try loop.turn(.wait) }
-            #expect(ticks.count == 5, "thousands of millions of missed ticks are made up for by one")
+            expectEqual(ticks.count, 5, "thousands of millions of missed ticks are made up for by one")
             timer.cancel()
         }
     }
@@ -94,7 +94,7 @@ import Testing
             }
             try loop.run()
             // At 60 ms the slow one stands in front: it was put there at 30 ms, the fast one at 40 ms.
-            #expect(ticks == ["fast 20", "slow 30", "fast 40", "slow 60", "fast 60"])
+            expectEqual(ticks, ["fast 20", "slow 30", "fast 40", "slow 60", "fast 60"])
         }
     }
 
@@ -108,7 +108,7 @@ import Testing
             }
             timer?.reschedule(at: loop.now.advanced(by: .milliseconds(25)))
             try loop.run()
-            #expect(ticks == [25, 35, 45])
+            expectEqual(ticks, [25, 35, 45])
         }
     }
 
@@ -119,12 +119,12 @@ import Testing
             var timer: EventLoop.Timer?
             timer = loop.schedule(every: .milliseconds(2)) {
                 fires += 1
-                #expect(loop.now >= start.advanced(by: .milliseconds(2 * fires)))
+                expect(loop.now >= start.advanced(by: .milliseconds(2 * fires)))
                 if fires == 20 { timer?.cancel() }
             }
             try loop.run()
-            #expect(fires == 20)
-            #expect(loop.metrics.turns <= 3 * fires)
+            expectEqual(fires, 20)
+            expect(loop.metrics.turns <= 3 * fires)
         }
     }
 }

@@ -11,14 +11,14 @@ import Testing
             var fires = 0
             let cancelled = loop.schedule(after: .seconds(1)) { fires += 1 }
             let fired = loop.schedule(after: .seconds(1)) { fires += 1 }
-            #expect(cancelled.isActive)
-            #expect(cancelled.cancel())
-            #expect(!cancelled.cancel())
-            #expect(!cancelled.isActive)
+            expect(cancelled.isActive)
+            expect(cancelled.cancel())
+            expect(!cancelled.cancel())
+            expect(!cancelled.isActive)
             try loop.run()
-            #expect(fires == 1)
-            #expect(!fired.isActive)
-            #expect(!fired.cancel())
+            expectEqual(fires, 1)
+            expect(!fired.isActive)
+            expect(!fired.cancel())
         }
     }
 
@@ -28,13 +28,13 @@ import Testing
             var fired: [String] = []
             loop.schedule(after: .seconds(1)) {
                 fired.append("first")
-                #expect(second?.cancel() == true)
+                expectEqual(second?.cancel(), true)
             }
             second = loop.schedule(after: .seconds(1)) { fired.append("second") }
             loop.schedule(after: .seconds(1)) { fired.append("third") }
             clock.advance(by: .seconds(2))
             try loop.run()
-            #expect(fired == ["first", "third"])
+            expectEqual(fired, ["first", "third"])
         }
     }
 
@@ -44,7 +44,7 @@ import Testing
             var answer: Bool?
             timer = loop.schedule(after: .seconds(1)) { answer = timer?.cancel() }
             try loop.run()
-            #expect(answer == false)
+            expectEqual(answer, false)
         }
     }
 
@@ -54,12 +54,12 @@ import Testing
             old.cancel()
             var fired = false
             let new = loop.schedule(after: .seconds(1)) { fired = true }
-            #expect(!old.cancel())
-            #expect(!old.reschedule(at: .distantFuture))
+            expect(!old.cancel())
+            expect(!old.reschedule(at: .distantFuture))
             old.unref()
-            #expect(new.isActive && !old.isActive)
+            expect(new.isActive && !old.isActive)
             try loop.run()
-            #expect(fired)
+            expect(fired)
         }
     }
 
@@ -71,18 +71,18 @@ import Testing
             var timers = (0..<100_000).map { _ in
                 loop.schedule(after: .seconds(Int.random(in: 10...1000, using: &dice)), tally.bound())
             }
-            #expect(tally.alive == 100_000)
+            expectEqual(tally.alive, 100_000)
             timers.shuffle(using: &dice)
             var released = 0
             for timer in timers {
                 timer.cancel()
                 released += 1
-                if released % 10_000 == 0 { #expect(tally.alive == 100_000 - released) }
+                if released % 10_000 == 0 { expectEqual(tally.alive, 100_000 - released) }
             }
-            #expect(tally.alive == 0)
+            expectEqual(tally.alive, 0)
             try loop.turn(.poll)
-            #expect(loop.nextDeadline == nil)
-            #expect(ledger.deadlines.isEmpty)
+            expectEqual(loop.nextDeadline, nil)
+            expect(ledger.deadlines.isEmpty)
         }
     }
 
@@ -97,8 +97,8 @@ import Testing
                 for timer in timers { timer.cancel() }
                 try loop.turn(.poll)
             }
-            #expect(tally.alive == 0)
-            #expect((1...100).contains(ledger.deadlines.count))
+            expectEqual(tally.alive, 0)
+            expect((1...100).contains(ledger.deadlines.count))
         }
     }
 
@@ -108,8 +108,8 @@ import Testing
             var livingDuringCall = 0
             loop.schedule(after: .seconds(1), tally.bound { livingDuringCall = tally.alive })
             try loop.run()
-            #expect(livingDuringCall == 1)
-            #expect(tally.alive == 0)
+            expectEqual(livingDuringCall, 1)
+            expectEqual(tally.alive, 0)
         }
     }
 
@@ -123,10 +123,10 @@ import Testing
             }
             let timer = loop.schedule(after: .seconds(1)) { [words] in _ = withExtendedLifetime(words) { 0 } }
             words = nil
-            #expect(timer.cancel())
+            expect(timer.cancel())
             try loop.run()
             let all: [String] = (0..<20).map { "\($0)" }
-            #expect(fired == all)
+            expectEqual(fired, all)
         }
     }
 }

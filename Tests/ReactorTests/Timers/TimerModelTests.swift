@@ -26,9 +26,9 @@ import Testing
                 let chosen = expected.indices.randomElement(using: &dice)
                 switch (Int.random(in: 0..<6, using: &dice), chosen) {
                 case (0, let chosen?):
-                    #expect(expected.remove(at: chosen).timer.cancel())
+                    expect(expected.remove(at: chosen).timer.cancel())
                 case (1, let chosen?):
-                    #expect(expected[chosen].timer.reschedule(at: moment))
+                    expect(expected[chosen].timer.reschedule(at: moment))
                     expected[chosen].deadline = deadline
                     expected[chosen].order = step
                 case (2, let chosen?):
@@ -45,14 +45,14 @@ import Testing
                     let timer = loop.schedule(at: moment) { fired.append(step) }
                     expected.append(Expected(name: step, timer: timer, deadline: deadline, order: step))
                 }
-                #expect(loop.keepAliveReport.timers == expected.count { $0.isReferenced })
-                #expect(loop.keepAliveReport.unreferencedTimers == expected.count { !$0.isReferenced })
-                #expect(loop.nextDeadline?.nanoseconds == expected.map { Int64($0.deadline) }.min())
+                expectEqual(loop.keepAliveReport.timers, expected.count { $0.isReferenced })
+                expectEqual(loop.keepAliveReport.unreferencedTimers, expected.count { !$0.isReferenced })
+                expectEqual(loop.nextDeadline?.nanoseconds, expected.map { Int64($0.deadline) }.min())
             }
             clock.advance(by: .nanoseconds(200))
             try loop.turn(.poll)
-            #expect(fired == expected.sorted { ($0.deadline, $0.order) < ($1.deadline, $1.order) }.map(\.name))
-            #expect(loop.keepAliveReport.isEmpty)
+            expectEqual(fired, expected.sorted { ($0.deadline, $0.order) < ($1.deadline, $1.order) }.map(\.name))
+            expect(loop.keepAliveReport.isEmpty)
         }
     }
 
@@ -62,9 +62,9 @@ import Testing
             loop.schedule(after: .seconds(1), tally.bound())
             loop.schedule(at: LoopInstant(nanoseconds: 5), tally.bound())
             loop.schedule(every: .seconds(1), tally.bound())
-            #expect(tally.alive == 3)
+            expectEqual(tally.alive, 3)
         }
-        #expect(tally.alive == 0)
+        expectEqual(tally.alive, 0)
     }
 
     @Test func timersThatAreStartedAfterTheLoopReleaseTheirClosuresAtOnce() throws {
@@ -75,9 +75,9 @@ import Testing
             ended.schedule(at: LoopInstant(nanoseconds: 5), tally.bound()),
             ended.schedule(every: .seconds(1), tally.bound()),
         ] {
-            #expect(!timer.isActive)
-            #expect(!timer.cancel())
+            expect(!timer.isActive)
+            expect(!timer.cancel())
         }
-        #expect(tally.alive == 0)
+        expectEqual(tally.alive, 0)
     }
 }

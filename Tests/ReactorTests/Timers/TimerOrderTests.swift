@@ -13,8 +13,8 @@ import Testing
                 loop.schedule(after: .milliseconds(delay)) { fired.append((delay, loop.now)) }
             }
             try loop.run()
-            #expect(fired.map(\.0) == [10, 20, 30])
-            #expect(fired.map(\.1.nanoseconds) == [10_000_000, 20_000_000, 30_000_000])
+            expectEqual(fired.map(\.0), [10, 20, 30])
+            expectEqual(fired.map(\.1.nanoseconds), [10_000_000, 20_000_000, 30_000_000])
         }
     }
 
@@ -25,7 +25,7 @@ import Testing
             for index in 0..<1000 { loop.schedule(after: .milliseconds(deadline(index))) { fired.append(index) } }
             try loop.run()
             let expected = (0..<1000).sorted { (deadline($0), $0) < (deadline($1), $1) }
-            #expect(fired == expected)
+            expectEqual(fired, expected)
         }
     }
 
@@ -35,7 +35,7 @@ import Testing
             for delay in [3, 1, 2] { loop.schedule(after: .seconds(delay)) { fired.append(delay) } }
             clock.advance(by: .seconds(10))
             try loop.turn(.poll)
-            #expect(fired == [1, 2, 3])
+            expectEqual(fired, [1, 2, 3])
         }
     }
 
@@ -49,9 +49,9 @@ import Testing
             loop.schedule(after: .seconds(Int64.min)) { fired.append("most negative") }
             loop.schedule(at: LoopInstant(nanoseconds: .min)) { fired.append("the beginning of time") }
             loop.schedule(after: .zero) { fired.append("zero") }
-            #expect(fired == [])
+            expectEqual(fired, [])
             try loop.turn(.poll)
-            #expect(fired == ["past", "now", "negative", "most negative", "the beginning of time", "zero"])
+            expectEqual(fired, ["past", "now", "negative", "most negative", "the beginning of time", "zero"])
         }
     }
 
@@ -65,9 +65,9 @@ import Testing
             loop.schedule(after: .milliseconds(2)) { fired.append("second") }
             clock.advance(by: .milliseconds(5))
             try loop.turn(.poll)
-            #expect(fired == ["first", "second"])
+            expectEqual(fired, ["first", "second"])
             try loop.turn(.poll)
-            #expect(fired == ["first", "second", "started late"])
+            expectEqual(fired, ["first", "second", "started late"])
         }
     }
 
@@ -88,10 +88,10 @@ import Testing
             put(3, into: pipe.far)
             for turn in 1...5 {
                 try loop.turn(.wait)
-                #expect(fires == turn)
-                #expect(reads == min(turn, 3))
+                expectEqual(fires, turn)
+                expectEqual(reads, min(turn, 3))
             }
-            #expect(clock.now.nanoseconds == 0)
+            expectEqual(clock.now.nanoseconds, 0)
             watch.cancel()
         }
     }
@@ -102,13 +102,13 @@ import Testing
             let early = loop.schedule(after: .seconds(1)) { fired.append("early") }
             loop.schedule(after: .seconds(2)) { fired.append("middle") }
             let late = loop.schedule(after: .seconds(3)) { fired.append("late") }
-            #expect(early.reschedule(at: loop.now.advanced(by: .seconds(4))))
-            #expect(late.reschedule(at: LoopInstant(nanoseconds: -1)))
+            expect(early.reschedule(at: loop.now.advanced(by: .seconds(4))))
+            expect(late.reschedule(at: LoopInstant(nanoseconds: -1)))
             try loop.run()
-            #expect(fired == ["late", "middle", "early"])
-            #expect(clock.now.nanoseconds == 4_000_000_000)
-            #expect(!early.reschedule(at: loop.now))
-            #expect(!loop.isAlive)
+            expectEqual(fired, ["late", "middle", "early"])
+            expectEqual(clock.now.nanoseconds, 4_000_000_000)
+            expect(!early.reschedule(at: loop.now))
+            expect(!loop.isAlive)
         }
     }
 
@@ -125,10 +125,10 @@ import Testing
                 let index = timers.isEmpty ? 0 : Int.random(in: 0..<timers.count, using: &dice)
                 switch Int.random(in: 0..<4, using: &dice) {
                 case 0 where !timers.isEmpty:
-                    #expect(timers[index].cancel() == (model.removeValue(forKey: index) != nil))
+                    expectEqual(timers[index].cancel(), (model.removeValue(forKey: index) != nil))
                 case 1 where !timers.isEmpty:
                     let moved = timers[index].reschedule(at: LoopInstant(nanoseconds: deadline))
-                    #expect(moved == (model[index] != nil))
+                    expectEqual(moved, (model[index] != nil))
                     if moved { model[index] = (deadline, step) }
                 default:
                     let id = timers.count
@@ -141,7 +141,7 @@ import Testing
             let expected = model.sorted {
                 ($0.value.deadline, $0.value.place) < ($1.value.deadline, $1.value.place)
             }
-            #expect(fired == expected.map(\.key))
+            expectEqual(fired, expected.map(\.key))
         }
     }
 }

@@ -1,5 +1,6 @@
 import Glibc
 import Reactor
+import TestSupport
 import Testing
 
 /// When timers fire by the real clock, and what that costs.
@@ -19,10 +20,10 @@ import Testing
             }
             again()
             try loop.run()
-            #expect(fires == rounds)
-            #expect(early == 0)
-            #expect(loop.metrics.turns <= 3 * rounds)
-            #expect(loop.metrics.systemCalls[.epollWait]! <= 3 * rounds)
+            expectEqual(fires, rounds)
+            expectEqual(early, 0)
+            expect(loop.metrics.turns <= 3 * rounds)
+            expect(loop.metrics.systemCalls[.epollWait]! <= 3 * rounds)
         }
     }
 
@@ -30,7 +31,7 @@ import Testing
         let clock = VirtualClock()
         try EventLoop.withLoop(clock: clock) { loop in
             loop.schedule(after: Duration(secondsComponent: 0, attosecondsComponent: 1)) {}
-            #expect(loop.nextDeadline?.nanoseconds == 1)
+            expectEqual(loop.nextDeadline?.nanoseconds, 1)
             try loop.run()
         }
     }
@@ -48,15 +49,15 @@ import Testing
             let pipe = Ends.pipe()
             try loop.watch(pipe.near, for: .reading) { _ in }.unref()
             try loop.turn(.poll)
-            #expect(ledger.waits == [0] && ledger.deadlines.isEmpty)
+            expect(ledger.waits == [0] && ledger.deadlines.isEmpty)
 
             // One nanosecond less is the farthest moment for which the timerfd is armed.
             loop.schedule(at: LoopInstant(nanoseconds: .max - 1)) { fires += 1 }
             try loop.turn(.poll)
             try loop.turn(.upTo(.milliseconds(1)))
-            #expect(ledger.deadlines.count == 2)
-            #expect(fires == 0)
-            #expect(timers.map(\.isActive) == [true, true, true, true])
+            expectEqual(ledger.deadlines.count, 2)
+            expectEqual(fires, 0)
+            expectEqual(timers.map(\.isActive), [true, true, true, true])
         }
     }
 
@@ -69,10 +70,10 @@ import Testing
                 loop.schedule(at: deadline) { fires += 1 }
                 try loop.turn(.wait)
             }
-            #expect(fires == 3)
+            expectEqual(fires, 3)
             for deadline in ledger.deadlines {
-                #expect(deadline.tv_sec > 0 || deadline.tv_nsec > 0)
-                #expect((0..<1_000_000_000).contains(deadline.tv_nsec))
+                expect(deadline.tv_sec > 0 || deadline.tv_nsec > 0)
+                expect((0..<1_000_000_000).contains(deadline.tv_nsec))
             }
         }
     }
@@ -82,19 +83,19 @@ import Testing
         try EventLoop.withLoop(syscalls: ledger.table) { loop in
             let pipe = Ends.pipe()
             let watch = try loop.watch(pipe.near, for: .reading) { _ in }
-            #expect(ledger.openedCount == 1, "a watch needs epoll and nothing else")
+            expectEqual(ledger.openedCount, 1, "a watch needs epoll and nothing else")
 
             let hour = loop.schedule(after: .seconds(3600)) {}
             try loop.turn(.poll)
-            #expect(ledger.deadlines.count == 1)
+            expectEqual(ledger.deadlines.count, 1)
             loop.schedule(after: .seconds(7200)) {}
             try loop.turn(.poll)
             hour.reschedule(at: loop.now.advanced(by: .seconds(9000)))
             try loop.turn(.poll)
-            #expect(ledger.deadlines.count == 1, "later deadlines leave it as it is")
+            expectEqual(ledger.deadlines.count, 1, "later deadlines leave it as it is")
             loop.schedule(after: .seconds(60)) {}
             try loop.turn(.poll)
-            #expect(ledger.deadlines.count == 2)
+            expectEqual(ledger.deadlines.count, 2)
             watch.cancel()
         }
     }
@@ -106,15 +107,15 @@ import Testing
             try loop.watch(pipe.near, for: .reading) { _ in }.unref()
             let cancelled = loop.schedule(after: .milliseconds(1)) {}
             try loop.turn(.poll)
-            #expect(ledger.deadlines.count == 1)
+            expectEqual(ledger.deadlines.count, 1)
             cancelled.cancel()
             var fired = false
             loop.schedule(after: .milliseconds(5)) { fired = true }
             let before = loop.metrics.turns
             try loop.run()
-            #expect(fired)
-            #expect(loop.metrics.turns - before <= 3)
-            #expect(ledger.deadlines.count <= 2)
+            expect(fired)
+            expect(loop.metrics.turns - before <= 3)
+            expect(ledger.deadlines.count <= 2)
         }
     }
 
@@ -123,8 +124,8 @@ import Testing
             var fired = false
             loop.schedule(after: .zero) { fired = true }
             try loop.run()
-            #expect(fired)
-            #expect(loop.metrics.systemCalls.isEmpty)
+            expect(fired)
+            expect(loop.metrics.systemCalls.isEmpty)
         }
     }
 
@@ -132,10 +133,10 @@ import Testing
         try EventLoop.withLoop { loop in
             let start = loop.now
             try loop.turn(.upTo(.milliseconds(3)))
-            #expect(start.duration(to: loop.now) >= .milliseconds(3))
+            expect(start.duration(to: loop.now) >= .milliseconds(3))
             try loop.turn(.upTo(.zero))
             try loop.turn(.upTo(.seconds(-1)))
-            #expect(loop.metrics.turns == 3)
+            expectEqual(loop.metrics.turns, 3)
         }
     }
 }

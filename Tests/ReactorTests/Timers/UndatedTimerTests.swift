@@ -27,8 +27,8 @@ import Testing
                 }
             }
             try loop.run()
-            #expect(fired == 3 * many)
-            #expect(early == 0)
+            expectEqual(fired, 3 * many)
+            expectEqual(early, 0)
         }
     }
 
@@ -39,10 +39,10 @@ import Testing
                 // The middle ones are cancelled, so that others take their places.
                 let cancelled = loop.schedule(after: .zero) { fired.append(-1) }
                 loop.schedule(after: .zero) { fired.append(index) }
-                #expect(cancelled.cancel())
+                expect(cancelled.cancel())
             }
             try loop.run()
-            #expect(fired == Array(0..<many))
+            expectEqual(fired, Array(0..<many))
         }
     }
 
@@ -53,9 +53,9 @@ import Testing
             let moment = loop.now + .microseconds(100)
             loop.schedule(at: moment) { fired.append("started last") }
             let next = try #require(loop.nextDeadline)
-            #expect(next <= moment)
+            expect(next <= moment)
             try loop.run()
-            #expect(fired == ["started first", "started last"])
+            expectEqual(fired, ["started first", "started last"])
         }
     }
 
@@ -70,19 +70,19 @@ import Testing
                     fired.append(index)
                 }
             }
-            #expect(timers.allSatisfy { $0.isActive })
+            expect(timers.allSatisfy { $0.isActive })
             // The youngest have no deadline yet; any order.
-            for index in stride(from: many - 1, through: 0, by: -3) { #expect(timers[index].cancel()) }
+            for index in stride(from: many - 1, through: 0, by: -3) { expect(timers[index].cancel()) }
             for index in stride(from: many - 2, through: 0, by: -3) { timers[index].unref() }
             let left = (0..<many).filter { (many - 1 - $0) % 3 != 0 }
             let unreferenced = left.filter { (many - 1 - $0) % 3 == 1 }
-            #expect(loop.keepAliveReport.timers == left.count - unreferenced.count)
-            #expect(loop.keepAliveReport.unreferencedTimers == unreferenced.count)
-            #expect(tally.alive == left.count)
-            for index in stride(from: many - 3, through: 0, by: -3) { #expect(timers[index].reschedule(at: loop.now)) }
+            expectEqual(loop.keepAliveReport.timers, left.count - unreferenced.count)
+            expectEqual(loop.keepAliveReport.unreferencedTimers, unreferenced.count)
+            expectEqual(tally.alive, left.count)
+            for index in stride(from: many - 3, through: 0, by: -3) { expect(timers[index].reschedule(at: loop.now)) }
             try loop.run()
-            #expect(fired == left.filter { (many - 1 - $0) % 3 == 2 }.reversed())
-            #expect(tally.alive == unreferenced.count)
+            expectEqual(fired, left.filter { (many - 1 - $0) % 3 == 2 }.reversed())
+            expectEqual(tally.alive, unreferenced.count)
         }
     }
 
@@ -90,11 +90,11 @@ import Testing
         let tally = Tally()
         let timer = EventLoop.withLoop { loop in
             let timer = loop.schedule(after: .seconds(1), tally.bound())
-            #expect(tally.alive == 1 && timer.isActive)
+            expect(tally.alive == 1 && timer.isActive)
             return timer
         }
-        #expect(tally.alive == 0)
-        #expect(!timer.isActive && !timer.cancel() && !timer.reschedule(at: .distantFuture))
+        expectEqual(tally.alive, 0)
+        expect(!timer.isActive && !timer.cancel() && !timer.reschedule(at: .distantFuture))
         timer.unref()
         timer.ref()
     }
@@ -103,15 +103,15 @@ import Testing
         EventLoop.withLoop { outer in
             let first = outer.schedule(after: .seconds(1)) {}
             let second = EventLoop.withLoop { inner in
-                #expect(first.isActive && first.cancel() && !first.isActive)
+                expect(first.isActive && first.cancel() && !first.isActive)
                 let second = inner.schedule(after: .seconds(1)) {}
                 // Driven inside, the outer loop is the current one.
                 try? outer.turn(.poll)
-                outer.schedule(after: .zero) { #expect(second.isActive) }
+                outer.schedule(after: .zero) { expect(second.isActive) }
                 try? outer.turn(.poll)
                 return second
             }
-            #expect(!second.isActive && !second.cancel())
+            expect(!second.isActive && !second.cancel())
         }
     }
 }

@@ -15,8 +15,8 @@ import Testing
                 if minutes == 60 { timer?.cancel() }
             }
             try loop.run()
-            #expect(clock.now.nanoseconds == 3_600_000_000_000)
-            #expect(loop.metrics.systemCalls.isEmpty, "nothing was asked of the kernel")
+            expectEqual(clock.now.nanoseconds, 3_600_000_000_000)
+            expect(loop.metrics.systemCalls.isEmpty, "nothing was asked of the kernel")
         }
     }
 
@@ -33,7 +33,7 @@ import Testing
             loop.schedule(after: .seconds(1)) { log.append("timer at \(loop.now)") }
             put(into: pipe.far)
             try loop.run()
-            #expect(log == ["data at 0.0 s", "timer at 1.0 s"])
+            expectEqual(log, ["data at 0.0 s", "timer at 1.0 s"])
         }
     }
 
@@ -48,15 +48,15 @@ import Testing
         }
         try EventLoop.withLoop(clock: clock, syscalls: calls) { loop in
             clock.advance(to: LoopInstant(nanoseconds: start))
-            #expect(loop.now < .distantFuture)
+            expect(loop.now < .distantFuture)
             var fires = 0
             loop.schedule(after: .seconds(1)) { fires += 1 }
             loop.schedule(every: .seconds(1)) { fires += 1 }.unref()
             loop.schedule(at: .distantFuture) { Issue.record("never") }.unref()
             for _ in 0..<10 where fires < 2 { try loop.turn(.wait) }
-            #expect(fires == 2)
+            expectEqual(fires, 2)
             try loop.turn(.upTo(.seconds(1)))
-            #expect(VirtualClock(start: .distantFuture).now < .distantFuture)
+            expect(VirtualClock(start: .distantFuture).now < .distantFuture)
         }
     }
 
@@ -64,24 +64,24 @@ import Testing
         try EventLoop.withLoop(clock: clock) { loop in
             loop.schedule(after: .seconds(1)) {}
             try loop.turn(.poll)
-            #expect(clock.now.nanoseconds == 0)
+            expectEqual(clock.now.nanoseconds, 0)
             loop.enqueue {}
             try loop.turn(.wait)
-            #expect(clock.now.nanoseconds == 0)
+            expectEqual(clock.now.nanoseconds, 0)
             try loop.turn(.wait)
-            #expect(clock.now.nanoseconds == 1_000_000_000)
+            expectEqual(clock.now.nanoseconds, 1_000_000_000)
         }
     }
 
     @Test func aBoundedWaitMovesTimeToItsBoundAtMost() throws {
         try EventLoop.withLoop(clock: clock) { loop in
             try loop.turn(.upTo(.seconds(5)))
-            #expect(clock.now.nanoseconds == 5_000_000_000)
+            expectEqual(clock.now.nanoseconds, 5_000_000_000)
             loop.schedule(after: .seconds(2)) {}
             try loop.turn(.upTo(.seconds(5)))
-            #expect(clock.now.nanoseconds == 7_000_000_000)
+            expectEqual(clock.now.nanoseconds, 7_000_000_000)
             try loop.turn(.upTo(.seconds(-5)))
-            #expect(clock.now.nanoseconds == 7_000_000_000)
+            expectEqual(clock.now.nanoseconds, 7_000_000_000)
         }
     }
 
@@ -89,7 +89,7 @@ import Testing
         clock.advance(by: .seconds(2))
         clock.advance(by: .seconds(-1))
         clock.advance(to: LoopInstant(nanoseconds: 1))
-        #expect(clock.now.nanoseconds == 2_000_000_000)
+        expectEqual(clock.now.nanoseconds, 2_000_000_000)
     }
 
     @Test func aClockMayStartAnywhere() throws {
@@ -99,7 +99,7 @@ import Testing
             loop.schedule(at: LoopInstant(nanoseconds: -100)) { fired.append(loop.now.nanoseconds) }
             loop.schedule(after: .nanoseconds(700)) { fired.append(loop.now.nanoseconds) }
             try loop.run()
-            #expect(fired == [-100, 200])
+            expectEqual(fired, [-100, 200])
         }
     }
 
@@ -115,8 +115,8 @@ import Testing
             let helper = TestThread { remote.submit { work() } }
             try loop.run()
             helper.join()
-            #expect(woken)
-            #expect(clock.now.nanoseconds == 0)
+            expect(woken)
+            expectEqual(clock.now.nanoseconds, 0)
         }
     }
 
@@ -127,7 +127,7 @@ import Testing
             loop.schedule(after: .seconds(2)) { fired.append("referenced") }
             loop.schedule(after: .seconds(3)) { fired.append("too late") }.unref()
             try loop.run()
-            #expect(fired == ["unreferenced", "referenced"])
+            expectEqual(fired, ["unreferenced", "referenced"])
         }
     }
 }

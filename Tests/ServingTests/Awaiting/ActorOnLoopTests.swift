@@ -38,11 +38,11 @@ private actor Resident {
                     }
                     return await resident.count
                 })
-            #expect(count == 200)
+            expectEqual(count, 200)
             let threads = try hang(Promise { await resident.threads })
-            #expect(threads == [pthread_self()])
+            expectEqual(threads, [pthread_self()])
             let overlaps = try hang(Promise { await resident.overlaps })
-            #expect(overlaps == 0)
+            expectEqual(overlaps, 0)
         }
     }
 
@@ -56,7 +56,7 @@ private actor Resident {
                         return $0.count
                     }
                 })
-            #expect(count == 1)
+            expectEqual(count, 1)
         }
     }
 
@@ -70,10 +70,10 @@ private actor Resident {
                     await other.work()
                     return await one.count + other.count
                 })
-            #expect(both == 2)
-            #expect(loop.remote.isSameExclusiveExecutionContext(other: loop.remote))
+            expectEqual(both, 2)
+            expect(loop.remote.isSameExclusiveExecutionContext(other: loop.remote))
             EventLoop.withLoop { inner in
-                #expect(!loop.remote.isSameExclusiveExecutionContext(other: inner.remote))
+                expect(!loop.remote.isSameExclusiveExecutionContext(other: inner.remote))
             }
         }
     }
@@ -86,7 +86,7 @@ private actor Resident {
                 Promise {
                     await withTaskExecutorPreference(executor) { await Self.thread() == here }
                 })
-            #expect(isHere)
+            expect(isHere)
         }
     }
 
@@ -106,8 +106,8 @@ private actor Resident {
                 })
             #expect(result == (200, 0, 1))
             // Once for 200 tasks and more. Loops that other tests end meanwhile report as well.
-            #expect(recorder.lines.first == "a task ran on a thread of its own, since its event loop has ended")
-            #expect(recorder.count < 100)
+            expectEqual(recorder.lines.first, "a task ran on a thread of its own, since its event loop has ended")
+            expect(recorder.count < 100)
         }
     }
 
@@ -129,9 +129,9 @@ private actor Resident {
                 return task
             }
             let count = try hang(Promise { await working.value })
-            #expect(count == 1)
+            expectEqual(count, 1)
             // Loops that other tests end meanwhile report as well.
-            #expect(recorder.count >= 1)
+            expect(recorder.count >= 1)
         }
     }
 }

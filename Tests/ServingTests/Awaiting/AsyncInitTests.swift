@@ -23,8 +23,8 @@ import Testing
             var seen = 0
             Promise { await Self.doubled(4) }.done { seen = $0 }.orFail()
             try loop.run()
-            #expect(seen == 8)
-            #expect(!loop.isAlive)
+            expectEqual(seen, 8)
+            expect(!loop.isAlive)
         }
     }
 
@@ -34,7 +34,7 @@ import Testing
             var isHere = false
             Promise { await Self.doubled(4) }.done { _ in isHere = pthread_equal(pthread_self(), here) != 0 }.orFail()
             try loop.run()
-            #expect(isHere)
+            expect(isHere)
         }
     }
 
@@ -52,7 +52,7 @@ import Testing
             promise.cancel()
             // Until the task has ended.
             expect(promise, failsWith: PromiseError.cancelled)
-            #expect(ended.value)
+            expect(ended.value)
         }
     }
 
@@ -64,7 +64,7 @@ import Testing
             }
             expect(endless.timeout(.milliseconds(5)), failsWith: PromiseError.timedOut)
             try loop.run()
-            #expect(endless.isRejected)
+            expect(endless.isRejected)
         }
     }
 
@@ -75,7 +75,7 @@ import Testing
             let thread = TestThread { gate.resolver.fulfill() }
             try hang(promise)
             thread.join()
-            #expect(loop.now.nanoseconds == 0)
+            expectEqual(loop.now.nanoseconds, 0)
         }
     }
 
@@ -90,7 +90,7 @@ import Testing
                 _ = try? hang(promise)
                 thread.join()
                 try loop.run()
-                #expect(promise.isResolved)
+                expect(promise.isResolved)
             }
         }
     }
@@ -105,7 +105,7 @@ import Testing
                 if pthread_equal(pthread_self(), here) != 0 { seen.append($0) }
             }
             try loop.run()
-            #expect(seen == [42] && !loop.isAlive)
+            expect(seen == [42] && !loop.isAlive)
         }
     }
 
@@ -147,9 +147,9 @@ import Testing
             guarantee.cancel()
             // Until the task has ended.
             try loop.run()
-            #expect(ended.value && calls == 0)
-            #expect(guarantee.settledValue == nil)
-            #expect(seenAsPromise.error as? PromiseError == .cancelled)
+            expect(ended.value && calls == 0)
+            expectEqual(guarantee.settledValue, nil)
+            expect(seenAsPromise.error as? PromiseError == .cancelled)
         }
     }
 
@@ -161,7 +161,7 @@ import Testing
             }
             expect(endless.timeout(.milliseconds(5)), failsWith: PromiseError.timedOut)
             try loop.run()
-            #expect(endless.asPromise().isRejected)
+            expect(endless.asPromise().isRejected)
         }
     }
 

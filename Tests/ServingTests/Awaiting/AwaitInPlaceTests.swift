@@ -83,7 +83,7 @@ private func threadOfCaller() -> pthread_t { pthread_self() }
             let counts = try hang(lines, timeout: patience)
             #expect(counts == (1, 2))
             let thread = try hang(Promise { await clerk.thread })
-            #expect(thread.map { pthread_equal($0, pthread_self()) != 0 } == true)
+            expectEqual(thread.map { pthread_equal($0, pthread_self()) != 0 }, true)
             try loop.run()
         }
     }
@@ -126,6 +126,6 @@ private func threadOfCaller() -> pthread_t { pthread_self() }
             _ = Promise.value(round)
             asked.end()
         }
-        #expect(asked.sizes > 0)
+        expect(asked.sizes > 0)
     }
 }

@@ -42,22 +42,22 @@ import Testing
         /// Each task has ended once, and as it may.
         func check(tasks: Int, isCancelled: Bool) {
             let all = outcomes.value
-            #expect(all.count == tasks, "case \(index)")
+            expectEqual(all.count, tasks, "case \(index)")
             var interrupted = 0
             for outcome in all {
                 switch outcome {
-                case .success(let value): #expect(value == index && index % 4 == 0)
-                case .failure(let flaw as Flaw): #expect(flaw == Flaw(index) && index % 4 == 1)
-                case .failure(PromiseError.abandoned): #expect(index % 4 == 2)
+                case .success(let value): expect(value == index && index % 4 == 0)
+                case .failure(let flaw as Flaw): expect(flaw == Flaw(index) && index % 4 == 1)
+                case .failure(PromiseError.abandoned): expectEqual(index % 4, 2)
                 // By `cancel()`, or since another task has given up before this one waited.
-                case .failure(PromiseError.cancelled): #expect(index % 4 == 3 || isCancelled)
+                case .failure(PromiseError.cancelled): expect(index % 4 == 3 || isCancelled)
                 case .failure(is CancellationError): interrupted += 1
                 case .failure(let error): Issue.record(error)
                 }
             }
-            #expect(interrupted <= (isCancelled ? 1 : 0), "case \(index)")
+            expect(interrupted <= (isCancelled ? 1 : 0), "case \(index)")
             // So it counts as told.
-            #expect(promise.result != nil)
+            expect(promise.result != nil)
         }
     }
 
@@ -103,15 +103,15 @@ import Testing
             let thread = TestThread { for task in tasks { task.cancel() } }
             for (index, task) in tasks.enumerated() {
                 switch await task.result {
-                case .success(let value): #expect(value == index)
-                case .failure(let error): #expect(error is CancellationError)
+                case .success(let value): expectEqual(value, index)
+                case .failure(let error): expect(error is CancellationError)
                 }
             }
             thread.join()
-            #expect(ends.value == promises.count)
+            expectEqual(ends.value, promises.count)
             // What the cancellations have posted comes before this: no timer is left.
             let isIdle = await driver.run { EventLoop.current.nextDeadline == nil }
-            #expect(isIdle)
+            expect(isIdle)
         }
         driver.end()
     }

@@ -8,14 +8,14 @@ import Testing
 
 @Suite struct AwaitingTests {
     @Test func whatHasSettledIsThereAtOnce() async throws {
-        #expect(try await Promise.value(3).value == 3)
-        #expect(await Guarantee.value("x").value == "x")
+        expectEqual(try await Promise.value(3).value, 3)
+        expectEqual(await Guarantee.value("x").value, "x")
         await #expect(throws: Flaw(1)) { try await Promise<Int>(error: Flaw(1)).value }
     }
 
     @Test func inTheWordsOfPromiseKit() async throws {
-        #expect(try await Promise.value(3).value == 3)
-        #expect(await Guarantee.value("x").value == "x")
+        expectEqual(try await Promise.value(3).value, 3)
+        expectEqual(await Guarantee.value("x").value, "x")
     }
 
     @Test func whatHasSettledIsThereInACancelledTaskToo() async throws {
@@ -23,14 +23,14 @@ import Testing
             withUnsafeCurrentTask { $0?.cancel() }
             return try await Promise.value(3).value
         }
-        #expect(try await task.value == 3)
+        expectEqual(try await task.value, 3)
     }
 
     @Test func aResolverOnAnotherThreadEndsTheWait() async throws {
         for round in 0..<scaled(2000) {
             let (promise, resolver) = Promise<Int>.pending()
             let thread = TestThread { resolver.fulfill(round) }
-            #expect(try await promise.value == round)
+            expectEqual(try await promise.value, round)
             thread.join()
         }
     }
@@ -38,9 +38,9 @@ import Testing
     @Test func aLoopThatIsDrivenElsewhere() async throws {
         let driver = Driver()
         let promise = await driver.run { after(.milliseconds(1)).map { 5 }.asPromise() }
-        #expect(try await promise.value == 5)
+        expectEqual(try await promise.value, 5)
         let guarantee = await driver.run { after(.milliseconds(1)).map { 6 } }
-        #expect(await guarantee.value == 6)
+        expectEqual(await guarantee.value, 6)
         let failing = await driver.run { after(.milliseconds(1)).then { Promise<Int>(error: Flaw(2)) } }
         await #expect(throws: Flaw(2)) { try await failing.value }
         driver.end()
@@ -55,8 +55,8 @@ import Testing
         #expect(throws: CancellationError.self) { try outcome.get() }
         // What the cancellation has posted comes before this.
         let isIdle = await driver.run { EventLoop.current.nextDeadline == nil }
-        #expect(isIdle)
-        #expect(promise.error as? PromiseError == .cancelled)
+        expect(isIdle)
+        expect(promise.error as? PromiseError == .cancelled)
         driver.end()
     }
 
@@ -69,10 +69,10 @@ import Testing
         let task = Task { try await promise.value }
         task.cancel()
         _ = await task.result
-        #expect(promise.isPending)
+        expect(promise.isPending)
         resolver.fulfill(9)
-        #expect(try await other.value == 9)
-        #expect(seen.value == 9)
+        expectEqual(try await other.value, 9)
+        expectEqual(seen.value, 9)
     }
 
     @Test func aTaskThatIsCancelledAlreadyDoesNotWait() async throws {
@@ -83,7 +83,7 @@ import Testing
         }
         let outcome = await task.result
         #expect(throws: CancellationError.self) { try outcome.get() }
-        #expect(promise.error as? PromiseError == .cancelled)
+        expect(promise.error as? PromiseError == .cancelled)
         withExtendedLifetime(resolver) {}
     }
 
@@ -118,8 +118,8 @@ import Testing
             if round % 3 == 0 { await Task.yield() }
             task.cancel()
             switch await task.result {
-            case .success(let value): #expect(value == round)
-            case .failure(let error): #expect(error is CancellationError || error as? PromiseError == .cancelled)
+            case .success(let value): expectEqual(value, round)
+            case .failure(let error): expect(error is CancellationError || error as? PromiseError == .cancelled)
             }
             thread.join()
         }
@@ -139,7 +139,7 @@ import Testing
         }
         let outcome = await task.result
         #expect(throws: CancellationError.self) { try outcome.get() }
-        #expect(await driver.run { outer.isPending && shared.isPending })
+        expect(await driver.run { outer.isPending && shared.isPending })
         await driver.run { outer.cancel() }
         driver.end()
     }
@@ -153,10 +153,10 @@ import Testing
             for task in tasks { task.cancel() }
             // Ends, since nothing is left that it would wait for.
             try network.loop.run()
-            #expect(read.error as? PromiseError == .cancelled)
-            #expect(timer.error as? PromiseError == .cancelled)
+            expect(read.error as? PromiseError == .cancelled)
+            expect(timer.error as? PromiseError == .cancelled)
             try peer.send("hello")
-            #expect(try hang(connection.receive(), timeout: patience) == Array("hello".utf8))
+            expectEqual(try hang(connection.receive(), timeout: patience), Array("hello".utf8))
             connection.abort()
         }
     }

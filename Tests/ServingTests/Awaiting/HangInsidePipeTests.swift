@@ -18,7 +18,7 @@ import Testing
                 seen.change { $0.append(value ?? -1) }
             }
             resolver.fulfill(1)
-            #expect(seen.value == [2] && loop.now.nanoseconds == 0)
+            expect(seen.value == [2] && loop.now.nanoseconds == 0)
             timer.cancel()
         }
     }
@@ -36,8 +36,8 @@ import Testing
             derived.change { $0 = promise.map { $0 + 1 } }
             promise.pipe { _ in seen.change { $0.append("third") } }
             resolver.fulfill(1)
-            #expect(seen.value == ["second", "third", "first 2"] && loop.now.nanoseconds == 0)
-            #expect(promise.settledValue == 1)
+            expect(seen.value == ["second", "third", "first 2"] && loop.now.nanoseconds == 0)
+            expectEqual(promise.settledValue, 1)
         }
     }
 
@@ -52,7 +52,7 @@ import Testing
             promise.done { _ in seen.change { $0.append("done") } }.orFail()
             when(fulfilled: [promise]).done { _ in seen.change { $0.append("when") } }.orFail()
             resolver.fulfill(1)
-            #expect(seen.value == ["done", "when", "pipe"])
+            expectEqual(seen.value, ["done", "when", "pipe"])
         }
     }
 
@@ -65,7 +65,7 @@ import Testing
                 seen.change { $0.append(value ?? -1) }
             }
             resolver.fulfill(1)
-            #expect(seen.value == [2] && loop.now.nanoseconds == 0)
+            expect(seen.value == [2] && loop.now.nanoseconds == 0)
         }
     }
 
@@ -78,6 +78,6 @@ import Testing
                 try loop.run()
             }
         }
-        #expect(lines == [])
+        expectEqual(lines, [])
     }
 }

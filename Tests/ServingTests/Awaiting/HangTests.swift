@@ -8,27 +8,27 @@ import Testing
 @Suite struct HangTests {
     @Test func aSettledPromiseNeedsNoTurnAndNoSystemCall() throws {
         try EventLoop.withLoop { loop throws in
-            #expect(try hang(Promise.value(1)) == 1)
+            expectEqual(try hang(Promise.value(1)), 1)
             expect(Promise<Int>(error: Flaw(2)), failsWith: Flaw(2))
-            #expect(hang(Guarantee.value(3)) == 3)
-            #expect(loop.metrics.turns == 0)
-            #expect(loop.metrics.systemCalls == [:])
+            expectEqual(hang(Guarantee.value(3)), 3)
+            expectEqual(loop.metrics.turns, 0)
+            expectEqual(loop.metrics.systemCalls, [:])
         }
     }
 
     @Test func waitingForAGuaranteeThrowsNothing() {
         inLoop { loop in
             let number = after(.seconds(1)).map { 5 }
-            #expect(hang(number) == 5)
-            #expect(loop.now.nanoseconds == 1_000_000_000)
+            expectEqual(hang(number), 5)
+            expectEqual(loop.now.nanoseconds, 1_000_000_000)
         }
     }
 
     @Test func handlersAloneNeedNoSystemCall() throws {
         try EventLoop.withLoop { loop throws in
             let promise = Promise.value(1).map { $0 + 1 }.then { Promise.value($0 + 1) }
-            #expect(try hang(promise) == 3)
-            #expect(loop.metrics.systemCalls == [:])
+            expectEqual(try hang(promise), 3)
+            expectEqual(loop.metrics.systemCalls, [:])
         }
     }
 
@@ -38,8 +38,8 @@ import Testing
             loop.schedule(every: .seconds(1)) { others += 1 }
             loop.enqueue { others += 100 }
             hang(after(.milliseconds(3500)))
-            #expect(others == 103)
-            #expect(loop.now.nanoseconds == 3_500_000_000)
+            expectEqual(others, 103)
+            expectEqual(loop.now.nanoseconds, 3_500_000_000)
         }
     }
 
@@ -65,8 +65,8 @@ import Testing
             }
             after(.seconds(2)).done { order.append("meanwhile") }
             let value = try hang(outer)
-            #expect(value == 2)
-            #expect(order == ["outer begins", "meanwhile", "inner", "outer ends"])
+            expectEqual(value, 2)
+            expectEqual(order, ["outer begins", "meanwhile", "inner", "outer ends"])
         }
     }
 
@@ -75,7 +75,7 @@ import Testing
             func nest(_ depth: Int) -> Int {
                 depth == 0 ? 0 : hang(after(.milliseconds(1)).map { nest(depth - 1) + 1 })
             }
-            #expect(nest(100) == 100)
+            expectEqual(nest(100), 100)
         }
     }
 
@@ -87,8 +87,8 @@ import Testing
                 hang(after(.seconds(1)).done { resolver.fulfill(1) }.then { after(.seconds(1)) })
                 sawOuter = outer.isFulfilled
             }
-            #expect(try hang(outer) == 1)
-            #expect(sawOuter)
+            expectEqual(try hang(outer), 1)
+            expect(sawOuter)
         }
     }
 
@@ -102,8 +102,8 @@ import Testing
                     number == 60 ? .value(number) : Promise(error: Flaw(number))
                 }.recover { _ in after(.seconds(59)).then { attempt() } }
             }
-            #expect(try hang(attempt()) == 60)
-            #expect(loop.now.nanoseconds == (59 * 60 + 1) * 1_000_000_000)
+            expectEqual(try hang(attempt()), 60)
+            expectEqual(loop.now.nanoseconds, (59 * 60 + 1) * 1_000_000_000)
         }
     }
 }
@@ -113,8 +113,8 @@ import Testing
         inLoop { loop in
             let (promise, resolver) = Promise<Int>.pending()
             #expect(throws: PromiseError.timedOut) { try hang(promise, timeout: .seconds(86_400)) }
-            #expect(loop.now.nanoseconds == 86_400_000_000_000)
-            #expect(promise.isPending)
+            expectEqual(loop.now.nanoseconds, 86_400_000_000_000)
+            expect(promise.isPending)
             resolver.fulfill(1)
         }
     }
@@ -122,9 +122,9 @@ import Testing
     @Test func aPromiseThatSettlesInTimeLeavesNoTimer() throws {
         try inLoop { loop throws in
             let promise = after(.seconds(1)).map { 1 }
-            #expect(try hang(promise, timeout: .seconds(2)) == 1)
-            #expect(!loop.isAlive)
-            #expect(loop.now.nanoseconds == 1_000_000_000)
+            expectEqual(try hang(promise, timeout: .seconds(2)), 1)
+            expect(!loop.isAlive)
+            expectEqual(loop.now.nanoseconds, 1_000_000_000)
         }
     }
 
@@ -132,15 +132,15 @@ import Testing
         try inLoop { loop throws in
             let late = after(.seconds(3)).map { 1 }
             #expect(throws: PromiseError.timedOut) { try hang(late, timeout: .seconds(2)) }
-            #expect(try hang(late, timeout: .seconds(2)) == 1)
-            #expect(loop.now.nanoseconds == 3_000_000_000)
+            expectEqual(try hang(late, timeout: .seconds(2)), 1)
+            expectEqual(loop.now.nanoseconds, 3_000_000_000)
         }
     }
 
     @Test func whatIsReadyIsDoneEvenInNoTime() throws {
         try inLoop { _ throws in
             let promise = Promise.value(1).map { $0 + 1 }.map { $0 + 1 }
-            #expect(try hang(promise, timeout: .zero) == 3)
+            expectEqual(try hang(promise, timeout: .zero), 3)
         }
     }
 
@@ -149,7 +149,7 @@ import Testing
             let (promise, resolver) = Promise<Int>.pending()
             let start = loop.now
             #expect(throws: PromiseError.timedOut) { try hang(promise, timeout: .milliseconds(2)) }
-            #expect(start.duration(to: loop.now) >= .milliseconds(2))
+            expect(start.duration(to: loop.now) >= .milliseconds(2))
             resolver.fulfill(1)
         }
     }
@@ -163,13 +163,13 @@ import Testing
                 resolver.reject(Flaw(1))
             }
         }
-        #expect(lines.last == "unhandled rejection: Flaw(number: 1) (promise made at \(#fileID):\(line))")
+        expectEqual(lines.last, "unhandled rejection: Flaw(number: 1) (promise made at \(#fileID):\(line))")
         // Nothing but another thread could have settled it: that is said when the time is up.
-        #expect(lines.count == 2)
-        #expect(
+        expectEqual(lines.count, 2)
+        expectEqual(
             lines.first?.hasPrefix(
-                "hang at \(#fileID):\(line + 1) waits for the Promise<Int> made at \(#fileID):\(line), and nothing on")
-                == true)
+                "hang at \(#fileID):\(line + 1) waits for the Promise<Int> made at \(#fileID):\(line), and nothing on"),
+            true)
     }
 
     @Test func aRejectionThatOthersHaveSeenIsNotReported() throws {
@@ -182,10 +182,10 @@ import Testing
                 #expect(throws: PromiseError.timedOut) { try hang(promise, timeout: .seconds(1)) }
                 resolver.reject(Flaw(1))
                 try loop.run()
-                #expect(seen)
+                expect(seen)
             }
         }
-        #expect(lines.filter { !$0.hasPrefix("hang at ") } == [])
+        expectEqual(lines.filter { !$0.hasPrefix("hang at ") }, [])
     }
 }
 
@@ -206,8 +206,8 @@ import Testing
         let value = try EventLoop.withLoop { _ throws in try hang(promise) }
         thread.join()
         recorder.stop()
-        #expect(value == 1)
-        #expect(recorder.lines == [text])
+        expectEqual(value, 1)
+        expectEqual(recorder.lines, [text])
     }
 
     @Test func itIsLoggedOnceAHangHoweverOftenTheLoopWakes() throws {
@@ -228,10 +228,10 @@ import Testing
                 }
                 resolver.fulfill(1)
             }
-            #expect(try hang(promise) == 1)
+            expectEqual(try hang(promise), 1)
             thread.join()
             recorder.stop()
-            #expect(recorder.lines.count == 1)
+            expectEqual(recorder.lines.count, 1)
         }
     }
 
@@ -240,10 +240,10 @@ import Testing
             try inLoop { _ throws in
                 let (promise, resolver) = Promise<Int>.pending()
                 after(.seconds(1)).done { resolver.fulfill(1) }
-                #expect(try hang(promise) == 1)
+                expectEqual(try hang(promise), 1)
             }
         }
-        #expect(lines == [])
+        expectEqual(lines, [])
     }
 
     @Test func manyRoundsWithAThreadThatSettles() throws {
@@ -254,7 +254,7 @@ import Testing
             for round in 0..<scaled(500) {
                 let (promise, resolver) = Promise<Int>.pending()
                 let thread = TestThread { resolver.fulfill(round) }
-                #expect(try hang(promise) == round)
+                expectEqual(try hang(promise), round)
                 thread.join()
             }
         }
@@ -304,7 +304,7 @@ import Testing
             for _ in 0..<10 { promise.done { sum += $0 }.orFail() }
             resolver.fulfill(1)
             while sum < 10 { try loop.turn(.poll) }
-            #expect(sum == 10)
+            expectEqual(sum, 10)
         }
     }
 }

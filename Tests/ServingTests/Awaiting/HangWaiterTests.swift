@@ -38,7 +38,7 @@ import Testing
             after(.seconds(1)).done { firstResolver.fulfill(1) }
             after(.seconds(2)).done { secondResolver.fulfill(2) }
             expect(second, gives: 2)
-            #expect(loop.now.nanoseconds == 8_000_000_000)
+            expectEqual(loop.now.nanoseconds, 8_000_000_000)
             expect(first, gives: 1)
         }
     }
@@ -52,11 +52,11 @@ import Testing
                 for _ in 0..<1023 { loop.enqueue {} }
                 loop.enqueue { firstResolver.fulfill(1) }
             }
-            #expect(try hang(first) == 1)
-            #expect(loop.isReady)
+            expectEqual(try hang(first), 1)
+            expect(loop.isReady)
             loop.schedule(after: .seconds(1)) { secondResolver.fulfill(2) }
-            #expect(try hang(second) == 2)
-            #expect(loop.now.nanoseconds == 2_000_000_000)
+            expectEqual(try hang(second), 2)
+            expectEqual(loop.now.nanoseconds, 2_000_000_000)
         }
     }
 
@@ -69,10 +69,10 @@ import Testing
                 resolver.fulfill(1)
                 promise.done { _ in order.append("attached after") }.orFail()
             }
-            #expect(try hang(promise) == 1)
+            expectEqual(try hang(promise), 1)
             order.append("hang")
             try loop.run()
-            #expect(order == ["attached before", "attached after", "hang"])
+            expectEqual(order, ["attached before", "attached after", "hang"])
         }
     }
 
@@ -94,7 +94,7 @@ import Testing
             sched_yield()
         }
         for thread in threads { thread.join() }
-        #expect(sums.value == [Int](repeating: promises.count, count: 3))
+        expectEqual(sums.value, [Int](repeating: promises.count, count: 3))
     }
 
     @Test func aRejectionFromAnotherThreadIsThrownAndNotReported() {
@@ -111,6 +111,6 @@ import Testing
                 hold.cancel()
             }
         }
-        #expect(lines == [])
+        expectEqual(lines, [])
     }
 }

@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @testable import PromisesTestSupport
@@ -45,11 +46,11 @@ import Testing
     @Test func aBodyOfTheActorThatTheMethodHoldsIsRefused() async throws {
         let counter = Counter()
         let error = await #expect(throws: DispatchError.self) { try await counter.addInBody() }
-        #expect("\(error!)".contains("method of the actor Counter"))
+        expect("\(error!)".contains("method of the actor Counter"))
     }
 
     @Test func aBodyThatUsesNothingOfTheActorRuns() async throws {
-        #expect(try await Counter().addBesideBody() == 2)
+        expectEqual(try await Counter().addBesideBody(), 2)
     }
 
     @Test func anActorOfTheLoopMayBeUsed() throws {
@@ -57,7 +58,7 @@ import Testing
             let local = Local(on: loop.remote)
             loop.enqueue {
                 let count = try? local.assumeIsolated { try $0.addInBody(on: EventLoop.current) }
-                #expect(count == 1)
+                expectEqual(count, 1)
             }
             try loop.run()
         }

@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @testable import PromisesTestSupport
@@ -13,7 +14,7 @@ import Testing
         let thread = pthread_self()
 
         func add(_ line: String) {
-            #expect(thread == pthread_self())
+            expectEqual(thread, pthread_self())
             lines.append(line)
         }
     }
@@ -29,7 +30,7 @@ import Testing
                 notes.add("end")
                 return notes
             }
-            #expect(same === notes && notes.lines == ["begin", "end"])
+            expect(same === notes && notes.lines == ["begin", "end"])
         }
     }
 
@@ -42,7 +43,7 @@ import Testing
                 await Task.yield()
                 notes.add("end")
             }
-            #expect(notes.lines == ["begin", "job", "end"])
+            expectEqual(notes.lines, ["begin", "job", "end"])
         }
     }
 
@@ -73,7 +74,7 @@ import Testing
                 }
                 return await [one, other, Self.thread()] + grouped
             }
-            #expect(Set(threads) == [pthread_self()] && threads.count == 13)
+            expect(Set(threads) == [pthread_self()] && threads.count == 13)
         }
     }
 
@@ -81,7 +82,7 @@ import Testing
         try EventLoop.withLoop(clock: VirtualClock()) { loop throws in
             let begin = loop.now
             try loop.run { await firstly { after(.seconds(3600)) }.value }
-            #expect(begin.duration(to: loop.now) == .seconds(3600))
+            expectEqual(begin.duration(to: loop.now), .seconds(3600))
         }
     }
 
@@ -93,7 +94,7 @@ import Testing
                     try await firstly { after(.seconds(3600)).asPromise() }.value
                 }
             }
-            #expect(!loop.isAlive, "the timer has gone")
+            expect(!loop.isAlive, "the timer has gone")
         }
     }
 
@@ -123,14 +124,14 @@ import Testing
                 let threads = try loop.run {
                     await withTaskExecutorPreference(remote) { await Self.thread() }
                 }
-                #expect(threads == pthread_self())
+                expectEqual(threads, pthread_self())
             }
             let outside = try hang(
                 Promise {
                     for _ in 0..<100 { await withTaskExecutorPreference(remote) { _ = await Self.thread() } }
                     return await Task(executorPreference: remote) { await Self.thread() }.value
                 })
-            #expect(outside == pthread_self())
+            expectEqual(outside, pthread_self())
         }
     }
 
@@ -140,7 +141,7 @@ import Testing
             loop.schedule(after: .milliseconds(1)) { hasFired = true }
             nonisolated(unsafe) let fired = { hasFired }
             try loop.run { while !fired() { await Task.yield() } }
-            #expect(hasFired)
+            expect(hasFired)
         }
     }
 }

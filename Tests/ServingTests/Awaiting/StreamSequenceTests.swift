@@ -18,7 +18,7 @@ import Testing
                 for try await line in a.lines { lines.append(line) }
                 return lines
             }
-            #expect(lines == ["one", "two"])
+            expectEqual(lines, ["one", "two"])
             a.close()
         }
     }
@@ -30,13 +30,13 @@ import Testing
                 try await b.write("0123456789").value
                 var chunks = a.chunks.makeAsyncIterator()
                 await Task.yield()
-                #expect(net.calls(.receive) == 0, "nothing is read ahead")
+                expectEqual(net.calls(.receive), 0, "nothing is read ahead")
                 let first = try await chunks.next(isolation: nil)
-                #expect(first == Array("0123456789".utf8))
+                expectEqual(first, Array("0123456789".utf8))
                 b.close()
                 let end = try await chunks.next(isolation: nil)
                 let after = try await chunks.next(isolation: nil)
-                #expect(end == nil && after == nil)
+                expect(end == nil && after == nil)
             }
             a.close()
         }
@@ -50,7 +50,7 @@ import Testing
                 try await b.write("abcdef\n").value
                 await #expect(throws: StreamError.limitExceeded(limit: 3)) { try await lines.next(isolation: nil) }
                 let after = try await lines.next(isolation: nil)
-                #expect(after == nil)
+                expectEqual(after, nil)
             }
             a.close()
             b.close()
@@ -91,7 +91,7 @@ import Testing
                 }
                 return count
             }
-            #expect(count == 2)
+            expectEqual(count, 2)
             withExtendedLifetime(clients) {}
         }
     }
@@ -107,7 +107,7 @@ import Testing
                 }
             }
             net.settle()
-            #expect(net.calls(.accept) == 1)
+            expectEqual(net.calls(.accept), 1)
             listener.close()
             withExtendedLifetime(clients) {}
         }
@@ -119,7 +119,7 @@ import Testing
                 // Which no other test sends: a signal is the whole process's.
                 let (one, other): (CInt, CInt) = (59, 60)
                 let both = try signals(one, other)
-                #expect(!loop.isAlive)
+                expect(!loop.isAlive)
                 kill(getpid(), one)
                 kill(getpid(), one)
                 try loop.run {
@@ -129,10 +129,10 @@ import Testing
                     var second = try await arrived.next(isolation: nil)
                     // The second of the two may have reached the process when the first had been taken.
                     if second == one { second = try await arrived.next(isolation: nil) }
-                    #expect(first == one && second == other)
+                    expect(first == one && second == other)
                 }
             }
-            #expect(!loop.isAlive && loop.keepAliveReport.isEmpty)
+            expect(!loop.isAlive && loop.keepAliveReport.isEmpty)
         }
     }
 
@@ -163,8 +163,8 @@ import Testing
                         return "it ended"
                     } catch { return "\(error)" }
                 })
-            #expect(text.contains("connection.lines"))
-            #expect(text.contains("not its loop's"))
+            expect(text.contains("connection.lines"))
+            expect(text.contains("not its loop's"))
             a.close()
             b.close()
         }

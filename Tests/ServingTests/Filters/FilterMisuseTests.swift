@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @testable import PromisesTestSupport
@@ -23,7 +24,7 @@ import Testing
                 let (connection, peer) = try net.pair()
                 expect(connection.filter(filter), failsWith: flaw)
                 connection.close()
-                #expect(try peer.readToEnd() == RecordFilter.record(.alert))
+                expectEqual(try peer.readToEnd(), RecordFilter.record(.alert))
                 return peer.close()
             }
             let (connection, peer) = try net.filteredPair(filter)
@@ -38,10 +39,10 @@ import Testing
             expect(read, failsWith: flaw)
             expect(connection.write("x"), failsWith: flaw)
             expect(connection.receive(), failsWith: flaw)
-            #expect(connection.read().settledValue == failed(EPROTO))
-            #expect(!connection.isWritable)
+            expectEqual(connection.read().settledValue, failed(EPROTO))
+            expect(!connection.isWritable)
             connection.close()
-            #expect(try peer.readToEnd() == RecordFilter.record(.alert))
+            expectEqual(try peer.readToEnd(), RecordFilter.record(.alert))
             peer.close()
         }
     }
@@ -52,7 +53,7 @@ import Testing
             let (connection, peer) = try net.filteredPair(filter)
             filter.onStep = { step, _ in if step == .end { throw RecordFilter.Flaw.injected(.end) } }
             let closed = connection.close()
-            #expect(try peer.readToEnd().isEmpty)
+            expect(try peer.readToEnd().isEmpty)
             peer.close()
             hang(closed)
         }
@@ -64,7 +65,7 @@ import Testing
             let (connection, peer) = try net.filteredPair(filter)
             filter.onStep = { _, _ in throw SystemError(.receive, EACCES) }
             try peer.send("x")
-            #expect(try hang(connection.read(), timeout: patience) == failed(EACCES))
+            expectEqual(try hang(connection.read(), timeout: patience), failed(EACCES))
             connection.close()
             peer.close()
         }
@@ -103,8 +104,8 @@ import Testing
             case .receiveEnd: peer.end()
             }
             try net.loop.run(until: { !read.isPending && write?.isPending != true && ready?.isPending != true })
-            #expect(read.error != nil && ready.map { $0.error != nil } != false)
-            #expect(made.isClosed)
+            expect(read.error != nil && ready.map { $0.error != nil } != false)
+            expect(made.isClosed)
             connection = nil
             peer.close()
             hang(made.close())
@@ -123,13 +124,13 @@ import Testing
                 output.deliver([1])
             }
             let write = connection.write("last")
-            #expect(inOrder ? write.isFulfilled : code(write) == ECANCELED)
-            #expect(connection.bufferedByteCount == 0, "what it delivers is dropped")
+            expect(inOrder ? write.isFulfilled : code(write) == ECANCELED)
+            expectEqual(connection.bufferedByteCount, 0, "what it delivers is dropped")
             if inOrder {
                 let sent = RecordFilter.data(Array("last".utf8)) + RecordFilter.record(.end)
-                #expect(try peer.readToEnd() == sent)
+                expectEqual(try peer.readToEnd(), sent)
             } else {
-                #expect(peer.failureOfReading() == ECONNRESET)
+                expectEqual(peer.failureOfReading(), ECONNRESET)
             }
             filter.onStep = { _, _ in }
             peer.close()
@@ -144,16 +145,16 @@ import Testing
             filter.onStep = { step, _ in
                 guard inner.count < 2, step == .write || step == .receive else { return }
                 inner.append(connection.write("inner \(inner.count)"))
-                #expect(inner.last!.isPending)
+                expect(inner.last!.isPending)
             }
             let outer = connection.write("outer 0")
             try peer.send(RecordFilter.data([1]))
-            #expect(try hang(connection.receive(), timeout: patience) == [1])
+            expectEqual(try hang(connection.receive(), timeout: patience), [1])
             try hang(outer, timeout: patience)
             try hang(when(fulfilled: inner), timeout: patience)
             let all = ["outer 0", "inner 0", "inner 1"].map { Array($0.utf8) }
             let expected = all.enumerated().flatMap { RecordFilter.data($1, at: $0 * 7) }
-            #expect(try peer.receive(exactly: expected.count) == expected)
+            expectEqual(try peer.receive(exactly: expected.count), expected)
             filter.onStep = { _, _ in }
             connection.abort()
         }
@@ -177,8 +178,8 @@ import Testing
             let read = connection.receive()
             if step == .write { try hang(connection.write("x"), timeout: patience) }
             try peer.send(RecordFilter.data([1]))
-            #expect(try hang(read, timeout: patience) == [1])
-            #expect(deepest == 1 && depth == 0)
+            expectEqual(try hang(read, timeout: patience), [1])
+            expect(deepest == 1 && depth == 0)
             connection.abort()
         }
     }
@@ -190,7 +191,7 @@ import Testing
             var seen: [UInt8] = []
             var isWriting = false
             let chunks = connection.forEachChunk { chunk in
-                #expect(!isWriting)
+                expect(!isWriting)
                 chunk.withUnsafeBytes { seen += $0 }
             }
             try net.loop.turn(.poll)
@@ -242,19 +243,19 @@ import Testing
                 }
             )
             try peer.send(RecordFilter.record(.ping))
-            #expect(try hang(connection.receive(), timeout: patience) == Array("left".utf8))
+            expectEqual(try hang(connection.receive(), timeout: patience), Array("left".utf8))
             let plain = connection.write("plain")
             cipher.cancel()
-            #expect(cipher.isPending, "the rest of its record belongs to the stream")
+            expect(cipher.isPending, "the rest of its record belongs to the stream")
             plain.cancel()
-            #expect(plain.error?.isCancelled == true)
+            expectEqual(plain.error?.isCancelled, true)
             budget.remaining = .max
             try hang(cipher, timeout: patience)
             try hang(connection.write("!"), timeout: patience)
             let expected = RecordFilter.data(Array("filtered".utf8)) + RecordFilter.record(.pong) + [33]
-            #expect(try peer.receive(exactly: expected.count) == expected)
+            expectEqual(try peer.receive(exactly: expected.count), expected)
             try peer.send("plain")
-            #expect(try hang(connection.receive(), timeout: patience) == Array("plain".utf8))
+            expectEqual(try hang(connection.receive(), timeout: patience), Array("plain".utf8))
             let descriptor = try connection.detach()
             net.ledger.disown(descriptor)
             Glibc.close(descriptor)
@@ -267,14 +268,14 @@ import Testing
                 let filter = RecordFilter()
                 let (connection, peer) = try net.filteredPair(filter)
                 try peer.send(RecordFilter.data([1]) + RecordFilter.record(.hold))
-                #expect(try hang(connection.receive(), timeout: patience) == [1])
+                expectEqual(try hang(connection.receive(), timeout: patience), [1])
                 let write = connection.write("plain")
                 if closes { connection.close() } else { connection.shutdownWrite() }
                 filter.onStep = { step, output in if step == .receive { output.removeFilter() } }
                 try peer.send(RecordFilter.record(.ping))
                 try hang(write, timeout: patience)
                 let pong = RecordFilter.record(.pong)
-                #expect(try peer.readToEnd() == pong + Array("plain".utf8))
+                expectEqual(try peer.readToEnd(), pong + Array("plain".utf8))
                 peer.close()
                 hang(connection.close())
             }
@@ -286,7 +287,7 @@ import Testing
         try withNetwork { net in
             let (connection, peer) = try net.filteredPair()
             try peer.send(RecordFilter.data([1]) + RecordFilter.record(.hold))
-            #expect(try hang(connection.receive(), timeout: patience) == [1])
+            expectEqual(try hang(connection.receive(), timeout: patience), [1])
             write = connection.write("never")
             withExtendedLifetime(peer) {}
         }
@@ -309,13 +310,13 @@ import Testing
                 connection.readLine().then { first in connection.readLine().map { second in [first, second] } }
             }
             try peer.send("a\nb\n")
-            #expect(try hang(lines, timeout: patience) == ["a", "b"])
-            #expect(connection.read().settledValue == .end)
+            expectEqual(try hang(lines, timeout: patience), ["a", "b"])
+            expectEqual(connection.read().settledValue, .end)
             // What the peer sends behind the end is discarded by the close, which does not reset it.
             try peer.send("more")
             let closed = connection.close()
-            #expect(closed.isPending)
-            #expect(try peer.readToEnd() == [7])
+            expect(closed.isPending)
+            expectEqual(try peer.readToEnd(), [7])
             peer.close()
             hang(closed)
         }

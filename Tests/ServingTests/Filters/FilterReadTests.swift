@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @testable import PromisesTestSupport
@@ -20,17 +21,17 @@ import Testing
             }
             stream += RecordFilter.record(.ping) + RecordFilter.record(.end) + Array("behind the end".utf8)
             try peer.send(stream)
-            #expect(try hang(connection.read(exactly: 5), timeout: patience) == Array(all[..<5]))
+            expectEqual(try hang(connection.read(exactly: 5), timeout: patience), Array(all[..<5]))
             var rest: [UInt8] = []
             try hang(connection.forEachChunk { chunk in chunk.withUnsafeBytes { rest += $0 } }, timeout: patience)
-            #expect(rest == Array(all[5...]))
-            #expect(connection.read().settledValue == .end && connection.readLine().isFulfilled)
-            #expect(try peer.receive(exactly: 5) == RecordFilter.record(.pong))
+            expectEqual(rest, Array(all[5...]))
+            expect(connection.read().settledValue == .end && connection.readLine().isFulfilled)
+            expectEqual(try peer.receive(exactly: 5), RecordFilter.record(.pong))
             // The end of the peer's stream is not that of this side.
             try hang(connection.write("still"), timeout: patience)
-            #expect(try peer.receive(exactly: 10) == RecordFilter.data(Array("still".utf8)))
+            expectEqual(try peer.receive(exactly: 10), RecordFilter.data(Array("still".utf8)))
             let closed = connection.close()
-            #expect(try peer.receive(exactly: 5) == RecordFilter.record(.end))
+            expectEqual(try peer.receive(exactly: 5), RecordFilter.record(.end))
             peer.close()
             hang(closed)
         }
@@ -56,7 +57,7 @@ import Testing
             connection.write("x").cauterize()
             try net.loop.turn(.poll)
             try hang(all, timeout: patience)
-            #expect(String(decoding: seen, as: UTF8.self) == "early, late")
+            expectEqual(String(decoding: seen, as: UTF8.self), "early, late")
         }
     }
 
@@ -65,18 +66,18 @@ import Testing
             let (client, server) = try net.filteredEnds()
             let large = pattern(1 << 20)
             client.write(large).cauterize()
-            #expect(try hang(server.read(exactly: large.count), timeout: patience) == large)
+            expectEqual(try hang(server.read(exactly: large.count), timeout: patience), large)
             client.write(large).cauterize()
-            #expect(try hang(server.read(upTo: 10), timeout: patience) == .bytes(Array(large[..<10])))
+            expectEqual(try hang(server.read(upTo: 10), timeout: patience), .bytes(Array(large[..<10])))
             var rest: [UInt8] = []
             let chunks = server.forEachChunk { chunk -> Promise<Void> in
-                #expect(chunk.byteCount <= 65536)
+                expect(chunk.byteCount <= 65536)
                 chunk.withUnsafeBytes { rest += $0 }
                 return after(.zero).asVoid().asPromise()
             }
             client.shutdownWrite()
             try hang(chunks, timeout: patience)
-            #expect(rest == Array(large[10...]))
+            expectEqual(rest, Array(large[10...]))
             client.abort()
             server.abort()
         }
@@ -88,7 +89,7 @@ import Testing
                 let (connection, peer) = try net.filteredPair()
                 try peer.send(RecordFilter.data(Array("ab".utf8)) + RecordFilter.data([1, 2], at: 2).prefix(cut))
                 peer.end()
-                if cut < 7 { #expect(try hang(connection.read(exactly: 1), timeout: patience) == [97]) }
+                if cut < 7 { expectEqual(try hang(connection.read(exactly: 1), timeout: patience), [97]) }
                 let rest: Promise<Void>
                 switch form {
                 case 0: rest = connection.readLine().asVoid()
@@ -101,7 +102,7 @@ import Testing
                     var outcome = try hang(connection.read(), timeout: patience)
                     while case .bytes = outcome { outcome = try hang(connection.read(), timeout: patience) }
                     rest = Promise(error: ConnectionFilterError.truncated)
-                    #expect(outcome == failure && connection.read().settledValue == failure)
+                    expect(outcome == failure && connection.read().settledValue == failure)
                 }
                 expect(rest, failsWith: ConnectionFilterError.truncated)
                 expect(connection.write("x"), failsWith: ConnectionFilterError.truncated)
@@ -109,7 +110,7 @@ import Testing
                 let closed = connection.closed
                 connection.close()
                 let end = hang(closed)
-                #expect(end == .failed(SystemError(.receive, EPROTO)))
+                expectEqual(end, .failed(SystemError(.receive, EPROTO)))
             }
         }
     }
@@ -120,11 +121,12 @@ import Testing
             let line = connection.readLine()
             try peer.send(RecordFilter.data(Array("half".utf8)) + [0xFF, 1, 2, 3, 4])
             expect(line, failsWith: RecordFilter.Flaw.unknownRecord(0xFF))
-            #expect(connection.bufferedByteCount == 4)
-            #expect(try hang(connection.receive(), timeout: patience) == Array("half".utf8), "what came before is kept")
+            expectEqual(connection.bufferedByteCount, 4)
+            expectEqual(
+                try hang(connection.receive(), timeout: patience), Array("half".utf8), "what came before is kept")
             expect(connection.receive(), failsWith: RecordFilter.Flaw.unknownRecord(0xFF))
             connection.close()
-            #expect(try peer.readToEnd() == RecordFilter.record(.alert))
+            expectEqual(try peer.readToEnd(), RecordFilter.record(.alert))
             peer.close()
         }
     }
@@ -134,12 +136,12 @@ import Testing
             let (connection, peer) = try net.filteredPair()
             let write = connection.write(pattern(8 << 20))
             try peer.send(RecordFilter.data([7]))
-            #expect(try hang(connection.receive(), timeout: patience) == [7])
+            expectEqual(try hang(connection.receive(), timeout: patience), [7])
             peer.reset()
             let code = try rejection(of: write)
-            #expect(code == ECONNRESET || code == EPIPE)
+            expect(code == ECONNRESET || code == EPIPE)
             let last = try hang(connection.read(), timeout: patience)
-            if case .failed(let error) = last { #expect(error.code == code) } else { Issue.record("\(last)") }
+            if case .failed(let error) = last { expectEqual(error.code, code) } else { Issue.record("\(last)") }
             connection.close()
         }
     }
@@ -152,11 +154,11 @@ import Testing
             try peer.send(RecordFilter.data(pattern(10_000)))
             let begun = net.calls(.receive)
             for _ in 0..<5 { try net.loop.turn(.poll) }
-            #expect(net.calls(.receive) == begun && !net.loop.isAlive)
-            #expect(try hang(connection.read(upTo: 1), timeout: patience) == .bytes(Array(pattern(1))))
-            #expect(net.calls(.receive) == begun + 1)
+            expect(net.calls(.receive) == begun && !net.loop.isAlive)
+            expectEqual(try hang(connection.read(upTo: 1), timeout: patience), .bytes(Array(pattern(1))))
+            expectEqual(net.calls(.receive), begun + 1)
             for _ in 0..<5 { try net.loop.turn(.poll) }
-            #expect(net.calls(.receive) == begun + 1 && connection.bufferedByteCount == 9999)
+            expect(net.calls(.receive) == begun + 1 && connection.bufferedByteCount == 9999)
             connection.abort()
         }
     }
@@ -173,15 +175,15 @@ import Testing
                 for _ in 0..<3 { try net.loop.turn(.poll) }
             }
             let (queued, received) = (connection.queuedBytes, connection.bytesReceived)
-            #expect(queued >= 60_000 && queued < 8 * pings.count)
+            expect(queued >= 60_000 && queued < 8 * pings.count)
             try peer.send(pings)
             for _ in 0..<5 { try net.loop.turn(.poll) }
-            #expect(connection.bytesReceived == received && connection.queuedBytes == queued)
+            expect(connection.bytesReceived == received && connection.queuedBytes == queued)
             // When the peer reads, it is read again.
             budget.remaining = .max
             try net.loop.run(until: { connection.queuedBytes == 0 && connection.bytesReceived > received })
             try peer.send(RecordFilter.data([42]))
-            #expect(try hang(read, timeout: patience) == [42])
+            expectEqual(try hang(read, timeout: patience), [42])
             connection.abort()
         }
     }
@@ -221,7 +223,7 @@ import Testing
             try peer.send(RecordFilter.data(Array("ab".utf8)))
             trickle(0)
             expect(line, failsWith: StreamError.timedOut(got: inRecords ? 11 : 2))
-            #expect(begin.duration(to: clock.now) == .seconds(10))
+            expectEqual(begin.duration(to: clock.now), .seconds(10))
             connection.abort()
             hang(after(.seconds(2)))
         }
@@ -232,11 +234,11 @@ import Testing
             let (connection, peer) = try net.filteredPair()
             let (gone, reset) = (connection.peerGone(), connection.peerGone(ignoringHalfClose: true))
             try peer.send(RecordFilter.record(.end))
-            #expect(try hang(connection.read(), timeout: patience) == .end)
-            #expect(gone.settledValue == .ended && reset.isPending)
-            #expect(connection.peerGone().settledValue == .ended)
+            expectEqual(try hang(connection.read(), timeout: patience), .end)
+            expect(gone.settledValue == .ended && reset.isPending)
+            expectEqual(connection.peerGone().settledValue, .ended)
             connection.abort()
-            #expect(reset.asPromise().isCancelled)
+            expect(reset.asPromise().isCancelled)
         }
     }
 
@@ -252,7 +254,7 @@ import Testing
                 } catch ConnectionFilterError.truncated { return bytes }
                 return []
             }
-            #expect(try net.loop.run(failing) == [1, 2])
+            expectEqual(try net.loop.run(failing), [1, 2])
             connection.abort()
         }
     }

@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @testable import PromisesTestSupport
@@ -14,13 +15,13 @@ import Testing
             connection.writeWatermarks = (low: 10, high: 100)
             let (write, read) = (connection.write(pattern(200)), connection.receive())
             let writable = connection.writable()
-            #expect(writable.isPending)
+            expect(writable.isPending)
             try peer.send([0xEE, 0, 0, 0, 0])
             expect(read, failsWith: RecordFilter.Flaw.unknownRecord(0xEE))
-            #expect(write.error != nil && writable.isFulfilled, "the next write reports the reason")
-            #expect(connection.queuedBytes > 100, "the alert follows what was queued")
+            expect(write.error != nil && writable.isFulfilled, "the next write reports the reason")
+            expect(connection.queuedBytes > 100, "the alert follows what was queued")
             connection.writeWatermarks = (low: 10, high: 100)
-            #expect(connection.writable().isFulfilled && !connection.isWritable)
+            expect(connection.writable().isFulfilled && !connection.isWritable)
             expect(connection.write("x"), failsWith: RecordFilter.Flaw.unknownRecord(0xEE))
             connection.abort()
         }
@@ -38,7 +39,7 @@ import Testing
                 throw RecordFilter.Flaw.injected(step)
             }
             expect(connection.write("x"), failsWith: RecordFilter.Flaw.injected(.write))
-            #expect(connection.writable().isFulfilled)
+            expect(connection.writable().isFulfilled)
             connection.abort()
             withExtendedLifetime(peer) {}
         }
@@ -53,9 +54,9 @@ import Testing
             let (write, read) = (connection.write(pattern(8 << 20)), connection.receive())
             try peer.send([0xEE, 0, 0, 0, 0])
             expect(read, failsWith: RecordFilter.Flaw.unknownRecord(0xEE))
-            #expect(write.error != nil && connection.queuedBytes > 0 && net.loop.isAlive)
+            expect(write.error != nil && connection.queuedBytes > 0 && net.loop.isAlive)
             hang(after(.seconds(200)))
-            #expect(connection.queuedBytes == 0 && !net.loop.isAlive)
+            expect(connection.queuedBytes == 0 && !net.loop.isAlive)
             expect(connection.write("x"), failsWith: RecordFilter.Flaw.unknownRecord(0xEE))
             connection.close()
         }
@@ -76,10 +77,10 @@ import Testing
             connection.writeWatermarks = (low: 10, high: 100)
             let write = connection.write(pattern(200))
             let writable = connection.writable()
-            #expect(write.isPending && writable.isPending)
+            expect(write.isPending && writable.isPending)
             try peer.send("x")
             try hang(write, timeout: patience)
-            #expect(writable.isFulfilled && connection.isWritable)
+            expect(writable.isFulfilled && connection.isWritable)
             connection.abort()
         }
     }
@@ -90,7 +91,7 @@ import Testing
         try withNetwork(turns: 4000) { net in
             let (connection, peer) = try net.filteredPair()
             try peer.send(RecordFilter.data([1]) + RecordFilter.record(.hold))
-            #expect(try hang(connection.receive(), timeout: patience) == [1])
+            expectEqual(try hang(connection.receive(), timeout: patience), [1])
             let write: Promise<Void>
             if inLoop {
                 // An echo: it reads when its write is done, which needs input.
@@ -103,9 +104,9 @@ import Testing
                 try peer.send(RecordFilter.data(pattern(chunk), at: 1 + index * chunk))
                 for _ in 0..<3 { try net.loop.turn(.poll) }
             }
-            #expect(code(write) == ENOBUFS)
-            #expect(connection.bufferedByteCount <= (1 << 20) + 65536 + chunk)
-            #expect(code(connection.write("x")) == ENOBUFS)
+            expectEqual(code(write), ENOBUFS)
+            expect(connection.bufferedByteCount <= (1 << 20) + 65536 + chunk)
+            expectEqual(code(connection.write("x")), ENOBUFS)
             connection.abort()
         }
     }
@@ -114,14 +115,14 @@ import Testing
         try withNetwork(turns: 4000) { net in
             let (connection, peer) = try net.filteredPair()
             try peer.send(RecordFilter.data([1]) + RecordFilter.record(.hold))
-            #expect(try hang(connection.receive(), timeout: patience) == [1])
+            expectEqual(try hang(connection.receive(), timeout: patience), [1])
             let (write, read) = (connection.write("x"), connection.read(exactly: 2_000_000))
             for index in 0..<40 {
                 try peer.send(RecordFilter.data(pattern(50_000), at: 1 + index * 50_000))
                 for _ in 0..<3 { try net.loop.turn(.poll) }
             }
-            #expect(try hang(read, timeout: patience).count == 2_000_000)
-            #expect(write.isPending)
+            expectEqual(try hang(read, timeout: patience).count, 2_000_000)
+            expect(write.isPending)
             try peer.send(RecordFilter.record(.release))
             try hang(write, timeout: patience)
             connection.abort()
@@ -132,7 +133,7 @@ import Testing
         try withNetwork(turns: 20_000) { net in
             let (connection, peer) = try net.filteredPair()
             try peer.send(RecordFilter.data([1]) + RecordFilter.record(.hold))
-            #expect(try hang(connection.receive(), timeout: patience) == [1])
+            expectEqual(try hang(connection.receive(), timeout: patience), [1])
             let budget = net.limitSends(to: 0)
             let write = connection.write("x")
             let pings = [[UInt8]](repeating: RecordFilter.record(.ping), count: 4000).flatMap(\.self)
@@ -159,7 +160,7 @@ import Testing
                 waiting = connection.filter(RecordFilter()).asVoid()
             } else {
                 try peer.send(RecordFilter.data([1]) + RecordFilter.record(.hold))
-                #expect(try hang(connection.receive(), timeout: patience) == [1])
+                expectEqual(try hang(connection.receive(), timeout: patience), [1])
                 net.limitSends(to: 0)
                 waiting = connection.write("x")
             }
@@ -168,8 +169,8 @@ import Testing
                 try peer.send(pings)
                 for _ in 0..<3 { try net.loop.turn(.poll) }
             }
-            #expect(code(waiting) == ENOBUFS)
-            #expect(connection.queuedBytes <= (1 << 20) + 65536)
+            expectEqual(code(waiting), ENOBUFS)
+            expect(connection.queuedBytes <= (1 << 20) + 65536)
             connection.abort()
         }
     }
@@ -178,13 +179,13 @@ import Testing
         try withNetwork { net in
             let (connection, peer) = try net.filteredPair()
             try peer.send(RecordFilter.data([1]) + RecordFilter.record(.hold))
-            #expect(try hang(connection.receive(), timeout: patience) == [1])
+            expectEqual(try hang(connection.receive(), timeout: patience), [1])
             let write = connection.write("never")
             peer.reset()
-            #expect(try rejection(of: write) == ECONNRESET)
+            expectEqual(try rejection(of: write), ECONNRESET)
             let begun = net.calls(.receive)
             for _ in 0..<5 { try net.loop.turn(.poll) }
-            #expect(net.calls(.receive) == begun && !net.loop.isAlive)
+            expect(net.calls(.receive) == begun && !net.loop.isAlive)
             connection.close()
         }
     }
@@ -198,7 +199,7 @@ import Testing
             try peer.send([[UInt8]](repeating: RecordFilter.record(.ping), count: 2000).flatMap(\.self))
             for _ in 0..<2000 { try net.loop.turn(.poll) }
             // Each takes its 5 bytes and an entry of the queue.
-            #expect(connection.queuedBytes >= 300 * 5 && connection.queuedBytes < 400 * 5)
+            expect(connection.queuedBytes >= 300 * 5 && connection.queuedBytes < 400 * 5)
             connection.abort()
         }
     }
@@ -207,20 +208,20 @@ import Testing
         try withNetwork { net in
             let (connection, peer) = try net.filteredPair()
             try peer.send(RecordFilter.data([1]) + RecordFilter.record(.hold))
-            #expect(try hang(connection.receive(), timeout: patience) == [1])
+            expectEqual(try hang(connection.receive(), timeout: patience), [1])
             let write = connection.write("never")
             let end = connection.shutdownWrite()
             try peer.send(RecordFilter.data([2], at: 1) + RecordFilter.record(.end))
-            #expect(try rejection(of: write) == EPIPE)
+            expectEqual(try rejection(of: write), EPIPE)
             try hang(end, timeout: patience)
-            #expect(try hang(connection.receive(), timeout: patience) == [2])
-            #expect(connection.read().settledValue == .end)
-            #expect(try peer.readToEnd() == RecordFilter.record(.end), "this side has its end record, too")
+            expectEqual(try hang(connection.receive(), timeout: patience), [2])
+            expectEqual(connection.read().settledValue, .end)
+            expectEqual(try peer.readToEnd(), RecordFilter.record(.end), "this side has its end record, too")
             peer.close()
             let closed = connection.closed
             connection.close()
             let reason = hang(closed)
-            #expect(reason == .closed)
+            expectEqual(reason, .closed)
         }
     }
 
@@ -228,10 +229,10 @@ import Testing
         try withNetwork { net in
             let (connection, peer) = try net.filteredPair()
             try peer.send(RecordFilter.record(.hold) + RecordFilter.record(.end))
-            #expect(try hang(connection.read(), timeout: patience) == .end)
-            #expect(code(connection.write("never")) == EPIPE)
+            expectEqual(try hang(connection.read(), timeout: patience), .end)
+            expectEqual(code(connection.write("never")), EPIPE)
             connection.close()
-            #expect(try peer.readToEnd() == RecordFilter.record(.end))
+            expectEqual(try peer.readToEnd(), RecordFilter.record(.end))
             peer.close()
         }
     }

@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @testable import PromisesTestSupport
@@ -13,17 +14,17 @@ import Testing
             let budget = net.limitSends(to: 14)
             let (first, second) = (connection.write(pattern(10)), connection.write(pattern(10_000, from: 10)))
             try net.loop.turn(.poll)
-            #expect(first.isPending && connection.queuedBytes == 15 + 10_005 - 14)
+            expect(first.isPending && connection.queuedBytes == 15 + 10_005 - 14)
             budget.remaining = 1
             try hang(first, timeout: patience)
-            #expect(second.isPending && connection.queuedBytes == 10_005)
+            expect(second.isPending && connection.queuedBytes == 10_005)
             budget.remaining = 10_004
             try net.loop.run(until: { connection.queuedBytes == 1 })
-            #expect(second.isPending)
+            expect(second.isPending)
             budget.remaining = .max
             try hang(second, timeout: patience)
             let all = RecordFilter.data(pattern(10)) + RecordFilter.data(pattern(10_000, from: 10), at: 10)
-            #expect(try peer.receive(exactly: all.count) == all)
+            expectEqual(try peer.receive(exactly: all.count), all)
             connection.abort()
         }
     }
@@ -37,8 +38,8 @@ import Testing
                 return -Int(ECONNRESET)
             }
             let write = connection.write(pattern(10))
-            #expect(code(write) == ECONNRESET && calls == 1)
-            #expect(code(connection.write("x")) == ECONNRESET && calls == 1)
+            expect(code(write) == ECONNRESET && calls == 1)
+            expect(code(connection.write("x")) == ECONNRESET && calls == 1)
             connection.abort()
         }
     }
@@ -50,15 +51,15 @@ import Testing
             try hang(connection.write(pattern(1000)), timeout: patience)
             net.limitSends(to: 0)
             hang(connection.close(linger: .milliseconds(10)))
-            #expect(try peer.readToEnd() == RecordFilter.data(pattern(1000)))
+            expectEqual(try peer.readToEnd(), RecordFilter.data(pattern(1000)))
         }
         try withNetwork { net in
             let (connection, peer) = try net.filteredPair()
             net.limitSends(to: 500)
             let write = connection.write(pattern(1000))
             hang(connection.close(linger: .milliseconds(10)))
-            #expect(code(write) == ECANCELED)
-            #expect(peer.failureOfReading() == ECONNRESET)
+            expectEqual(code(write), ECANCELED)
+            expectEqual(peer.failureOfReading(), ECONNRESET)
         }
     }
 
@@ -76,10 +77,10 @@ import Testing
                 return connection.write(bytes)
             }
             for write in writes { write.cancel() }
-            #expect(writes.allSatisfy(\.isPending) && connection.queuedBytes == expected.count)
+            expect(writes.allSatisfy(\.isPending) && connection.queuedBytes == expected.count)
             budget.remaining = .max
             try hang(when(fulfilled: writes), timeout: patience)
-            #expect(try peer.receive(exactly: expected.count) == expected)
+            expectEqual(try peer.receive(exactly: expected.count), expected)
             connection.abort()
         }
     }
@@ -91,14 +92,14 @@ import Testing
             connection.writeWatermarks = (low: 50, high: 105)
             connection.writeQueueLimit = 1000
             let first = connection.write(pattern(100))
-            #expect(!connection.isWritable && connection.queuedBytes == 105)
+            expect(!connection.isWritable && connection.queuedBytes == 105)
             let writable = connection.writable()
             let others = (0..<10).map { _ in connection.write("x") }
-            #expect(code(others[9]) == ENOBUFS && others[0].isPending)
+            expect(code(others[9]) == ENOBUFS && others[0].isPending)
             budget.remaining = .max
             try hang(writable, timeout: patience)
             try hang(first, timeout: patience)
-            #expect(connection.isWritable)
+            expect(connection.isWritable)
             connection.abort()
             for write in others { write.ignoringErrors() }
             withExtendedLifetime(peer) {}
@@ -116,9 +117,9 @@ import Testing
                 }
             }
             try net.loop.run(until: { order.count == 100 })
-            #expect(order == Array(0..<100))
-            #expect(net.calls(.send) + net.calls(.sendVector) - begun <= 2)
-            #expect(try peer.receive(exactly: 90 * 6).count == 90 * 6)
+            expectEqual(order, Array(0..<100))
+            expect(net.calls(.send) + net.calls(.sendVector) - begun <= 2)
+            expectEqual(try peer.receive(exactly: 90 * 6).count, 90 * 6)
             connection.abort()
         }
     }
@@ -133,17 +134,17 @@ import Testing
             let answered = connection.receive().then { _ in
                 let first = connection.write("one")
                 // It has not waited for the end of the turn.
-                #expect(first.isFulfilled && connection.queuedBytes == 0)
+                expect(first.isFulfilled && connection.queuedBytes == 0)
                 return connection.write("two")
             }
             try hang(answered, timeout: patience)
-            #expect(net.calls(.send) + net.calls(.sendVector) - begun == 2)
+            expectEqual(net.calls(.send) + net.calls(.sendVector) - begun, 2)
             let all = pong + RecordFilter.data(Array("one".utf8)) + RecordFilter.data(Array("two".utf8), at: 3)
-            #expect(try peer.receive(exactly: all.count) == all)
+            expectEqual(try peer.receive(exactly: all.count), all)
             // Without an answer it leaves at the end of the turn.
             try peer.send(RecordFilter.record(.ping) + RecordFilter.data([1], at: 3))
-            #expect(try hang(connection.receive(), timeout: patience) == [1])
-            #expect(try peer.receive(exactly: pong.count) == pong)
+            expectEqual(try hang(connection.receive(), timeout: patience), [1])
+            expectEqual(try peer.receive(exactly: pong.count), pong)
             connection.abort()
         }
     }
@@ -163,11 +164,11 @@ import Testing
             let (connection, peer) = try net.pair()
             let begun = net.calls(.send) + net.calls(.sendVector)
             let asked = connection.filter(Greeting(isClient: isClient)).then { $0.write([3]) }
-            if isClient { #expect(try peer.receive(exactly: 1) == [1]) }
+            if isClient { expectEqual(try peer.receive(exactly: 1), [1]) }
             try peer.send("x")
             try hang(asked, timeout: patience)
-            #expect(try peer.receive(exactly: 2) == [2, 3])
-            #expect(net.calls(.send) + net.calls(.sendVector) - begun == 2)
+            expectEqual(try peer.receive(exactly: 2), [2, 3])
+            expectEqual(net.calls(.send) + net.calls(.sendVector) - begun, 2)
             connection.abort()
         }
     }
@@ -189,7 +190,7 @@ import Testing
                     default: return connection.write([]).then { connection.close() }
                     }
                 }
-                #expect(try hang(client, timeout: patience) == RecordFilter.record(.pong) + RecordFilter.record(.end))
+                expectEqual(try hang(client, timeout: patience), RecordFilter.record(.pong) + RecordFilter.record(.end))
                 try hang(ended, timeout: patience)
                 connection.abort()
             }
@@ -203,14 +204,14 @@ import Testing
                 let budget = net.limitSends(to: 100)
                 connection.write(pattern(200)).cauterize()
                 if closes { connection.close() } else { connection.shutdownWrite().cauterize() }
-                #expect(code(connection.write("x")) == (closes ? EBADF : EPIPE))
+                expectEqual(code(connection.write("x")), (closes ? EBADF : EPIPE))
                 budget.remaining = 105 + 2
                 try net.loop.turn(.poll)
                 try net.loop.turn(.poll)
                 budget.remaining = .max
                 if !closes { try hang(connection.shutdownWrite(), timeout: patience) }
                 try net.loop.run(until: { connection.queuedBytes == 0 })
-                #expect(try peer.readToEnd() == RecordFilter.data(pattern(200)) + RecordFilter.record(.end))
+                expectEqual(try peer.readToEnd(), RecordFilter.data(pattern(200)) + RecordFilter.record(.end))
                 peer.close()
                 hang(connection.close())
             }
@@ -235,8 +236,8 @@ import Testing
             peer.reset()
             budget.remaining = .max
             let code = try rejection(of: write)
-            #expect(code == EPIPE || code == ECONNRESET)
-            #expect(try rejection(of: end) == code)
+            expect(code == EPIPE || code == ECONNRESET)
+            expectEqual(try rejection(of: end), code)
             connection.close()
         }
     }
@@ -247,22 +248,22 @@ import Testing
         try withNetwork { net in
             let (connection, peer) = try net.filteredPair()
             try peer.send(RecordFilter.data([1]) + RecordFilter.record(.hold))
-            #expect(try hang(connection.receive(), timeout: patience) == [1])
+            expectEqual(try hang(connection.receive(), timeout: patience), [1])
             let writes = [connection.write("a"), connection.write(""), connection.write("bc")]
             writes[1].cancel()
-            #expect(writes.allSatisfy(\.isPending) && connection.queuedBytes == 3 && net.loop.isAlive)
+            expect(writes.allSatisfy(\.isPending) && connection.queuedBytes == 3 && net.loop.isAlive)
             // Plain bytes that arrive meanwhile are kept, and no read waits for them.
             try peer.send(RecordFilter.data([2, 3], at: 1) + RecordFilter.record(.ping))
             try net.loop.run(until: { connection.bufferedByteCount == 2 })
-            #expect(writes[0].isPending)
+            expect(writes[0].isPending)
             try peer.send(RecordFilter.record(.release))
             try hang(when(fulfilled: writes), timeout: patience)
             let expected =
                 RecordFilter.record(.pong) + RecordFilter.data(Array("a".utf8))
                 + RecordFilter.data(Array("bc".utf8), at: 1)
-            #expect(try peer.receive(exactly: expected.count) == expected)
-            #expect(!net.loop.isAlive && connection.queuedBytes == 0)
-            #expect(try hang(connection.receive(), timeout: patience) == [2, 3])
+            expectEqual(try peer.receive(exactly: expected.count), expected)
+            expect(!net.loop.isAlive && connection.queuedBytes == 0)
+            expectEqual(try hang(connection.receive(), timeout: patience), [2, 3])
             connection.abort()
         }
     }
@@ -271,16 +272,16 @@ import Testing
         try withNetwork { net in
             let (connection, peer) = try net.filteredPair()
             try peer.send(RecordFilter.data([1]) + RecordFilter.record(.hold))
-            #expect(try hang(connection.receive(), timeout: patience) == [1])
+            expectEqual(try hang(connection.receive(), timeout: patience), [1])
             let write = connection.write("last words")
             let end = closes ? connection.close().asPromise() : connection.shutdownWrite()
-            #expect(code(connection.write("x")) == (closes ? EBADF : EPIPE))
+            expectEqual(code(connection.write("x")), (closes ? EBADF : EPIPE))
             for _ in 0..<5 { try net.loop.turn(.poll) }
-            #expect(end.isPending && write.isPending)
+            expect(end.isPending && write.isPending)
             try peer.send(RecordFilter.record(.release))
             try hang(write, timeout: patience)
-            #expect(
-                try peer.readToEnd() == RecordFilter.data(Array("last words".utf8)) + RecordFilter.record(.end))
+            expectEqual(
+                try peer.readToEnd(), RecordFilter.data(Array("last words".utf8)) + RecordFilter.record(.end))
             peer.close()
             try hang(end, timeout: patience)
             connection.close()
@@ -292,7 +293,7 @@ import Testing
         try withNetwork(clock: VirtualClock()) { net in
             let (connection, peer) = try net.filteredPair()
             try peer.send(RecordFilter.data([1]) + RecordFilter.record(.hold))
-            #expect(try hang(connection.receive(), timeout: patience) == [1])
+            expectEqual(try hang(connection.receive(), timeout: patience), [1])
             let write = connection.write("never")
             let later = connection.write("")
             switch how {
@@ -305,13 +306,13 @@ import Testing
             }
             try hang(when(resolved: write, later).asVoid(), timeout: .seconds(3600))
             let error = try #require(write.error)
-            #expect("\(later.error!)" == "\(error)")
+            expectEqual("\(later.error!)", "\(error)")
             switch how {
-            case "end": #expect(error as? ConnectionFilterError == .truncated)
-            case "end record": #expect(code(write) == EPIPE)
-            case "reset": #expect(code(write) == ECONNRESET)
-            case "abort", "close": #expect(code(write) == ECANCELED)
-            default: #expect(error as? RecordFilter.Flaw == .unknownRecord(0xEE))
+            case "end": expect(error as? ConnectionFilterError == .truncated)
+            case "end record": expectEqual(code(write), EPIPE)
+            case "reset": expectEqual(code(write), ECONNRESET)
+            case "abort", "close": expectEqual(code(write), ECANCELED)
+            default: expect(error as? RecordFilter.Flaw == .unknownRecord(0xEE))
             }
             connection.abort()
         }
@@ -321,12 +322,12 @@ import Testing
         try withNetwork { net in
             let (connection, peer) = try net.filteredPair()
             try peer.send(RecordFilter.data([1]) + RecordFilter.record(.hold))
-            #expect(try hang(connection.receive(), timeout: patience) == [1])
+            expectEqual(try hang(connection.receive(), timeout: patience), [1])
             let write = connection.write("never")
             let closed = connection.close()
             peer.reset()
             hang(closed)
-            #expect(code(write) == ECONNRESET)
+            expectEqual(code(write), ECONNRESET)
         }
     }
 }

@@ -15,12 +15,12 @@ private func read<Value>(_ bytes: [UInt8], _ body: (inout ByteReader) throws -> 
     @Test func integersOfBothOrdersAtAnyPosition() throws {
         let bytes: [UInt8] = [0xFF, 0x01, 0x02, 0x03, 0x04, 0xFE, 0xFF, 0x80]
         try read(bytes) { reader throws in
-            #expect(try reader.byte() == 0xFF)
-            #expect(try reader.integer() == UInt32(0x0102_0304))
-            #expect(try reader.integer(as: Int16.self, .littleEndian) == -2)
-            #expect(reader.remaining == 1 && !reader.isAtEnd)
-            #expect(try reader.integer(as: Int8.self) == -128)
-            #expect(reader.isAtEnd && reader.position == 8)
+            expectEqual(try reader.byte(), 0xFF)
+            expectEqual(try reader.integer(), UInt32(0x0102_0304))
+            expectEqual(try reader.integer(as: Int16.self, .littleEndian), -2)
+            expect(reader.remaining == 1 && !reader.isAtEnd)
+            expectEqual(try reader.integer(as: Int8.self), -128)
+            expect(reader.isAtEnd && reader.position == 8)
         }
     }
 
@@ -35,9 +35,9 @@ private func read<Value>(_ bytes: [UInt8], _ body: (inout ByteReader) throws -> 
             }
             #expect(throws: ByteError.endOfInput(missing: 1)) { [UInt8](try reader.bytes(until: 0xFF)) }
             #expect(throws: ByteError.endOfInput(missing: .max - 4)) { try reader.skip(.max) }
-            #expect(reader.position == 0)
-            #expect([UInt8](reader.rest()) == [0, 9, 1, 2])
-            #expect([UInt8](reader.rest()) == [])
+            expectEqual(reader.position, 0)
+            expectEqual([UInt8](reader.rest()), [0, 9, 1, 2])
+            expectEqual([UInt8](reader.rest()), [])
         }
     }
 
@@ -46,7 +46,7 @@ private func read<Value>(_ bytes: [UInt8], _ body: (inout ByteReader) throws -> 
             #expect(throws: ByteError.limitExceeded(limit: .max)) {
                 [UInt8](try reader.bytes(prefixedBy: UInt64.self, limit: .max))
             }
-            #expect(reader.position == 0)
+            expectEqual(reader.position, 0)
         }
     }
 
@@ -57,7 +57,7 @@ private func read<Value>(_ bytes: [UInt8], _ body: (inout ByteReader) throws -> 
             ([UInt8](repeating: 0xFF, count: 9) + [0x01], UInt64.max),
         ] as [([UInt8], UInt64)])
     func varints(bytes: [UInt8], value: UInt64) throws {
-        #expect(try read(bytes) { try $0.varint() } == value)
+        expectEqual(try read(bytes) { try $0.varint() }, value)
         for count in 0..<bytes.count {
             #expect(throws: ByteError.endOfInput(missing: 1)) { try read(Array(bytes[..<count])) { try $0.varint() } }
         }
@@ -87,7 +87,7 @@ private func read<Value>(_ bytes: [UInt8], _ body: (inout ByteReader) throws -> 
             var ahead = reader
             return try ahead.integer()
         }
-        #expect(ofCopy == 2)
+        expectEqual(ofCopy, 2)
     }
 
     @Test func withoutADelimiterTheLimitHolds() throws {
@@ -109,11 +109,11 @@ private func read<Value>(_ bytes: [UInt8], _ body: (inout ByteReader) throws -> 
         let bytes = Array((text + "\r\n").utf8)
         try read(bytes) { reader throws in
             if let value {
-                #expect(try reader.decimal(until: 0x0D) == value)
-                #expect(reader.remaining == 1)
+                expectEqual(try reader.decimal(until: 0x0D), value)
+                expectEqual(reader.remaining, 1)
             } else {
                 #expect(throws: ByteError.malformed(position: 0)) { try reader.decimal(until: 0x0D, as: Int.self) }
-                #expect(reader.position == 0)
+                expectEqual(reader.position, 0)
             }
         }
     }
@@ -128,12 +128,12 @@ private func read<Value>(_ bytes: [UInt8], _ body: (inout ByteReader) throws -> 
 
     @Test func linesAndDelimiters() throws {
         try read(Array("GET\r\n\nx\0rest".utf8)) { reader throws in
-            #expect(try String(utf8: reader.line()) == "GET")
-            #expect(try String(utf8: reader.line()) == "")
-            #expect(try String(utf8: reader.bytes(until: 0)) == "x")
+            expectEqual(try String(utf8: reader.line()), "GET")
+            expectEqual(try String(utf8: reader.line()), "")
+            expectEqual(try String(utf8: reader.bytes(until: 0)), "x")
             #expect(throws: ByteError.endOfInput(missing: 1)) { [UInt8](try reader.line()) }
             #expect(throws: ByteError.limitExceeded(limit: 2)) { [UInt8](try reader.line(limit: 2)) }
-            #expect([UInt8](reader.rest()) == Array("rest".utf8))
+            expectEqual([UInt8](reader.rest()), Array("rest".utf8))
         }
     }
 
@@ -141,11 +141,11 @@ private func read<Value>(_ bytes: [UInt8], _ body: (inout ByteReader) throws -> 
     @Test func theLimitOfALine() throws {
         try read(Array("ab\r\n".utf8)) { reader throws in
             #expect(throws: ByteError.limitExceeded(limit: 1)) { [UInt8](try reader.line(limit: 1)) }
-            #expect([UInt8](try reader.line(limit: 2)) == [0x61, 0x62])
+            expectEqual([UInt8](try reader.line(limit: 2)), [0x61, 0x62])
         }
         try read(Array("abc\n".utf8)) { reader throws in
             #expect(throws: ByteError.limitExceeded(limit: 2)) { [UInt8](try reader.line(limit: 2)) }
-            #expect(reader.position == 0)
+            expectEqual(reader.position, 0)
         }
     }
 
@@ -164,7 +164,7 @@ private func read<Value>(_ bytes: [UInt8], _ body: (inout ByteReader) throws -> 
             part.append("ab\0")
             try part.append(prefixedBy: UInt32.self, .littleEndian) { $0.append([9, 8]) }
         }
-        #expect(writer.bytes == [1, 0, 9, 0x61, 0x62, 0, 2, 0, 0, 0, 9, 8])
+        expectEqual(writer.bytes, [1, 0, 9, 0x61, 0x62, 0, 2, 0, 0, 0, 9, 8])
     }
 
     @Test func aPartThatIsTooLongAppendsNothing() throws {
@@ -181,7 +181,7 @@ private func read<Value>(_ bytes: [UInt8], _ body: (inout ByteReader) throws -> 
         }
         // A body that puts another writer in the place of this one.
         #expect(throws: ByteError.self) { try writer.append(prefixedBy: UInt32.self) { $0 = ByteWriter() } }
-        #expect(writer.bytes.isEmpty)
+        expect(writer.bytes.isEmpty)
     }
 
     @Test func decimals() {
@@ -190,7 +190,7 @@ private func read<Value>(_ bytes: [UInt8], _ body: (inout ByteReader) throws -> 
             writer.append(decimal: value)
             writer.append(" ")
         }
-        #expect(writer.bytes == Array("0 -7 10 9223372036854775807 -9223372036854775808 ".utf8))
+        expectEqual(writer.bytes, Array("0 -7 10 9223372036854775807 -9223372036854775808 ".utf8))
     }
 
     /// Values of each kind in any order, written and read again, and cut at each byte.
@@ -215,18 +215,18 @@ private func read<Value>(_ bytes: [UInt8], _ body: (inout ByteReader) throws -> 
         func readBack(_ reader: inout ByteReader) throws {
             for (kind, value) in zip(kinds, values) {
                 switch kind {
-                case 0: #expect(try reader.integer() == value)
-                case 1: #expect(try reader.integer(as: UInt64.self, .littleEndian) == value)
-                case 2: #expect(try reader.varint() == value)
-                case 3: #expect(try reader.decimal(until: 0x20) == value)
-                default: #expect(try String(utf8: reader.bytes(prefixedBy: UInt8.self, limit: 255)) == "\(value)")
+                case 0: expectEqual(try reader.integer(), value)
+                case 1: expectEqual(try reader.integer(as: UInt64.self, .littleEndian), value)
+                case 2: expectEqual(try reader.varint(), value)
+                case 3: expectEqual(try reader.decimal(until: 0x20), value)
+                default: expectEqual(try String(utf8: reader.bytes(prefixedBy: UInt8.self, limit: 255)), "\(value)")
                 }
             }
         }
         let bytes = writer.bytes
         try read(bytes) { reader throws in
             try readBack(&reader)
-            #expect(reader.remaining == 0)
+            expectEqual(reader.remaining, 0)
         }
         for count in 0..<bytes.count {
             let part = Array(bytes[..<count])
@@ -238,7 +238,7 @@ private func read<Value>(_ bytes: [UInt8], _ body: (inout ByteReader) throws -> 
                 Issue.record("a frame of \(count) of \(bytes.count) bytes")
                 return
             }
-            #expect(missing >= 1 && missing <= bytes.count - count)
+            expect(missing >= 1 && missing <= bytes.count - count)
         }
     }
 }

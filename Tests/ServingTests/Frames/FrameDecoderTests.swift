@@ -53,10 +53,10 @@ private final class MeddlingDecoder: FrameDecoder {
             }
             b.write("12").cauterize()
             while other == nil { try net.loop.turn(.wait) }
-            #expect(cancelled.error?.isCancelled == true)
-            #expect(other?.isPending == true)
+            expectEqual(cancelled.error?.isCancelled, true)
+            expectEqual(other?.isPending, true)
             b.write("345").cauterize()
-            #expect(try other.map { try hang($0, timeout: patience) } == Array("345".utf8))
+            expectEqual(try other.map { try hang($0, timeout: patience) }, Array("345".utf8))
         }
     }
 
@@ -79,7 +79,7 @@ private final class MeddlingDecoder: FrameDecoder {
             }
             try hang(forEach(pieces) { b.write($0) }.then { b.shutdownWrite() }, timeout: patience)
             try hang(all, timeout: patience)
-            #expect(seen == records)
+            expectEqual(seen, records)
         }
     }
 
@@ -90,9 +90,9 @@ private final class MeddlingDecoder: FrameDecoder {
             forEach(payloads.map(prefixed)) { b.write($0) }.then { b.shutdownWrite() }.cauterize()
             for payload in payloads {
                 let frame = try hang(a.readFrame(LengthPrefixDecoder<UInt32>(limit: 300_000)), timeout: patience)
-                #expect(frame == payload)
+                expectEqual(frame, payload)
             }
-            #expect(try hang(a.readFrame(LengthPrefixDecoder<UInt32>()), timeout: patience) == nil)
+            expectEqual(try hang(a.readFrame(LengthPrefixDecoder<UInt32>()), timeout: patience), nil)
         }
     }
 
@@ -105,9 +105,9 @@ private final class MeddlingDecoder: FrameDecoder {
             let wide = a.readFrame(LengthPrefixDecoder<UInt64>(limit: .max))
             try hang(b.write([0xFF, 0xFF, 0xFF, 0xFF]), timeout: patience)
             #expect(throws: StreamError.limitExceeded(limit: .max)) { try hang(wide, timeout: patience) }
-            #expect(a.bufferedByteCount == 8)
-            #expect(try hang(a.read(exactly: 8), timeout: patience).count == 8)
-            #expect(a.bufferedByteCount == 0)
+            expectEqual(a.bufferedByteCount, 8)
+            expectEqual(try hang(a.read(exactly: 8), timeout: patience).count, 8)
+            expectEqual(a.bufferedByteCount, 0)
         }
     }
 
@@ -119,9 +119,9 @@ private final class MeddlingDecoder: FrameDecoder {
             let largest = a.readFrame(decoder)
             try hang(b.write([0x7F, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xF7]), timeout: patience)
             while a.bufferedByteCount < 8 { try EventLoop.current.turn(.wait) }
-            #expect(largest.isPending)
+            expect(largest.isPending)
             largest.cancel()
-            #expect(try hang(a.read(exactly: 8), timeout: patience).count == 8)
+            expectEqual(try hang(a.read(exactly: 8), timeout: patience).count, 8)
             try hang(b.write([0x7F, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xF8]), timeout: patience)
             let excessive = a.readFrame(decoder)
             #expect(throws: StreamError.limitExceeded(limit: .max)) { try hang(excessive, timeout: patience) }
@@ -138,7 +138,7 @@ private final class MeddlingDecoder: FrameDecoder {
                     : a.readFrame(LengthPrefixDecoder<UInt32>()).asVoid()
                 try hang(b.write([0, 0, 0, 9, 1, 2]).then { b.shutdownWrite() }, timeout: patience)
                 #expect(throws: StreamError.endedEarly(expected: .frame, got: 6)) { try hang(all, timeout: patience) }
-                #expect(try hang(a.read(), timeout: patience) == .bytes([0, 0, 0, 9, 1, 2]))
+                expectEqual(try hang(a.read(), timeout: patience), .bytes([0, 0, 0, 9, 1, 2]))
             }
         }
     }
@@ -160,7 +160,7 @@ private final class MeddlingDecoder: FrameDecoder {
             }
             let text = "OddDecoder has returned .frame(consumed: \(consumed)) for 3 bytes"
             #expect(throws: PromiseError.badInput(text)) { try hang(all, timeout: patience) }
-            #expect(try hang(a.receive(), timeout: patience) == [1, 2, 3] && count == 0)
+            expect(try hang(a.receive(), timeout: patience) == [1, 2, 3] && count == 0)
         }
     }
 
@@ -175,7 +175,7 @@ private final class MeddlingDecoder: FrameDecoder {
             }
             try hang(b.write("3\nabc0\n5\nhello0\n").then { b.shutdownWrite() }, timeout: patience)
             try hang(all, timeout: patience)
-            #expect(bodies == ["abc", "hello"])
+            expectEqual(bodies, ["abc", "hello"])
         }
     }
 
@@ -183,13 +183,13 @@ private final class MeddlingDecoder: FrameDecoder {
         try withNetwork { net in
             let (a, _) = try Connection.pair()
             let all = a.forEachLine { _ in }
-            #expect(try hang(a.read(), timeout: patience) == .failed(SystemError(.receive, EBUSY)))
-            #expect(try rejection(of: a.forEachLine { _ in }) == EBUSY)
+            expectEqual(try hang(a.read(), timeout: patience), .failed(SystemError(.receive, EBUSY)))
+            expectEqual(try rejection(of: a.forEachLine { _ in }), EBUSY)
             all.cancel()
             let next = a.readLine()
             a.close()
-            #expect(try rejection(of: next) == ECANCELED)
-            #expect(try rejection(of: a.forEachLine { _ in }) == EBADF)
+            expectEqual(try rejection(of: next), ECANCELED)
+            expectEqual(try rejection(of: a.forEachLine { _ in }), EBADF)
         }
     }
 
@@ -213,7 +213,7 @@ private final class MeddlingDecoder: FrameDecoder {
             tick()
             try net.loop.run(until: { count == 1000 })
             // One job after each 64 frames.
-            #expect(other >= 1000 / 64 && other <= 1000 / 64 + 2)
+            expect(other >= 1000 / 64 && other <= 1000 / 64 + 2)
             all.cancel()
         }
     }
@@ -223,11 +223,11 @@ private final class MeddlingDecoder: FrameDecoder {
             let (a, b) = try Connection.pair()
             try hang(b.write("one\r\n\r\ntwo|three;;four"), timeout: patience)
             func text(_ bytes: [UInt8]?) -> String? { bytes.map { String(decoding: $0, as: UTF8.self) } }
-            #expect(try text(hang(a.read(until: "\r\n\r\n"), timeout: patience)) == "one")
-            #expect(try text(hang(a.read(until: [UInt8(ascii: "|")]), timeout: patience)) == "two")
-            #expect(try text(hang(a.read(until: ";;".utf8), timeout: patience)) == "three")
-            #expect(a.bufferedByteCount == 4)
-            #expect(try rejection(of: a.read(until: "")) == EINVAL)
+            expectEqual(try text(hang(a.read(until: "\r\n\r\n"), timeout: patience)), "one")
+            expectEqual(try text(hang(a.read(until: [UInt8(ascii: "|")]), timeout: patience)), "two")
+            expectEqual(try text(hang(a.read(until: ";;".utf8), timeout: patience)), "three")
+            expectEqual(a.bufferedByteCount, 4)
+            expectEqual(try rejection(of: a.read(until: "")), EINVAL)
             b.close()
             let last = a.readFrame(DelimiterDecoder("!"))
             let error = StreamError.endedEarly(expected: .delimiter([0x21]), got: 4)
@@ -244,8 +244,8 @@ private final class MeddlingDecoder: FrameDecoder {
             try hang(b.write("a\nb\n"), timeout: patience)
             try net.loop.run(until: { a.bufferedByteCount == 2 })
             all.cancel()
-            #expect(answer.isCancelled)
-            #expect(try hang(a.readLine(), timeout: patience) == "b")
+            expect(answer.isCancelled)
+            expectEqual(try hang(a.readLine(), timeout: patience), "b")
         }
     }
 }

@@ -18,9 +18,9 @@ import Testing
                 try hang(b.write(piece), timeout: patience)
                 net.settle(.milliseconds(1))
             }
-            #expect(try hang(read, timeout: patience) == bytes("abcdefghij"))
-            #expect(try hang(a.receive(), timeout: patience) == bytes("kl"))
-            #expect(a.bytesReceived == 12)
+            expectEqual(try hang(read, timeout: patience), bytes("abcdefghij"))
+            expectEqual(try hang(a.receive(), timeout: patience), bytes("kl"))
+            expectEqual(a.bytesReceived, 12)
         }
     }
 
@@ -29,8 +29,8 @@ import Testing
             let (a, b) = try Connection.pair()
             let large = pattern(1_000_003)
             let write = b.write(large + [7])
-            #expect(try hang(a.read(exactly: large.count), timeout: patience) == large)
-            #expect(try hang(a.read(), timeout: patience) == .bytes([7]))
+            expectEqual(try hang(a.read(exactly: large.count), timeout: patience), large)
+            expectEqual(try hang(a.read(), timeout: patience), .bytes([7]))
             try hang(write, timeout: patience)
         }
     }
@@ -39,24 +39,24 @@ import Testing
         try withNetwork { net in
             let (a, b) = try Connection.pair()
             try hang(b.write("one;two;threefourfive;six\nrest"), timeout: patience)
-            #expect(try hang(a.read(until: [0x3B]), timeout: patience) == bytes("one"))
+            expectEqual(try hang(a.read(until: [0x3B]), timeout: patience), bytes("one"))
             let before = net.calls(.receive)
-            #expect(a.read(until: bytes(";")).settledValue == bytes("two"))
-            #expect(a.read(exactly: 5).settledValue == bytes("three"))
-            #expect(a.read(upTo: 4).settledValue == .bytes(bytes("four")))
-            #expect(a.receive(upTo: 4).isPending)
-            #expect(net.calls(.receive) == before)
+            expectEqual(a.read(until: bytes(";")).settledValue, bytes("two"))
+            expectEqual(a.read(exactly: 5).settledValue, bytes("three"))
+            expectEqual(a.read(upTo: 4).settledValue, .bytes(bytes("four")))
+            expect(a.receive(upTo: 4).isPending)
+            expectEqual(net.calls(.receive), before)
         }
         try withNetwork { net in
             let (a, b) = try Connection.pair()
             try hang(b.write("six\nrest"), timeout: patience)
-            #expect(try hang(a.readLine(), timeout: patience) == "six")
+            expectEqual(try hang(a.readLine(), timeout: patience), "six")
             var seen: [UInt8] = []
             let all = a.forEachChunk { chunk in chunk.withUnsafeBytes { seen += $0 } }
-            #expect(seen.isEmpty, "the body was called inside the call")
+            expect(seen.isEmpty, "the body was called inside the call")
             b.close()
             try hang(all, timeout: patience)
-            #expect(seen == bytes("rest"))
+            expectEqual(seen, bytes("rest"))
         }
     }
 
@@ -67,8 +67,8 @@ import Testing
             let header = bytes("\r\n\rheader\r\r\n\r\r\n\r\nbody")
             try hang(b.write(header), timeout: patience)
             let end = header.count - 8
-            #expect(try hang(a.read(until: bytes("\r\n\r\n")), timeout: patience) == Array(header[..<end]))
-            #expect(try hang(a.read(exactly: 4), timeout: patience) == bytes("body"))
+            expectEqual(try hang(a.read(until: bytes("\r\n\r\n")), timeout: patience), Array(header[..<end]))
+            expectEqual(try hang(a.read(exactly: 4), timeout: patience), bytes("body"))
         }
     }
 
@@ -80,11 +80,11 @@ import Testing
             expect(a.read(exactly: 4), failsWith: StreamError.endedEarly(expected: .bytes(4), got: 3))
             expect(a.read(until: [0x3B]), failsWith: StreamError.endedEarly(expected: .delimiter([0x3B]), got: 3))
             expect(a.readLine(), failsWith: StreamError.endedEarly(expected: .delimiter([0x0A]), got: 3))
-            #expect(a.read(exactly: 2).settledValue == bytes("ab"))
-            #expect(try hang(a.receive(), timeout: patience) == bytes("c"))
-            #expect(try hang(a.receive(), timeout: patience) == [])
-            #expect(a.read(until: [0x3B]).settledValue == .some(nil))
-            #expect(a.readLine().settledValue == .some(nil))
+            expectEqual(a.read(exactly: 2).settledValue, bytes("ab"))
+            expectEqual(try hang(a.receive(), timeout: patience), bytes("c"))
+            expectEqual(try hang(a.receive(), timeout: patience), [])
+            expectEqual(a.read(until: [0x3B]).settledValue, .some(nil))
+            expectEqual(a.readLine().settledValue, .some(nil))
             expect(a.read(exactly: 1), failsWith: StreamError.endedEarly(expected: .bytes(1), got: 0))
         }
     }
@@ -97,10 +97,10 @@ import Testing
             awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
             try net.loop.turn(.poll)
             peer.reset()
-            #expect(try rejection(of: read) == ECONNRESET)
-            #expect(connection.read(exactly: 5).settledValue == bytes("12345"))
-            #expect(code(connection.read(exactly: 1)) == ECONNRESET)
-            #expect(connection.read().settledValue == failed(ECONNRESET))
+            expectEqual(try rejection(of: read), ECONNRESET)
+            expectEqual(connection.read(exactly: 5).settledValue, bytes("12345"))
+            expectEqual(code(connection.read(exactly: 1)), ECONNRESET)
+            expectEqual(connection.read().settledValue, failed(ECONNRESET))
         }
     }
 
@@ -109,15 +109,15 @@ import Testing
             let (a, b) = try Connection.pair()
             try hang(b.write("12345;"), timeout: patience)
             expect(a.read(until: [0x3B], limit: 4), failsWith: StreamError.limitExceeded(limit: 4))
-            #expect(a.read(until: [0x3B], limit: 5).settledValue == bytes("12345"))
+            expectEqual(a.read(until: [0x3B], limit: 5).settledValue, bytes("12345"))
             // Without a delimiter it is known as soon as none can come in time.
             let read = a.read(until: bytes("--"), limit: 3)
             try hang(b.write("1234"), timeout: patience)
             net.settle(.milliseconds(1))
-            #expect(read.isPending)
+            expect(read.isPending)
             try hang(b.write("5"), timeout: patience)
             expect(read, failsWith: StreamError.limitExceeded(limit: 3))
-            #expect(try hang(a.read(exactly: 5), timeout: patience) == bytes("12345"))
+            expectEqual(try hang(a.read(exactly: 5), timeout: patience), bytes("12345"))
         }
     }
 
@@ -133,8 +133,8 @@ import Testing
                 net.settle(.milliseconds(1))
                 waiting.cancel()
             }
-            #expect(try hang(a.read(exactly: 15), timeout: patience) == bytes("part part part "))
-            #expect(!net.loop.isAlive)
+            expectEqual(try hang(a.read(exactly: 15), timeout: patience), bytes("part part part "))
+            expect(!net.loop.isAlive)
         }
     }
 
@@ -147,15 +147,15 @@ import Testing
                 (a.read(until: [1], limit: 0).asVoid(), "limit: 0"), (a.readLine(limit: -5).asVoid(), "limit: -5"),
             ]
             for (promise, detail) in refused {
-                #expect(try rejection(of: promise) == EINVAL)
+                expectEqual(try rejection(of: promise), EINVAL)
                 let error = promise.error as? SystemError
-                #expect(error?.detail == detail && error?.call == .receive)
+                expect(error?.detail == detail && error?.call == .receive)
             }
             let waiting = a.read(exactly: 1)
-            #expect(code(a.read(exactly: 1)) == EBUSY && a.read().settledValue == failed(EBUSY))
-            #expect(try rejection(of: a.forEachChunk { _ in }) == EBUSY)
+            expect(code(a.read(exactly: 1)) == EBUSY && a.read().settledValue == failed(EBUSY))
+            expectEqual(try rejection(of: a.forEachChunk { _ in }), EBUSY)
             try hang(b.write("x"), timeout: patience)
-            #expect(try hang(waiting, timeout: patience) == [0x78])
+            expectEqual(try hang(waiting, timeout: patience), [0x78])
         }
     }
 
@@ -166,8 +166,8 @@ import Testing
             try hang(b.write("part"), timeout: patience)
             net.settle(.milliseconds(1))
             a.close(linger: .zero)
-            #expect(try rejection(of: read) == ECANCELED)
-            #expect(code(a.read(exactly: 1)) == EBADF)
+            expectEqual(try rejection(of: read), ECANCELED)
+            expectEqual(code(a.read(exactly: 1)), EBADF)
         }
     }
 
@@ -179,7 +179,7 @@ import Testing
             let text = [UInt8](repeating: 0x61, count: 1 << 20)
             let write = b.write([text, bytes("b")])
             let read = a.read(until: bytes("ab"), limit: .max)
-            #expect(try hang(read, timeout: patience)?.count == text.count - 1)
+            expectEqual(try hang(read, timeout: patience)?.count, text.count - 1)
             try hang(write, timeout: patience)
         }
     }
@@ -212,7 +212,7 @@ import Testing
                     }
                 }
             }
-            #expect(seen == stream)
+            expectEqual(seen, stream)
         }
     }
 }

@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @testable import PromisesTestSupport
@@ -21,13 +22,13 @@ import Testing
             let (connection, peer) = try net.pair()
             connection.frameTimeouts = limits
             let begin = clock.now
-            #expect(try timeout(of: connection.readLine()) == 0)
-            #expect(begin.duration(to: clock.now) == .seconds(60))
+            expectEqual(try timeout(of: connection.readLine()), 0)
+            expectEqual(begin.duration(to: clock.now), .seconds(60))
             try hang(connection.write("bye"))
-            #expect(try peer.receive(exactly: 3) == Array("bye".utf8))
+            expectEqual(try peer.receive(exactly: 3), Array("bye".utf8))
             try peer.send("late\n")
             awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
-            #expect(try hang(connection.readLine()) == "late")
+            expectEqual(try hang(connection.readLine()), "late")
             connection.abort()
         }
     }
@@ -54,10 +55,10 @@ import Testing
                 }
                 // Eight seconds since the first byte.
                 let last = clock.now
-                #expect(try timeout(of: read) == 9)
-                #expect(last.duration(to: clock.now) == .seconds(2))
+                expectEqual(try timeout(of: read), 9)
+                expectEqual(last.duration(to: clock.now), .seconds(2))
                 // The next read gets the bytes that have arrived.
-                #expect(try hang(connection.receive()) == [UInt8](repeating: 0x78, count: 9))
+                expectEqual(try hang(connection.receive()), [UInt8](repeating: 0x78, count: 9))
             }
             connection.abort()
         }
@@ -82,9 +83,9 @@ import Testing
                 clock.advance(by: .seconds(6))
                 try net.loop.turn(.poll)
             }
-            #expect(lines == 100 && all.isPending)
-            #expect(net.loop.metrics.timersFired <= 100, "600 seconds of ten")
-            #expect(try timeout(of: all) == 1)
+            expect(lines == 100 && all.isPending)
+            expect(net.loop.metrics.timersFired <= 100, "600 seconds of ten")
+            expectEqual(try timeout(of: all), 1)
             connection.abort()
         }
     }
@@ -98,8 +99,8 @@ import Testing
             awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
             let all = connection.forEachLine { _ in after(.seconds(300)).asPromise() }
             let begin = clock.now
-            #expect(try timeout(of: all) == 2)
-            #expect(begin.duration(to: clock.now) == .seconds(310))
+            expectEqual(try timeout(of: all), 2)
+            expectEqual(begin.duration(to: clock.now), .seconds(310))
             connection.abort()
         }
     }
@@ -114,7 +115,7 @@ import Testing
             clock.advance(by: .seconds(600))
             try peer.send("in time\n")
             awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
-            #expect(try hang(read) == "in time")
+            expectEqual(try hang(read), "in time")
             connection.abort()
         }
     }
@@ -124,22 +125,22 @@ import Testing
         try withNetwork(clock: clock) { net in
             let (connection, peer) = try net.pair()
             connection.frameTimeouts = nil
-            #expect(connection.frameTimeouts == nil)
+            expectEqual(connection.frameTimeouts, nil)
             connection.frameTimeouts = limits
-            #expect(connection.frameTimeouts == limits)
+            expectEqual(connection.frameTimeouts, limits)
             let read = connection.readLine()
             let begin = clock.now
             connection.frameTimeouts?.idle = .seconds(5)
-            #expect(try timeout(of: read) == 0)
-            #expect(begin.duration(to: clock.now) == .seconds(5))
+            expectEqual(try timeout(of: read), 0)
+            expectEqual(begin.duration(to: clock.now), .seconds(5))
             connection.frameTimeouts = FrameTimeouts(idle: .zero, frame: nil)
             let endless = connection.readLine()
             hang(after(.seconds(1000)))
-            #expect(endless.isPending)
+            expect(endless.isPending)
             connection.frameTimeouts = limits
             connection.frameTimeouts = nil
             hang(after(.seconds(1000)))
-            #expect(endless.isPending)
+            expect(endless.isPending)
             endless.catch { _ in }
             connection.abort()
             withExtendedLifetime(peer) {}
@@ -162,7 +163,7 @@ import Testing
                 withExtendedLifetime(peer) {}
             }
             try net.loop.run()
-            #expect(clock.now.nanoseconds == 0, "a timer has stayed")
+            expectEqual(clock.now.nanoseconds, 0, "a timer has stayed")
         }
     }
 
@@ -172,10 +173,10 @@ import Testing
             let (connection, peer) = try net.pair()
             connection.frameTimeouts = limits
             try peer.send("line\nhalf")
-            #expect(try hang(connection.readLine()) == "line")
+            expectEqual(try hang(connection.readLine()), "line")
             connection.readLine().cancel()
             try net.loop.run()
-            #expect(clock.now.nanoseconds == 0)
+            expectEqual(clock.now.nanoseconds, 0)
             connection.abort()
         }
     }
@@ -189,8 +190,8 @@ import Testing
             awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
             for _ in 0..<3 {
                 let begin = clock.now
-                #expect(try timeout(of: connection.readLine()) == 4)
-                #expect(begin.duration(to: clock.now) == .seconds(10))
+                expectEqual(try timeout(of: connection.readLine()), 4)
+                expectEqual(begin.duration(to: clock.now), .seconds(10))
             }
             connection.abort()
         }

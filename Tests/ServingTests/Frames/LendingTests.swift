@@ -49,15 +49,15 @@ private func text(of record: inout ByteReader) throws -> [UInt8] {
             var seen: [[UInt8]] = []
             let all = a.forEachFrame(lending: RecordDecoder()) { type, bytes -> Promise<Void> in
                 let remaining = bytes.remaining
-                #expect(Int(type) == seen.count && remaining == 5 + seen.count * 7)
+                expect(Int(type) == seen.count && remaining == 5 + seen.count * 7)
                 seen.append(try text(of: &bytes))
                 let isAtEnd = bytes.isAtEnd
-                #expect(isAtEnd)
+                expect(isAtEnd)
                 return .value
             }
             try hang(forEach(pieces(step)) { b.write($0) }.then { b.shutdownWrite() }, timeout: patience)
             try hang(all, timeout: patience)
-            #expect(seen == records.map(\.text))
+            expectEqual(seen, records.map(\.text))
         }
     }
 
@@ -76,7 +76,7 @@ private func text(of record: inout ByteReader) throws -> [UInt8] {
             let whole = pieces(.max / 2).flatMap { $0 }
             let answers = b.read(exactly: whole.count)
             try hang(forEach(pieces(step)) { b.write($0) }, timeout: patience)
-            #expect(try hang(answers, timeout: patience) == whole)
+            expectEqual(try hang(answers, timeout: patience), whole)
             a.abort()
             b.abort()
         }
@@ -121,17 +121,17 @@ private func text(of record: inout ByteReader) throws -> [UInt8] {
             try net.loop.run(until: { !seen.isEmpty })
             b.shutdownWrite().ignoringErrors()
             let result = Result { try all.map { try hang($0, timeout: patience) } }
-            #expect(seen.first == first)
+            expectEqual(seen.first, first)
             switch deed {
             case .close, .abort: #expect(throws: SystemError.self) { try result.get() }
-            case .readOn: #expect(inner == record(2, second) && seen.count == 1)
-            case .readFrame, .startLoop: #expect(inner == second && seen.count == 1)
-            case .hang: #expect(seen == [first, second, second])
+            case .readOn: expect(inner == record(2, second) && seen.count == 1)
+            case .readFrame, .startLoop: expect(inner == second && seen.count == 1)
+            case .hang: expectEqual(seen, [first, second, second])
             case .cancel:
-                #expect(all?.error?.isCancelled == true)
-                #expect(try hang(a.readFrame { try text(of: &$0) }, timeout: patience) == second)
+                expectEqual(all?.error?.isCancelled, true)
+                expectEqual(try hang(a.readFrame { try text(of: &$0) }, timeout: patience), second)
             }
-            #expect((try? result.get()) != nil || ![.readOn, .readFrame, .hang, .startLoop].contains(deed))
+            expect((try? result.get()) != nil || ![.readOn, .readFrame, .hang, .startLoop].contains(deed))
             a.abort()
         }
     }
@@ -147,7 +147,7 @@ private func text(of record: inout ByteReader) throws -> [UInt8] {
             }
             try hang(b.write(record(1, pattern(50))), timeout: patience)
             try hang(all, timeout: patience)
-            #expect(seen == pattern(50) && descriptor >= 0)
+            expect(seen == pattern(50) && descriptor >= 0)
             try Connection(adopting: descriptor).close()
         }
     }
@@ -159,7 +159,7 @@ private func text(of record: inout ByteReader) throws -> [UInt8] {
             try hang(b.write(record(1, [1, 2, 3]) + record(2, pattern(100))), timeout: patience)
             #expect(throws: ByteError.endOfInput(missing: 12)) { try hang(all, timeout: patience) }
             // The frame behind it is left.
-            #expect(a.bufferedByteCount == 105)
+            expectEqual(a.bufferedByteCount, 105)
         }
     }
 
@@ -188,14 +188,14 @@ private func text(of record: inout ByteReader) throws -> [UInt8] {
             let decoder = RecordDecoder()
             let all = a.forEachFrame(lending: decoder) { _, bytes in
                 let remaining = bytes.remaining
-                #expect(remaining == 1_000_005)
+                expectEqual(remaining, 1_000_005)
             }
             let pieces = stride(from: 0, to: 1_000_005, by: 1000).map { offset in
                 Array(record(1, pattern(1_000_000))[offset..<min(offset + 1000, 1_000_005)])
             }
             try hang(forEach(pieces) { b.write($0) }.then { b.shutdownWrite() }, timeout: patience)
             try hang(all, timeout: patience)
-            #expect(decoder.calls <= 4)
+            expect(decoder.calls <= 4)
         }
     }
 
@@ -214,10 +214,10 @@ private func text(of record: inout ByteReader) throws -> [UInt8] {
             let drained = listener.drain(deadline: .seconds(10))
             net.settle(.milliseconds(1))
             try hang(client.write(whole[50...]), timeout: patience)
-            #expect(try hang(client.read(exactly: 1), timeout: patience) == [7])
-            #expect(try hang(client.receive(), timeout: patience) == [])
+            expectEqual(try hang(client.read(exactly: 1), timeout: patience), [7])
+            expectEqual(try hang(client.receive(), timeout: patience), [])
             client.close()
-            #expect(hang(drained).aborted == 0)
+            expectEqual(hang(drained).aborted, 0)
             try hang(served, timeout: patience)
         }
     }
@@ -232,7 +232,7 @@ private func text(of record: inout ByteReader) throws -> [UInt8] {
             }
             try hang(b.write("one\ntwo").then { b.shutdownWrite() }, timeout: patience)
             try hang(all, timeout: patience)
-            #expect(lines == ["one", "one\n", "two", "two"])
+            expectEqual(lines, ["one", "one\n", "two", "two"])
         }
     }
 
@@ -244,7 +244,7 @@ private func text(of record: inout ByteReader) throws -> [UInt8] {
             let sent = (0..<50).flatMap { record($0, []) }
             try hang(b.write(sent).then { b.shutdownWrite() }, timeout: patience)
             try hang(all, timeout: patience)
-            #expect(count == 50 && a.bufferedByteCount == 0)
+            expect(count == 50 && a.bufferedByteCount == 0)
         }
     }
 }
@@ -282,7 +282,7 @@ private func text(of record: inout ByteReader) throws -> [UInt8] {
             }
             try hang(forEach(pieces) { b.write($0) }.then { b.shutdownWrite() }, timeout: patience)
             try hang(all, timeout: patience)
-            #expect(seen == ["one 10", "two 0", "three 300"])
+            expectEqual(seen, ["one 10", "two 0", "three 300"])
         }
     }
 
@@ -290,10 +290,10 @@ private func text(of record: inout ByteReader) throws -> [UInt8] {
         try withNetwork { net in
             let (a, b) = try Connection.pair()
             try hang(b.write(bytes("one", [1]) + bytes("two", [2])), timeout: patience)
-            #expect(try hang(a.readFrame(request), timeout: patience)?.name == "one")
+            expectEqual(try hang(a.readFrame(request), timeout: patience)?.name, "one")
             let calls = net.calls(.receive)
-            #expect(a.readFrame(request).settledValue.flatMap { $0 }?.name == "two")
-            #expect(net.calls(.receive) == calls)
+            expectEqual(a.readFrame(request).settledValue.flatMap { $0 }?.name, "two")
+            expectEqual(net.calls(.receive), calls)
         }
     }
 
@@ -311,8 +311,8 @@ private func text(of record: inout ByteReader) throws -> [UInt8] {
                 Array(whole[$0..<min($0 + 1000, whole.count)])
             }
             try hang(forEach(pieces) { b.write($0) }, timeout: patience)
-            #expect(try hang(read, timeout: patience) == pattern(1_000_000))
-            #expect(calls <= 4)
+            expectEqual(try hang(read, timeout: patience), pattern(1_000_000))
+            expect(calls <= 4)
         }
     }
 
@@ -331,7 +331,7 @@ private func text(of record: inout ByteReader) throws -> [UInt8] {
             #expect(throws: PromiseError.self) { try hang(nothing, timeout: patience) }
             let cancelled = a.readFrame { try $0.skip(1000) }
             cancelled.cancel()
-            #expect(try hang(a.readFrame(request), timeout: patience)?.body == pattern(5))
+            expectEqual(try hang(a.readFrame(request), timeout: patience)?.body, pattern(5))
             b.write("half").cauterize()
             let early = a.readFrame(request)
             b.shutdownWrite().cauterize()

@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @testable import PromisesTestSupport
@@ -13,7 +14,7 @@ import Testing
             b.close()
             var lines: [String?] = []
             for _ in 0..<7 { lines.append(try hang(a.readLine(), timeout: patience)) }
-            #expect(lines == ["one", "two", "", "", "thr\ree", "fünf", nil])
+            expectEqual(lines, ["one", "two", "", "", "thr\ree", "fünf", nil])
         }
     }
 
@@ -24,7 +25,7 @@ import Testing
             try hang(b.write(line + [0x0A]), timeout: patience)
             expect(a.readLine(), failsWith: StreamError.notUTF8(position: 3))
             expect(a.readLine(), failsWith: StreamError.notUTF8(position: 3))
-            #expect(a.read(until: [0x0A]).settledValue == line)
+            expectEqual(a.read(until: [0x0A]).settledValue, line)
         }
     }
 
@@ -35,16 +36,16 @@ import Testing
             for length in 0...18 {
                 let ascii = (0..<length).map { UInt8(0x61 + $0) }
                 try hang(b.write(ascii + [0x0A]), timeout: patience)
-                #expect(try hang(a.readLine(), timeout: patience) == String(decoding: ascii, as: UTF8.self))
+                expectEqual(try hang(a.readLine(), timeout: patience), String(decoding: ascii, as: UTF8.self))
                 for place in 0..<length {
                     let text = Array(ascii[..<place] + "ü".utf8 + ascii[(place + 1)...])
                     try hang(b.write(text + [0x0D, 0x0A]), timeout: patience)
-                    #expect(try hang(a.readLine(), timeout: patience) == String(decoding: text, as: UTF8.self))
+                    expectEqual(try hang(a.readLine(), timeout: patience), String(decoding: text, as: UTF8.self))
                     var flawed = ascii
                     flawed[place] = 0x80
                     try hang(b.write(flawed + [0x0A]), timeout: patience)
                     expect(a.readLine(), failsWith: StreamError.notUTF8(position: place))
-                    #expect(try hang(a.read(until: "\n"), timeout: patience) == flawed)
+                    expectEqual(try hang(a.read(until: "\n"), timeout: patience), flawed)
                 }
             }
         }
@@ -54,13 +55,13 @@ import Testing
         try withNetwork { net in
             let (a, b) = try Connection.pair()
             try hang(b.write("1234\r\n12345\r\n"), timeout: patience)
-            #expect(try hang(a.readLine(limit: 4), timeout: patience) == "1234")
+            expectEqual(try hang(a.readLine(limit: 4), timeout: patience), "1234")
             expect(a.readLine(limit: 4), failsWith: StreamError.limitExceeded(limit: 4))
-            #expect(a.readLine(limit: 5).settledValue == "12345")
+            expectEqual(a.readLine(limit: 5).settledValue, "12345")
             let read = a.readLine(limit: 4)
             try hang(b.write("1234\r"), timeout: patience)
             net.settle(.milliseconds(1))
-            #expect(read.isPending)
+            expect(read.isPending)
             try hang(b.write("x"), timeout: patience)
             expect(read, failsWith: StreamError.limitExceeded(limit: 4))
         }
@@ -77,7 +78,7 @@ import Testing
                 return after(.milliseconds(1)).done { log.append("end \(line)") }
             }
             try hang(all, timeout: patience)
-            #expect(log == ["begin 1", "end 1", "begin 2", "end 2", "begin 3", "end 3"])
+            expectEqual(log, ["begin 1", "end 1", "begin 2", "end 2", "begin 3", "end 3"])
         }
     }
 
@@ -92,13 +93,13 @@ import Testing
                 if line == "2" { throw Enough() }
             }
             expect(all, failsWith: Enough())
-            #expect(lines == ["1", "2"])
+            expectEqual(lines, ["1", "2"])
             b.close()
             var rest: [String] = []
             let early = StreamError.endedEarly(expected: .delimiter([0x0A]), got: 3)
             expect(a.forEachLine { rest.append($0) }, failsWith: early)
-            #expect(rest == ["3"])
-            #expect(try hang(a.receive(), timeout: patience) == Array("end".utf8))
+            expectEqual(rest, ["3"])
+            expectEqual(try hang(a.receive(), timeout: patience), Array("end".utf8))
         }
     }
 
@@ -110,10 +111,10 @@ import Testing
             try hang(b.write("1\npart"), timeout: patience)
             net.settle(.milliseconds(1))
             all.cancel()
-            #expect(lines == ["1"])
-            #expect(!net.loop.isAlive)
+            expectEqual(lines, ["1"])
+            expect(!net.loop.isAlive)
             try hang(b.write(" of it"), timeout: patience)
-            #expect(try hang(a.read(exactly: 10), timeout: patience) == Array("part of it".utf8))
+            expectEqual(try hang(a.read(exactly: 10), timeout: patience), Array("part of it".utf8))
         }
     }
 }

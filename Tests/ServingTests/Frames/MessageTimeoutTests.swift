@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @testable import PromisesTestSupport
@@ -67,25 +68,25 @@ import Testing
     @Test func theReadsOfABodyAreOneMessage() throws {
         try converse(limits) { it in
             for text in ["head\n", "a\n", "b\n"] { try it.send(text, andWait: 6) }
-            #expect(it.late == nil)
+            expectEqual(it.late, nil)
             try it.send("c\n", andWait: 1)
-            #expect(it.late == nil)
+            expectEqual(it.late, nil)
             hang(after(.seconds(2)))
-            #expect(it.late == 11)
+            expectEqual(it.late, 11)
         }
     }
 
     @Test func eachMessageCountsAnewAlsoBehindAnother() throws {
         try converse(limits) { it in
             for text in ["one\n", "a\n", "end\ntwo\n", "b\n", "end\n"] { try it.send(text, andWait: 9) }
-            #expect(it.messages == ["onea", "twob"] && it.late == nil)
+            expect(it.messages == ["onea", "twob"] && it.late == nil)
             // Between two messages there is no limit.
             hang(after(.seconds(100)))
-            #expect(it.late == nil)
+            expectEqual(it.late, nil)
             try it.send("three\n", andWait: 19)
-            #expect(it.late == nil)
+            expectEqual(it.late, nil)
             hang(after(.seconds(2)))
-            #expect(it.late == 6)
+            expectEqual(it.late, 6)
         }
     }
 
@@ -93,7 +94,7 @@ import Testing
         try converse(limits) { it in
             it.work = .seconds(60)
             for text in ["head\n", "a\n", "b\n", "end\n"] { try it.send(text, andWait: 65) }
-            #expect(it.late == nil && it.messages == ["headab"], "it has waited five seconds for each of three parts")
+            expect(it.late == nil && it.messages == ["headab"], "it has waited five seconds for each of three parts")
         }
     }
 
@@ -101,12 +102,12 @@ import Testing
         try converse(FrameTimeouts(frame: .seconds(10), message: .seconds(10), minimumRate: 1)) { it in
             try it.send("head\n", andWait: 5)
             for _ in 0..<100 { try it.send("part\n", andWait: 5) }
-            #expect(it.late == nil)
+            expectEqual(it.late, nil)
             // Half as fast: five seconds behind after each, of ten.
             try it.send("part\n", andWait: 10)
-            #expect(it.late == nil)
+            expectEqual(it.late, nil)
             try it.send("part\n", andWait: 11)
-            #expect(it.late == 5 * 103)
+            expectEqual(it.late, 5 * 103)
         }
     }
 
@@ -121,11 +122,11 @@ import Testing
                 try net.loop.turn(.poll)
                 hang(after(.seconds(1)))
             }
-            #expect(read.isPending)
+            expect(read.isPending)
             hang(after(.seconds(9)))
-            #expect(read.isPending)
+            expect(read.isPending)
             hang(after(.seconds(2)))
-            guard case StreamError.timedOut(got: 1000)? = read.error else { return #expect(Bool(false), "\(read)") }
+            guard case StreamError.timedOut(got: 1000)? = read.error else { return expect(Bool(false), "\(read)") }
             connection.abort()
         }
     }
@@ -146,7 +147,7 @@ import Testing
                 clock.advance(by: .seconds(30))
             }
             try hang(all.recover(policy: .allErrors) { _ in .value })
-            guard case StreamError.timedOut(got: 10)? = all.error else { return #expect(Bool(false), "\(all)") }
+            guard case StreamError.timedOut(got: 10)? = all.error else { return expect(Bool(false), "\(all)") }
             connection.abort()
         }
     }
@@ -165,7 +166,7 @@ import Testing
                     try net.loop.turn(.poll)
                     hang(after(.seconds(6)))
                 }
-                #expect(all.isPending != says)
+                expect(all.isPending != says)
                 connection.abort()
             }
         }
@@ -206,7 +207,7 @@ import Testing
             try peer.send("a")
             try net.loop.run(until: { listener.activeConnections == 1 })
             try repeatedly("\nb", from: peer, net) { !errors.isEmpty }
-            #expect(errors.isEmpty && count == 8)
+            expect(errors.isEmpty && count == 8)
             peer.close()
             listener.close()
             try hang(served, timeout: patience)
@@ -227,7 +228,7 @@ import Testing
             try peer.send("head\na")
             try net.loop.run(until: { listener.activeConnections == 1 })
             try repeatedly("\nb", from: peer, net) { !errors.isEmpty }
-            #expect(errors.isEmpty && count == 8)
+            expect(errors.isEmpty && count == 8)
             peer.reset()
             listener.close()
             try hang(served, timeout: patience)
@@ -245,7 +246,7 @@ import Testing
                     .then { parts() }
             }
             try repeatedly("part\n", from: peer, net) { !all.isPending }
-            guard case StreamError.timedOut? = all.error else { return #expect(Bool(false), "\(all)") }
+            guard case StreamError.timedOut? = all.error else { return expect(Bool(false), "\(all)") }
             connection.abort()
         }
     }
@@ -258,7 +259,7 @@ import Testing
             let all = connection.forEachLine { _ -> Promise<Void> in throw StopReading() }
                 .then { connection.forEachLine { _ in parts() } }
             try repeatedly("part\n", from: peer, net) { !all.isPending }
-            guard case StreamError.timedOut? = all.error else { return #expect(Bool(false), "\(all)") }
+            guard case StreamError.timedOut? = all.error else { return expect(Bool(false), "\(all)") }
             connection.abort()
         }
     }

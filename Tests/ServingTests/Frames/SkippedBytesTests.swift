@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @testable import PromisesTestSupport
@@ -35,13 +36,13 @@ private struct SkippingDecoder: FrameDecoder {
             let all = a.forEachFrame(ScriptDecoder()) { seen.append($0) }
             try hang(forEach(pieces) { b.write($0) }.then { b.shutdownWrite() }, timeout: patience)
             try hang(all, timeout: patience)
-            #expect(seen == ["one", "two"])
+            expectEqual(seen, ["one", "two"])
 
             let (c, d) = try Connection.pair()
             forEach(pieces) { d.write($0) }.then { d.shutdownWrite() }.cauterize()
-            #expect(try hang(c.readFrame(ScriptDecoder()), timeout: patience) == "one")
-            #expect(try hang(c.readFrame(ScriptDecoder()), timeout: patience) == "two")
-            #expect(try hang(c.readFrame(ScriptDecoder()), timeout: patience) == nil)
+            expectEqual(try hang(c.readFrame(ScriptDecoder()), timeout: patience), "one")
+            expectEqual(try hang(c.readFrame(ScriptDecoder()), timeout: patience), "two")
+            expectEqual(try hang(c.readFrame(ScriptDecoder()), timeout: patience), nil)
         }
     }
 
@@ -61,10 +62,10 @@ private struct SkippingDecoder: FrameDecoder {
                 try net.loop.turn(.poll)
             }
             #expect(throws: StreamError.timedOut(got: 0)) { try hang(all) }
-            #expect(begin.duration(to: clock.now) == .seconds(60))
+            expectEqual(begin.duration(to: clock.now), .seconds(60))
             // The next read gets the whole time.
             #expect(throws: StreamError.timedOut(got: 0)) { try hang(connection.readFrame(ScriptDecoder())) }
-            #expect(begin.duration(to: clock.now) == .seconds(120))
+            expectEqual(begin.duration(to: clock.now), .seconds(120))
             connection.abort()
         }
     }
@@ -94,13 +95,13 @@ private struct SkippingDecoder: FrameDecoder {
             try net.loop.run(until: { a.bytesReceived == 3 })
             try net.loop.turn(.poll)
             if [0, 1, 3].contains(consumed) {
-                #expect(all.isPending && a.bufferedByteCount == (consumed > 0 ? 0 : 3))
+                expect(all.isPending && a.bufferedByteCount == (consumed > 0 ? 0 : 3))
                 return all.cancel()
             }
             let left = consumed == 2 ? 1 : 3
             let text = "SkippingDecoder has returned .skipped(consumed: \(consumed)) for \(left) bytes"
             #expect(throws: PromiseError.badInput(text)) { try hang(all, timeout: patience) }
-            #expect(a.bufferedByteCount == left)
+            expectEqual(a.bufferedByteCount, left)
         }
     }
 
@@ -118,7 +119,7 @@ private struct SkippingDecoder: FrameDecoder {
             }
             tick()
             try net.loop.run(until: { a.bytesReceived == 1000 && a.bufferedByteCount == 0 })
-            #expect(turns >= 1000 / 64)
+            expect(turns >= 1000 / 64)
             all.cancel()
         }
     }

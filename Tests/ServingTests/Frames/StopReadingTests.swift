@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @testable import PromisesTestSupport
@@ -37,9 +38,9 @@ import Testing
             let all = lines(a, way) { seen.append($0) }
             try hang(b.write("one\ntwo\nstop\nthree\nfour"), timeout: patience)
             try hang(all, timeout: patience)
-            #expect(seen == ["one", "two"])
-            #expect(try hang(a.readLine(), timeout: patience) == "three")
-            #expect(try hang(a.read(), timeout: patience) == .bytes(Array("four".utf8)))
+            expectEqual(seen, ["one", "two"])
+            expectEqual(try hang(a.readLine(), timeout: patience), "three")
+            expectEqual(try hang(a.read(), timeout: patience), .bytes(Array("four".utf8)))
         }
     }
 
@@ -52,7 +53,7 @@ import Testing
             let bytes = Array("head\n\n".utf8) + [2, 7, 8, 0]
             try hang(b.write(bytes).then { b.shutdownWrite() }, timeout: patience)
             try hang(all, timeout: patience)
-            #expect(payloads == [[7, 8], []])
+            expectEqual(payloads, [[7, 8], []])
         }
     }
 
@@ -69,7 +70,7 @@ import Testing
             try client.send("a\nquit\nb\n")
             client.end()
             try net.loop.run(until: { listener.activeConnections == 0 && net.calls(.send) > 0 })
-            #expect(try client.readToEnd() == Array("a\nquit\n".utf8))
+            expectEqual(try client.readToEnd(), Array("a\nquit\n".utf8))
             listener.close()
             try hang(served, timeout: patience)
         }
@@ -101,9 +102,9 @@ import Testing
                 try net.loop.turn(.poll)
             }
             try hang(all, timeout: patience)
-            #expect(count == 4)
+            expectEqual(count, 4)
             try hang(b.write("rest"), timeout: patience)
-            #expect(try hang(a.read(), timeout: patience) == .bytes(Array("rest".utf8)))
+            expectEqual(try hang(a.read(), timeout: patience), .bytes(Array("rest".utf8)))
         }
     }
 

@@ -12,15 +12,15 @@ import Testing
         try withNetwork(clock: VirtualClock()) { net in
             let server = try LineServer(net)
             let pool = Pool<Connection>()
-            for text in ["a", "b", "c"] { #expect(try hang(pool.ask(text, server.address)) == text) }
-            #expect(server.accepted.count == 1)
-            #expect(pool.counts.all == [0, 1, 1, 0])
+            for text in ["a", "b", "c"] { expectEqual(try hang(pool.ask(text, server.address)), text) }
+            expectEqual(server.accepted.count, 1)
+            expectEqual(pool.counts.all, [0, 1, 1, 0])
             // The text of an address is the address.
             let reply = pool.with(.name(server.address.description)) { talk("d", $0) }
-            #expect(try hang(reply) == "d")
+            expectEqual(try hang(reply), "d")
             let other = pool.with(.addresses([server.address])) { talk("e", $0) }
-            #expect(try hang(other) == "e")
-            #expect(server.accepted.count == 2, "a list of addresses has connections of its own")
+            expectEqual(try hang(other), "e")
+            expectEqual(server.accepted.count, 2, "a list of addresses has connections of its own")
             pool.close()
             server.end()
         }
@@ -32,18 +32,18 @@ import Testing
             let server = try LineServer(net)
             let pool = Pool<Connection>(limits: PoolLimits(perKey: 3, idleTimeout: .seconds(60)))
             try hang(when(fulfilled: (0..<3).map { pool.ask("\($0)", server.address) }))
-            #expect(pool.counts.all == [0, 3, 3, 0])
+            expectEqual(pool.counts.all, [0, 3, 3, 0])
             for _ in 0..<5 {
                 clock.advance(by: .seconds(20))
                 try hang(pool.ask("again", server.address))
             }
             net.settle(.milliseconds(1))
-            #expect(pool.counts.all == [0, 1, 1, 0], "two have been idle for 60 seconds")
-            #expect(server.accepted.count == 3)
+            expectEqual(pool.counts.all, [0, 1, 1, 0], "two have been idle for 60 seconds")
+            expectEqual(server.accepted.count, 3)
             net.settle(.seconds(59))
-            #expect(pool.counts.idle == 1)
+            expectEqual(pool.counts.idle, 1)
             net.settle(.seconds(2))
-            #expect(pool.counts.all == [0, 0, 0, 0])
+            expectEqual(pool.counts.all, [0, 0, 0, 0])
             server.end()
         }
     }
@@ -63,10 +63,10 @@ import Testing
                     return talk("\(number)", connection).get { _ in running -= 1 }
                 }
             }
-            #expect(pool.counts.all == [2, 0, 0, 10])
-            #expect(try hang(when(fulfilled: requests)) == (0..<10).map { "\($0)" })
-            #expect(begun == Array(0..<10) && most == 2)
-            #expect(server.accepted.count == 2)
+            expectEqual(pool.counts.all, [2, 0, 0, 10])
+            expectEqual(try hang(when(fulfilled: requests)), (0..<10).map { "\($0)" })
+            expect(begun == Array(0..<10) && most == 2)
+            expectEqual(server.accepted.count, 2)
             pool.close()
             server.end()
         }
@@ -83,10 +83,10 @@ import Testing
             let served = pool.ask("served", server.address)
             let key = PoolKey.address(server.address)
             expect(late, failsWith: PoolError.timedOut(key: key, limit: 1, waited: .seconds(5)))
-            #expect("\(late.error!)".contains("\(key)"))
+            expect("\(late.error!)".contains("\(key)"))
             try hang(long)
-            #expect(try hang(served) == "served")
-            #expect(pool.counts.all == [0, 1, 1, 0])
+            expectEqual(try hang(served), "served")
+            expectEqual(pool.counts.all, [0, 1, 1, 0])
             pool.close()
             server.end()
         }
@@ -106,10 +106,10 @@ import Testing
             }
             requests[1].cancel()
             net.settle(.milliseconds(1))
-            #expect(pool.counts.waiting == 2)
+            expectEqual(pool.counts.waiting, 2)
             try hang(long)
-            #expect(try hang(requests[2]) == "c")
-            #expect(begun == ["a", "c"] && requests[1].isCancelled)
+            expectEqual(try hang(requests[2]), "c")
+            expect(begun == ["a", "c"] && requests[1].isCancelled)
             pool.close()
             server.end()
         }
@@ -121,15 +121,15 @@ import Testing
             let pool = Pool<Connection>(limits: PoolLimits(perKey: 1, waitTimeout: .seconds(600)))
             let long = pool.with(.address(server.address)) { _ in after(.seconds(1)) }
             let requests = (0..<10_000).map { pool.ask("\($0)", server.address) }
-            #expect(pool.counts.waiting == 10_001)
+            expectEqual(pool.counts.waiting, 10_001)
             // From the middle, from the end and from the beginning.
             for index in (100..<9_900) where index % 100 != 0 { requests[index].cancel() }
             let rest = requests.enumerated().filter { $0.offset % 100 == 0 || !(100..<9_900).contains($0.offset) }
             net.settle(.milliseconds(1))
-            #expect(pool.counts.waiting == rest.count)
+            expectEqual(pool.counts.waiting, rest.count)
             try hang(long)
-            #expect(try hang(when(fulfilled: rest.map(\.element))) == rest.map { "\($0.offset)" })
-            #expect(server.accepted.count == 1)
+            expectEqual(try hang(when(fulfilled: rest.map(\.element))), rest.map { "\($0.offset)" })
+            expectEqual(server.accepted.count, 1)
             pool.close()
             server.end()
         }
@@ -142,8 +142,8 @@ import Testing
             let requests = (0..<3).map { pool.ask("\($0)", server.address) }
             let key = PoolKey.address(server.address)
             expect(requests[2], failsWith: PoolError.tooManyWaiting(key: key, limit: 1))
-            #expect(try hang(requests[0]) == "0")
-            #expect(try hang(requests[1]) == "1")
+            expectEqual(try hang(requests[0]), "0")
+            expectEqual(try hang(requests[1]), "1")
             pool.close()
             server.end()
         }
@@ -154,7 +154,7 @@ import Testing
             let pool = Pool<Connection>(limits: PoolLimits(perKey: 0))
             let request = pool.with("127.0.0.1:1") { _ in Promise<Void>.value }
             #expect(throws: PromiseError.self) { try hang(request, timeout: patience) }
-            #expect(pool.counts.all == [0, 0, 0, 0])
+            expectEqual(pool.counts.all, [0, 0, 0, 0])
         }
     }
 
@@ -167,11 +167,11 @@ import Testing
             let pool = Pool<Connection>()
             let silent = pool.with(.address(server.address)) { talk("?", $0).timeout(.seconds(1)) }
             expect(silent, failsWith: PromiseError.timedOut)
-            #expect(pool.counts.all == [0, 0, 0, 0])
-            #expect(hang(server.accepted[0].closed) == .failed(SystemError(.receive, ECONNRESET)))
+            expectEqual(pool.counts.all, [0, 0, 0, 0])
+            expectEqual(hang(server.accepted[0].closed), .failed(SystemError(.receive, ECONNRESET)))
             let thrown = pool.with(.address(server.address)) { _ -> Promise<Void> in throw Flaw(1) }
             expect(thrown, failsWith: Flaw(1))
-            #expect(pool.counts.all == [0, 0, 0, 0])
+            expectEqual(pool.counts.all, [0, 0, 0, 0])
             server.end()
         }
     }
@@ -183,10 +183,10 @@ import Testing
             let request = pool.with(.address(server.address)) { $0.readLine() }
             let next = pool.ask("next", server.address)
             net.settle(.milliseconds(1))
-            #expect(pool.counts.all == [0, 1, 0, 1])
+            expectEqual(pool.counts.all, [0, 1, 0, 1])
             request.cancel()
-            #expect(try hang(next) == "next")
-            #expect(server.accepted.count == 2)
+            expectEqual(try hang(next), "next")
+            expectEqual(server.accepted.count, 2)
             pool.close()
             server.end()
         }
@@ -203,12 +203,12 @@ import Testing
                 calls += 1
                 return .value
             }
-            #expect(pool.counts.all == [0, 1, 0, 0])
+            expectEqual(pool.counts.all, [0, 1, 0, 0])
             request.cancel()
             net.settle(.milliseconds(1))
-            #expect(calls == 0 && pool.counts.all == [0, 1, 1, 0])
-            #expect(try hang(pool.ask("next", server.address)) == "next")
-            #expect(server.accepted.count == 1)
+            expect(calls == 0 && pool.counts.all == [0, 1, 1, 0])
+            expectEqual(try hang(pool.ask("next", server.address)), "next")
+            expectEqual(server.accepted.count, 1)
             pool.close()
             server.end()
         }
@@ -234,9 +234,9 @@ import Testing
                     }
                     return .value
                 })
-            #expect(pool.counts.all == [0, reason == 5 ? 1 : 0, 0, 0], "one with a queue is open for a while")
-            #expect(try hang(pool.ask("next", server.address)) == "next")
-            #expect(server.accepted.count == 2)
+            expectEqual(pool.counts.all, [0, reason == 5 ? 1 : 0, 0, 0], "one with a queue is open for a while")
+            expectEqual(try hang(pool.ask("next", server.address)), "next")
+            expectEqual(server.accepted.count, 2)
             if let descriptor {
                 net.ledger.disown(descriptor)
                 close(descriptor)
@@ -254,11 +254,11 @@ import Testing
             let request = pool.with(.address(one.address)) { connection in
                 pool.ask("inner", two.address).then { inner in talk(inner + " outer", connection) }
             }
-            #expect(try hang(request) == "inner outer")
+            expectEqual(try hang(request), "inner outer")
             // The outer request has the only connection to this address, so the inner request can never get one.
             let stuck = pool.with(.address(one.address)) { _ in pool.ask("inner", one.address) }
             #expect(throws: PoolError.self) { try hang(stuck) }
-            #expect(pool.counts.waiting == 0)
+            expectEqual(pool.counts.waiting, 0)
             pool.close()
             for server in [one, two] { server.end() }
         }
@@ -279,12 +279,12 @@ import Testing
                     return talk("a", connection)
                 })
             let next = pool.with(.address(server.address)) { connection in
-                #expect(connection.frameTimeouts == nil)
-                #expect(connection.writeQueueLimit == limit && connection.writeWatermarks == watermarks)
+                expectEqual(connection.frameTimeouts, nil)
+                expect(connection.writeQueueLimit == limit && connection.writeWatermarks == watermarks)
                 return talk("b", connection)
             }
-            #expect(try hang(next) == "b")
-            #expect(server.accepted.count == 1)
+            expectEqual(try hang(next), "b")
+            expectEqual(server.accepted.count, 1)
             pool.close()
             server.end()
         }
@@ -298,9 +298,9 @@ import Testing
                 let reply = pool.with(.address(server.address)) { connection in
                     connection.cancelWhenPeerGone { talk(text, connection) }
                 }
-                #expect(try hang(reply) == text)
+                expectEqual(try hang(reply), text)
             }
-            #expect(server.accepted.count == 1)
+            expectEqual(server.accepted.count, 1)
             pool.close()
             server.end()
         }
@@ -316,8 +316,8 @@ import Testing
             }
             try hang(request)
             net.settle(.seconds(30))
-            #expect(try hang(pool.ask("b", server.address)) == "b")
-            #expect(server.accepted.count == 1)
+            expectEqual(try hang(pool.ask("b", server.address)), "b")
+            expectEqual(server.accepted.count, 1)
             pool.close()
             server.end()
         }

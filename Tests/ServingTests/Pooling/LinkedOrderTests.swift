@@ -20,11 +20,11 @@ import Testing
                 let number = random.below(next + 1)
                 let index = array.firstIndex(of: number)
                 if let index { array.remove(at: index) }
-                #expect(order.remove(number) == (index != nil))
-            case 3: #expect(order.popFirst() == (array.isEmpty ? nil : array.removeFirst()))
-            default: #expect(order.takeLast() == array.popLast())
+                expectEqual(order.remove(number), (index != nil))
+            case 3: expectEqual(order.popFirst(), (array.isEmpty ? nil : array.removeFirst()))
+            default: expectEqual(order.takeLast(), array.popLast())
             }
-            #expect(order.first == array.first && order.last == array.last && order.count == array.count)
+            expect(order.first == array.first && order.last == array.last && order.count == array.count)
         }
     }
 }

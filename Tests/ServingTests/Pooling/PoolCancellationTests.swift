@@ -24,7 +24,7 @@ import Testing
                 checkTimeout: .milliseconds(3), idleTimeout: .milliseconds(5 + random.below(20)),
                 maxLifetime: random.once(in: 2) ? nil : .milliseconds(30))
             let check: ((Item) throws -> Promise<Void>)? = { item in
-                #expect(item.users == 0 && item.closes == 0)
+                expect(item.users == 0 && item.closes == 0)
                 if random.once(in: 6) { throw Flaw(6) }
                 return random.once(in: 2) ? .value : pause(random.below(6))
             }
@@ -36,10 +36,10 @@ import Testing
                 let key = random.pick(["a", "b"] as [PoolKey])
                 let (kind, time) = (random.below(6), random.below(8))
                 let begin = { (item: Item) in
-                    #expect(item.users == 0 && item.closes == 0 && item.key == key)
+                    expect(item.users == 0 && item.closes == 0 && item.key == key)
                     item.users += 1
                     let order = "\(key)\(kind < 2)"
-                    if !hasChecks { #expect(begun[order, default: -1] < number, "out of order") }
+                    if !hasChecks { expect(begun[order, default: -1] < number, "out of order") }
                     begun[order] = number
                 }
                 let request =
@@ -52,7 +52,7 @@ import Testing
                                 defer { item.users -= 1 }
                                 do { try await pause(time).value } catch {
                                     await Guarantee { resolve in after(.milliseconds(2)).done(resolve) }.value
-                                    #expect(item.closes == 0)
+                                    expectEqual(item.closes, 0)
                                     throw error
                                 }
                                 if kind == 1 { throw Flaw(time % 2) }
@@ -81,20 +81,20 @@ import Testing
                 if random.once(in: 2) { request.cancel() }
                 random.pick(requests.suffix(6)).cancel()
                 let counts = pool.counts
-                #expect(counts.open + counts.making <= limits.total && counts.idle <= counts.open)
+                expect(counts.open + counts.making <= limits.total && counts.idle <= counts.open)
             }
             net.settle(.milliseconds(100))
-            #expect(requests.allSatisfy { $0.isResolved })
+            expect(requests.allSatisfy { $0.isResolved })
             let fulfilled = requests.count { $0.isFulfilled }
-            #expect(fulfilled > 50 && requests.count { $0.isCancelled } >= 1_250)
-            #expect(pool.counts.waiting == 0 && pool.counts.making == 0 && pool.counts.idle == pool.counts.open)
-            #expect(workshop.items.count { $0.closes == 0 } == pool.counts.idle, "lost")
+            expect(fulfilled > 50 && requests.count { $0.isCancelled } >= 1_250)
+            expect(pool.counts.waiting == 0 && pool.counts.making == 0 && pool.counts.idle == pool.counts.open)
+            expectEqual(workshop.items.count { $0.closes == 0 }, pool.counts.idle, "lost")
             switch seed % 3 {
             case 0: pool.close()
             case 1: hang(pool.drain(deadline: .seconds(1)))
             default: net.settle(.seconds(1))
             }
-            #expect(pool.counts.all == [0, 0, 0, 0])
+            expectEqual(pool.counts.all, [0, 0, 0, 0])
             workshop.expectAllClosed()
         }
     }
@@ -113,10 +113,10 @@ import Testing
             try net.loop.turn(.poll)
             request.cancel()
             net.settle(.milliseconds(1))
-            #expect(pool.counts.open == pool.counts.idle && pool.counts.waiting == 0)
+            expect(pool.counts.open == pool.counts.idle && pool.counts.waiting == 0)
             pool.close()
             workshop.expectAllClosed()
-            #expect(workshop.items.count == 1)
+            expectEqual(workshop.items.count, 1)
         }
     }
 
@@ -126,10 +126,10 @@ import Testing
             let pool = workshop.pool()
             // As the promise of a cancelled task may be.
             nonisolated(unsafe) let lease = Unmanaged.passRetained(try hang(pool.lease(nil, #fileID, #line)))
-            #expect(pool.counts.all == [0, 1, 0, 0])
+            expectEqual(pool.counts.all, [0, 1, 0, 0])
             try hang(Promise(on: ThreadPool.shared) { lease.release() })
             net.settle(.milliseconds(1))
-            #expect(pool.counts.all == [0, 1, 1, 0])
+            expectEqual(pool.counts.all, [0, 1, 1, 0])
             pool.close()
             workshop.expectAllClosed()
         }
@@ -149,7 +149,7 @@ import Testing
                 try hang(cancelled)
                 _ = hang(when(resolved: tasks))
                 net.settle(.milliseconds(1))
-                #expect(pool.counts.waiting == 0 && pool.counts.open == pool.counts.idle)
+                expect(pool.counts.waiting == 0 && pool.counts.open == pool.counts.idle)
             }
             pool.close()
             workshop.expectAllClosed()

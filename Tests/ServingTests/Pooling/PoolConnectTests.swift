@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @testable import PromisesTestSupport
@@ -17,8 +18,8 @@ import Testing
                 guard case .failure(let error as SystemError) = result else { return false }
                 return error.code == ECONNREFUSED
             }
-            #expect(refused.count == 10_000)
-            #expect(pool.counts.all == [0, 0, 0, 0])
+            expectEqual(refused.count, 10_000)
+            expectEqual(pool.counts.all, [0, 0, 0, 0])
         }
     }
 
@@ -34,8 +35,8 @@ import Testing
             }
             let requests = (0..<6).map { pool.ask("\($0)", server.address) }
             let results = try hang(when(resolved: requests), timeout: patience)
-            #expect(results.map { (try? $0.get()) ?? "failed" } == ["failed", "failed", "failed", "3", "4", "5"])
-            #expect(server.accepted.count == 1)
+            expectEqual(results.map { (try? $0.get()) ?? "failed" }, ["failed", "failed", "failed", "3", "4", "5"])
+            expectEqual(server.accepted.count, 1)
             pool.close()
             server.end()
         }
@@ -58,13 +59,13 @@ import Testing
                     continue
                 }
                 if index < 2 {
-                    #expect(error as? PromiseError == .timedOut)
+                    expect(error as? PromiseError == .timedOut)
                 } else {
-                    #expect(error as? PoolError == waited)
+                    expect(error as? PoolError == waited)
                 }
             }
-            #expect(clock.now == LoopInstant(nanoseconds: 25_000_000_000))
-            #expect(pool.counts.all == [0, 0, 0, 0], "the connect that no request needs has ended")
+            expectEqual(clock.now, LoopInstant(nanoseconds: 25_000_000_000))
+            expectEqual(pool.counts.all, [0, 0, 0, 0], "the connect that no request needs has ended")
             filler.close()
             hole.close()
         }
@@ -76,13 +77,13 @@ import Testing
             let filler = try Peer(to: hole.localAddress)
             let pool = Pool<Connection>()
             let requests = (0..<2).map { _ in pool.ask("?", hole.localAddress) }
-            #expect(pool.counts.all == [2, 0, 0, 2])
+            expectEqual(pool.counts.all, [2, 0, 0, 2])
             let open = net.ledger.open.count
             for (index, request) in requests.enumerated() {
                 request.cancel()
                 net.settle(.milliseconds(1))
-                #expect(pool.counts.all == [1 - index, 0, 0, 1 - index])
-                #expect(net.ledger.open.count == open - 1 - index)
+                expectEqual(pool.counts.all, [1 - index, 0, 0, 1 - index])
+                expectEqual(net.ledger.open.count, open - 1 - index)
             }
             filler.close()
             hole.close()
@@ -103,9 +104,9 @@ import Testing
                 return .value
             }
             try hang(first)
-            #expect(try hang(second!) == "second")
+            expectEqual(try hang(second!), "second")
             net.settle(.milliseconds(1))
-            #expect(pool.counts.all == [0, 2, 2, 0])
+            expectEqual(pool.counts.all, [0, 2, 2, 0])
             pool.close()
             server.end()
         }
@@ -120,7 +121,7 @@ import Testing
             }
             let none = pool.with(.addresses([])) { _ in Promise<Void>.value }
             #expect(throws: SystemError.self) { try hang(none) }
-            #expect(pool.counts.all == [0, 0, 0, 0])
+            expectEqual(pool.counts.all, [0, 0, 0, 0])
         }
     }
 }

@@ -1,5 +1,6 @@
 import Glibc
 import Reactor
+import TestSupport
 import Testing
 
 @testable import Promises
@@ -13,20 +14,20 @@ import Testing
             let pool = Pool<Connection>()
             try hang(pool.with(.address(listener.localAddress)) { _ in peer.asVoid() })
             listener.close()
-            #expect(pool.counts.idle == 1)
-            #expect(!net.loop.isAlive)
+            expectEqual(pool.counts.idle, 1)
+            expect(!net.loop.isAlive)
             try net.loop.run()
-            #expect(pool.counts.idle == 1)
+            expectEqual(pool.counts.idle, 1)
             let reasons = net.loop.keepAliveReport
-            #expect(reasons.isEmpty && reasons.descriptors.count == 1 && reasons.unreferencedTimers == 1)
+            expect(reasons.isEmpty && reasons.descriptors.count == 1 && reasons.unreferencedTimers == 1)
             // In use it does again, and so does a request that waits.
             let busy = pool.with(.address(listener.localAddress)) { $0.readLine() }
-            #expect(net.loop.isAlive)
+            expect(net.loop.isAlive)
             net.settle(.milliseconds(1))
-            #expect(net.loop.keepAliveReport.descriptors.contains { $0.isReferenced })
+            expect(net.loop.keepAliveReport.descriptors.contains { $0.isReferenced })
             busy.cancel()
             net.settle(.milliseconds(1))
-            #expect(pool.counts.all == [0, 0, 0, 0] && !net.loop.isAlive)
+            expect(pool.counts.all == [0, 0, 0, 0] && !net.loop.isAlive)
             try peer.settledValue?.get().abort()
         }
     }
@@ -50,10 +51,10 @@ import Testing
             pool.close()
             let closed = PoolError.closed(key: .address(server.address))
             expect(waiting, failsWith: closed)
-            #expect(pool.counts.all == [0, 1, 0, 0])
+            expectEqual(pool.counts.all, [0, 1, 0, 0])
             expect(pool.ask("late", server.address), failsWith: closed)
-            #expect(try hang(running) == "running")
-            #expect(pool.counts.all == [0, 0, 0, 0])
+            expectEqual(try hang(running), "running")
+            expectEqual(pool.counts.all, [0, 0, 0, 0])
             pool.close()
             server.end()
         }
@@ -67,9 +68,9 @@ import Testing
             let pool = Pool<Connection>()
             try hang(pool.ask("idle", server.address))
             let connecting = pool.ask("?", hole.localAddress)
-            #expect(pool.counts.all == [1, 1, 1, 1])
+            expectEqual(pool.counts.all, [1, 1, 1, 1])
             pool.close()
-            #expect(pool.counts.all == [0, 0, 0, 0])
+            expectEqual(pool.counts.all, [0, 0, 0, 0])
             #expect(throws: PoolError.self) { try hang(connecting) }
             filler.close()
             hole.close()
@@ -89,14 +90,14 @@ import Testing
                 }
             }
             let drained = pool.drain(deadline: .seconds(10))
-            #expect(pool.drain(deadline: .zero).isPending, "the first deadline stands")
+            expect(pool.drain(deadline: .zero).isPending, "the first deadline stands")
             expect(pool.ask("late", server.address), failsWith: PoolError.closed(key: .address(server.address)))
             let result = hang(drained)
-            #expect(requests.map(\.settledValue) == ["0", "1", "2"])
-            #expect(result.finished == 3 && result.aborted == 0 && result.rejected == 0)
-            #expect(clock.now.nanoseconds < 4_000_000_000)
-            #expect(pool.counts.all == [0, 0, 0, 0])
-            #expect(hang(pool.drain(deadline: .seconds(1))) == result)
+            expectEqual(requests.map(\.settledValue), ["0", "1", "2"])
+            expect(result.finished == 3 && result.aborted == 0 && result.rejected == 0)
+            expect(clock.now.nanoseconds < 4_000_000_000)
+            expectEqual(pool.counts.all, [0, 0, 0, 0])
+            expectEqual(hang(pool.drain(deadline: .seconds(1))), result)
             server.end()
         }
     }
@@ -114,12 +115,12 @@ import Testing
             let waiting = pool.ask("waiting", server.address)
             net.settle(.milliseconds(1))
             let result = hang(pool.drain(deadline: .seconds(10)))
-            #expect(result.finished == 0 && result.aborted == 2 && result.rejected == 1)
+            expect(result.finished == 0 && result.aborted == 2 && result.rejected == 1)
             net.settle(.milliseconds(1))
-            #expect(reading.isRejected && working.isCancelled && isCancelled)
-            #expect(waiting.error is PoolError)
-            #expect(pool.counts.all == [0, 0, 0, 0])
-            #expect(clock.now.nanoseconds < 11_000_000_000)
+            expect(reading.isRejected && working.isCancelled && isCancelled)
+            expect(waiting.error is PoolError)
+            expectEqual(pool.counts.all, [0, 0, 0, 0])
+            expect(clock.now.nanoseconds < 11_000_000_000)
             server.end()
         }
     }
@@ -133,10 +134,10 @@ import Testing
                 peer.asVoid().get { connection.close() }
             }
             try hang(request)
-            #expect(pool.counts.all == [0, 0, 0, 0])
-            #expect(net.ledger.open.count == open + 1, "the peer's, which has not ended")
+            expectEqual(pool.counts.all, [0, 0, 0, 0])
+            expectEqual(net.ledger.open.count, open + 1, "the peer's, which has not ended")
             let server = try #require(try peer.settledValue?.get())
-            #expect(hang(server.read()) == .end, "not a reset")
+            expectEqual(hang(server.read()), .end, "not a reset")
             listener.close()
             server.abort()
         }
@@ -153,18 +154,18 @@ import Testing
                 }
             }
             try hang(request)
-            #expect(pool.counts.all == [0, 1, 0, 0])
+            expectEqual(pool.counts.all, [0, 1, 0, 0])
             if drains {
                 let drained = pool.drain(deadline: .seconds(2))
                 net.settle(.seconds(1))
-                #expect(drained.isPending)
+                expect(drained.isPending)
                 net.settle(.seconds(2))
-                #expect(drained.settledValue?.aborted == 1)
+                expectEqual(drained.settledValue?.aborted, 1)
             } else {
                 // The peer, which reads nothing, is given up.
                 net.settle(.seconds(31))
             }
-            #expect(pool.counts.all == [0, 0, 0, 0])
+            expectEqual(pool.counts.all, [0, 0, 0, 0])
             listener.close()
             try peer.settledValue?.get().abort()
         }
@@ -180,9 +181,9 @@ import Testing
                 return talk("last", connection)
             }
             let waiting = pool.ask("waiting", server.address)
-            #expect(try hang(request) == "last")
-            #expect(try hang(waiting) == "waiting")
-            #expect(hang(drained!).finished == 2)
+            expectEqual(try hang(request), "last")
+            expectEqual(try hang(waiting), "waiting")
+            expectEqual(hang(drained!).finished, 2)
             server.end()
         }
     }
@@ -197,10 +198,10 @@ import Testing
                 witness = pool
                 requests = (0..<3).map { pool.ask("\($0)", server.address) }
             }
-            #expect(try hang(when(fulfilled: requests)) == ["0", "1", "2"])
+            expectEqual(try hang(when(fulfilled: requests)), ["0", "1", "2"])
             net.settle(.milliseconds(1))
             #expect(witness == nil)
-            #expect(server.accepted[0].isClosed, "its idle connection has been closed")
+            expect(server.accepted[0].isClosed, "its idle connection has been closed")
             server.end()
         }
     }
@@ -217,13 +218,13 @@ import Testing
             requests.append(pool!.with(.address(server.address)) { _ in after(.seconds(1)).map { "late" } })
             requests += (0..<4).map { pool!.ask("\($0)", hole.localAddress) }
             net.settle(.milliseconds(1))
-            #expect(pool!.counts.all == [2, 2, 1, 4])
+            expectEqual(pool!.counts.all, [2, 2, 1, 4])
             if isReleased { pool = nil }
             withExtendedLifetime(filler) {}
         }
         // A handler on another thread that waits for a request is told that no connection will be opened.
-        for request in requests { #expect(request.isRejected) }
-        if let pool { #expect(pool.counts.all == [0, 0, 0, 0]) }
+        for request in requests { expect(request.isRejected) }
+        if let pool { expectEqual(pool.counts.all, [0, 0, 0, 0]) }
     }
 
     @Test func aRequestThatMayWaitForeverDoesNotKeepTheLoopAliveByItself() throws {
@@ -242,12 +243,12 @@ import Testing
             server.accepted[0].abort()
             // Only what is not the loop's could still settle the first request.
             try net.loop.run()
-            #expect(busy.isPending && waiting.isPending)
+            expect(busy.isPending && waiting.isPending)
             waiting.ignoringErrors()
             resolver?.fulfill()
             pool.close()
             net.settle(.milliseconds(1))
-            #expect(waiting.error is PoolError)
+            expect(waiting.error is PoolError)
         }
     }
 
@@ -265,7 +266,7 @@ import Testing
             pool.state.abort()
             pool.perform()
             #expect(throws: PoolError.self) { try hang(request) }
-            #expect(calls == 0)
+            expectEqual(calls, 0)
             server.end()
         }
     }
@@ -280,6 +281,6 @@ import Testing
             drained = pool.drain(deadline: .seconds(10))
             withExtendedLifetime(request) {}
         }
-        #expect(drained?.settledValue?.aborted == 1)
+        expectEqual(drained?.settledValue?.aborted, 1)
     }
 }

@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @testable import PromisesTestSupport
@@ -21,11 +22,11 @@ import Testing
             }
             server.accepted[0].write("unasked").cauterize()
             for _ in 0..<3 { try net.loop.turn(.poll) }
-            #expect(pool.counts.idle == 1 && reads == 0, "nothing is read ahead")
+            expect(pool.counts.idle == 1 && reads == 0, "nothing is read ahead")
             if resets { server.accepted[0].abort() } else { server.accepted[0].close(linger: .zero) }
             for _ in 0..<3 { try net.loop.turn(.poll) }
-            #expect(pool.counts.all == [0, 0, 0, 0])
-            #expect(net.ledger.open.count == open - 2, "both descriptors are closed")
+            expectEqual(pool.counts.all, [0, 0, 0, 0])
+            expectEqual(net.ledger.open.count, open - 2, "both descriptors are closed")
             server.end()
         }
     }
@@ -39,9 +40,9 @@ import Testing
             let peer = server.accepted[0]
             if hasInput { peer.write("you are too slow\n").cauterize() } else { peer.abort() }
             let reply = pool.ask("b", server.address)
-            #expect(pool.counts.all == [1, 0, 0, 1])
-            #expect(try hang(reply) == "b")
-            #expect(server.accepted.count == 2)
+            expectEqual(pool.counts.all, [1, 0, 0, 1])
+            expectEqual(try hang(reply), "b")
+            expectEqual(server.accepted.count, 2)
             pool.close()
             server.end()
         }
@@ -55,9 +56,9 @@ import Testing
                 let answer = checks.removeFirst()
                 return talk("ping", connection).then { _ in answer }
             })
-            for text in ["a", "b", "c", "d"] { #expect(try hang(pool.ask(text, server.address)) == text) }
-            #expect(server.lines == ["a", "ping", "b", "ping", "c", "ping", "d"])
-            #expect(server.accepted.count == 2 && checks.isEmpty)
+            for text in ["a", "b", "c", "d"] { expectEqual(try hang(pool.ask(text, server.address)), text) }
+            expectEqual(server.lines, ["a", "ping", "b", "ping", "c", "ping", "d"])
+            expect(server.accepted.count == 2 && checks.isEmpty)
             pool.close()
             server.end()
         }
@@ -73,8 +74,8 @@ import Testing
                 connection.read().done { _ in }
                 return .value
             })
-            for text in ["a", "b", "c"] { #expect(try hang(pool.ask(text, server.address)) == text) }
-            #expect(server.accepted.count == 3 && calls == 2)
+            for text in ["a", "b", "c"] { expectEqual(try hang(pool.ask(text, server.address)), text) }
+            expect(server.accepted.count == 3 && calls == 2)
             pool.close()
             server.end()
         }
@@ -92,10 +93,10 @@ import Testing
                 })
             try hang(pool.ask("a", server.address))
             let before = clock.now
-            #expect(try hang(pool.ask("b", server.address)) == "b")
+            expectEqual(try hang(pool.ask("b", server.address)), "b")
             let waited = before.duration(to: clock.now)
-            #expect(waited >= .seconds(1) && waited < .seconds(2))
-            #expect(isCancelled && server.accepted.count == 2)
+            expect(waited >= .seconds(1) && waited < .seconds(2))
+            expect(isCancelled && server.accepted.count == 2)
             pool.close()
             server.end()
         }
@@ -111,15 +112,15 @@ import Testing
             let late = pool.ask("b", server.address)
             net.settle(.seconds(1))
             let next = pool.ask("c", server.address)
-            #expect(pool.counts.all == [0, 1, 0, 2])
+            expectEqual(pool.counts.all, [0, 1, 0, 2])
             #expect(throws: PoolError.self) { try hang(late) }
-            #expect(try hang(next) == "c")
+            expectEqual(try hang(next), "c")
             // A cancelled request ends its check as well.
             let cancelled = pool.ask("d", server.address)
             net.settle(.milliseconds(1))
             cancelled.cancel()
-            #expect(try hang(pool.ask("e", server.address)) == "e")
-            #expect(server.accepted.count == 3)
+            expectEqual(try hang(pool.ask("e", server.address)), "e")
+            expectEqual(server.accepted.count, 3)
             pool.close()
             server.end()
         }
@@ -134,8 +135,8 @@ import Testing
                 return .value
             })
             try hang(pool!.ask("a", one.address))
-            #expect(try hang(pool!.ask("b", one.address)) == "b")
-            #expect(two.lines == ["inner"])
+            expectEqual(try hang(pool!.ask("b", one.address)), "b")
+            expectEqual(two.lines, ["inner"])
             pool?.close()
             pool = nil
             for server in [one, two] { server.end() }
@@ -150,17 +151,17 @@ import Testing
             let peer = try net.accept(from: listener)
             listener.close()
             try hang(request)
-            #expect(pool.counts.idle == 1 && !net.loop.isAlive && !net.loop.canWakeItself)
+            expect(pool.counts.idle == 1 && !net.loop.isAlive && !net.loop.canWakeItself)
             let (promise, resolver) = Promise<Void>.pending()
             let lines = logged { #expect(throws: PromiseError.timedOut) { try hang(promise, timeout: .seconds(5)) } }
-            #expect(lines.count == 1, "\(lines)")
+            expectEqual(lines.count, 1, "\(lines)")
             resolver.fulfill(())
             pool.close()
-            #expect(!net.loop.canWakeItself)
+            expect(!net.loop.canWakeItself)
             // What else the loop waits for counts again.
             let timer = net.loop.schedule(after: .seconds(9)) {}
             timer.unref()
-            #expect(net.loop.canWakeItself)
+            expect(net.loop.canWakeItself)
             timer.cancel()
             peer.abort()
         }
@@ -176,8 +177,8 @@ import Testing
             let after = net.loop.metrics.systemCalls
             func count(_ call: SystemCall) -> Int { (after[call] ?? 0) - (before[call] ?? 0) }
             // Of both sides together: a send and a receive for the request, and for its answer.
-            #expect(count(.poll) == 10 && count(.send) == 20 && count(.receive) == 20)
-            #expect(count(.epollControl) == 0 && count(.getSocketOption) == 0)
+            expect(count(.poll) == 10 && count(.send) == 20 && count(.receive) == 20)
+            expect(count(.epollControl) == 0 && count(.getSocketOption) == 0)
             pool.close()
             server.end()
         }
@@ -191,7 +192,7 @@ import Testing
             let pool = Pool<Connection>()
             try hang(pool.ask("first", server.address))
             #expect(throws: (any Error).self) { try hang(pool.ask("again", server.address)) }
-            #expect(server.lines == ["first", "again"])
+            expectEqual(server.lines, ["first", "again"])
             pool.close()
             server.end()
         }
@@ -203,7 +204,7 @@ import Testing
             let pool = Pool<Connection>()
             try hang(pool.ask("first", server.address))
             #expect(throws: StreamError.self) { try hang(pool.ask("again", server.address, isIdempotent: true)) }
-            #expect(server.lines == ["first", "again"])
+            expectEqual(server.lines, ["first", "again"])
             pool.close()
             server.end()
         }
@@ -214,7 +215,7 @@ import Testing
             let server = try LineServer.forgetful(net)
             let pool = Pool<Connection>()
             #expect(throws: (any Error).self) { try hang(pool.ask("again", server.address, isIdempotent: true)) }
-            #expect(server.lines == ["again"])
+            expectEqual(server.lines, ["again"])
             try hang(pool.ask("first", server.address))
             var calls = 0
             let request = pool.with(.address(server.address), isIdempotent: true) { _ -> Promise<Void> in
@@ -222,7 +223,7 @@ import Testing
                 throw Flaw(3)
             }
             expect(request, failsWith: Flaw(3))
-            #expect(calls == 1)
+            expectEqual(calls, 1)
             pool.close()
             server.end()
         }
@@ -238,8 +239,8 @@ import Testing
                 connection.idleTimeout = .seconds(3)
                 return talk("silence", connection)
             }
-            #expect(try rejection(of: silent) == ETIMEDOUT)
-            #expect(server.lines == ["first", "silence"])
+            expectEqual(try rejection(of: silent), ETIMEDOUT)
+            expectEqual(server.lines, ["first", "silence"])
             server.end()
         }
     }
@@ -254,11 +255,11 @@ import Testing
             }
             let pool = Pool<Connection>(limits: PoolLimits(perKey: 4))
             try hang(when(fulfilled: (0..<4).map { _ in pool.ask("first", server.address) }))
-            #expect(pool.counts.idle == 4)
+            expectEqual(pool.counts.idle, 4)
             #expect(throws: (any Error).self) { try hang(pool.ask("again", server.address, isIdempotent: true)) }
             // Four idle connections and a new one.
-            #expect(server.lines.count { $0 == "again" } == 5)
-            #expect(pool.counts.all == [0, 0, 0, 0])
+            expectEqual(server.lines.count { $0 == "again" }, 5)
+            expectEqual(pool.counts.all, [0, 0, 0, 0])
             server.end()
         }
     }

@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @testable import PromisesTestSupport
@@ -18,14 +19,14 @@ import Testing
             var requests = texts.prefix(4).map { ask($0, one) }
             requests.append(ask("b", two))
             requests += texts.suffix(2).map { ask($0, one) }
-            #expect(pool.counts.all == [2, 0, 0, 7])
+            expectEqual(pool.counts.all, [2, 0, 0, 7])
             let counts = pool.countsByKey.mapValues(\.all)
-            #expect(counts == [.address(one.address): [2, 0, 0, 6], .address(two.address): [0, 0, 0, 1]])
+            expectEqual(counts, [.address(one.address): [2, 0, 0, 6], .address(two.address): [0, 0, 0, 1]])
             try hang(when(fulfilled: requests))
-            #expect(order.firstIndex(of: "b")! < order.firstIndex(of: "a5")!)
-            #expect(pool.counts.open <= 2 && one.accepted.count + two.accepted.count <= 4)
+            expect(order.firstIndex(of: "b")! < order.firstIndex(of: "a5")!)
+            expect(pool.counts.open <= 2 && one.accepted.count + two.accepted.count <= 4)
             pool.close()
-            #expect(pool.countsByKey.isEmpty)
+            expect(pool.countsByKey.isEmpty)
             for server in [one, two] { server.end() }
         }
     }
@@ -35,7 +36,7 @@ import Testing
             let (one, two) = (try LineServer(net), try LineServer(net))
             let pool = Pool<Connection>(limits: PoolLimits(total: 1))
             for server in [one, two, two, one] { try hang(pool.ask("x", server.address)) }
-            #expect(one.accepted.count == 2 && two.accepted.count == 1 && pool.counts.all == [0, 1, 1, 0])
+            expect(one.accepted.count == 2 && two.accepted.count == 1 && pool.counts.all == [0, 1, 1, 0])
             pool.close()
             for server in [one, two] { server.end() }
         }
@@ -48,15 +49,15 @@ import Testing
             try hang(pool.ask("a", server.address))
             hang(after(.seconds(60)))
             try hang(pool.ask("b", server.address))
-            #expect(server.accepted.count == 1 && pool.counts.idle == 1)
+            expect(server.accepted.count == 1 && pool.counts.idle == 1)
             hang(after(.seconds(41)))
-            #expect(pool.counts.all == [0, 0, 0, 0])
+            expectEqual(pool.counts.all, [0, 0, 0, 0])
             // In use at its end, it is closed behind its request.
             let slow = pool.with(.address(server.address)) { connection in
                 after(.seconds(150)).then { talk("c", connection) }
             }
-            #expect(try hang(slow) == "c")
-            #expect(pool.counts.all == [0, 0, 0, 0] && server.accepted.count == 2)
+            expectEqual(try hang(slow), "c")
+            expect(pool.counts.all == [0, 0, 0, 0] && server.accepted.count == 2)
             server.end()
         }
     }

@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @testable import PromisesTestSupport
@@ -16,9 +17,9 @@ import Testing
             let server = try LineServer(net)
             let pool = Pool<Connection>(limits: PoolLimits(perKey: 1), prepare: logIn)
             let requests = ["a", "b"].map { pool.ask($0, server.address) }
-            #expect(pool.counts.all == [1, 0, 0, 2])
-            #expect(try hang(when(fulfilled: requests)) == ["a", "b"])
-            #expect(server.lines == ["login \(server.address)", "a", "b"] && server.accepted.count == 1)
+            expectEqual(pool.counts.all, [1, 0, 0, 2])
+            expectEqual(try hang(when(fulfilled: requests)), ["a", "b"])
+            expect(server.lines == ["login \(server.address)", "a", "b"] && server.accepted.count == 1)
             pool.close()
             server.end()
         }
@@ -34,10 +35,10 @@ import Testing
                     return .address(address)
                 }, prepare: logIn)
             func ask(_ line: String, _ key: PoolKey) -> Promise<String> { pool.with(key) { talk(line, $0) } }
-            #expect(try hang(ask("a", "one, by a proxy")) == "a")
-            #expect(try hang(ask("b", "other, by a proxy")) == "b")
+            expectEqual(try hang(ask("a", "one, by a proxy")), "a")
+            expectEqual(try hang(ask("b", "other, by a proxy")), "b")
             expect(ask("c", "nowhere"), failsWith: Flaw(7))
-            #expect(server.lines == ["login one, by a proxy", "a", "login other, by a proxy", "b"])
+            expectEqual(server.lines, ["login one, by a proxy", "a", "login other, by a proxy", "b"])
             pool.close()
             server.end()
         }
@@ -59,9 +60,9 @@ import Testing
                 })
             let requests = ["a", "b"].map { pool.ask($0, server.address) }
             expect(requests[0], failsWith: Flaw(7))
-            #expect(try hang(requests[1]) == "b")
+            expectEqual(try hang(requests[1]), "b")
             try net.loop.run(until: { server.accepted.count == 2 && server.accepted[0].isClosed })
-            #expect(pool.counts.all == [0, 1, 1, 0])
+            expectEqual(pool.counts.all, [0, 1, 1, 0])
             pool.close()
             server.end()
         }
@@ -76,7 +77,7 @@ import Testing
             let begin = clock.now
             expect(pool.ask("a", server.address), failsWith: PromiseError.timedOut)
             let waited = begin.duration(to: clock.now)
-            #expect(waited >= .seconds(3) && waited < .seconds(4) && pool.counts.all == [0, 0, 0, 0])
+            expect(waited >= .seconds(3) && waited < .seconds(4) && pool.counts.all == [0, 0, 0, 0])
             server.end()
         }
     }
@@ -90,7 +91,7 @@ import Testing
             try net.loop.run(until: { server.lines.count == 1 })
             if cancelled { request.cancel() } else { #expect(throws: PoolError.self) { try hang(request) } }
             try net.loop.run(until: { server.accepted[0].isClosed })
-            #expect(pool.counts.all == [0, 0, 0, 0])
+            expectEqual(pool.counts.all, [0, 0, 0, 0])
             server.end()
         }
     }
@@ -104,7 +105,7 @@ import Testing
             request = pool.ask("a", server.address)
             try net.loop.run(until: { server.lines.count == 1 })
         }
-        #expect(request?.error != nil)
+        expect(request?.error != nil)
     }
 
     @Test func theFilterAndTheOptionsOfAPreparationStay() throws {
@@ -127,12 +128,12 @@ import Testing
             for text in ["a", "b"] {
                 let reply = pool.with(.address(listener.localAddress)) { connection in
                     let isKept = try connection.value(of: .keepAlive)
-                    #expect(isKept && connection.writeQueueLimit > 1)
+                    expect(isKept && connection.writeQueueLimit > 1)
                     return talk(text, connection)
                 }
-                #expect(try hang(reply) == text)
+                expectEqual(try hang(reply), text)
             }
-            #expect(accepted == 1)
+            expectEqual(accepted, 1)
             pool.close()
             listener.close()
             try hang(served)
@@ -155,14 +156,14 @@ import Testing
             for use in uses {
                 let reply = pool.with(.address(server.address)) { connection in
                     let isKept = try connection.value(of: .keepAlive)
-                    #expect(!isKept)
+                    expect(!isKept)
                     try use(connection)
                     return talk("x", connection)
                 }
                 try hang(reply)
             }
             try hang(pool.ask("y", server.address))
-            #expect(server.accepted.count == 3, "a connection each for the first two, and one for the others")
+            expectEqual(server.accepted.count, 3, "a connection each for the first two, and one for the others")
             pool.close()
             server.end()
         }

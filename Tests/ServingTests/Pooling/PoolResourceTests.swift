@@ -1,4 +1,5 @@
 import Reactor
+import TestSupport
 import Testing
 
 @testable import Promises
@@ -12,12 +13,12 @@ import Testing
             let pool = workshop.pool(PoolLimits(perKey: 1))
             let numbers = (0..<5).map { _ in pool.with { item in pause(1).map { item.number } } }
             let all = try hang(when(fulfilled: numbers))
-            #expect(all == [0, 0, 0, 0, 0])
+            expectEqual(all, [0, 0, 0, 0, 0])
             let key = pool.with("other") { Promise.value($0.key) }
-            #expect(try hang(key) == "other")
-            #expect(pool.counts.all == [0, 2, 2, 0])
+            expectEqual(try hang(key), "other")
+            expectEqual(pool.counts.all, [0, 2, 2, 0])
             net.settle(.seconds(61))
-            #expect(pool.counts.all == [0, 0, 0, 0])
+            expectEqual(pool.counts.all, [0, 0, 0, 0])
             workshop.expectAllClosed()
         }
     }
@@ -29,13 +30,13 @@ import Testing
             for (flaw, closes) in [(1, 0), (1, 0), (2, 1)] {
                 let request = pool.with { _ -> Promise<Void> in pause(1).then { Promise(error: Flaw(flaw)) } }
                 expect(request, failsWith: Flaw(flaw))
-                #expect(workshop.items.count == 1 && workshop.items[0].closes == closes)
+                expect(workshop.items.count == 1 && workshop.items[0].closes == closes)
             }
             let cancelled = pool.with { _ in pause(100) }
             net.settle(.milliseconds(1))
             cancelled.cancel()
             net.settle(.milliseconds(1))
-            #expect(workshop.items.map(\.closes) == [1, 1], "a cancellation may have left anything half done")
+            expectEqual(workshop.items.map(\.closes), [1, 1], "a cancellation may have left anything half done")
         }
     }
 
@@ -50,19 +51,19 @@ import Testing
                 let request = pool.with { talk(text, $0.connection).then { _ in Promise<Void>(error: Flaw(1)) } }
                 expect(request, failsWith: Flaw(1))
             }
-            #expect(server.lines == ["login", "a", "b"] && server.accepted.count == 1)
+            expect(server.lines == ["login", "a", "b"] && server.accepted.count == 1)
             // The peer of an idle session goes.
             server.accepted[0].abort()
             net.settle(.milliseconds(1))
-            #expect(pool.counts.all == [0, 0, 0, 0])
+            expectEqual(pool.counts.all, [0, 0, 0, 0])
             let unread = pool.with { session in
                 session.connection.write("c\n").then { Promise<Void>(error: Flaw(1)) }
             }
             expect(unread, failsWith: Flaw(1))
             net.settle(.milliseconds(1))
             // An answer that nobody has read is no start for another request.
-            #expect(try hang(pool.with { talk("d", $0.connection) }) == "d")
-            #expect(server.lines.suffix(4) == ["login", "c", "login", "d"])
+            expectEqual(try hang(pool.with { talk("d", $0.connection) }), "d")
+            expectEqual(server.lines.suffix(4), ["login", "c", "login", "d"])
             pool.close()
             server.end()
         }
@@ -89,7 +90,7 @@ import Testing
             let pool = workshop.pool(PoolLimits(perKey: 1))
             let requests = (0..<6).map { _ in pool.with { Promise.value($0.number) } }
             let results = hang(when(resolved: requests))
-            #expect(results.map { try? $0.get() } == [nil, nil, nil, 0, 0, 0])
+            expectEqual(results.map { try? $0.get() }, [nil, nil, nil, 0, 0, 0])
             pool.close()
             workshop.expectAllClosed()
         }
@@ -103,11 +104,11 @@ import Testing
             let pool = workshop.pool(limits, check: { _ in endless().asVoid() })
             try hang(pool.with { Promise.value($0.uses) })
             let second = pool.with { Promise.value($0.number) }
-            #expect(try hang(second) == 1)
-            #expect(clock.now.nanoseconds == 3_000_000_000)
+            expectEqual(try hang(second), 1)
+            expectEqual(clock.now.nanoseconds, 3_000_000_000)
             let waiting = pool.with { Promise.value($0.number) }
             let result = hang(pool.drain(deadline: .seconds(1)))
-            #expect(result.rejected == 1 && waiting.error as? PoolError == .closed(key: "the pool"))
+            expect(result.rejected == 1 && waiting.error as? PoolError == .closed(key: "the pool"))
             workshop.expectAllClosed()
         }
     }
@@ -123,10 +124,10 @@ import Testing
             }
             let late = pool.with { _ in Promise<Void>.value }
             let result = hang(pool.drain(deadline: .seconds(1)))
-            #expect(result.finished == 3 && result.aborted == 1 && result.rejected == 1)
-            #expect(served.map(\.settledValue) == [0, 1, 2] && late.error is PoolError)
+            expect(result.finished == 3 && result.aborted == 1 && result.rejected == 1)
+            expect(served.map(\.settledValue) == [0, 1, 2] && late.error is PoolError)
             #expect(throws: (any Error).self) { try hang(busy) }
-            #expect(isCancelled && closes == 1)
+            expect(isCancelled && closes == 1)
             workshop.expectAllClosed()
         }
     }
@@ -138,8 +139,8 @@ import Testing
             let slow = pool.with { item in pause(3_000).map { item.closes } }
             let next = pool.with { Promise.value($0.number) }
             try hang(when(fulfilled: slow, next))
-            #expect(slow.settledValue == 0 && next.settledValue == 1)
-            #expect(workshop.items.map(\.closes) == [1, 0])
+            expect(slow.settledValue == 0 && next.settledValue == 1)
+            expectEqual(workshop.items.map(\.closes), [1, 0])
             net.settle(.seconds(2))
             workshop.expectAllClosed()
         }
@@ -155,10 +156,10 @@ import Testing
             requests.append(Promise(on: net.loop) { try await pool.with { _ in try await pause(100_000).value } })
             requests.append(pool.with { _ in Promise<Void>.value })
             net.settle(.milliseconds(1))
-            #expect(pool.counts.all == [0, 3, 0, 1])
+            expectEqual(pool.counts.all, [0, 3, 0, 1])
         }
-        #expect(requests.allSatisfy { $0.isRejected })
-        #expect(workshop.items.map(\.closes) == [1, 1, 1])
+        expect(requests.allSatisfy { $0.isRejected })
+        expectEqual(workshop.items.map(\.closes), [1, 1, 1])
     }
 
     // MARK: Async bodies
@@ -176,25 +177,25 @@ import Testing
                 try await pool.with { item in
                     journal.lines.append("begun \(item.number)")
                     try await pause(5).value
-                    #expect(loop.isUsableHere)
+                    expect(loop.isUsableHere)
                     journal.lines.append("ended")
                     return 1
                 }
             }
             let second = Promise(on: loop) {
                 let number = try await pool.with { item in
-                    #expect(loop.isUsableHere)
+                    expect(loop.isUsableHere)
                     try await pause(1).value
-                    #expect(loop.isUsableHere)
+                    expect(loop.isUsableHere)
                     journal.lines.append("inner \(item.number)")
                     return item.number
                 }
-                #expect(loop.isUsableHere)
+                expect(loop.isUsableHere)
                 return number
             }
             try hang(when(fulfilled: first, second))
-            #expect(first.settledValue == 1 && second.settledValue == 0)
-            #expect(journal.lines == ["begun 0", "ended", "inner 0"] && pool.counts.all == [0, 1, 1, 0])
+            expect(first.settledValue == 1 && second.settledValue == 0)
+            expect(journal.lines == ["begun 0", "ended", "inner 0"] && pool.counts.all == [0, 1, 1, 0])
             pool.close()
             workshop.expectAllClosed()
         }
@@ -232,7 +233,7 @@ import Testing
         try withNetwork(clock: VirtualClock(), turns: 10_000_000) { net in
             let clerk = Clerk(on: net.loop.remote)
             let numbers = try hang(Promise { try await clerk.use() })
-            #expect(numbers == [7, 1, 7, 2])
+            expectEqual(numbers, [7, 1, 7, 2])
         }
     }
 
@@ -258,8 +259,8 @@ import Testing
                 }
             }
             try hang(ask("first"))
-            #expect(try hang(ask("again")) == "again")
-            #expect(server.lines == ["first", "again", "again"] && server.accepted.count == 2)
+            expectEqual(try hang(ask("again")), "again")
+            expect(server.lines == ["first", "again", "again"] && server.accepted.count == 2)
             pool.close()
             server.end()
         }
@@ -280,9 +281,9 @@ import Testing
             net.settle(.milliseconds(1))
             request.cancel()
             net.settle(.seconds(4))
-            #expect(workshop.items.map(\.closes) == [0] && pool.counts.all == [0, 1, 0, 0])
+            expect(workshop.items.map(\.closes) == [0] && pool.counts.all == [0, 1, 0, 0])
             net.settle(.seconds(2))
-            #expect(pool.counts.all == [0, 0, 0, 0])
+            expectEqual(pool.counts.all, [0, 0, 0, 0])
             workshop.expectAllClosed()
         }
     }

@@ -148,46 +148,46 @@ private final class Numbers {
                 switch action {
                 case .make(let member, _): making.insert(member)
                 case .cancelMake(let member):
-                    #expect(making.remove(member) != nil)
+                    expect(making.remove(member) != nil)
                     ended.insert(member)
                 case .check(let member, let request):
-                    #expect(parked.remove(member) != nil && pending[request] != nil)
+                    expect(parked.remove(member) != nil && pending[request] != nil)
                     checking.insert(member)
                 case .lend(let member, let request):
                     making.remove(member)
                     checking.remove(member)
-                    #expect(pending.removeValue(forKey: request) != nil, "a request is answered once")
-                    #expect(leased.insert(member).inserted)
+                    expect(pending.removeValue(forKey: request) != nil, "a request is answered once")
+                    expect(leased.insert(member).inserted)
                 case .park(let member):
                     making.remove(member)
                     parked.insert(member)
                 case .close(let member), .abort(let member):
                     let wasThere = [making, checking, parked, leased].contains { $0.contains(member) }
-                    #expect(wasThere && !ended.contains(member))
+                    expect(wasThere && !ended.contains(member))
                     for set in [\Run.making, \.checking, \.parked, \.leased] { self[keyPath: set].remove(member) }
                     ended.insert(member)
                 case .reject(let request, _):
-                    #expect(pending.removeValue(forKey: request) != nil, "a request is answered once")
+                    expect(pending.removeValue(forKey: request) != nil, "a request is answered once")
                 }
             }
         }
 
         func check() {
             let state = self.state.state
-            #expect(state.members.count == making.count + checking.count + parked.count + leased.count)
-            #expect(state.makingCount == making.count && state.leasedCount == leased.count)
-            #expect(state.idle.count == parked.count && state.waiting.count == pending.count)
-            #expect(state.members.count <= state.limits.total)
+            expectEqual(state.members.count, making.count + checking.count + parked.count + leased.count)
+            expect(state.makingCount == making.count && state.leasedCount == leased.count)
+            expect(state.idle.count == parked.count && state.waiting.count == pending.count)
+            expect(state.members.count <= state.limits.total)
             let isFull = state.members.count == state.limits.total && state.idle.isEmpty
             var checked = 0
             for line in keys.compactMap({ state.lines[$0] }) {
-                #expect(line.count <= state.limits.perKey)
-                #expect(line.idle.isEmpty || line.waiting.isEmpty, "a request waits while a resource is idle")
+                expect(line.count <= state.limits.perKey)
+                expect(line.idle.isEmpty || line.waiting.isEmpty, "a request waits while a resource is idle")
                 let isMade = line.count == state.limits.perKey || line.making.count >= line.waiting.count
-                #expect(isFull || isMade, "nothing is made for a request")
+                expect(isFull || isMade, "nothing is made for a request")
                 checked += line.checked
             }
-            #expect(checked == checking.count)
+            expectEqual(checked, checking.count)
         }
 
         /// With servers that do their work every request ends, and after a drain nothing is left.
@@ -210,7 +210,7 @@ private final class Numbers {
                 check()
             }
             apply(random.once(in: 2) ? state.close() : state.abort())
-            #expect(state.state.isFinished && state.state.lines.isEmpty)
+            expect(state.state.isFinished && state.state.lines.isEmpty)
         }
     }
 
@@ -219,21 +219,21 @@ private final class Numbers {
         let key = PoolKey.name("a")
         let (first, connects) = state.request(key)
         let (second, _) = state.request(key)
-        #expect(connects == [.make(0, key)])
-        #expect(state.didMake(0) == [.lend(0, first)])
-        #expect(state.didMake(1) == [.lend(1, second)])
+        expectEqual(connects, [.make(0, key)])
+        expectEqual(state.didMake(0), [.lend(0, first)])
+        expectEqual(state.didMake(1), [.lend(1, second)])
         let (third, _) = state.request(key)
         let (fourth, _) = state.request(key)
         let (fifth, _) = state.request(key)
-        #expect(state.didReturn(0, isReusable: true) == [.check(0, third)])
-        #expect(state.didReturn(1, isReusable: true) == [.check(1, fourth)])
+        expectEqual(state.didReturn(0, isReusable: true), [.check(0, third)])
+        expectEqual(state.didReturn(1, isReusable: true), [.check(1, fourth)])
         // Both fail, the later one first: the third request still goes before the fourth, and that before the fifth.
-        #expect(state.didCheck(1, isUsable: false) == [.close(1), .make(2, key)])
-        #expect(state.didCheck(0, isUsable: false) == [.close(0), .make(3, key)])
-        #expect(state.didMake(3) == [.lend(3, third)])
-        #expect(state.didMake(2) == [.lend(2, fourth)])
-        #expect(state.didReturn(2, isReusable: false) == [.close(2), .make(4, key)])
-        #expect(state.didMake(4) == [.lend(4, fifth)])
+        expectEqual(state.didCheck(1, isUsable: false), [.close(1), .make(2, key)])
+        expectEqual(state.didCheck(0, isUsable: false), [.close(0), .make(3, key)])
+        expectEqual(state.didMake(3), [.lend(3, third)])
+        expectEqual(state.didMake(2), [.lend(2, fourth)])
+        expectEqual(state.didReturn(2, isReusable: false), [.close(2), .make(4, key)])
+        expectEqual(state.didMake(4), [.lend(4, fifth)])
     }
 
     // MARK: The limit over all targets
@@ -244,50 +244,50 @@ private final class Numbers {
     @Test func aPlaceThatIsFreedGoesToTheOldestRequestOfAllTargets() {
         let state = Numbers(PoolLimits(perKey: 2, total: 1))
         let (first, connect) = state.request(a)
-        #expect(connect == [.make(0, a)])
+        expectEqual(connect, [.make(0, a)])
         let (second, _) = state.request(b)
         let (third, none) = state.request(a)
-        #expect(none.isEmpty && state.didMake(0) == [.lend(0, first)])
-        #expect(state.didReturn(0, isReusable: true) == [.close(0), .make(1, b)], "b has waited longer")
-        #expect(state.didMake(1) == [.lend(1, second)])
+        expect(none.isEmpty && state.didMake(0) == [.lend(0, first)])
+        expectEqual(state.didReturn(0, isReusable: true), [.close(0), .make(1, b)], "b has waited longer")
+        expectEqual(state.didMake(1), [.lend(1, second)])
         let (fourth, _) = state.request(b)
-        #expect(state.didReturn(1, isReusable: false) == [.close(1), .make(2, a)])
-        #expect(state.makeDidFail(2) == [.reject(third, "failed"), .make(3, b)])
-        #expect(state.didMake(3) == [.lend(3, fourth)])
-        #expect(state.didReturn(3, isReusable: true) == [.park(3)])
+        expectEqual(state.didReturn(1, isReusable: false), [.close(1), .make(2, a)])
+        expectEqual(state.makeDidFail(2), [.reject(third, "failed"), .make(3, b)])
+        expectEqual(state.didMake(3), [.lend(3, fourth)])
+        expectEqual(state.didReturn(3, isReusable: true), [.park(3)])
     }
 
     @Test func theConnectionThatHasBeenIdleLongestGivesUpItsPlace() {
         let state = Numbers(PoolLimits(perKey: 2, total: 2))
         for (member, key) in [a, b].enumerated() {
             let (request, _) = state.request(key)
-            #expect(state.didMake(member) == [.lend(member, request)])
+            expectEqual(state.didMake(member), [.lend(member, request)])
         }
-        for member in 0..<2 { #expect(state.didReturn(member, isReusable: true) == [.park(member)]) }
+        for member in 0..<2 { expectEqual(state.didReturn(member, isReusable: true), [.park(member)]) }
         let (_, actions) = state.request(.name("c"))
-        #expect(actions == [.close(0), .make(2, .name("c"))])
+        expectEqual(actions, [.close(0), .make(2, .name("c"))])
         let (reuse, check) = state.request(b)
-        #expect(check == [.check(1, reuse)])
+        expectEqual(check, [.check(1, reuse)])
     }
 
     @Test func aRequestForANewTargetMayBeOneTooMany() {
         let state = Numbers(PoolLimits(perKey: 2, total: 1, waiting: 0))
         _ = state.request(a)
         let (request, actions) = state.request(b)
-        #expect(actions == [.reject(request, "tooManyWaiting")] && state.state.lines[b] == nil)
+        expect(actions == [.reject(request, "tooManyWaiting")] && state.state.lines[b] == nil)
     }
 
     @Test func aConnectionThatIsTooOldIsClosedWhenItReturns() {
         let state = Numbers(PoolLimits(perKey: 2, maxLifetime: .seconds(10)))
         let requests = (0..<2).map { _ in state.request(a).0 }
-        for member in 0..<2 { #expect(state.didMake(member) == [.lend(member, requests[member])]) }
-        #expect(state.didReturn(0, isReusable: true) == [.park(0)])
+        for member in 0..<2 { expectEqual(state.didMake(member), [.lend(member, requests[member])]) }
+        expectEqual(state.didReturn(0, isReusable: true), [.park(0)])
         let end = state.now.advanced(by: .seconds(10))
-        #expect(state.state.nextDeadline == end)
+        expectEqual(state.state.nextDeadline, end)
         state.now = end
-        #expect(state.expire() == [.close(0)])
-        #expect(state.state.nextDeadline == .distantFuture)
-        #expect(state.didReturn(1, isReusable: true) == [.close(1)])
+        expectEqual(state.expire(), [.close(0)])
+        expectEqual(state.state.nextDeadline, .distantFuture)
+        expectEqual(state.didReturn(1, isReusable: true), [.close(1)])
     }
 
     // MARK: Many
@@ -304,9 +304,9 @@ private final class Numbers {
             if case .lend(_, let request)? = state.didMake(member).first { lent.append(request) }
             next = state.didReturn(member, isReusable: lent.count % 2 == 0)
         }
-        #expect(lent == Array(0...40_000))
+        expectEqual(lent, Array(0...40_000))
         // A walk for each would take minutes.
-        #expect(ContinuousClock.now - began < .seconds(20))
+        expect(ContinuousClock.now - began < .seconds(20))
     }
 
     /// As above, with checks of one target that all fail.
@@ -324,6 +324,6 @@ private final class Numbers {
             let actions = state.didMake(count + index)
             if actions != [.lend(count + index, request)] { Issue.record("\(actions) instead of \(request)") }
         }
-        #expect(ContinuousClock.now - began < .seconds(20))
+        expect(ContinuousClock.now - began < .seconds(20))
     }
 }

@@ -25,20 +25,20 @@ import Testing
             var lateness: Duration = .seconds(1)
             after(.milliseconds(250)).done { lateness = begin.duration(to: clock.now) - .milliseconds(250) }
             hang(after(.milliseconds(520)))
-            #expect(net.calls(.accept) - calls <= 7)
-            #expect(lateness == .zero)
-            #expect(listener.activeConnections == 1)
+            expect(net.calls(.accept) - calls <= 7)
+            expectEqual(lateness, .zero)
+            expectEqual(listener.activeConnections, 1)
 
             // Those that are there are served meanwhile.
             try early.send("x")
             awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
             try net.loop.run(until: { net.calls(.send) == 1 })
-            #expect(try early.receive() == [0x78])
+            expectEqual(try early.receive(), [0x78])
 
             isExhausted = false
             let resumed = clock.now
             try net.loop.run(until: { listener.activeConnections == 2 })
-            #expect(resumed.duration(to: clock.now) <= .milliseconds(100))
+            expect(resumed.duration(to: clock.now) <= .milliseconds(100))
             listener.close()
             early.close()
             late.close()
@@ -60,9 +60,9 @@ import Testing
             defer { recorder.stop() }
             let accepted = listener.accept()
             let client = try Peer(to: listener.localAddress)
-            #expect(try rejection(of: accepted) == ECANCELED)
-            #expect(recorder.count == 1)
-            #expect(net.loop.nextDeadline == nil)
+            expectEqual(try rejection(of: accepted), ECANCELED)
+            expectEqual(recorder.count, 1)
+            expectEqual(net.loop.nextDeadline, nil)
             client.close()
         }
     }
@@ -81,7 +81,7 @@ import Testing
             let accepted = listener.accept()
             let client = try Peer(to: listener.localAddress)
             try hang(accepted)
-            #expect(clock.now == LoopInstant(nanoseconds: 300_000_000))
+            expectEqual(clock.now, LoopInstant(nanoseconds: 300_000_000))
             client.close()
         }
     }
@@ -140,15 +140,15 @@ import Testing
             }
             let clients = try (0..<2).map { _ in try Peer(to: listener.localAddress) }
             let lines = try logged { try net.loop.turn(.poll) }
-            #expect(net.calls(.accept) == 3)
-            #expect(lines.count == 1)
-            #expect(net.loop.keepAliveReport.timers == 1)
+            expectEqual(net.calls(.accept), 3)
+            expectEqual(lines.count, 1)
+            expectEqual(net.loop.keepAliveReport.timers, 1)
             // The first would have been over at 100.
             net.settle(.milliseconds(80))
-            #expect(net.calls(.accept) == 3)
+            expectEqual(net.calls(.accept), 3)
             isExhausted = false
             try net.loop.run(until: { listener.activeConnections == 2 })
-            #expect(clock.now == LoopInstant(nanoseconds: 150_000_000))
+            expectEqual(clock.now, LoopInstant(nanoseconds: 150_000_000))
             for client in clients { client.close() }
             listener.close()
             try hang(served)
@@ -167,11 +167,11 @@ import Testing
                 try net.loop.run(until: { net.calls(.accept) == 1 })
                 listener.close(drain: true)
             }
-            #expect(net.calls(.accept) == 3, "each door was asked once more")
-            #expect(lines.count == 1)
-            #expect(net.loop.nextDeadline == nil)
+            expectEqual(net.calls(.accept), 3, "each door was asked once more")
+            expectEqual(lines.count, 1)
+            expectEqual(net.loop.nextDeadline, nil)
             try hang(served)
-            #expect(clock.now == LoopInstant(nanoseconds: 0))
+            expectEqual(clock.now, LoopInstant(nanoseconds: 0))
             client.close()
         }
     }
@@ -185,9 +185,9 @@ import Testing
             let client = try Peer(to: listener.localAddress)
             try net.loop.run(until: { net.calls(.accept) == 1 })
             listener.close()
-            #expect(code(accepted) == ECANCELED)
+            expectEqual(code(accepted), ECANCELED)
             try net.loop.run()
-            #expect(clock.now == LoopInstant(nanoseconds: 0))
+            expectEqual(clock.now, LoopInstant(nanoseconds: 0))
             client.close()
         }
     }
@@ -208,8 +208,8 @@ import Testing
             let client = try Peer(to: listener.localAddress)
             let accepted = listener.accept()
             try net.loop.turn(.upTo(.seconds(10)))
-            #expect(accepted.isFulfilled)
-            #expect(net.calls(.accept) == 4)
+            expect(accepted.isFulfilled)
+            expectEqual(net.calls(.accept), 4)
             client.close()
         }
     }
@@ -227,10 +227,10 @@ import Testing
             let client = try Peer(to: listener.localAddress)
             awaitArrival(of: POLLIN, at: door)
             let lines = logged { net.settle(.milliseconds(520)) }
-            #expect(net.calls(.accept) >= 6 && net.calls(.accept) <= 64 + 6)
-            #expect(lines.count == 1)
-            #expect(lines.first?.contains("cannot accept connections for now") == true)
-            #expect(served.isPending)
+            expect(net.calls(.accept) >= 6 && net.calls(.accept) <= 64 + 6)
+            expectEqual(lines.count, 1)
+            expectEqual(lines.first?.contains("cannot accept connections for now"), true)
+            expect(served.isPending)
 
             net.kernel.accept = real
             try net.loop.run(until: { listener.activeConnections == 1 })
@@ -254,20 +254,20 @@ import Testing
             let real = net.kernel.accept
             net.kernel.accept = { _, _ in -Int(trouble) }
             let late = try Peer(to: listener.localAddress)
-            #expect(try rejection(of: served) == trouble)
+            expectEqual(try rejection(of: served), trouble)
             net.kernel.accept = real
-            #expect(late.failureOfReading() == ECONNRESET)
-            #expect(code(listener.accept()) == EBADF)
+            expectEqual(late.failureOfReading(), ECONNRESET)
+            expectEqual(code(listener.accept()), EBADF)
 
             // The connection that runs, and the other listener, know nothing of it.
             try early.send("x")
             let reply = elsewhere { try early.receive() }
-            #expect(try hang(reply, timeout: patience) == [0x78])
+            expectEqual(try hang(reply, timeout: patience), [0x78])
             let client = try Peer(to: other.localAddress)
             _ = try net.accept(from: other)
             early.end()
             try net.loop.run(until: { listener.activeConnections == 0 })
-            #expect(settled == 1)
+            expectEqual(settled, 1)
             client.close()
         }
     }
@@ -278,7 +278,7 @@ import Testing
             let waiting = [listener.accept(), listener.accept()]
             net.kernel.accept = { _, _ in -Int(EINVAL) }
             let client = try Peer(to: listener.localAddress)
-            for accept in waiting { #expect(try rejection(of: accept) == EINVAL) }
+            for accept in waiting { expectEqual(try rejection(of: accept), EINVAL) }
             client.close()
         }
     }
@@ -294,7 +294,7 @@ import Testing
             }
             let client = try Peer(to: listener.localAddress)
             _ = try net.accept(from: listener)
-            #expect(net.calls(.accept) == 3)
+            expectEqual(net.calls(.accept), 3)
             client.close()
         }
     }

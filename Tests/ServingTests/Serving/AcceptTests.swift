@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @testable import PromisesTestSupport
@@ -17,9 +18,9 @@ import Testing
             }
             for number in 0..<3 {
                 let connection = try hang(accepts[number], timeout: patience)
-                #expect(try hang(connection.receive(), timeout: patience) == [UInt8(number)])
+                expectEqual(try hang(connection.receive(), timeout: patience), [UInt8(number)])
             }
-            #expect(net.calls(.accept) == 3, "no call waits for a fourth")
+            expectEqual(net.calls(.accept), 3, "no call waits for a fourth")
             withExtendedLifetime(clients) {}
         }
     }
@@ -29,8 +30,8 @@ import Testing
             let listener = try net.listen()
             let clients = try (0..<3).map { _ in try Peer(to: listener.localAddress) }
             try hang(listener.accept(), timeout: patience)
-            #expect(net.turns { net.settle() } <= 4)
-            #expect(net.calls(.accept) == 1)
+            expect(net.turns { net.settle() } <= 4)
+            expectEqual(net.calls(.accept), 1)
             withExtendedLifetime(clients) {}
         }
     }
@@ -41,10 +42,10 @@ import Testing
             let waiting = [listener.accept(), listener.accept()]
             listener.close()
             listener.close(drain: true)
-            #expect(waiting.map { code($0) } == [ECANCELED, ECANCELED])
-            #expect(code(listener.accept()) == EBADF)
-            #expect(code(listener.serve { echo($0) }) == EBADF)
-            #expect(net.calls(.close) == 1)
+            expectEqual(waiting.map { code($0) }, [ECANCELED, ECANCELED])
+            expectEqual(code(listener.accept()), EBADF)
+            expectEqual(code(listener.serve { echo($0) }), EBADF)
+            expectEqual(net.calls(.close), 1)
         }
     }
 
@@ -52,13 +53,13 @@ import Testing
         try withNetwork { net in
             let (listener, other) = (try net.listen(), try net.listen())
             let served = listener.serve { echo($0) }
-            #expect(code(listener.accept()) == EBUSY)
-            #expect(code(listener.serve { echo($0) }) == EBUSY)
+            expectEqual(code(listener.accept()), EBUSY)
+            expectEqual(code(listener.serve { echo($0) }), EBUSY)
             let waiting = other.accept()
-            #expect(code(other.serve { echo($0) }) == EBUSY)
+            expectEqual(code(other.serve { echo($0) }), EBUSY)
             other.close()
-            #expect(code(waiting) == ECANCELED)
-            #expect(code(other.serve(ServeOptions(maxConnections: 0)) { echo($0) }) == EBADF)
+            expectEqual(code(waiting), ECANCELED)
+            expectEqual(code(other.serve(ServeOptions(maxConnections: 0)) { echo($0) }), EBADF)
             listener.close()
             try hang(served, timeout: patience)
         }
@@ -67,7 +68,7 @@ import Testing
     @Test(arguments: [0, -1, .min]) func aLimitBelowOneIsRefused(limit: Int) throws {
         try withNetwork { net in
             let listener = try net.listen()
-            #expect(code(listener.serve(ServeOptions(maxConnections: limit)) { echo($0) }) == EINVAL)
+            expectEqual(code(listener.serve(ServeOptions(maxConnections: limit)) { echo($0) }), EINVAL)
         }
     }
 
@@ -91,10 +92,10 @@ import Testing
                     client.close()
                     return bytes
                 }
-                #expect(try hang(ended, timeout: patience) == [])
+                expectEqual(try hang(ended, timeout: patience), [])
             }
             try net.loop.run(until: { listener.activeConnections == 0 })
-            #expect(count == 3 && served.isPending)
+            expect(count == 3 && served.isPending)
             listener.close()
             try hang(served, timeout: patience)
         }
@@ -108,13 +109,13 @@ import Testing
             try net.loop.run(until: { listener.activeConnections == 1 })
             listener.close()
             net.settle()
-            #expect(served.isPending)
+            expect(served.isPending)
             try client.send("still served")
             client.end()
             let reply = elsewhere { try client.readToEnd() }
-            #expect(try hang(reply, timeout: patience) == Array("still served".utf8))
+            expectEqual(try hang(reply, timeout: patience), Array("still served".utf8))
             try hang(served, timeout: patience)
-            #expect(listener.activeConnections == 0)
+            expectEqual(listener.activeConnections, 0)
         }
     }
 
@@ -130,10 +131,10 @@ import Testing
             }
             clients[0].end()
             try hang(served, timeout: patience)
-            #expect(taken == 1)
-            #expect(net.calls(.accept) == 1)
-            #expect(try clients[0].receive() == [])
-            for client in clients.dropFirst() { #expect(client.failureOfReading() == ECONNRESET) }
+            expectEqual(taken, 1)
+            expectEqual(net.calls(.accept), 1)
+            expectEqual(try clients[0].receive(), [])
+            for client in clients.dropFirst() { expectEqual(client.failureOfReading(), ECONNRESET) }
         }
     }
 
@@ -153,8 +154,8 @@ import Testing
                 return echo(connection)
             }
             try hang(served, timeout: patience)
-            #expect(taken == 5)
-            for (number, client) in clients.enumerated() { #expect(try client.readToEnd() == [UInt8(number)]) }
+            expectEqual(taken, 5)
+            for (number, client) in clients.enumerated() { expectEqual(try client.readToEnd(), [UInt8(number)]) }
         }
     }
 
@@ -164,8 +165,8 @@ import Testing
             let clients = try (0..<5).map { _ in try Peer(to: listener.localAddress) }
             let served = listener.serve(ServeOptions(maxConnections: 3)) { echo($0) }
             listener.close(drain: true)
-            #expect(listener.activeConnections == 3)
-            for client in clients[3...] { #expect(client.failureOfReading() == ECONNRESET) }
+            expectEqual(listener.activeConnections, 3)
+            for client in clients[3...] { expectEqual(client.failureOfReading(), ECONNRESET) }
             for client in clients[..<3] { client.end() }
             try hang(served, timeout: patience)
         }
@@ -178,8 +179,8 @@ import Testing
             let connection = try net.accept(from: listener)
             _ = connection.peerAddress
             _ = connection.localAddress
-            #expect(try hang(connection.read(), timeout: patience) == failed(ECONNRESET))
-            #expect(connection.close().isFulfilled)
+            expectEqual(try hang(connection.read(), timeout: patience), failed(ECONNRESET))
+            expect(connection.close().isFulfilled)
         }
     }
 
@@ -188,8 +189,8 @@ import Testing
             var listener: Listener? = try net.listen()
             let client = try Peer(to: listener!.localAddress)
             listener = nil
-            #expect(net.ledger.open.isEmpty)
-            #expect(client.failureOfReading() == ECONNRESET)
+            expect(net.ledger.open.isEmpty)
+            expectEqual(client.failureOfReading(), ECONNRESET)
         }
     }
 
@@ -204,7 +205,7 @@ import Testing
             let client = try Peer(to: address)
             try client.send("x")
             let reply = elsewhere { try client.receive() }
-            #expect(try hang(reply, timeout: patience) == [0x78])
+            expectEqual(try hang(reply, timeout: patience), [0x78])
         }
     }
 
@@ -214,8 +215,8 @@ import Testing
             let served = listener.serve { echo($0) }
             net.kernel.accept = { _, _ in -Int(EINVAL) }
             listener.close(drain: true)
-            #expect(code(served) == EINVAL)
-            #expect(net.calls(.close) == 1)
+            expectEqual(code(served), EINVAL)
+            expectEqual(net.calls(.close), 1)
         }
     }
 }

@@ -30,13 +30,13 @@ private actor Log {
             }
             let client = try Peer(to: listener.localAddress)
             let begun = elsewhere { try client.receive(exactly: 5) }
-            #expect(try hang(begun, timeout: patience).count == 5)
+            expectEqual(try hang(begun, timeout: patience).count, 5)
             let result = hang(listener.drain(deadline: .zero))
             #expect((result.idle, result.finished, result.aborted) == (0, 0, 1))
             try hang(served, timeout: patience)
-            #expect(try hang(Promise { await log.lines }) == ["true true true"])
-            #expect(errors == [], "the drain has ended it")
-            #expect(client.failureOfReading() == ECONNRESET)
+            expectEqual(try hang(Promise { await log.lines }), ["true true true"])
+            expectEqual(errors, [], "the drain has ended it")
+            expectEqual(client.failureOfReading(), ECONNRESET)
             client.close()
         }
     }
@@ -61,19 +61,19 @@ private actor Log {
                     try client.send("\(line)\n")
                     return try client.receive(exactly: line == "idle" ? 9 : 5)
                 }
-                #expect(try hang(begun, timeout: patience).count >= 5)
+                expect(try hang(begun, timeout: patience).count >= 5)
                 return client
             }
             let drained = listener.drain(deadline: .seconds(3600))
-            #expect(try reply(of: clients[0]) == "")
+            expectEqual(try reply(of: clients[0]), "")
             open.fulfill()
-            #expect(try reply(of: clients[1]) == "done")
+            expectEqual(try reply(of: clients[1]), "done")
             for client in clients { client.close() }
             let result = try hang(drained, timeout: patience)
-            #expect(result.aborted == 0)
+            expectEqual(result.aborted, 0)
             try hang(served, timeout: patience)
-            #expect(errors == [])
-            #expect(ends == [false, false])
+            expectEqual(errors, [])
+            expectEqual(ends, [false, false])
         }
     }
 
@@ -97,7 +97,7 @@ private actor Log {
             client.close()
             listener.close()
             try hang(served, timeout: patience)
-            #expect(ends == (how == "abort" ? ["CancellationError", "true"] : ["false"]))
+            expectEqual(ends, (how == "abort" ? ["CancellationError", "true"] : ["false"]))
         }
     }
 
@@ -112,7 +112,7 @@ private actor Log {
             }
             let client = try Peer(to: listener.localAddress)
             try hang(served, timeout: patience)
-            #expect(ends == ["CancellationError"])
+            expectEqual(ends, ["CancellationError"])
             client.close()
         }
     }
@@ -140,8 +140,8 @@ private actor Log {
             if how == "reset" { client.reset() }
             try hang(served, timeout: patience)
             if how != "reset" { client.close() }
-            #expect(ends.first?.hasPrefix(how == "reset" ? "failed" : "aborted") == true, "\(ends)")
-            #expect(ends.last == (how == "abort" ? "true" : "false"))
+            expectEqual(ends.first?.hasPrefix(how == "reset" ? "failed" : "aborted"), true, "\(ends)")
+            expectEqual(ends.last, (how == "abort" ? "true" : "false"))
         }
     }
 
@@ -170,12 +170,12 @@ private actor Log {
             }
             // On another thread the handler could run now.
             for _ in 0..<100 { sched_yield() }
-            #expect(ends == [])
+            expectEqual(ends, [])
             // The tasks reach the loop from another thread.
             let hold = outer.hold()
             try outer.run(until: { ends.count == 2 })
             hold.cancel()
-            #expect(ends.first?.hasPrefix("true true") == true && ends.last == "nothing is written", "\(ends)")
+            expect(ends.first?.hasPrefix("true true") == true && ends.last == "nothing is written", "\(ends)")
             client.close()
         }
     }
@@ -195,11 +195,11 @@ private actor Log {
             let clients = try (0..<2).map { _ in try Peer(to: listener.localAddress) }
             for client in clients {
                 let begun = elsewhere { try client.receive(exactly: 1) }
-                #expect(try hang(begun, timeout: patience).count == 1)
+                expectEqual(try hang(begun, timeout: patience).count, 1)
             }
             group.stop()
             group.join()
-            #expect(try rejection(of: served) == ECANCELED)
+            expectEqual(try rejection(of: served), ECANCELED)
             for client in clients { client.close() }
             let ended = { try hang(Promise { await log.lines.count { $0 == "CancellationError" } }) }
             while try ended() < 2 { sched_yield() }

@@ -51,9 +51,9 @@ import Testing
         try begin { network, _, session, client in
             client.reset()
             try network.loop.run(until: { !session.ends.isEmpty })
-            #expect(session.ends == ["CancellationError true"])
+            expectEqual(session.ends, ["CancellationError true"])
             try network.loop.run(until: { !session.errors.isEmpty })
-            #expect(session.errors == ["\(ECONNRESET)"])
+            expectEqual(session.errors, ["\(ECONNRESET)"])
         }
     }
 
@@ -64,9 +64,9 @@ import Testing
             network.settle()
             session.open.fulfill()
             let answer = try reply(of: client)
-            #expect(answer == "answer to question\n")
-            #expect(session.ends == ["answered"])
-            #expect(session.errors == [])
+            expectEqual(answer, "answer to question\n")
+            expectEqual(session.ends, ["answered"])
+            expectEqual(session.errors, [])
         }
     }
 
@@ -76,11 +76,11 @@ import Testing
         try begin(at: folder.address("socket")) { network, _, session, client in
             client.close()
             let turns = network.turns { network.settle() }
-            #expect(turns < 10)
-            #expect(session.ends == [])
+            expect(turns < 10)
+            expectEqual(session.ends, [])
             session.open.fulfill()
             try network.loop.run(until: { !session.errors.isEmpty })
-            #expect(session.errors == ["\(EPIPE)"])
+            expectEqual(session.errors, ["\(EPIPE)"])
         }
     }
 
@@ -89,10 +89,10 @@ import Testing
         try begin { network, _, session, client in
             try client.send("another\n")
             let turns = network.turns { network.settle() }
-            #expect(turns < 10)
+            expect(turns < 10)
             client.reset()
             try network.loop.run(until: { !session.ends.isEmpty })
-            #expect(session.ends == ["CancellationError true"])
+            expectEqual(session.ends, ["CancellationError true"])
         }
     }
 
@@ -110,7 +110,7 @@ import Testing
             try network.loop.run(until: { listener.activeConnections == 1 })
             client.reset()
             try network.loop.run(until: { !ends.isEmpty })
-            #expect(ends == ["\(ECONNRESET) false"])
+            expectEqual(ends, ["\(ECONNRESET) false"])
             listener.close()
             try hang(served, timeout: patience)
         }
@@ -121,9 +121,9 @@ import Testing
             let calls = network.calls(.epollControl)
             session.open.fulfill()
             let answer = try reply(of: client)
-            #expect(answer == "answer to question\n")
+            expectEqual(answer, "answer to question\n")
             // The wake-up, the timer, the listener and the connection, as without the watch.
-            #expect(calls <= 4)
+            expect(calls <= 4)
         }
     }
 
@@ -144,7 +144,7 @@ import Testing
             try network.loop.run(until: { listener.activeConnections == 1 })
             try network.loop.turn(.poll)
             try fail(network, client)
-            #expect(errors == [clock == nil ? ECONNRESET : ETIMEDOUT])
+            expectEqual(errors, [clock == nil ? ECONNRESET : ETIMEDOUT])
             client.close()
             _ = hang(listener.drain(deadline: .zero))
             try hang(served, timeout: patience)

@@ -78,13 +78,13 @@ private final class Store {
             for (number, text) in ["ada", "bob"].enumerated() {
                 let client = try Peer(to: listener.localAddress)
                 try client.send("\(text)\n")
-                #expect(try reply(of: client) == "\(number + 1) \(text)\n")
+                expectEqual(try reply(of: client), "\(number + 1) \(text)\n")
                 client.close()
             }
-            #expect(listener.activeConnections == 0)
+            expectEqual(listener.activeConnections, 0)
             listener.close()
             try hang(served, timeout: patience)
-            #expect(store.lines == ["ada", "bob"])
+            expectEqual(store.lines, ["ada", "bob"])
         }
     }
 
@@ -116,11 +116,11 @@ private final class Store {
                 store.places.append(isCurrent(home))
             }
             let client = try Peer(to: listener.localAddress)
-            #expect(try reply(of: client) == "")
+            expectEqual(try reply(of: client), "")
             client.close()
             listener.close()
             try hang(served, timeout: patience)
-            #expect(store.places == Array(repeating: true, count: 12))
+            expectEqual(store.places, Array(repeating: true, count: 12))
         }
         other.stop()
         other.join()
@@ -142,12 +142,12 @@ private final class Store {
             for text in ["throw", "cancel", "return"] {
                 let client = try Peer(to: listener.localAddress)
                 try client.send("\(text)\n")
-                #expect(try reply(of: client) == "")
+                expectEqual(try reply(of: client), "")
                 client.close()
             }
             listener.close()
             try hang(served, timeout: patience)
-            #expect(errors == ["Flaw(number: 7) false"])
+            expectEqual(errors, ["Flaw(number: 7) false"])
         }
     }
 
@@ -165,13 +165,13 @@ private final class Store {
                 let client = try Peer(to: listener.localAddress)
                 try client.send("x")
                 let begun = elsewhere { try client.receive(exactly: 5) }
-                #expect(try hang(begun, timeout: patience).count == 5)
+                expectEqual(try hang(begun, timeout: patience).count, 5)
                 if isReset { client.reset() } else { client.close() }
                 try network.loop.run(until: { codes.count == (isReset ? 2 : 1) })
             }
             listener.close()
             try hang(served, timeout: patience)
-            #expect(codes == [nil, ECONNRESET])
+            expectEqual(codes, [nil, ECONNRESET])
         }
     }
 
@@ -186,14 +186,14 @@ private final class Store {
                 try await gate.value
             }
             let clients = try (0..<2).map { _ in try Peer(to: listener.localAddress) }
-            #expect(try reply(of: clients[0]) == "")
+            expectEqual(try reply(of: clients[0]), "")
             #expect((begun, listener.activeConnections) == (1, 1), "the handler goes on without its connection")
             open.fulfill()
-            #expect(try reply(of: clients[1]) == "")
+            expectEqual(try reply(of: clients[1]), "")
             for client in clients { client.close() }
             listener.close()
             try hang(served, timeout: patience)
-            #expect(begun == 2)
+            expectEqual(begun, 2)
         }
     }
 
@@ -213,10 +213,10 @@ private final class Store {
             }
             let client = try Peer(to: listener.localAddress)
             try network.loop.run()
-            #expect(ended && served.isFulfilled)
+            expect(ended && served.isFulfilled)
             withExtendedLifetime(open) {}
             client.close()
-            #expect("\(network.loop.keepAliveReport)" == "nothing")
+            expectEqual("\(network.loop.keepAliveReport)", "nothing")
         }
         other.stop()
         other.join()
@@ -228,7 +228,7 @@ private final class Store {
             let served = listener.serve { connection in try await connection.write("late").value }
             let client = try Peer(to: listener.localAddress)
             listener.close(drain: true)
-            #expect(try reply(of: client) == "late")
+            expectEqual(try reply(of: client), "late")
             client.close()
             try hang(served, timeout: patience)
         }
@@ -242,7 +242,7 @@ private final class Store {
             let (address, served) = try resident.assumeIsolated { try $0.serve() }
             let client = try Peer(to: address)
             try client.send("line\n")
-            #expect(try reply(of: client) == "1 line")
+            expectEqual(try reply(of: client), "1 line")
             client.close()
             try hang(served, timeout: patience)
         }
@@ -251,18 +251,18 @@ private final class Store {
     @Test func aHandlerOfAnotherActorIsRefused() throws {
         let stranger = Stranger()
         let error = try hang(Promise { try await stranger.serve() }, timeout: patience)
-        #expect("\(error!)".contains("a handler of the actor Stranger, which does not live on the listener's loop"))
+        expect("\(error!)".contains("a handler of the actor Stranger, which does not live on the listener's loop"))
         try withGroup(1) { _, group in
             let listener = try Listener.bind("127.0.0.1:0")
             let handler: @MainActor (Connection) async throws -> Void = { _ in }
             let alone = listener.serve(handler: handler)
-            #expect(alone.error is DispatchError)
+            expect(alone.error is DispatchError)
             let served = listener.serve(on: group) { @MainActor (_: Connection) async throws -> Void in }
             guard case .badInput(let text) = served.error as? DispatchError else {
                 Issue.record("\(String(describing: served.error))")
                 return
             }
-            #expect(text.hasPrefix("serve(on:) with a handler of the actor MainActor"))
+            expect(text.hasPrefix("serve(on:) with a handler of the actor MainActor"))
             listener.close()
         }
     }

@@ -31,7 +31,7 @@ import Testing
             let hold = outer.hold()
             try outer.run(until: { ends.count == 2 })
             hold.cancel()
-            #expect(ends == ["CancellationError", "true"])
+            expectEqual(ends, ["CancellationError", "true"])
         }
     }
 
@@ -48,12 +48,12 @@ import Testing
             }
             let client = try Peer(to: listener.localAddress)
             let begun = elsewhere { try client.receive(exactly: 1) }
-            #expect(try hang(begun, timeout: patience).count == 1)
+            expectEqual(try hang(begun, timeout: patience).count, 1)
             group.stop()
             group.join()
-            #expect(tally.alive == 0)
+            expectEqual(tally.alive, 0)
             resolver.fulfill()
-            #expect(try rejection(of: served) == ECANCELED)
+            expectEqual(try rejection(of: served), ECANCELED)
             client.close()
         }
     }
@@ -75,18 +75,18 @@ import Testing
             let clients = try (0..<2).map { _ in try Peer(to: listener.localAddress) }
             for client in clients {
                 let begun = elsewhere { try client.receive(exactly: 1) }
-                #expect(try hang(begun, timeout: patience).count == 1)
+                expectEqual(try hang(begun, timeout: patience).count, 1)
             }
             group[0].stop()
             group[0].join()
             listener.close()
             for client in clients { client.close() }
             try hang(served, timeout: patience)
-            #expect(listener.activeConnections == 0)
-            #expect(ends.value == [])
+            expectEqual(listener.activeConnections, 0)
+            expectEqual(ends.value, [])
             open(())
             while ends.value == [] { sched_yield() }
-            #expect(ends.value == ["true"])
+            expectEqual(ends.value, ["true"])
         }
     }
 }

@@ -39,7 +39,7 @@ import Testing
             for number in 1...4 {
                 let client = try Peer(to: listener.localAddress)
                 try client.send("line\n")
-                #expect(try reply(of: client) == "\(number) line [\"loop-\(2 - number % 2)\"]")
+                expectEqual(try reply(of: client), "\(number) line [\"loop-\(2 - number % 2)\"]")
                 client.close()
             }
             listener.close()
@@ -82,19 +82,19 @@ import Testing
             for text in ["a\nb\n", "c\n", "d\n", "throw\n"] {
                 let client = try Peer(to: listener.localAddress)
                 try client.send(text)
-                #expect(try reply(of: client) == (text == "throw\n" ? "" : text.filter { $0 != "\n" }))
+                expectEqual(try reply(of: client), (text == "throw\n" ? "" : text.filter { $0 != "\n" }))
                 client.close()
             }
             let answers = hang(group.collect(stores) { ($0.lines, $0.places.sorted()) })
-            #expect(answers.compactMap { try? $0.get().0 } == [3, 2])
-            #expect(answers.compactMap { try? $0.get().1 } == [["loop-1"], ["loop-2"]])
-            #expect(errors.value == ["Flaw(number: 1) 2"])
+            expectEqual(answers.compactMap { try? $0.get().0 }, [3, 2])
+            expectEqual(answers.compactMap { try? $0.get().1 }, [["loop-1"], ["loop-2"]])
+            expectEqual(errors.value, ["Flaw(number: 1) 2"])
             listener.close()
             try hang(served, timeout: patience)
-            #expect(tally.alive == 2)
+            expectEqual(tally.alive, 2)
         }
-        #expect(tally.alive == 0)
-        #expect(Set(tally.enders).count == 2 && !tally.enders.contains(pthread_self()), "each on its loop's thread")
+        expectEqual(tally.alive, 0)
+        expect(Set(tally.enders).count == 2 && !tally.enders.contains(pthread_self()), "each on its loop's thread")
     }
 
     @Test func collectingFromLoopsThatHaveEnded() throws {
@@ -109,13 +109,13 @@ import Testing
             entered.wait()
             let names = group.collect { nameOfLoop() }
             // What is posted before the end is refused or released: it is no answer either way.
-            #expect(names.isPending)
+            expect(names.isPending)
             release.open()
             let answers = hang(names)
-            #expect(answers == [.failure(.loopEnded), .success("loop-2"), .success("loop-3")])
+            expectEqual(answers, [.failure(.loopEnded), .success("loop-2"), .success("loop-3")])
             group.stop()
             group.join()
-            #expect(hang(group.collect { 1 }) == Array(repeating: .failure(.loopEnded), count: 3))
+            expectEqual(hang(group.collect { 1 }), Array(repeating: .failure(.loopEnded), count: 3))
         }
     }
 
@@ -124,7 +124,7 @@ import Testing
         let stores = LoopLocal { Store() }
         group.next().submit { stores.withValue { $0.lines += 1 } }
         let lines = await group.collect(stores) { $0.lines }.value
-        #expect(lines.compactMap { try? $0.get() }.sorted() == [0, 1])
+        expectEqual(lines.compactMap { try? $0.get() }.sorted(), [0, 1])
         group.stop()
     }
 }

@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @testable import PromisesTestSupport
@@ -13,7 +14,7 @@ import Testing
         let options: [SocketSetting] = [.set(.reusePort, to: true)]
         let first = try Listener.bind("127.0.0.1:0", options: options)
         let second = try Listener.bind([first.localAddress], options: options)
-        #expect(second.localAddress == first.localAddress)
+        expectEqual(second.localAddress, first.localAddress)
         return ([first, second], try (0..<count).map { _ in try Peer(to: first.localAddress) })
     }
 
@@ -44,7 +45,7 @@ import Testing
             listeners[0].close()
             let reset = try clients.filter { try isReset($0) }.count
             // That all are at one is as likely as 63 times heads.
-            #expect(reset > 0 && reset < clients.count)
+            expect(reset > 0 && reset < clients.count)
             for client in clients { client.close() }
             listeners[1].close()
             try hang(served, timeout: patience)
@@ -56,7 +57,7 @@ import Testing
             let (listeners, clients) = try two()
             let served = listeners.map { $0.serve { echo($0) } }
             listeners[0].close(drain: true)
-            for client in clients { #expect(try isReset(client) == false) }
+            for client in clients { expectEqual(try isReset(client), false) }
             for client in clients { client.close() }
             listeners[1].close()
             try hang(when(fulfilled: served), timeout: patience)
@@ -70,7 +71,7 @@ import Testing
             group[0].stop()
             group[0].join()
             let served = listener.serve(on: group) { echo($0) }
-            for client in clients { #expect(try isReset(client) == false) }
+            for client in clients { expectEqual(try isReset(client), false) }
             for client in clients { client.close() }
             listener.close()
             try hang(served, timeout: patience)

@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @testable import PromisesTestSupport
@@ -21,17 +22,17 @@ import Testing
                 return client
             }
             try net.loop.run(until: { listener.activeConnections == 3 })
-            #expect(net.turns { net.settle() } <= 10, "a listener that is full spins")
-            #expect(net.calls(.accept) == 3)
+            expect(net.turns { net.settle() } <= 10, "a listener that is full spins")
+            expectEqual(net.calls(.accept), 3)
 
             for (number, client) in clients.enumerated() {
                 client.end()
                 let reply = elsewhere { try client.readToEnd() }
-                #expect(try hang(reply, timeout: patience) == [UInt8(number)])
+                expectEqual(try hang(reply, timeout: patience), [UInt8(number)])
                 try net.loop.run(until: { net.ledger.accepted.count == min(number + 4, 8) })
-                #expect(listener.activeConnections <= 3)
+                expect(listener.activeConnections <= 3)
             }
-            #expect(peak == 3)
+            expectEqual(peak, 3)
             listener.close()
             try hang(served, timeout: patience)
         }
@@ -43,7 +44,7 @@ import Testing
             var running = 0
             let served = listener.serve(ServeOptions(maxConnections: 1)) { connection -> Promise<Void> in
                 running += 1
-                #expect(running == 1)
+                expectEqual(running, 1)
                 return echo(connection).ensure { running -= 1 }
             }
             let clients = try (0..<20).map { number in
@@ -53,7 +54,7 @@ import Testing
                 return client
             }
             let replies = elsewhere { try clients.map { try $0.readToEnd() } }
-            #expect(try hang(replies, timeout: patience) == (0..<20).map { [$0] })
+            expectEqual(try hang(replies, timeout: patience), (0..<20).map { [$0] })
             listener.close()
             try hang(served, timeout: patience)
         }

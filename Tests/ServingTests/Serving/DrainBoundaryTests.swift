@@ -51,15 +51,15 @@ import Testing
             let begin = clock.now
             let drained = listener.drain(deadline: .seconds(10))
             try turn(net) { listener.activeConnections > 1 }
-            #expect(listener.activeConnections == 1)
+            expectEqual(listener.activeConnections, 1)
             try clients[1].send("o\n")
             awaitArrival(of: POLLIN, at: net.ledger.accepted[1])
             try turn(net) { listener.activeConnections > 0 }
-            #expect(clock.now == begin, "at once")
-            #expect(try clients[0].readToEnd() == Array("one!\ntwo!\nthree!\nbye\n".utf8))
-            #expect(try clients[1].readToEnd() == Array("one!\ntwo!\nbye\n".utf8))
+            expectEqual(clock.now, begin, "at once")
+            expectEqual(try clients[0].readToEnd(), Array("one!\ntwo!\nthree!\nbye\n".utf8))
+            expectEqual(try clients[1].readToEnd(), Array("one!\ntwo!\nbye\n".utf8))
             for client in clients { client.close() }
-            #expect(hang(drained).idle == 2)
+            expectEqual(hang(drained).idle, 2)
             try hang(served)
         }
     }
@@ -82,13 +82,13 @@ import Testing
             let begin = clock.now
             let drained = listener.drain(deadline: .seconds(10))
             try turn(net)
-            #expect(listener.activeConnections == 1)
+            expectEqual(listener.activeConnections, 1)
             budget.remaining = .max
             try turn(net) { listener.activeConnections > 0 }
-            #expect(clock.now == begin && listener.activeConnections == 0)
-            #expect(try client.readToEnd() == Array("one!\n".utf8))
+            expect(clock.now == begin && listener.activeConnections == 0)
+            expectEqual(try client.readToEnd(), Array("one!\n".utf8))
             client.close()
-            #expect(hang(drained).idle == 1)
+            expectEqual(hang(drained).idle, 1)
             try hang(served)
         }
     }
@@ -103,13 +103,13 @@ import Testing
             for client in clients[1...] { try client.send("one\n") }
             for accepted in net.ledger.accepted[1...] { awaitArrival(of: POLLIN, at: accepted) }
             try turn(net) { listener.activeConnections > 1 }
-            #expect(listener.activeConnections == 1, "it has sent nothing yet")
+            expectEqual(listener.activeConnections, 1, "it has sent nothing yet")
             hang(after(.milliseconds(120)))
-            #expect(listener.activeConnections == 0)
-            #expect(try clients[0].readToEnd() == Array("bye\n".utf8))
-            for client in clients[1...] { #expect(try client.readToEnd() == Array("one!\nbye\n".utf8)) }
+            expectEqual(listener.activeConnections, 0)
+            expectEqual(try clients[0].readToEnd(), Array("bye\n".utf8))
+            for client in clients[1...] { expectEqual(try client.readToEnd(), Array("one!\nbye\n".utf8)) }
             for client in clients { client.close() }
-            #expect(hang(drained).idle == 3)
+            expectEqual(hang(drained).idle, 3)
             try hang(served)
         }
     }
@@ -120,16 +120,16 @@ import Testing
             let address = folder.address("a")
             let manager = socket(AF_UNIX, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
             defer { close(manager) }
-            #expect(address.withSocketAddress { bind(manager, $0, $1) } == 0 && listen(manager, 8) == 0)
+            expect(address.withSocketAddress { bind(manager, $0, $1) } == 0 && listen(manager, 8) == 0)
             let passed = ServiceManager.Descriptor(number: dup(manager), name: "echo")
             let listener = try #require(try Listener.inherited(named: nil, [passed]))
             let served = listener.serve { echo($0) }
             let client = try Peer(to: address)
             let result = hang(listener.drain(deadline: .seconds(1)))
-            #expect(result.idle + result.finished + result.aborted == 0)
+            expectEqual(result.idle + result.finished + result.aborted, 0)
             try hang(served)
             let taken = accept(manager, nil, nil)
-            #expect(taken >= 0)
+            expect(taken >= 0)
             close(taken)
             client.close()
         }
@@ -146,11 +146,11 @@ import Testing
             try net.loop.run(until: { net.calls(.send) == 1 })
             try client.send("two\n")
             awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
-            #expect(!listener.isDraining)
+            expect(!listener.isDraining)
             let drained = listener.drain(deadline: .seconds(10))
-            #expect(listener.isDraining)
+            expect(listener.isDraining)
             try turn(net)
-            #expect(try client.readToEnd() == Array("more\nlast\n".utf8))
+            expectEqual(try client.readToEnd(), Array("more\nlast\n".utf8))
             client.close()
             hang(drained.asVoid())
             try hang(served)
@@ -178,8 +178,8 @@ import Testing
             }
             try loop.run(until: { listener.activeConnections == 4 })
             let result = try hang(listener.drain(deadline: .seconds(3600)), timeout: patience)
-            #expect(result.aborted == 0)
-            for session in sessions { #expect(try hang(session, timeout: patience) >= 0) }
+            expectEqual(result.aborted, 0)
+            for session in sessions { expect(try hang(session, timeout: patience) >= 0) }
             try hang(served, timeout: patience)
         }
     }
@@ -200,8 +200,8 @@ import Testing
             try net.loop.run(until: { net.calls(.send) == 1 })
             try net.loop.turn(.poll)
             let result = hang(listener.drain(deadline: .seconds(3)))
-            #expect(result.aborted == (fails ? 0 : 1) && flaws == (fails ? [7] : []))
-            #expect(client.failureOfReading() == (fails ? nil : ECONNRESET))
+            expect(result.aborted == (fails ? 0 : 1) && flaws == (fails ? [7] : []))
+            expectEqual(client.failureOfReading(), (fails ? nil : ECONNRESET))
             try hang(served)
         }
     }
@@ -217,7 +217,7 @@ import Testing
             try client.send("x")
             awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
             try turn(net) { net.ledger.acceptedAreOpen[0] && net.calls(.send) <= index }
-            #expect(try client.receive(upTo: 1) == [UInt8(ascii: "x")])
+            expectEqual(try client.receive(upTo: 1), [UInt8(ascii: "x")])
             hang(after(interval))
             if listener.activeConnections == 0 { return index + 1 }
         }
@@ -232,13 +232,13 @@ import Testing
             let client = try Peer(to: listener.localAddress)
             try net.loop.run(until: { listener.activeConnections == 1 })
             let drained = listener.drain(deadline: .seconds(10))
-            #expect(try stream(client, net, listener, 20, every: .milliseconds(100)) == 20)
-            #expect(listener.activeConnections == 1)
+            expectEqual(try stream(client, net, listener, 20, every: .milliseconds(100)), 20)
+            expectEqual(listener.activeConnections, 1)
             hang(after(.milliseconds(120)))
-            #expect(listener.activeConnections == 0)
-            #expect(try client.readToEnd() == [])
+            expectEqual(listener.activeConnections, 0)
+            expectEqual(try client.readToEnd(), [])
             client.close()
-            #expect(hang(drained).idle == 1)
+            expectEqual(hang(drained).idle, 1)
             try hang(served)
         }
     }
@@ -254,11 +254,11 @@ import Testing
             let begin = clock.now
             let drained = listener.drain(deadline: .seconds(2))
             let count = try stream(client, net, listener, 200, every: .milliseconds(10))
-            #expect((160..<170).contains(count))
-            #expect(begin.duration(to: clock.now) < .milliseconds(1700))
-            #expect(try client.readToEnd() == [])
+            expect((160..<170).contains(count))
+            expect(begin.duration(to: clock.now) < .milliseconds(1700))
+            expectEqual(try client.readToEnd(), [])
             client.close()
-            #expect(hang(drained).idle == 1)
+            expectEqual(hang(drained).idle, 1)
             try hang(served)
         }
     }
@@ -279,9 +279,9 @@ import Testing
             try net.loop.run(until: { net.calls(.send) > 0 })
             try turn(net)
             let result = hang(listener.drain(deadline: .seconds(1)))
-            #expect(result.aborted == 0)
+            expectEqual(result.aborted, 0)
             try hang(served)
-            #expect(try client.readToEnd() == answer)
+            expectEqual(try client.readToEnd(), answer)
         }
     }
 }

@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @testable import PromisesTestSupport
@@ -30,15 +31,15 @@ import Testing
             try net.loop.turn(.poll)
             let drained = listener.drain(deadline: .seconds(10))
             hang(after(.milliseconds(100)))
-            #expect(listener.activeConnections == 1)
+            expectEqual(listener.activeConnections, 1)
             try client.send(kind == .chunks ? "" : "ok")
             resolver.fulfill(())
             // Afterwards it waits for another request, and is closed.
             hang(after(.milliseconds(100)))
-            #expect(listener.activeConnections == 0)
-            #expect(try client.receive(upTo: 4) == Array("done".utf8))
+            expectEqual(listener.activeConnections, 0)
+            expectEqual(try client.receive(upTo: 4), Array("done".utf8))
             client.close()
-            #expect(hang(drained).idle == 1)
+            expectEqual(hang(drained).idle, 1)
             try hang(served)
         }
     }
@@ -70,7 +71,7 @@ import Testing
             hang(after(.milliseconds(250)))
             client.close()
             let result = hang(drained)
-            #expect(result.idle == 1 && result.aborted == 0)
+            expect(result.idle == 1 && result.aborted == 0)
             try hang(served)
         }
     }

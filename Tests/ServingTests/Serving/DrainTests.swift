@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @testable import PromisesTestSupport
@@ -20,22 +21,22 @@ import Testing
             let again = listener.drain(deadline: .zero)
             hang(after(.milliseconds(110)))
             for client in clients[3..<5] {
-                #expect(try client.readToEnd() == Array("done".utf8))
+                expectEqual(try client.readToEnd(), Array("done".utf8))
                 client.close()
             }
             hang(after(.milliseconds(110)))
             for client in clients[..<3] {
-                #expect(try client.receive() == [])
+                expectEqual(try client.receive(), [])
                 client.close()
             }
             let result = hang(drained)
-            #expect(begin.duration(to: clock.now) == .milliseconds(300))
+            expectEqual(begin.duration(to: clock.now), .milliseconds(300))
             #expect((result.idle, result.finished, result.aborted) == (3, 2, 1))
-            #expect(clients[5].failureOfReading() == ECONNRESET)
-            #expect(hang(again) == result)
+            expectEqual(clients[5].failureOfReading(), ECONNRESET)
+            expectEqual(hang(again), result)
             try hang(served)
-            #expect(listener.activeConnections == 0)
-            #expect(net.loop.nextDeadline == nil)
+            expectEqual(listener.activeConnections, 0)
+            expectEqual(net.loop.nextDeadline, nil)
             try net.loop.run()
         }
     }
@@ -75,10 +76,10 @@ import Testing
             try net.loop.turn(.poll)
             let drained = listener.drain(deadline: .seconds(10))
             hang(after(.milliseconds(50)))
-            #expect(listener.activeConnections == 1)
+            expectEqual(listener.activeConnections, 1)
             if kind == "half a line" { try client.send("\n") }
             hang(after(.milliseconds(60)))
-            #expect(try client.receive(upTo: 4) == Array("done".utf8))
+            expectEqual(try client.receive(upTo: 4), Array("done".utf8))
             client.close()
             _ = hang(drained)
             _ = try? hang(served)
@@ -101,13 +102,13 @@ import Testing
             try net.loop.turn(.poll)
             let drained = listener.drain(deadline: .seconds(10))
             hang(after(.seconds(1)))
-            #expect(listener.activeConnections == 1)
+            expectEqual(listener.activeConnections, 1)
             if !isAbandoned { resolver?.reject(PromiseError.cancelled) }
             resolver = nil
             hang(after(.milliseconds(50)))
-            #expect(try client.receive() == [])
+            expectEqual(try client.receive(), [])
             client.close()
-            #expect(hang(drained).idle == 1)
+            expectEqual(hang(drained).idle, 1)
             try hang(served)
         }
     }
@@ -120,9 +121,9 @@ import Testing
             let clients = try net.connectClients("b", to: listener)
             clients[0].end()
             let result = hang(listener.drain(deadline: .seconds(60)))
-            #expect(clock.now == LoopInstant(nanoseconds: 100_000_000))
-            #expect(result.finished == 1)
-            #expect(net.loop.nextDeadline == nil)
+            expectEqual(clock.now, LoopInstant(nanoseconds: 100_000_000))
+            expectEqual(result.finished, 1)
+            expectEqual(net.loop.nextDeadline, nil)
             try hang(served)
         }
     }
@@ -141,10 +142,10 @@ import Testing
             let clients = try net.connectClients("x", to: listener)
             clients[0].end()
             let result = hang(listener.drain(deadline: .seconds(60)))
-            #expect(clock.now <= LoopInstant(nanoseconds: 120_000_000))
+            expect(clock.now <= LoopInstant(nanoseconds: 120_000_000))
             // The end of the client was not seen before the answer.
-            #expect(result.idle + result.finished == 1 && result.aborted == 0)
-            #expect(try clients[0].readToEnd() == [UInt8(ascii: "x")])
+            expect(result.idle + result.finished == 1 && result.aborted == 0)
+            expectEqual(try clients[0].readToEnd(), [UInt8(ascii: "x")])
             try hang(served)
         }
     }
@@ -156,7 +157,7 @@ import Testing
             let client = try Peer(to: listener.localAddress)
             try client.send("x")
             try net.loop.run(until: { net.calls(.send) == 1 })
-            #expect(try client.receive() == [0x78])
+            expectEqual(try client.receive(), [0x78])
             try net.loop.turn(.poll)
             try client.send("y")
             awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
@@ -166,8 +167,8 @@ import Testing
                 client.close()
                 return answer
             }
-            #expect(try hang(answer, timeout: patience) == [0x79])
-            #expect(hang(drained).idle == 1)
+            expectEqual(try hang(answer, timeout: patience), [0x79])
+            expectEqual(hang(drained).idle, 1)
             try hang(served)
         }
     }
@@ -177,13 +178,13 @@ import Testing
             let listener = try net.listen()
             let served = listener.serve { echo($0) }
             let drained = listener.drain(deadline: .seconds(1))
-            #expect(drained.settledValue.map { [$0.idle, $0.finished, $0.aborted] } == [0, 0, 0])
-            #expect(served.isFulfilled)
+            expectEqual(drained.settledValue.map { [$0.idle, $0.finished, $0.aborted] }, [0, 0, 0])
+            expect(served.isFulfilled)
             let other = try net.listen()
             let accepted = other.accept()
             let result = other.drain(deadline: .seconds(1)).settledValue
-            #expect(result.map { [$0.idle, $0.finished, $0.aborted] } == [0, 0, 0])
-            #expect(code(accepted) == ECANCELED)
+            expectEqual(result.map { [$0.idle, $0.finished, $0.aborted] }, [0, 0, 0])
+            expectEqual(code(accepted), ECANCELED)
         }
     }
 
@@ -199,7 +200,7 @@ import Testing
             let early = listener.drain(deadline: .seconds(1))
             hang(early)
             try hang(served)
-            #expect(errors == 0)
+            expectEqual(errors, 0)
         }
     }
 
@@ -211,8 +212,8 @@ import Testing
             let clients = try net.connectClients("s", to: listener)
             listener.close()
             let result = hang(listener.drain(deadline: .milliseconds(50)))
-            #expect(result.aborted == 1)
-            #expect(clients[0].failureOfReading() == ECONNRESET)
+            expectEqual(result.aborted, 1)
+            expectEqual(clients[0].failureOfReading(), ECONNRESET)
             try hang(served)
         }
     }
@@ -228,6 +229,6 @@ import Testing
                 clients[0].close()
             }
         }
-        #expect(drained?.isPending == false)
+        expectEqual(drained?.isPending, false)
     }
 }

@@ -13,15 +13,15 @@ import Testing
             let listener = try Listener.bind("127.0.0.1:0")
             let served = listener.serve(on: group) { echo($0) }
             let clients = try (0..<4).map { _ in try welcome(to: listener) }
-            #expect(group.loads == [2, 2])
+            expectEqual(group.loads, [2, 2])
             // These wait in the backlog when the loop ends.
             let late = try (0..<4).map { _ in try Peer(to: listener.localAddress) }
             group[0].stop()
             group[0].join()
-            for client in [clients[0], clients[2]] { #expect(try reply(of: client) == "") }
-            for client in [clients[1], clients[3]] + late { #expect(try answers(client)) }
-            #expect(group.loads == [0, 6])
-            #expect(listener.activeConnections == 6, "those that ended with the loop are counted no more")
+            for client in [clients[0], clients[2]] { expectEqual(try reply(of: client), "") }
+            for client in [clients[1], clients[3]] + late { expect(try answers(client)) }
+            expectEqual(group.loads, [0, 6])
+            expectEqual(listener.activeConnections, 6, "those that ended with the loop are counted no more")
             for client in clients + late { client.close() }
             listener.close()
             try hang(served, timeout: patience)
@@ -35,7 +35,7 @@ import Testing
             let clients = try (0..<2).map { _ in try welcome(to: listener) }
             let late = try Peer(to: listener.localAddress)
             group[0].stop()
-            #expect(try answers(late))
+            expect(try answers(late))
             for client in clients + [late] { client.close() }
             listener.close()
             try hang(served, timeout: patience)
@@ -81,18 +81,18 @@ import Testing
             // The first goes to the loop that is stuck, and no other client may connect meanwhile.
             let clients = try (0..<2).map { _ in try Peer(to: listener.localAddress) }
             try EventLoop.current.run(until: { listener.activeConnections == 1 })
-            #expect(group.loads == [1, 0])
+            expectEqual(group.loads, [1, 0])
             release.open()
-            #expect(try reply(of: clients[0]) == "")
+            expectEqual(try reply(of: clients[0]), "")
             // Its place is free, and the loop that is left takes the next.
-            #expect(try answers(clients[1]))
+            expect(try answers(clients[1]))
             group[0].join()
-            #expect(group.loads == [0, 1])
+            expectEqual(group.loads, [0, 1])
             for client in clients { client.close() }
             listener.close()
             try hang(served, timeout: patience)
         }
-        #expect(recorder.count == 1)
+        expectEqual(recorder.count, 1)
     }
 
     @Test func withoutAnyTheListenerEndsAndSaysSo() throws {
@@ -103,8 +103,8 @@ import Testing
             group.stop()
             group.join()
             // That needs no further client.
-            #expect(try rejection(of: served) == ECANCELED)
-            #expect("\(served.error!)".contains("all loops of the group have ended"))
+            expectEqual(try rejection(of: served), ECANCELED)
+            expect("\(served.error!)".contains("all loops of the group have ended"))
             port.expectRefusal()
             try loop.run()
         }
@@ -123,9 +123,9 @@ import Testing
             client = try welcome(to: listener)
             if isClosed { listener.close() }
         }
-        #expect(served.flatMap { code($0) } == ECANCELED)
+        expectEqual(served.flatMap { code($0) }, ECANCELED)
         // What it has accepted goes on.
-        try EventLoop.withLoop { _ throws in #expect(try answers(client!)) }
+        try EventLoop.withLoop { _ throws in expect(try answers(client!)) }
         client?.close()
         spin { group.loads == [0] }
         group.stop()

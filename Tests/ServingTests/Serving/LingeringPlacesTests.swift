@@ -12,7 +12,7 @@ import Testing
     private func lingerer(_ listener: Listener) throws -> Peer {
         let client = try Peer(to: listener.localAddress)
         let end = elsewhere { try client.receive() }
-        #expect(try hang(end, timeout: patience) == [])
+        expectEqual(try hang(end, timeout: patience), [])
         return client
     }
 
@@ -26,12 +26,12 @@ import Testing
             let listener = try net.listen()
             let served = listener.serve(ServeOptions(maxConnections: 1)) { Self.end($0) }
             let clients = try (0..<3).map { _ in try lingerer(listener) }
-            #expect(listener.activeConnections == 0 && listener.lingeringConnections == 3)
+            expect(listener.activeConnections == 0 && listener.lingeringConnections == 3)
             listener.close()
-            #expect(served.isPending)
+            expect(served.isPending)
             for client in clients { client.close() }
             try hang(served, timeout: patience)
-            #expect(listener.lingeringConnections == 0)
+            expectEqual(listener.lingeringConnections, 0)
         }
     }
 
@@ -42,10 +42,10 @@ import Testing
             let clients = try (0..<5).map { _ in try lingerer(listener) }
             spin { listener.lingeringConnections == 5 && listener.activeConnections == 0 }
             listener.close()
-            #expect(served.isPending)
+            expect(served.isPending)
             for client in clients { client.close() }
             try hang(served, timeout: patience)
-            #expect(listener.lingeringConnections == 0)
+            expectEqual(listener.lingeringConnections, 0)
         }
     }
 
@@ -54,7 +54,7 @@ import Testing
             let listener = try net.listen()
             let served = listener.serve(ServeOptions(maxConnections: 1, maxLingering: 2)) { Self.end($0) }
             let clients = try (0..<2).map { _ in try lingerer(listener) }
-            #expect(net.ledger.acceptedAreOpen == [true, true])
+            expectEqual(net.ledger.acceptedAreOpen, [true, true])
             let third = try lingerer(listener)
             try net.loop.run(until: { net.ledger.acceptedAreOpen == [false, true, true] })
             // One in the middle goes by itself; the next to go is again the oldest.
@@ -62,7 +62,7 @@ import Testing
             try net.loop.run(until: { listener.lingeringConnections == 1 })
             let others = try (0..<2).map { _ in try lingerer(listener) }
             try net.loop.run(until: { net.ledger.acceptedAreOpen == [false, false, false, true, true] })
-            #expect(listener.lingeringConnections == 2)
+            expectEqual(listener.lingeringConnections, 2)
             listener.close()
             for client in clients + [third] + others { client.close() }
             try hang(served, timeout: patience)
@@ -91,7 +91,7 @@ import Testing
             let served = listener.serve(ServeOptions(maxLingering: 0)) { connection in connection.write("answer") }
             let client = try Peer(to: listener.localAddress)
             let reply = elsewhere { try client.readToEnd() }
-            #expect(try hang(reply, timeout: patience) == Array("answer".utf8))
+            expectEqual(try hang(reply, timeout: patience), Array("answer".utf8))
             try net.loop.run(until: { listener.lingeringConnections == 0 })
             listener.close()
             try hang(served, timeout: patience)
@@ -101,7 +101,7 @@ import Testing
     @Test func aBoundBelowNoneIsRefused() throws {
         try withNetwork { net in
             let listener = try net.listen()
-            #expect(code(listener.serve(ServeOptions(maxLingering: -1)) { _ in Promise.value }) == EINVAL)
+            expectEqual(code(listener.serve(ServeOptions(maxLingering: -1)) { _ in Promise.value }), EINVAL)
             listener.close()
         }
     }
@@ -115,8 +115,8 @@ import Testing
             try net.loop.run(until: { listener.activeConnections == 3 })
             let drained = listener.drain(deadline: .seconds(2))
             net.settle(.milliseconds(250))
-            #expect(listener.activeConnections == 0 && listener.lingeringConnections == 3)
-            #expect(hang(drained).idle == 3)
+            expect(listener.activeConnections == 0 && listener.lingeringConnections == 3)
+            expectEqual(hang(drained).idle, 3)
             for client in clients { client.close() }
             try hang(served)
         }
@@ -137,7 +137,7 @@ import Testing
                 for client in dripping { try client.send("x") }
                 net.settle(.seconds(1))
             }
-            #expect(listener.lingeringConnections == 0)
+            expectEqual(listener.lingeringConnections, 0)
             honest.close()
             listener.close()
             try hang(served)

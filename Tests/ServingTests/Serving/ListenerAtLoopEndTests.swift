@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @testable import PromisesTestSupport
@@ -24,6 +25,6 @@ import Testing
             if isClosed { listener.close() }
             withExtendedLifetime(client) {}
         }
-        #expect(served?.isRejected == true)
+        expectEqual(served?.isRejected, true)
     }
 }

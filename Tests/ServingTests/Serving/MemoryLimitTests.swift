@@ -46,15 +46,15 @@ import Testing
     @Test func endsTheOnesThatHoldTheMost() throws {
         try begin([10_000, 400_000, 20_000, 300_000, 500_000], limit: 1_000_000) { net, listener, clients, errors in
             // The last one exceeds the limit while it holds 270,000 bytes: less than the second.
-            #expect(listener.evictedConnections == 1 && listener.activeConnections == 4)
-            #expect(errors() == [ENOBUFS])
-            #expect(clients[1].failureOfReading() == ECONNRESET)
+            expect(listener.evictedConnections == 1 && listener.activeConnections == 4)
+            expectEqual(errors(), [ENOBUFS])
+            expectEqual(clients[1].failureOfReading(), ECONNRESET)
         }
     }
 
     @Test func leavesThoseBelowTheLimitAlone() throws {
         try begin([300_000, 300_000, 300_000], limit: 1_000_000) { net, listener, clients, errors in
-            #expect(listener.evictedConnections == 0 && listener.activeConnections == 3 && errors().isEmpty)
+            expect(listener.evictedConnections == 0 && listener.activeConnections == 3 && errors().isEmpty)
             // What has gone no longer counts.
             clients[0].reset()
             try net.loop.run(until: { listener.activeConnections == 2 })
@@ -62,7 +62,7 @@ import Testing
             let sent = elsewhere { try another.send([UInt8](repeating: 0, count: 390_000)) }
             try hang(sent, timeout: patience)
             net.settle()
-            #expect(listener.evictedConnections == 0 && listener.activeConnections == 3)
+            expect(listener.evictedConnections == 0 && listener.activeConnections == 3)
         }
     }
 
@@ -82,10 +82,10 @@ import Testing
                         try client.send(frame)
                         return try client.receive(exactly: 60_000).count
                     }
-                    #expect(try hang(answer, timeout: patience) == 60_000)
+                    expectEqual(try hang(answer, timeout: patience), 60_000)
                 }
             }
-            #expect(listener.evictedConnections == 0 && listener.activeConnections == 3)
+            expect(listener.evictedConnections == 0 && listener.activeConnections == 3)
             for client in clients { client.close() }
             listener.close()
             try hang(served, timeout: patience)
@@ -108,7 +108,7 @@ import Testing
             }
             let client = try Peer(to: listener.localAddress, receiveBuffer: 4096)
             try net.loop.run(until: { !errors.isEmpty })
-            #expect(errors == [ENOBUFS] && listener.evictedConnections == 1)
+            expect(errors == [ENOBUFS] && listener.evictedConnections == 1)
             client.close()
             listener.close()
             try hang(served, timeout: patience)
@@ -119,7 +119,7 @@ import Testing
     @Test(.enabled(if: mayHaveDescriptors(7000)))
     func aFrameThatPassesDoesNotCostALookAtAllConnections() throws {
         let (count, frames) = (3000, 500)
-        #expect(descriptorLimit >= 7000)
+        expect(descriptorLimit >= 7000)
         try withNetwork(turns: 10 * (count + 3 * frames)) { net in
             let listener = try net.listen()
             let served = listener.serve(ServeOptions(memoryLimit: 100 * count + 10_000)) { connection in
@@ -146,8 +146,8 @@ import Testing
             try net.loop.run(until: { net.calls(.receive) == before + count && listener.activeConnections > count })
             // With such a look, fifty times as long.
             let together = try timeOfFrames()
-            #expect(together < alone * 10)
-            #expect(listener.evictedConnections == 0)
+            expect(together < alone * 10)
+            expectEqual(listener.evictedConnections, 0)
             for client in clients + [busy] { client.close() }
             _ = hang(listener.drain(deadline: .zero))
             try hang(served, timeout: patience)
@@ -170,7 +170,7 @@ import Testing
             // Two of 900,000 bytes on each loop, of which one goes.
             // Other threads count, which does not wake this loop.
             for _ in 0..<6000 where listener.evictedConnections < 2 { hang(after(.milliseconds(10))) }
-            #expect(listener.evictedConnections == 2)
+            expectEqual(listener.evictedConnections, 2)
             for client in clients { client.close() }
             _ = hang(listener.drain(deadline: .zero))
             try hang(served, timeout: patience)

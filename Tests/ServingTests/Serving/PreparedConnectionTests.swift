@@ -22,12 +22,12 @@ import Testing
         let good = try Peer(to: listener.localAddress)
         try good.send("hello\nx\n")
         let answer = elsewhere { try good.receive(upTo: 2) }
-        #expect(try hang(answer, timeout: patience) == Array("x\n".utf8))
+        expectEqual(try hang(answer, timeout: patience), Array("x\n".utf8))
         let bad = try Peer(to: listener.localAddress)
         try bad.send("go\nx\n")
         let nothing = elsewhere { try bad.readToEnd() }
-        #expect(try hang(nothing, timeout: patience) == [])
-        #expect(errors() == ["\(Flaw(1))"])
+        expectEqual(try hang(nothing, timeout: patience), [])
+        expectEqual(errors(), ["\(Flaw(1))"])
         for client in [good, bad] { client.close() }
         listener.close()
         try hang(served, timeout: patience)

@@ -22,15 +22,15 @@ import Testing
             var clients: [Peer] = []
             for number in 1...6 {
                 clients.append(try welcome(to: listener))
-                #expect(listener.activeConnections == number)
+                expectEqual(listener.activeConnections, number)
             }
-            #expect(places.value == ["loop-1", "loop-2", "loop-3", "loop-1", "loop-2", "loop-3"])
-            #expect(group.loads == [2, 2, 2])
+            expectEqual(places.value, ["loop-1", "loop-2", "loop-3", "loop-1", "loop-2", "loop-3"])
+            expectEqual(group.loads, [2, 2, 2])
             for client in clients { client.close() }
             listener.close()
             try hang(served, timeout: patience)
-            #expect(group.loads == [0, 0, 0])
-            #expect(listener.activeConnections == 0)
+            expectEqual(group.loads, [0, 0, 0])
+            expectEqual(listener.activeConnections, 0)
         }
     }
 
@@ -44,7 +44,7 @@ import Testing
             for index in [2, 0] { clients.remove(at: index).close() }
             spin { group.loads == [0, 2] }
             clients += try (0..<2).map { _ in try welcome(to: listener) }
-            #expect(group.loads == expected)
+            expectEqual(group.loads, expected)
             for client in clients { client.close() }
             listener.close()
             try hang(served, timeout: patience)
@@ -68,11 +68,11 @@ import Testing
             for address in listener.localAddresses {
                 let client = try Peer(to: address)
                 try client.send("me\n")
-                #expect(try reply(of: client) == "me on loop-1")
+                expectEqual(try reply(of: client), "me on loop-1")
                 if !address.isUnix { ports.append("\(client.localAddress!)") }
                 client.close()
             }
-            #expect(seen.value == [ports[0], nil])
+            expectEqual(seen.value, [ports[0], nil])
             listener.close()
             try hang(served, timeout: patience)
         }
@@ -96,10 +96,10 @@ import Testing
             for (number, client) in clients.enumerated() {
                 client.end()
                 let reply = elsewhere { try client.readToEnd() }
-                #expect(try hang(reply, timeout: patience) == [UInt8(number)])
-                #expect(listener.activeConnections <= 3)
+                expectEqual(try hang(reply, timeout: patience), [UInt8(number)])
+                expect(listener.activeConnections <= 3)
             }
-            #expect(tally.peak <= 3)
+            expect(tally.peak <= 3)
             for client in clients { client.close() }
             listener.close()
             try hang(served, timeout: patience)
@@ -110,10 +110,10 @@ import Testing
         try withGroup(1) { loop, group in
             let listener = try Listener.bind("127.0.0.1:0")
             let served = listener.serve(on: group, ServeOptions(maxConnections: limit)) { echo($0) }
-            #expect(code(served) == EINVAL)
+            expectEqual(code(served), EINVAL)
             listener.close()
             let late = listener.serve(on: group) { echo($0) }
-            #expect(code(late) == EBADF)
+            expectEqual(code(late), EBADF)
             // It has taken no hold of the loop.
             try loop.run()
         }
@@ -125,17 +125,17 @@ import Testing
             let listener = try Listener.bind(port.address)
             let served = listener.serve(on: group) { echo($0) }
             let again = listener.serve(on: group) { echo($0) }
-            #expect(code(again) == EBUSY)
+            expectEqual(code(again), EBUSY)
             let clients = try (0..<2).map { _ in try welcome(to: listener) }
             listener.close()
             port.expectRefusal()
-            #expect(served.isPending && listener.activeConnections == 2)
-            for client in clients { #expect(try answers(client)) }
+            expect(served.isPending && listener.activeConnections == 2)
+            for client in clients { expect(try answers(client)) }
             // The loop has nothing of its own to wait for, and waits.
             let closing = elsewhere { for client in clients { client.close() } }
             closing.ignoringErrors()
             try loop.run()
-            #expect(served.isFulfilled)
+            expect(served.isFulfilled)
         }
     }
 
@@ -147,7 +147,7 @@ import Testing
             let client = try welcome(to: listener)
             group.stop()
             group.join()
-            #expect(try rejection(of: served) == ECANCELED)
+            expectEqual(try rejection(of: served), ECANCELED)
             port.expectRefusal()
             client.close()
             try loop.run()
@@ -159,7 +159,7 @@ import Testing
             group.stop()
             group.join()
             let listener = try Listener.bind("127.0.0.1:0")
-            #expect(try rejection(of: listener.serve(on: group) { echo($0) }) == ECANCELED)
+            expectEqual(try rejection(of: listener.serve(on: group) { echo($0) }), ECANCELED)
             try loop.run()
         }
     }
@@ -171,13 +171,13 @@ import Testing
             let served = listener.serve(on: group) { echo($0) }
             let client = try welcome(to: listener)
             served.cancel()
-            #expect(served.error?.isCancelled == true)
+            expectEqual(served.error?.isCancelled, true)
             port.expectRefusal()
-            #expect(try answers(client))
-            #expect(listener.activeConnections == 1)
+            expect(try answers(client))
+            expectEqual(listener.activeConnections, 1)
             client.close()
             try loop.run()
-            #expect(listener.activeConnections == 0)
+            expectEqual(listener.activeConnections, 0)
         }
     }
 
@@ -195,8 +195,8 @@ import Testing
             let served = listener.serve(on: group) { echo($0) }
             let clients = try (0..<10).map { _ in try Peer(to: listener.localAddress) }
             listener.close(drain: true)
-            for client in clients { #expect(try answers(client)) }
-            #expect(group.loads == [5, 5])
+            for client in clients { expect(try answers(client)) }
+            expectEqual(group.loads, [5, 5])
             for client in clients { client.close() }
             try hang(served, timeout: patience)
         }
@@ -227,12 +227,12 @@ import Testing
                 try client.send(text)
                 client.end()
                 let end = elsewhere { try client.readToEnd() }
-                #expect(try hang(end, timeout: patience) == [])
+                expectEqual(try hang(end, timeout: patience), [])
                 client.close()
             }
             listener.close()
             try hang(served, timeout: patience)
-            #expect(errors.value == ["1 loop-1 false", "2 loop-1 false"])
+            expectEqual(errors.value, ["1 loop-1 false", "2 loop-1 false"])
         }
     }
 
@@ -244,8 +244,8 @@ import Testing
             let served = listener.serve(on: group!) { echo($0) }
             group = nil
             let client = try welcome(to: listener)
-            #expect(try answers(client))
-            #expect(remotes.map(\.hasEnded) == [false, false])
+            expect(try answers(client))
+            expectEqual(remotes.map(\.hasEnded), [false, false])
             client.close()
             listener.close()
             try hang(served, timeout: patience)
@@ -278,9 +278,9 @@ import Testing
             try hang(when(fulfilled: crowd), timeout: .seconds(60))
             listener.close()
             try hang(served, timeout: patience)
-            #expect(tally.peak <= 4 && tally.alive == 0)
-            #expect(listener.activeConnections == 0)
-            #expect(group.loads == [0, 0, 0])
+            expect(tally.peak <= 4 && tally.alive == 0)
+            expectEqual(listener.activeConnections, 0)
+            expectEqual(group.loads, [0, 0, 0])
         }
     }
 
@@ -289,8 +289,8 @@ import Testing
             let listeners = try (0..<2).map { _ in try Listener.bind("127.0.0.1:0") }
             let served = listeners.map { $0.serve(on: group) { echo($0) } }
             let clients = try listeners.flatMap { listener in try (0..<3).map { _ in try welcome(to: listener) } }
-            #expect(group.loads == [3, 3])
-            #expect(listeners.map(\.activeConnections) == [3, 3])
+            expectEqual(group.loads, [3, 3])
+            expectEqual(listeners.map(\.activeConnections), [3, 3])
             for client in clients { client.close() }
             for listener in listeners { listener.close() }
             try hang(when(fulfilled: served), timeout: patience)

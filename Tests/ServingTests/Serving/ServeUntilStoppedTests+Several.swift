@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @testable import PromisesTestSupport
@@ -19,11 +20,11 @@ extension ServeUntilStoppedTests {
             raise(SIGPWR)
             try expectEnd(of: clients[0])
             for client in clients { client.end() }
-            #expect(try counts(hang(drained)) == [1, 2, 1])
-            #expect(begin.duration(to: clock.now) == .seconds(2))
-            for served in served { #expect(served.isFulfilled) }
-            #expect(code(accepted) == ECANCELED)
-            #expect(!net.loop.isAlive)
+            expectEqual(try counts(hang(drained)), [1, 2, 1])
+            expectEqual(begin.duration(to: clock.now), .seconds(2))
+            for served in served { expect(served.isFulfilled) }
+            expectEqual(code(accepted), ECANCELED)
+            expect(!net.loop.isAlive)
         }
     }
 
@@ -35,9 +36,9 @@ extension ServeUntilStoppedTests {
             let real = net.kernel.accept
             net.kernel.accept = { _, _ in -Int(EINVAL) }
             let client = try Peer(to: listeners[0].localAddress)
-            #expect(try rejection(of: drained) == EINVAL)
-            #expect(net.loop.metrics.signalWatches == 0)
-            #expect(served[1].isPending)
+            expectEqual(try rejection(of: drained), EINVAL)
+            expectEqual(net.loop.metrics.signalWatches, 0)
+            expect(served[1].isPending)
             net.kernel.accept = real
             listeners[1].close()
             try hang(served[1])
@@ -51,12 +52,12 @@ extension ServeUntilStoppedTests {
             let served = listener.serve(handler: serveByFirstByte)
             let drained = Listener.drain([listener], atFirstOf: Self.signals, deadline: .seconds(10))
             drained.cancel()
-            #expect(net.loop.metrics.signalWatches == 0)
-            #expect(served.isPending)
+            expectEqual(net.loop.metrics.signalWatches, 0)
+            expect(served.isPending)
             listener.close()
             try hang(served)
             let none = Listener.drain([listener], atFirstOf: Self.signals, deadline: .seconds(10))
-            #expect(counts(none.settledValue) == [0, 0, 0])
+            expectEqual(counts(none.settledValue), [0, 0, 0])
         }
     }
 
@@ -69,13 +70,13 @@ extension ServeUntilStoppedTests {
                 let drained = Listener.drain(listeners, atFirstOf: Self.signals, deadline: .seconds(10))
                 net.kernel.accept = { _, _ in -Int(EINVAL) }
                 let first = try Peer(to: listeners[0].localAddress)
-                #expect(try rejection(of: drained) == EINVAL)
+                expectEqual(try rejection(of: drained), EINVAL)
                 let second = try Peer(to: listeners[1].localAddress)
                 try net.loop.run()
                 first.close()
                 second.close()
             }
-            #expect(lines.count == 1 && lines[0].contains("unhandled rejection"))
+            expect(lines.count == 1 && lines[0].contains("unhandled rejection"))
         }
     }
 
@@ -96,16 +97,16 @@ extension ServeUntilStoppedTests {
                 for client in clients {
                     try client.send("x")
                     let echoed = elsewhere { try client.receive(exactly: 1) }
-                    #expect(try hang(echoed, timeout: patience) == [0x78])
+                    expectEqual(try hang(echoed, timeout: patience), [0x78])
                 }
                 raise(SIGCONT)
                 // A turn may end for what the other loops have posted. Two signals that arrive together are one.
                 try loop.run(until: { arrived == 1 })
-                #expect(served.isPending)
+                expect(served.isPending)
                 raise(SIGCONT)
-                #expect(try counts(hang(served, timeout: patience)) == [0, 0, 4])
-                for client in clients { #expect(client.failureOfReading() == ECONNRESET) }
-                #expect(actions == before)
+                expectEqual(try counts(hang(served, timeout: patience)), [0, 0, 4])
+                for client in clients { expectEqual(client.failureOfReading(), ECONNRESET) }
+                expectEqual(actions, before)
             }
         }
     }

@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @testable import PromisesTestSupport
@@ -23,7 +24,7 @@ import Testing
     func withSignals(clock: VirtualClock? = VirtualClock(), _ body: (Network) throws -> Void) throws {
         let before = actions
         try takingSignals { try withNetwork(clock: clock, body) }
-        #expect(actions == before)
+        expectEqual(actions, before)
     }
 
     func takingSignals(_ body: () throws -> Void) rethrows {
@@ -66,7 +67,7 @@ import Testing
     /// The loop ends the connection of the client, which pauses, and ends its side in turn.
     func expectEnd(of client: Peer) throws {
         hang(after(.milliseconds(220)))
-        #expect(try client.receive() == [])
+        expectEqual(try client.receive(), [])
         client.close()
     }
 
@@ -93,16 +94,16 @@ import Testing
     @Test(arguments: signals) func theFirstSignalDrains(signal: CInt) throws {
         let before = actions
         try withServer("iib") { server in
-            #expect(actions != before)
-            #expect(server.begin == LoopInstant(nanoseconds: 0))
+            expect(actions != before)
+            expectEqual(server.begin, LoopInstant(nanoseconds: 0))
             raise(signal)
             server.clients[2].end()
             for client in server.clients[..<2] { try expectEnd(of: client) }
-            #expect(try counts(hang(server.served)) == [2, 1, 0])
-            #expect(server.elapsed < .milliseconds(500))
-            #expect(try server.clients[2].readToEnd() == Array("done".utf8))
-            #expect(actions == before)
-            #expect(server.net.loop.metrics.signalWatches == 0 && !server.net.loop.isAlive)
+            expectEqual(try counts(hang(server.served)), [2, 1, 0])
+            expect(server.elapsed < .milliseconds(500))
+            expectEqual(try server.clients[2].readToEnd(), Array("done".utf8))
+            expectEqual(actions, before)
+            expect(server.net.loop.metrics.signalWatches == 0 && !server.net.loop.isAlive)
         }
     }
 
@@ -110,13 +111,13 @@ import Testing
         try withServer("bs", drainTimeout: .milliseconds(300)) { server in
             raise(SIGCONT)
             hang(after(.milliseconds(299)))
-            #expect(server.served.isPending)
+            expect(server.served.isPending)
             server.clients[0].close()
             let result = try hang(server.served)
-            #expect(counts(result) == [0, 1, 1])
-            #expect(server.elapsed == .milliseconds(300))
-            #expect(server.clients[1].failureOfReading() == ECONNRESET)
-            #expect(!server.net.loop.isAlive)
+            expectEqual(counts(result), [0, 1, 1])
+            expectEqual(server.elapsed, .milliseconds(300))
+            expectEqual(server.clients[1].failureOfReading(), ECONNRESET)
+            expect(!server.net.loop.isAlive)
         }
     }
 
@@ -128,16 +129,16 @@ import Testing
         ) { server in
             raise(SIGCONT)
             hang(after(.seconds(1)))
-            #expect(arrived == [SIGCONT])
+            expectEqual(arrived, [SIGCONT])
             port.expectRefusal()
-            #expect(server.served.isPending && server.listener.activeConnections == 2)
+            expect(server.served.isPending && server.listener.activeConnections == 2)
             raise(second)
             let result = try hang(server.served)
-            #expect(counts(result) == [0, 0, 2])
-            #expect(arrived == [SIGCONT, second])
-            #expect(server.elapsed == .seconds(1))
-            for client in server.clients { #expect(client.failureOfReading() == ECONNRESET) }
-            #expect(!server.net.loop.isAlive)
+            expectEqual(counts(result), [0, 0, 2])
+            expectEqual(arrived, [SIGCONT, second])
+            expectEqual(server.elapsed, .seconds(1))
+            for client in server.clients { expectEqual(client.failureOfReading(), ECONNRESET) }
+            expect(!server.net.loop.isAlive)
         }
     }
 
@@ -146,9 +147,9 @@ import Testing
             raise(SIGPWR)
             raise(SIGCONT)
             let result = try hang(server.served)
-            #expect(counts(result) == [0, 0, 1])
-            #expect(server.elapsed == .zero)
-            #expect(server.clients[0].failureOfReading() == ECONNRESET)
+            expectEqual(counts(result), [0, 0, 1])
+            expectEqual(server.elapsed, .zero)
+            expectEqual(server.clients[0].failureOfReading(), ECONNRESET)
         }
     }
 
@@ -159,9 +160,9 @@ import Testing
             let result = try hang(
                 listener.serve(
                     ServeOptions(stopSignals: Self.signals, drainTimeout: .seconds(3600)), handler: serveByFirstByte))
-            #expect(counts(result) == [0, 0, 0])
-            #expect(code(listener.accept()) == EBADF)
-            #expect(!net.loop.isAlive)
+            expectEqual(counts(result), [0, 0, 0])
+            expectEqual(code(listener.accept()), EBADF)
+            expect(!net.loop.isAlive)
         }
     }
 
@@ -169,10 +170,10 @@ import Testing
         try withServer("b") { server in
             server.listener.close()
             try server.net.loop.turn(.poll)
-            #expect(server.served.isPending)
+            expect(server.served.isPending)
             server.clients[0].close()
-            #expect(try counts(hang(server.served)) == [0, 0, 0])
-            #expect(!server.net.loop.isAlive)
+            expectEqual(try counts(hang(server.served)), [0, 0, 0])
+            expect(!server.net.loop.isAlive)
         }
     }
 
@@ -181,8 +182,8 @@ import Testing
             server.clients[1].close()
             server.listener.drain(deadline: .seconds(1))
             let result = try hang(server.served)
-            #expect(counts(result) == [0, 1, 1])
-            #expect(server.clients[0].failureOfReading() == ECONNRESET)
+            expectEqual(counts(result), [0, 1, 1])
+            expectEqual(server.clients[0].failureOfReading(), ECONNRESET)
         }
     }
 
@@ -190,13 +191,13 @@ import Testing
         let before = actions
         try withServer("b") { server in
             server.served.cancel()
-            #expect(actions == before)
+            expectEqual(actions, before)
             expect(server.served, failsWith: PromiseError.cancelled)
-            #expect(code(server.listener.accept()) == EBADF)
-            #expect(server.listener.activeConnections == 1)
+            expectEqual(code(server.listener.accept()), EBADF)
+            expectEqual(server.listener.activeConnections, 1)
             server.clients[0].end()
             try server.net.loop.run()
-            #expect(try server.clients[0].readToEnd() == Array("done".utf8))
+            expectEqual(try server.clients[0].readToEnd(), Array("done".utf8))
         }
     }
 
@@ -205,10 +206,10 @@ import Testing
             raise(SIGCONT)
             hang(after(.seconds(1)))
             server.served.cancel()
-            #expect(server.net.loop.metrics.signalWatches == 0)
+            expectEqual(server.net.loop.metrics.signalWatches, 0)
             try server.net.loop.run()
-            #expect(server.elapsed == .seconds(2))
-            #expect(server.clients[0].failureOfReading() == ECONNRESET)
+            expectEqual(server.elapsed, .seconds(2))
+            expectEqual(server.clients[0].failureOfReading(), ECONNRESET)
         }
     }
 
@@ -218,11 +219,11 @@ import Testing
             served = server.served
             raise(SIGCONT)
             try server.net.loop.turn(.wait)
-            #expect(served?.isRejected == true)
-            #expect(server.listener.activeConnections == 1)
+            expectEqual(served?.isRejected, true)
+            expectEqual(server.listener.activeConnections, 1)
             server.clients[0].end()
             try server.net.loop.run()
-            #expect(try server.clients[0].readToEnd() == Array("done".utf8))
+            expectEqual(try server.clients[0].readToEnd(), Array("done".utf8))
             served = nil
         }
     }
@@ -231,8 +232,8 @@ import Testing
         try withServer("") { server in
             server.net.kernel.accept = { _, _ in -Int(EINVAL) }
             let client = try Peer(to: server.listener.localAddress)
-            #expect(try rejection(of: server.served) == EINVAL)
-            #expect(server.net.loop.metrics.signalWatches == 0)
+            expectEqual(try rejection(of: server.served), EINVAL)
+            expectEqual(server.net.loop.metrics.signalWatches, 0)
             client.close()
         }
     }
@@ -245,14 +246,14 @@ import Testing
                     ServeOptions(maxConnections: limit, stopSignals: signals, drainTimeout: .seconds(60)),
                     handler: serveByFirstByte)
             }
-            #expect(code(sessions([SIGCONT, SIGKILL], 1)) == EINVAL)
-            #expect(code(sessions([SIGCONT], 0)) == EINVAL)
-            #expect(net.loop.metrics.signalWatches == 0)
+            expectEqual(code(sessions([SIGCONT, SIGKILL], 1)), EINVAL)
+            expectEqual(code(sessions([SIGCONT], 0)), EINVAL)
+            expectEqual(net.loop.metrics.signalWatches, 0)
             let served = listener.serve(handler: serveByFirstByte)
-            #expect(served.isPending)
-            #expect(code(sessions([SIGCONT], 1)) == EBUSY)
-            #expect(served.isPending)
-            #expect(net.loop.metrics.signalWatches == 0)
+            expect(served.isPending)
+            expectEqual(code(sessions([SIGCONT], 1)), EBUSY)
+            expect(served.isPending)
+            expectEqual(net.loop.metrics.signalWatches, 0)
             listener.close()
             try hang(served)
         }
@@ -266,6 +267,6 @@ import Testing
                 server.clients[0].close()
             }
         }
-        #expect(served?.isRejected == true)
+        expectEqual(served?.isRejected, true)
     }
 }

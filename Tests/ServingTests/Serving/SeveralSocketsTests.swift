@@ -13,13 +13,13 @@ import Testing
         let folder = Folder()
         try withNetwork { net in
             let listener = try Listener.bind(["127.0.0.1:0", "[::1]:0", "unix:\(folder / "a")"])
-            #expect(listener.localAddresses.count == 3)
-            #expect(listener.localAddress == listener.localAddresses[0])
+            expectEqual(listener.localAddresses.count, 3)
+            expectEqual(listener.localAddress, listener.localAddresses[0])
             let served = listener.serve(ServeOptions(maxConnections: 2)) { echo($0) }
             let clients = try listener.localAddresses.map { try Peer(to: $0) }
             try net.loop.run(until: { listener.activeConnections == 2 })
-            #expect(net.turns { net.settle() } <= 6, "a listener that is full spins")
-            #expect(listener.activeConnections == 2)
+            expect(net.turns { net.settle() } <= 6, "a listener that is full spins")
+            expectEqual(listener.activeConnections, 2)
             for client in clients { try client.send("x") }
             var left = clients
             while !left.isEmpty {
@@ -32,13 +32,13 @@ import Testing
                     try net.loop.turn(.upTo(.seconds(1)))
                     continue
                 }
-                #expect(try answered.receive() == [0x78])
+                expectEqual(try answered.receive(), [0x78])
                 answered.close()
                 left.removeAll { $0 === answered }
             }
             listener.close()
             try hang(served, timeout: patience)
-            #expect(folder.names.isEmpty)
+            expect(folder.names.isEmpty)
         }
     }
 
@@ -48,7 +48,7 @@ import Testing
             let listener = try Listener.bind(["127.0.0.1:0", "[::1]:0"])
             let client = try Peer(to: listener.localAddresses[1])
             let connection = try net.accept(from: listener)
-            #expect(connection.localAddress == listener.localAddresses[1])
+            expectEqual(connection.localAddress, listener.localAddresses[1])
             client.close()
         }
     }
@@ -60,8 +60,8 @@ import Testing
             let open = net.ledger.open
             let addresses = [folder.address("a"), try SocketAddress("127.0.0.1:0"), taken.localAddress]
             #expect(throws: SystemError(.bind, EADDRINUSE)) { try Listener.bind(addresses) }
-            #expect(net.ledger.open == open)
-            #expect(folder.names.isEmpty)
+            expectEqual(net.ledger.open, open)
+            expect(folder.names.isEmpty)
             #expect(throws: SystemError(.bind, EINVAL)) { try Listener.bind([SocketAddress]()) }
         }
     }
@@ -74,8 +74,8 @@ import Testing
             let served = listener.serve { echo($0) }
             net.kernel.accept = { _, _ in -Int(EINVAL) }
             let client = try Peer(to: listener.localAddresses[1])
-            #expect(try rejection(of: served) == EINVAL)
-            #expect("\(served.error!)".contains("\(listener.localAddresses[1])"))
+            expectEqual(try rejection(of: served), EINVAL)
+            expect("\(served.error!)".contains("\(listener.localAddresses[1])"))
             port.expectRefusal()
             client.close()
         }
@@ -91,8 +91,8 @@ import Testing
             let served = listener.serve { echo($0) }
             let clients = try listener.localAddresses.map { try Peer(to: $0) }
             let lines = logged { net.settle(.milliseconds(450)) }
-            #expect(lines.count == 1)
-            #expect(net.calls(.accept) <= 10)
+            expectEqual(lines.count, 1)
+            expect(net.calls(.accept) <= 10)
             isExhausted = false
             try net.loop.run(until: { listener.activeConnections == 2 })
             for client in clients { client.close() }
@@ -119,8 +119,8 @@ import Testing
             }
             for _ in 0..<4 { try Peer(to: listener.localAddress).close() }
             try net.loop.run(until: { count == 4 && listener.activeConnections == 0 })
-            #expect(errors.map { $0.0 as? Flaw } == [Flaw(1), Flaw(2)])
-            #expect(errors.allSatisfy { $0.1.isClosed })
+            expectEqual(errors.map { $0.0 as? Flaw }, [Flaw(1), Flaw(2)])
+            expect(errors.allSatisfy { $0.1.isClosed })
             listener.close()
             try hang(served, timeout: patience)
         }
@@ -139,10 +139,10 @@ import Testing
                 late = closed.accept()
             }
             listener.close()
-            #expect(accepts.map(\.isPending) == [false, false, false])
-            #expect(accepts[2].error?.isCancelled == true)
-            #expect(code(accepts[1]) == ECANCELED)
-            #expect(late.flatMap { code($0) } == EBADF)
+            expectEqual(accepts.map(\.isPending), [false, false, false])
+            expectEqual(accepts[2].error?.isCancelled, true)
+            expectEqual(code(accepts[1]), ECANCELED)
+            expectEqual(late.flatMap { code($0) }, EBADF)
         }
     }
 
@@ -170,9 +170,9 @@ import Testing
             _ = logged { hang(after(.milliseconds(10))) }
             client.close()
         }
-        #expect(told == 1)
-        #expect(accepts.map(\.isPending) == [false, false, false])
-        #expect(accepts.map { code($0) } == [ECANCELED, ECANCELED, ECANCELED])
+        expectEqual(told, 1)
+        expectEqual(accepts.map(\.isPending), [false, false, false])
+        expectEqual(accepts.map { code($0) }, [ECANCELED, ECANCELED, ECANCELED])
     }
 
     // MARK: Descriptors of others
@@ -189,14 +189,14 @@ import Testing
             let fd = opened(net, folder.address("a"))
             _ = net.loop.kernel.listen(fd, 10)
             let listener = try Listener(adopting: fd)
-            #expect(fcntl(fd, F_GETFD) & FD_CLOEXEC != 0)
-            #expect(fcntl(fd, F_GETFL) & O_NONBLOCK != 0)
-            #expect(listener.localAddress == folder.address("a"))
+            expect(fcntl(fd, F_GETFD) & FD_CLOEXEC != 0)
+            expect(fcntl(fd, F_GETFL) & O_NONBLOCK != 0)
+            expectEqual(listener.localAddress, folder.address("a"))
             let client = try hang(connect(to: listener.localAddress), timeout: patience)
             try net.accept(from: listener).abort()
             client.abort()
             listener.close()
-            #expect(folder.names == ["a"], "it is not ours")
+            expectEqual(folder.names, ["a"], "it is not ours")
         }
     }
 
@@ -205,9 +205,9 @@ import Testing
             for type in [SOCK_STREAM, SOCK_DGRAM] {
                 let fd = opened(net, .loopback(port: 0), type: type)
                 let error = #expect(throws: SystemError.self) { try Listener(adopting: fd) }
-                #expect(error?.code == EINVAL)
-                #expect(error?.detail?.contains("descriptor \(fd)") == true)
-                #expect(net.ledger.open.contains(fd))
+                expectEqual(error?.code, EINVAL)
+                expectEqual(error?.detail?.contains("descriptor \(fd)"), true)
+                expect(net.ledger.open.contains(fd))
                 net.loop.kernel.close(fd)
             }
             let folder = Folder()
@@ -224,10 +224,10 @@ import Testing
             for fd in fds { _ = net.loop.kernel.listen(fd, 10) }
             let named = zip(fds, ["web", "admin", "web"]).map { ServiceManager.Descriptor(number: $0, name: $1) }
             let web = try Listener.inherited(named: "web", named)
-            #expect(web?.localAddresses.count == 2)
+            expectEqual(web?.localAddresses.count, 2)
             #expect(try Listener.inherited(named: "mail", named) == nil)
             let rest = try Listener.inherited(named: "admin", named)
-            #expect(rest?.localAddresses.count == 1)
+            expectEqual(rest?.localAddresses.count, 1)
             rest?.close()
             web?.close()
         }

@@ -39,9 +39,9 @@ import Testing
             }
             let first = try net.listen("\(address)")
             #expect(second == nil, "both go on, and one of them can no longer be reached")
-            #expect(refusal == SystemError(.bind, EADDRINUSE))
-            #expect(refusal?.detail?.hasPrefix("\(address)") == true)
-            #expect(folder.names == ["a"], "no lock is left")
+            expectEqual(refusal, SystemError(.bind, EADDRINUSE))
+            expectEqual(refusal?.detail?.hasPrefix("\(address)"), true)
+            expectEqual(folder.names, ["a"], "no lock is left")
             let client = try Peer(to: address)
             let accepted = try net.accept(from: first)
             client.close()
@@ -49,7 +49,7 @@ import Testing
             first.close()
         }
         second?.close()
-        #expect(folder.names.isEmpty)
+        expect(folder.names.isEmpty)
     }
 
     /// The process that holds it may be stopped.
@@ -57,14 +57,14 @@ import Testing
         let folder = Folder()
         folder.leaveStaleSocket("a")
         let fd = open(folder / ".a.reactor-lock", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
-        #expect(Syscalls().lock(fd) == 0)
+        expectEqual(Syscalls().lock(fd), 0)
         try withNetwork { net in
             #expect(throws: SystemError(.bind, EADDRINUSE)) { try net.listen("unix:\(folder / "a")") }
-            #expect(folder.names == [".a.reactor-lock", "a"])
+            expectEqual(folder.names, [".a.reactor-lock", "a"])
             // A process that dies leaves the file, but not the lock.
             close(fd)
             let listener = try net.listen("unix:\(folder / "a")")
-            #expect(folder.names == ["a"])
+            expectEqual(folder.names, ["a"])
             listener.close()
         }
     }
@@ -78,11 +78,11 @@ import Testing
             for code in [EACCES, ELOOP, ENFILE] {
                 net.kernel.open = { _, _, _ in -Int(code) }
                 #expect(throws: SystemError(.bind, EADDRINUSE)) { try net.listen("unix:\(folder / "a")") }
-                #expect(folder.status("a")?.st_ino == before?.st_ino)
+                expectEqual(folder.status("a")?.st_ino, before?.st_ino)
                 try net.listen("unix:\(folder / "b")").close()
             }
         }
-        #expect(folder.names == ["a"])
+        expectEqual(folder.names, ["a"])
     }
 
     /// A file of that name that holds something, or is none, belongs to another program.
@@ -95,7 +95,7 @@ import Testing
             make()
             try withNetwork { net in
                 try net.listen("unix:\(folder / "a")").close()
-                #expect(folder.names == [name])
+                expectEqual(folder.names, [name])
             }
             unlink(folder / name)
         }
@@ -112,7 +112,7 @@ import Testing
                 return real($0)
             }
             let listener = try net.listen("unix:\(folder / "a")")
-            #expect(rounds == 3)
+            expectEqual(rounds, 3)
             listener.close()
             // A process that always comes too late gives up.
             net.kernel.lock = {
@@ -121,6 +121,6 @@ import Testing
             }
             #expect(throws: SystemError(.bind, EADDRINUSE)) { try net.listen("unix:\(folder / "a")") }
         }
-        #expect(folder.names.isEmpty)
+        expect(folder.names.isEmpty)
     }
 }

@@ -12,10 +12,10 @@ import Testing
         let client = try hang(connect(to: listener.localAddress), timeout: patience)
         let server = try net.accept(from: listener)
         try hang(client.write("hello"), timeout: patience)
-        #expect(try hang(server.receive(), timeout: patience) == Array("hello".utf8))
+        expectEqual(try hang(server.receive(), timeout: patience), Array("hello".utf8))
         try hang(server.write("there"), timeout: patience)
-        #expect(try hang(client.receive(), timeout: patience) == Array("there".utf8))
-        #expect(client.peerAddress == listener.localAddress)
+        expectEqual(try hang(client.receive(), timeout: patience), Array("there".utf8))
+        expectEqual(client.peerAddress, listener.localAddress)
         client.close()
         hang(server.close())
     }
@@ -24,10 +24,10 @@ import Testing
         let folder = Folder()
         try withNetwork { net in
             let listener = try net.listen("unix:\(folder / "a")")
-            #expect(listener.localAddress == folder.address("a"))
+            expectEqual(listener.localAddress, folder.address("a"))
             try exchange(net, listener)
             listener.close()
-            #expect(folder.names.isEmpty)
+            expect(folder.names.isEmpty)
         }
     }
 
@@ -36,7 +36,7 @@ import Testing
             let listener = try net.listen("unix:@reactor-test-\(getpid())-\(UInt64.random(in: 0 ... .max))")
             try exchange(net, listener)
             let error = #expect(throws: SystemError.self) { try Listener.bind(listener.localAddress) }
-            #expect(error == SystemError(.bind, EADDRINUSE))
+            expectEqual(error, SystemError(.bind, EADDRINUSE))
         }
     }
 
@@ -49,7 +49,7 @@ import Testing
             try client.send("x")
             client.end()
             let reply = elsewhere { try client.readToEnd() }
-            #expect(try hang(reply, timeout: patience) == [0x78])
+            expectEqual(try hang(reply, timeout: patience), [0x78])
             listener.close()
             try hang(served, timeout: patience)
         }
@@ -65,8 +65,8 @@ import Testing
                 let client = try Peer(to: local)
                 let calls = net.calls(.setSocketOption)
                 let server = try net.accept(from: listener)
-                #expect(net.calls(.setSocketOption) - calls == expected, "\(local)")
-                #expect((server.peerAddress == nil) == (expected == 0))
+                expectEqual(net.calls(.setSocketOption) - calls, expected, "\(local)")
+                expectEqual((server.peerAddress == nil), (expected == 0))
                 client.close()
             }
         }
@@ -76,10 +76,10 @@ import Testing
         let folder = Folder()
         try withNetwork { net in
             var listener: Listener? = try net.listen("unix:\(folder / "a")")
-            #expect(folder.names == ["a"])
+            expectEqual(folder.names, ["a"])
             withExtendedLifetime(listener) {}
             listener = nil
-            #expect(folder.names.isEmpty)
+            expect(folder.names.isEmpty)
         }
     }
 
@@ -92,7 +92,7 @@ import Testing
             let listener = try net.listen("unix:\(folder / "a")")
             try exchange(net, listener)
         }
-        #expect(folder.names.isEmpty)
+        expect(folder.names.isEmpty)
     }
 
     @Test(arguments: [4096, 0]) func whereASocketListensNothingIsTouched(backlog: Int) throws {
@@ -103,9 +103,9 @@ import Testing
             let filler = try Peer(to: first.localAddress)
             let before = folder.status("a")
             let error = #expect(throws: SystemError.self) { try Listener.bind(first.localAddress) }
-            #expect(error == SystemError(.bind, EADDRINUSE))
-            #expect(error?.detail == "\(first.localAddress)")
-            #expect(folder.status("a")?.st_ino == before?.st_ino)
+            expectEqual(error, SystemError(.bind, EADDRINUSE))
+            expectEqual(error?.detail, "\(first.localAddress)")
+            expectEqual(folder.status("a")?.st_ino, before?.st_ino)
             let accepted = try net.accept(from: first)
             filler.close()
             hang(accepted.close())
@@ -127,11 +127,11 @@ import Testing
             }
             for name in ["file", "link"] {
                 let error = #expect(throws: SystemError.self) { try net.listen("unix:\(folder / name)") }
-                #expect(error == SystemError(.bind, EADDRINUSE))
+                expectEqual(error, SystemError(.bind, EADDRINUSE))
             }
-            #expect(removed == [folder / ".file.reactor-lock", folder / ".link.reactor-lock"])
+            expectEqual(removed, [folder / ".file.reactor-lock", folder / ".link.reactor-lock"])
         }
-        #expect(folder.names == ["file", "link"])
+        expectEqual(folder.names, ["file", "link"])
     }
 
     @Test func aSocketThatWasReplacedWhileItWasAskedIsKept() throws {
@@ -148,7 +148,7 @@ import Testing
             }
             #expect(throws: SystemError(.bind, EADDRINUSE)) { try net.listen("unix:\(folder / "a")") }
         }
-        #expect(folder.names == ["a", "old"])
+        expectEqual(folder.names, ["a", "old"])
     }
 
     @Test func aFileOfAnotherIsNotRemovedAtTheEnd() throws {
@@ -159,7 +159,7 @@ import Testing
             folder.leaveStaleSocket("a")
             listener.close()
         }
-        #expect(folder.names == ["a", "old"])
+        expectEqual(folder.names, ["a", "old"])
     }
 
     // MARK: Permissions and errors
@@ -174,7 +174,7 @@ import Testing
                 return real($0, $1)
             }
             let listener = try Listener.bind("unix:\(folder / "a")", mode: mode)
-            #expect(modeAtListen == mode)
+            expectEqual(modeAtListen, mode)
             listener.close()
         }
     }
@@ -183,14 +183,14 @@ import Testing
         try withNetwork { net in
             for address in ["127.0.0.1:0", "unix:@reactor-mode"] {
                 let error = #expect(throws: SystemError.self) { try Listener.bind(address, mode: 0o600) }
-                #expect(error == SystemError(.changeMode, EINVAL))
-                #expect(error?.detail?.contains(address) == true)
+                expectEqual(error, SystemError(.changeMode, EINVAL))
+                expectEqual(error?.detail?.contains(address), true)
             }
             let folder = Folder()
             #expect(throws: SystemError(.changeMode, EINVAL)) {
                 try Listener.bind("unix:\(folder / "a")", mode: 0o10000)
             }
-            #expect(net.calls(.socket) == 0)
+            expectEqual(net.calls(.socket), 0)
         }
     }
 
@@ -203,7 +203,7 @@ import Testing
             try withNetwork { net in
                 refuse(&net.kernel)
                 #expect(throws: SystemError.self) { try Listener.bind("unix:\(folder / "a")", mode: 0o600) }
-                #expect(net.ledger.open.isEmpty && folder.names.isEmpty)
+                expect(net.ledger.open.isEmpty && folder.names.isEmpty)
             }
         }
     }

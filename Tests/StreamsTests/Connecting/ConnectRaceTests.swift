@@ -33,10 +33,10 @@ import Testing
                 return real($0, $1, $2)
             }
             let client = try hang(connect(to: [hole.localAddress, listener.localAddress], timeout: .seconds(5)))
-            #expect(starts == [.zero, .milliseconds(250)])
-            #expect(client.peerAddress == listener.localAddress)
-            #expect(net.calls(.close) == 1, "the loser's")
-            #expect(net.loop.nextDeadline == nil)
+            expectEqual(starts, [.zero, .milliseconds(250)])
+            expectEqual(client.peerAddress, listener.localAddress)
+            expectEqual(net.calls(.close), 1, "the loser's")
+            expectEqual(net.loop.nextDeadline, nil)
             client.abort()
             filler.close()
         }
@@ -48,9 +48,9 @@ import Testing
             let listener = try net.listen()
             let targets = try [closedPort(net), closedPort(net), listener.localAddress]
             let client = try hang(connect(to: targets))
-            #expect(clock.now == LoopInstant(nanoseconds: 0))
-            #expect(client.peerAddress == listener.localAddress)
-            #expect(net.loop.nextDeadline == nil)
+            expectEqual(clock.now, LoopInstant(nanoseconds: 0))
+            expectEqual(client.peerAddress, listener.localAddress)
+            expectEqual(net.loop.nextDeadline, nil)
             client.abort()
         }
     }
@@ -65,11 +65,11 @@ import Testing
             let (hole, second) = try blackHole(net)
             let attempt = connect(to: [slow.localAddress, hole.localAddress])
             net.settle(.milliseconds(300))
-            #expect(net.calls(.connect) > 2 && attempt.isPending)
+            expect(net.calls(.connect) > 2 && attempt.isPending)
             try hang(slow.accept())
             let client = try hang(attempt)
-            #expect(client.peerAddress == slow.localAddress)
-            #expect(net.loop.nextDeadline == nil)
+            expectEqual(client.peerAddress, slow.localAddress)
+            expectEqual(net.loop.nextDeadline, nil)
             client.abort()
             filler.close()
             second.close()
@@ -80,10 +80,10 @@ import Testing
         try withNetwork { net in
             let targets = try [closedPort(net), closedPort(net)]
             let error = #expect(throws: ConnectError.self) { try hang(connect(to: targets), timeout: patience) }
-            #expect(error?.failures.map(\.address) == targets)
-            #expect(error?.failures.map(\.error.code) == [ECONNREFUSED, ECONNREFUSED])
+            expectEqual(error?.failures.map(\.address), targets)
+            expectEqual(error?.failures.map(\.error.code), [ECONNREFUSED, ECONNREFUSED])
             let text = "\(error!)"
-            for target in targets { #expect(text.contains("connect \(target): Connection refused (ECONNREFUSED)")) }
+            for target in targets { expect(text.contains("connect \(target): Connection refused (ECONNREFUSED)")) }
         }
     }
 
@@ -92,8 +92,8 @@ import Testing
             let target = try closedPort(net)
             let attempt = connect(to: "example.com:80", lookup: TestLookup { _, _ in .value([target]) })
             let error = #expect(throws: ConnectError.self) { try hang(attempt, timeout: patience) }
-            #expect(error?.target == "example.com:80")
-            #expect(error?.failures.map(\.address) == [target])
+            expectEqual(error?.target, "example.com:80")
+            expectEqual(error?.failures.map(\.address), [target])
         }
     }
 
@@ -103,10 +103,10 @@ import Testing
             let holes = try (0..<3).map { _ in try blackHole(net) }
             let attempt = connect(to: holes.map(\.0.localAddress), timeout: .milliseconds(600))
             #expect(throws: PromiseError.timedOut) { try hang(attempt) }
-            #expect(clock.now == LoopInstant(nanoseconds: 600_000_000))
-            #expect(net.calls(.connect) == 3)
-            #expect(net.calls(.close) == 3)
-            #expect(net.loop.nextDeadline == nil)
+            expectEqual(clock.now, LoopInstant(nanoseconds: 600_000_000))
+            expectEqual(net.calls(.connect), 3)
+            expectEqual(net.calls(.close), 3)
+            expectEqual(net.loop.nextDeadline, nil)
             for hole in holes { hole.1.close() }
         }
     }
@@ -116,14 +116,14 @@ import Testing
             let holes = try (0..<3).map { _ in try blackHole(net) }
             let attempt = connect(to: holes.map(\.0.localAddress))
             net.settle(.milliseconds(300))
-            #expect(net.calls(.connect) == 2)
+            expectEqual(net.calls(.connect), 2)
             var settled = 0
             attempt.tap { _ in settled += 1 }.ignoringErrors()
             attempt.cancel()
-            #expect(net.calls(.close) == 2)
+            expectEqual(net.calls(.close), 2)
             net.settle(.seconds(5))
-            #expect(net.calls(.connect) == 2 && settled == 1)
-            #expect(attempt.error?.isCancelled == true)
+            expect(net.calls(.connect) == 2 && settled == 1)
+            expectEqual(attempt.error?.isCancelled, true)
             for hole in holes { hole.1.close() }
         }
     }
@@ -136,7 +136,7 @@ import Testing
             net.settle(.milliseconds(300))
             for hole in holes { hole.1.close() }
         }
-        #expect(attempt.flatMap { code($0) } == ECANCELED)
+        expectEqual(attempt.flatMap { code($0) }, ECANCELED)
     }
 
     @Test func familiesTakeTurns() throws {
@@ -160,19 +160,19 @@ import Testing
             let six = ["[2001:db8::1]:80", "[2001:db8::2]:80", "[2001:db8::3]:80"]
             let four = ["192.0.2.1:80", "192.0.2.2:80"]
             let sixFirst = try order(six + four)
-            #expect(sixFirst == [six[0], four[0], six[1], four[1], six[2]])
+            expectEqual(sixFirst, [six[0], four[0], six[1], four[1], six[2]])
             let fourFirst = try order(four + six)
-            #expect(fourFirst == [four[0], six[0], four[1], six[1], six[2]])
+            expectEqual(fourFirst, [four[0], six[0], four[1], six[1], six[2]])
             let sixOnly = try order(six)
-            #expect(sixOnly == six)
+            expectEqual(sixOnly, six)
             let distinct = try order([four[0], four[0], four[1]])
-            #expect(distinct == four, "none twice")
+            expectEqual(distinct, four, "none twice")
         }
     }
 
     @Test func noAddressAtAll() throws {
         try withNetwork { net in
-            #expect(code(connect(to: [SocketAddress]())) == EINVAL)
+            expectEqual(code(connect(to: [SocketAddress]())), EINVAL)
         }
     }
 
@@ -182,11 +182,11 @@ import Testing
             let listener = try net.listen()
             let source = try SocketAddress("127.0.0.2:0")
             let client = try hang(connect(to: listener.localAddress, from: source), timeout: patience)
-            #expect(client.localAddress?.hostText == "127.0.0.2")
+            expectEqual(client.localAddress?.hostText, "127.0.0.2")
             let server = try net.accept(from: listener)
-            #expect(server.peerAddress == client.localAddress)
+            expectEqual(server.peerAddress, client.localAddress)
             let six = try SocketAddress("[::1]:0")
-            #expect(code(connect(to: listener.localAddress, from: six)) != nil)
+            expect(code(connect(to: listener.localAddress, from: six)) != nil)
             #expect(throws: SystemError(.bind, EADDRNOTAVAIL)) {
                 try hang(connect(to: listener.localAddress, from: SocketAddress("198.51.100.1:0")))
             }

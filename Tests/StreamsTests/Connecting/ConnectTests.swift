@@ -12,11 +12,11 @@ import Testing
             let listener = try net.listen(address)
             let client = try hang(connect(to: listener.localAddress, timeout: patience), timeout: patience)
             let server = try net.accept(from: listener)
-            #expect(client.peerAddress == listener.localAddress)
-            #expect(server.localAddress == listener.localAddress)
-            #expect(server.peerAddress == client.localAddress)
+            expectEqual(client.peerAddress, listener.localAddress)
+            expectEqual(server.localAddress, listener.localAddress)
+            expectEqual(server.peerAddress, client.localAddress)
             try hang(client.write("hello"), timeout: patience)
-            #expect(try hang(server.receive(), timeout: patience) == Array("hello".utf8))
+            expectEqual(try hang(server.receive(), timeout: patience), Array("hello".utf8))
         }
     }
 
@@ -26,10 +26,10 @@ import Testing
             let attempt = connect(to: target)
             var settled = 0
             attempt.tap { _ in settled += 1 }.catch { _ in }
-            #expect(try rejection(of: attempt) == ECONNREFUSED)
+            expectEqual(try rejection(of: attempt), ECONNREFUSED)
             net.settle()
-            #expect(settled == 1)
-            #expect("\(attempt.error!)".contains("connect \(target)"))
+            expectEqual(settled, 1)
+            expect("\(attempt.error!)".contains("connect \(target)"))
         }
     }
 
@@ -41,13 +41,13 @@ import Testing
             let begin = clock.now
             let attempt = connect(to: hole.localAddress, timeout: .milliseconds(100))
             #expect(throws: PromiseError.timedOut) { try hang(attempt) }
-            #expect(begin.duration(to: clock.now) == .milliseconds(100))
+            expectEqual(begin.duration(to: clock.now), .milliseconds(100))
             let closes = net.calls(.close)
-            #expect(closes == 1, "the attempt's")
+            expectEqual(closes, 1, "the attempt's")
             try hang(hole.accept())
             net.settle(.seconds(5))
             #expect(throws: PromiseError.timedOut) { try hang(attempt) }
-            #expect(net.calls(.close) == closes + 1, "the accepted connection's")
+            expectEqual(net.calls(.close), closes + 1, "the accepted connection's")
             filler.close()
         }
     }
@@ -59,7 +59,7 @@ import Testing
             let attempt = connect(to: listener.localAddress, timeout: .seconds(1))
             let connection = try hang(attempt)
             net.settle(.seconds(5))
-            #expect(net.loop.metrics.timersFired == 1)
+            expectEqual(net.loop.metrics.timersFired, 1)
             try hang(connection.write("x"))
         }
     }
@@ -72,7 +72,7 @@ import Testing
             _ = net.kernel.getSocketName(own, &name)
             net.kernel.socket = { _, _ in Int(own) }
             let address = try #require(SocketAddress(name))
-            #expect(try rejection(of: connect(to: address, timeout: patience)) == ECONNREFUSED)
+            expectEqual(try rejection(of: connect(to: address, timeout: patience)), ECONNREFUSED)
         }
     }
 
@@ -86,7 +86,7 @@ import Testing
             }
             let client = try hang(connect(to: listener.localAddress), timeout: patience)
             try hang(client.write("x"), timeout: patience)
-            #expect(net.calls(.connect) == 1)
+            expectEqual(net.calls(.connect), 1)
         }
     }
 
@@ -95,8 +95,8 @@ import Testing
     {
         try withNetwork { net in
             net.kernel.startConnect = { _, _, _ in -Int(refusal) }
-            #expect(code(connect(to: .loopback(port: 1))) == refusal)
-            #expect(net.calls(.close) == 1)
+            expectEqual(code(connect(to: .loopback(port: 1))), refusal)
+            expectEqual(net.calls(.close), 1)
         }
     }
 
@@ -105,19 +105,19 @@ import Testing
             let real = net.kernel
             net.kernel.socket = { _, _ in -Int(EMFILE) }
             let first = connect(to: .loopback(port: 1))
-            #expect(first.error as? SystemError == SystemError(.socket, EMFILE))
+            expect(first.error as? SystemError == SystemError(.socket, EMFILE))
             net.kernel.socket = real.socket
             net.kernel.epollControl = { _, _, _, _ in -Int(EPERM) }
             let second = connect(to: .loopback(port: 1))
-            #expect(second.error as? SystemError == SystemError(.epollControl, EPERM))
+            expect(second.error as? SystemError == SystemError(.epollControl, EPERM))
         }
     }
 
     @Test func whatIsNoAddressIsRejected() throws {
         try withNetwork { net in
-            #expect(connect(to: "nonsense").error is SocketAddress.ParseError)
-            #expect(connect(to: "example.com:port").error is SocketAddress.ParseError)
-            #expect(net.calls(.socket) == 0)
+            expect(connect(to: "nonsense").error is SocketAddress.ParseError)
+            expect(connect(to: "example.com:port").error is SocketAddress.ParseError)
+            expectEqual(net.calls(.socket), 0)
         }
     }
 }

@@ -16,14 +16,14 @@ import Testing
             let filler = try Peer(to: listener.localAddress)
             let attempt = connect(to: listener.localAddress, timeout: patience)
             net.settle(.milliseconds(500))
-            #expect(attempt.isPending)
-            #expect(net.calls(.connect) < 20)
+            expect(attempt.isPending)
+            expect(net.calls(.connect) < 20)
             let first = listener.accept()
             let client = try hang(attempt)
             try hang(first)
             let server = try hang(listener.accept())
             try hang(client.write("x"))
-            #expect(try hang(server.receive()) == [0x78])
+            expectEqual(try hang(server.receive()), [0x78])
             filler.close()
         }
     }
@@ -38,11 +38,11 @@ import Testing
             #expect(throws: PromiseError.timedOut) {
                 try hang(connect(to: listener.localAddress, timeout: .milliseconds(100)))
             }
-            #expect(begin.duration(to: clock.now) == .milliseconds(100))
-            #expect(net.ledger.open.count <= 4, "the listener, and the loop's own")
+            expectEqual(begin.duration(to: clock.now), .milliseconds(100))
+            expect(net.ledger.open.count <= 4, "the listener, and the loop's own")
             let closes = net.calls(.close)
             net.settle(.seconds(1))
-            #expect(net.calls(.close) == closes)
+            expectEqual(net.calls(.close), closes)
             filler.close()
         }
     }
@@ -54,7 +54,7 @@ import Testing
             let listener = try net.listen("unix:\(folder / "a")", backlog: 0)
             let filler = try Peer(to: listener.localAddress)
             #expect(throws: SystemError(.connect, EAGAIN)) { try hang(connect(to: listener.localAddress)) }
-            #expect(clock.now >= LoopInstant(nanoseconds: 120_000_000_000))
+            expect(clock.now >= LoopInstant(nanoseconds: 120_000_000_000))
             filler.close()
         }
     }
@@ -67,11 +67,11 @@ import Testing
             let attempt = connect(to: listener.localAddress)
             net.settle(.milliseconds(10))
             attempt.cancel()
-            #expect(attempt.error?.isCancelled == true)
+            expectEqual(attempt.error?.isCancelled, true)
             let tries = net.calls(.connect)
             net.settle(.seconds(1))
-            #expect(net.calls(.connect) == tries)
-            #expect(net.loop.nextDeadline == nil)
+            expectEqual(net.calls(.connect), tries)
+            expectEqual(net.loop.nextDeadline, nil)
             filler.close()
         }
     }
@@ -84,10 +84,10 @@ import Testing
             let filler = try Peer(to: listener.localAddress)
             attempt = connect(to: listener.localAddress, timeout: .seconds(3))
             net.settle(.milliseconds(10))
-            #expect(attempt?.isPending == true)
+            expectEqual(attempt?.isPending, true)
             filler.close()
         }
-        #expect(attempt.flatMap { code($0) } == ECANCELED)
+        expectEqual(attempt.flatMap { code($0) }, ECANCELED)
     }
 
     @Test func whatItMakesIsNotTakenForTCP() throws {
@@ -97,8 +97,8 @@ import Testing
             for (listener, expected) in zip(listeners, [0, 1]) {
                 let calls = net.calls(.setSocketOption)
                 let client = try hang(connect(to: listener.localAddress), timeout: patience)
-                #expect(net.calls(.setSocketOption) - calls == expected, "\(listener.localAddress)")
-                #expect(client.peerAddress == listener.localAddress)
+                expectEqual(net.calls(.setSocketOption) - calls, expected, "\(listener.localAddress)")
+                expectEqual(client.peerAddress, listener.localAddress)
             }
         }
     }
@@ -107,9 +107,9 @@ import Testing
         let folder = Folder()
         folder.leaveStaleSocket("stale")
         try withNetwork { net in
-            #expect(code(connect(to: folder.address("stale"))) == ECONNREFUSED)
-            #expect(code(connect(to: folder.address("nothing"))) == ENOENT)
-            #expect(code(connect(to: "unix:@reactor-nobody-\(getpid())")) == ECONNREFUSED)
+            expectEqual(code(connect(to: folder.address("stale"))), ECONNREFUSED)
+            expectEqual(code(connect(to: folder.address("nothing"))), ENOENT)
+            expectEqual(code(connect(to: "unix:@reactor-nobody-\(getpid())")), ECONNREFUSED)
         }
     }
 }

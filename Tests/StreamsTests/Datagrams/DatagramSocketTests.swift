@@ -25,12 +25,12 @@ import Testing
             let client = try DatagramSocket.bind(address)
             try hang(client.send(Array("question".utf8), to: server.localAddress), timeout: patience)
             let question = try receive(1, from: server)[0]
-            #expect(question.bytes == Array("question".utf8))
-            #expect(question.address == client.localAddress)
-            #expect(!question.isTruncated)
+            expectEqual(question.bytes, Array("question".utf8))
+            expectEqual(question.address, client.localAddress)
+            expect(!question.isTruncated)
             try hang(server.send(Array("answer".utf8), to: question.address), timeout: patience)
-            #expect(try receive(1, from: client).map(\.bytes) == [Array("answer".utf8)])
-            #expect(server.peerAddress == nil)
+            expectEqual(try receive(1, from: client).map(\.bytes), [Array("answer".utf8)])
+            expectEqual(server.peerAddress, nil)
             server.close()
             client.close()
         }
@@ -39,12 +39,12 @@ import Testing
     @Test func aConnectedOneNeedsNoAddress() throws {
         try withNetwork { _ in
             let (server, client) = try pair()
-            #expect(client.peerAddress == server.localAddress)
+            expectEqual(client.peerAddress, server.localAddress)
             try hang(client.send([1, 2]), timeout: patience)
             let packet = try receive(1, from: server)[0]
-            #expect(packet.address == client.localAddress)
+            expectEqual(packet.address, client.localAddress)
             let without = server.send([3])
-            #expect(code(without) == EDESTADDRREQ)
+            expectEqual(code(without), EDESTADDRREQ)
             server.close()
             client.close()
         }
@@ -55,15 +55,15 @@ import Testing
             let server = try DatagramSocket.bind(address)
             let text = "\(server.localAddress!)"
             let client = try DatagramSocket.connect(to: text, packetSize: 9, options: [.set(.broadcast, to: true)])
-            #expect(client.peerAddress == server.localAddress)
-            #expect(client.packetSize == 9)
-            #expect(try client.value(of: .broadcast))
+            expectEqual(client.peerAddress, server.localAddress)
+            expectEqual(client.packetSize, 9)
+            expect(try client.value(of: .broadcast))
             try hang(client.send([1, 2]), timeout: patience)
-            #expect(try receive(1, from: server)[0].address == client.localAddress)
+            expectEqual(try receive(1, from: server)[0].address, client.localAddress)
             let source = client.localAddress!
             client.close()
             let other = try DatagramSocket.connect(to: text, from: source)
-            #expect(other.localAddress == source)
+            expectEqual(other.localAddress, source)
             other.close()
             server.close()
         }
@@ -73,14 +73,14 @@ import Testing
         try withNetwork { net in
             let (server, client) = try pair()
             let packets = (0..<40).map { Datagram([UInt8($0)]) }
-            #expect(try hang(client.send(packets), timeout: patience) == 40)
-            #expect(net.calls(.sendMessages) == 2)
+            expectEqual(try hang(client.send(packets), timeout: patience), 40)
+            expectEqual(net.calls(.sendMessages), 2)
             let first = try hang(server.receive(), timeout: patience)
             let second = try hang(server.receive(upTo: 3), timeout: patience)
             let rest = try hang(server.receive(), timeout: patience)
             #expect((first.count, second.count, rest.count) == (32, 3, 5))
-            #expect((first + second + rest).map(\.bytes) == packets.map(\.bytes))
-            #expect(net.calls(.receiveMessages) == 3)
+            expectEqual((first + second + rest).map(\.bytes), packets.map(\.bytes))
+            expectEqual(net.calls(.receiveMessages), 3)
             server.close()
             client.close()
         }
@@ -90,9 +90,9 @@ import Testing
         try withNetwork { _ in
             let (server, client) = try pair()
             try hang(client.send([UInt8]()), timeout: patience)
-            #expect(try hang(client.send([Datagram([UInt8]()), Datagram([1])]), timeout: patience) == 2)
-            #expect(try hang(client.send([Datagram]()), timeout: patience) == 0)
-            #expect(try receive(3, from: server).map(\.bytes) == [[], [], [1]])
+            expectEqual(try hang(client.send([Datagram([UInt8]()), Datagram([1])]), timeout: patience), 2)
+            expectEqual(try hang(client.send([Datagram]()), timeout: patience), 0)
+            expectEqual(try receive(3, from: server).map(\.bytes), [[], [], [1]])
             server.close()
             client.close()
         }
@@ -104,10 +104,10 @@ import Testing
             let client = try DatagramSocket.connect(to: server.localAddress!)
             let sent = try hang(
                 client.send([Datagram(pattern(11)), Datagram(pattern(10)), Datagram(pattern(9))]), timeout: patience)
-            #expect(sent == 3)
+            expectEqual(sent, 3)
             let packets = try receive(3, from: server)
-            #expect(packets.map(\.isTruncated) == [true, false, false])
-            #expect(packets.map(\.bytes) == [pattern(10), pattern(10), pattern(9)])
+            expectEqual(packets.map(\.isTruncated), [true, false, false])
+            expectEqual(packets.map(\.bytes), [pattern(10), pattern(10), pattern(9)])
             server.close()
             client.close()
         }
@@ -116,13 +116,13 @@ import Testing
     @Test func oneThatTheKernelDoesNotTakeIsRefusedAlone() throws {
         try withNetwork { _ in
             let (server, client) = try pair()
-            #expect(code(client.send(pattern(70_000))) == EMSGSIZE)
-            #expect(code(client.send([Datagram(pattern(70_000)), Datagram([1])])) == EMSGSIZE)
+            expectEqual(code(client.send(pattern(70_000))), EMSGSIZE)
+            expectEqual(code(client.send([Datagram(pattern(70_000)), Datagram([1])])), EMSGSIZE)
             let some = try hang(
                 client.send([Datagram([1]), Datagram(pattern(70_000)), Datagram([2])]), timeout: patience)
-            #expect(some == 1)
+            expectEqual(some, 1)
             try hang(client.send([3]), timeout: patience)
-            #expect(try receive(2, from: server).map(\.bytes) == [[1], [3]])
+            expectEqual(try receive(2, from: server).map(\.bytes), [[1], [3]])
             server.close()
             client.close()
         }
@@ -135,11 +135,11 @@ import Testing
             server.close()
             let waiting = client.receive()
             try hang(client.send([1]), timeout: patience)
-            #expect(try rejection(of: waiting) == ECONNREFUSED)
-            #expect("\(waiting.error!)".contains("\(address)"))
+            expectEqual(try rejection(of: waiting), ECONNREFUSED)
+            expect("\(waiting.error!)".contains("\(address)"))
             let revived = try DatagramSocket.bind(address)
             try hang(client.send([2]), timeout: patience)
-            #expect(try receive(1, from: revived).map(\.bytes) == [[2]])
+            expectEqual(try receive(1, from: revived).map(\.bytes), [[2]])
             revived.close()
             client.close()
         }
@@ -157,11 +157,11 @@ import Testing
             let first = client.send([1])
             let second = client.send([Datagram([2]), Datagram([3])])
             let third = client.send([4])
-            #expect(first.isPending && second.isPending && third.isPending)
-            #expect(third.isPending)
+            expect(first.isPending && second.isPending && third.isPending)
+            expect(third.isPending)
             try hang(third, timeout: patience)
-            #expect(first.isFulfilled && second.settledValue == 2)
-            #expect(try receive(4, from: server).map(\.bytes) == [[1], [2], [3], [4]])
+            expect(first.isFulfilled && second.settledValue == 2)
+            expectEqual(try receive(4, from: server).map(\.bytes), [[1], [2], [3], [4]])
             server.close()
             client.close()
         }
@@ -173,12 +173,12 @@ import Testing
             let real = net.kernel.sendMessages
             net.kernel.sendMessages = { _, _, _ in -Int(EAGAIN) }
             let sends = (0..<1024).map { client.send([UInt8(truncatingIfNeeded: $0)]) }
-            #expect(code(client.send([0])) == ENOBUFS)
+            expectEqual(code(client.send([0])), ENOBUFS)
             for send in sends.dropFirst(2) { send.cancel() }
             net.kernel.sendMessages = real
             try hang(sends[1], timeout: patience)
-            #expect(try receive(2, from: server).map(\.bytes) == [[0], [1]])
-            #expect(sends.dropFirst(2).allSatisfy { $0.error?.isCancelled == true })
+            expectEqual(try receive(2, from: server).map(\.bytes), [[0], [1]])
+            expect(sends.dropFirst(2).allSatisfy { $0.error?.isCancelled == true })
             server.close()
             client.close()
         }
@@ -197,11 +197,11 @@ import Testing
                 if bytes.byteCount == 0 { throw Flaw(1) }
             }
             let packets = (1...50).map { Datagram(pattern($0)) }
-            #expect(try hang(client.send(packets + [Datagram([UInt8]())]), timeout: patience) == 51)
+            expectEqual(try hang(client.send(packets + [Datagram([UInt8]())]), timeout: patience), 51)
             #expect(throws: Flaw(1)) { try hang(done, timeout: patience) }
-            #expect(seen == packets.map(\.bytes) + [[]])
-            #expect(origins == [client.localAddress])
-            #expect(net.calls(.receiveMessages) == 2)
+            expectEqual(seen, packets.map(\.bytes) + [[]])
+            expectEqual(origins, [client.localAddress])
+            expectEqual(net.calls(.receiveMessages), 2)
             server.close()
             client.close()
         }
@@ -210,21 +210,21 @@ import Testing
     @Test func whatCameWithTheLastIsTheNextCalls() throws {
         try withNetwork { _ in
             let (server, client) = try pair()
-            #expect(try hang(client.send((0..<6).map { Datagram([UInt8($0)]) }), timeout: patience) == 6)
+            expectEqual(try hang(client.send((0..<6).map { Datagram([UInt8($0)]) }), timeout: patience), 6)
             var seen: [UInt8] = []
             let first = server.forEachPacket { bytes, _ in
                 seen.append(bytes.unsafeLoad(as: UInt8.self))
                 if seen.count == 2 { throw Flaw() }
             }
             #expect(throws: Flaw()) { try hang(first, timeout: patience) }
-            #expect(try hang(server.receive(upTo: 1), timeout: patience).map(\.bytes) == [[2]])
+            expectEqual(try hang(server.receive(upTo: 1), timeout: patience).map(\.bytes), [[2]])
             let second = server.forEachPacket { bytes, _ in
                 seen.append(bytes.unsafeLoad(as: UInt8.self))
                 if seen.count == 4 { throw Flaw() }
             }
             #expect(throws: Flaw()) { try hang(second, timeout: patience) }
-            #expect(try hang(server.receive(), timeout: patience).map(\.bytes) == [[5]])
-            #expect(seen == [0, 1, 3, 4])
+            expectEqual(try hang(server.receive(), timeout: patience).map(\.bytes), [[5]])
+            expectEqual(seen, [0, 1, 3, 4])
             server.close()
             client.close()
         }
@@ -233,14 +233,14 @@ import Testing
     @Test func aBodyThatClosesTheSocketSeesNoMore() throws {
         try withNetwork { _ in
             let (server, client) = try pair()
-            #expect(try hang(client.send((0..<6).map { Datagram([UInt8($0)]) }), timeout: patience) == 6)
+            expectEqual(try hang(client.send((0..<6).map { Datagram([UInt8($0)]) }), timeout: patience), 6)
             var seen = 0
             let done = server.forEachPacket { _, _ in
                 seen += 1
                 server.close()
             }
-            #expect(try rejection(of: done) == ECANCELED)
-            #expect(seen == 1)
+            expectEqual(try rejection(of: done), ECANCELED)
+            expectEqual(seen, 1)
             client.close()
         }
     }
@@ -255,11 +255,11 @@ import Testing
                 seen.append(bytes.withUnsafeBytes { [UInt8]($0) })
                 if seen.count == 3 { throw Flaw() }
             }
-            #expect(
-                try hang(client.send([Datagram(pattern(100)), Datagram(pattern(100, from: 7))]), timeout: patience) == 2
+            expectEqual(
+                try hang(client.send([Datagram(pattern(100)), Datagram(pattern(100, from: 7))]), timeout: patience), 2
             )
             #expect(throws: Flaw()) { try hang(done, timeout: patience) }
-            #expect(seen == [pattern(100), pattern(100, from: 7), pattern(100, from: 50)])
+            expectEqual(seen, [pattern(100), pattern(100, from: 7), pattern(100, from: 50)])
             server.close()
             client.close()
         }
@@ -272,15 +272,15 @@ import Testing
                 server.send(bytes, to: origin.address).cauterize()
             }
             let packets = [pattern(1500), [], pattern(20, from: 3)]
-            #expect(try hang(client.send(packets.map { Datagram($0) }), timeout: patience) == 3)
-            #expect(try receive(3, from: client).map(\.bytes) == packets)
+            expectEqual(try hang(client.send(packets.map { Datagram($0) }), timeout: patience), 3)
+            expectEqual(try receive(3, from: client).map(\.bytes), packets)
             echoing.cancel()
             let long = pattern(70_000)
             let tooLong = client.send(long.span.bytes)
-            #expect(code(tooLong) == EMSGSIZE)
+            expectEqual(code(tooLong), EMSGSIZE)
             server.close()
             let late = server.send(long.span.bytes, to: client.localAddress)
-            #expect(code(late) == EBADF)
+            expectEqual(code(late), EBADF)
             client.close()
         }
     }
@@ -290,7 +290,7 @@ import Testing
             let (server, client) = try pair()
             // More than one call brings: the second call's take the place of the first's.
             let expected = (1...40).map { pattern($0) }
-            #expect(try hang(client.send(expected.map { Datagram($0) }), timeout: patience) == 40)
+            expectEqual(try hang(client.send(expected.map { Datagram($0) }), timeout: patience), 40)
             let real = net.kernel.sendMessages
             net.kernel.sendMessages = { _, _, _ in -Int(EAGAIN) }
             var sends: [Promise<Void>] = []
@@ -298,10 +298,10 @@ import Testing
                 sends.append(server.send(bytes, to: origin.address))
             }
             try net.loop.run(until: { sends.count == expected.count })
-            #expect(sends.filter(\.isPending).count == 40)
+            expectEqual(sends.filter(\.isPending).count, 40)
             net.kernel.sendMessages = real
-            #expect(try receive(40, from: client).map(\.bytes) == expected)
-            #expect(sends.filter(\.isFulfilled).count == 40)
+            expectEqual(try receive(40, from: client).map(\.bytes), expected)
+            expectEqual(sends.filter(\.isFulfilled).count, 40)
             waiting.cancel()
             server.close()
             client.close()
@@ -320,7 +320,7 @@ import Testing
             answers = [ENOTSOCK]
             let broken = server.forEachPacket { _, _ in }
             try hang(client.send([1]), timeout: patience)
-            #expect(try rejection(of: broken) == ENOTSOCK)
+            expectEqual(try rejection(of: broken), ENOTSOCK)
             server.close()
             client.close()
         }

@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @testable import PromisesTestSupport
@@ -25,18 +26,18 @@ import Testing
     @Test func aSocketPairsEndBecomesAConnection() throws {
         try withNetwork { net in
             var ends: [CInt] = [-1, -1]
-            #expect(socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue), 0, &ends) == 0)
+            expectEqual(socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue), 0, &ends), 0)
             net.ledger.adopt(ends[0])
             let connection = try Connection(adopting: ends[0])
-            #expect(fcntl(ends[0], F_GETFL) & O_NONBLOCK != 0)
-            #expect(fcntl(ends[0], F_GETFD) == FD_CLOEXEC)
+            expect(fcntl(ends[0], F_GETFL) & O_NONBLOCK != 0)
+            expectEqual(fcntl(ends[0], F_GETFD), FD_CLOEXEC)
             try hang(connection.write("there"), timeout: patience)
             var buffer = [UInt8](repeating: 0, count: 10)
-            #expect(recv(ends[1], &buffer, 10, 0) == 5)
-            #expect(send(ends[1], "back", 4, 0) == 4)
-            #expect(try hang(connection.receive(), timeout: patience) == Array("back".utf8))
+            expectEqual(recv(ends[1], &buffer, 10, 0), 5)
+            expectEqual(send(ends[1], "back", 4, 0), 4)
+            expectEqual(try hang(connection.receive(), timeout: patience), Array("back".utf8))
             close(ends[1])
-            #expect(try hang(connection.read(), timeout: patience) == .end)
+            expectEqual(try hang(connection.read(), timeout: patience), .end)
             hang(connection.close())
         }
     }
@@ -46,16 +47,16 @@ import Testing
             let listener = try net.listen()
             let fd = socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0)
             let result = listener.localAddress.withSocketAddress { Glibc.connect(fd, $0, $1) }
-            #expect(result == 0)
+            expectEqual(result, 0)
             let server = try net.accept(from: listener)
             net.ledger.adopt(fd)
             let client = try Connection(adopting: fd)
-            #expect(client.peerAddress == listener.localAddress)
-            #expect(client.localAddress == server.peerAddress)
+            expectEqual(client.peerAddress, listener.localAddress)
+            expectEqual(client.localAddress, server.peerAddress)
             try hang(client.write("x"), timeout: patience)
-            #expect(try hang(server.receive(), timeout: patience) == [0x78])
+            expectEqual(try hang(server.receive(), timeout: patience), [0x78])
             client.abort()
-            #expect(try hang(server.read(), timeout: patience) == failed(ECONNRESET))
+            expectEqual(try hang(server.read(), timeout: patience), failed(ECONNRESET))
             listener.close()
         }
     }
@@ -63,14 +64,14 @@ import Testing
     @Test func theEndsOfAPipeGoOneWay() throws {
         try withNetwork { net in
             var ends: [CInt] = [-1, -1]
-            #expect(Glibc.pipe(&ends) == 0)
+            expectEqual(Glibc.pipe(&ends), 0)
             for end in ends { net.ledger.adopt(end) }
             let reader = try Connection(adopting: ends[0])
             let writer = try Connection(adopting: ends[1])
-            #expect(code(reader.write("x")) == EBADF)
-            #expect(writer.read().settledValue == .failed(SystemError(.read, EBADF)))
+            expectEqual(code(reader.write("x")), EBADF)
+            expectEqual(writer.read().settledValue, .failed(SystemError(.read, EBADF)))
             try hang(writer.write("through"), timeout: patience)
-            #expect(try hang(reader.receive(), timeout: patience) == Array("through".utf8))
+            expectEqual(try hang(reader.receive(), timeout: patience), Array("through".utf8))
         }
     }
 
@@ -79,8 +80,8 @@ import Testing
             let master = open("/dev/ptmx", O_RDWR | O_NOCTTY)
             // unlockpt(3) and ptsname(3), which Swift's Glibc module leaves out.
             var (lock, number) = (CInt(0), CInt(-1))
-            #expect(ioctl(master, 0x4004_5431, &lock) == 0)
-            #expect(ioctl(master, 0x8004_5430, &number) == 0)
+            expectEqual(ioctl(master, 0x4004_5431, &lock), 0)
+            expectEqual(ioctl(master, 0x8004_5430, &number), 0)
             let terminal = open("/dev/pts/\(number)", O_RDWR | O_NOCTTY)
             var settings = termios()
             tcgetattr(terminal, &settings)
@@ -88,12 +89,12 @@ import Testing
             tcsetattr(terminal, TCSANOW, &settings)
             net.ledger.adopt(terminal)
             let connection = try Connection(adopting: terminal)
-            #expect(Glibc.write(master, "typed", 5) == 5)
-            #expect(try hang(connection.receive(), timeout: patience) == Array("typed".utf8))
+            expectEqual(Glibc.write(master, "typed", 5), 5)
+            expectEqual(try hang(connection.receive(), timeout: patience), Array("typed".utf8))
             try hang(connection.write("shown"), timeout: patience)
             var buffer = [UInt8](repeating: 0, count: 10)
-            #expect(Glibc.read(master, &buffer, 10) == 5)
-            #expect(code(connection.shutdownWrite()) == ENOTSOCK)
+            expectEqual(Glibc.read(master, &buffer, 10), 5)
+            expectEqual(code(connection.shutdownWrite()), ENOTSOCK)
             hang(connection.close())
             close(master)
         }
@@ -103,18 +104,18 @@ import Testing
         try withNetwork { net in
             let invalid = SystemError(.fileStatus, EINVAL)
             let file = open("/proc/self/exe", O_RDONLY)
-            #expect(refused(file, net) == invalid)
-            #expect(refused(open("/", O_RDONLY), net) == invalid)
-            #expect(refused(open("/dev/null", O_RDWR), net) == invalid)
-            #expect(refused(socket(AF_INET, CInt(SOCK_DGRAM.rawValue), 0), net) == invalid)
+            expectEqual(refused(file, net), invalid)
+            expectEqual(refused(open("/", O_RDONLY), net), invalid)
+            expectEqual(refused(open("/dev/null", O_RDWR), net), invalid)
+            expectEqual(refused(socket(AF_INET, CInt(SOCK_DGRAM.rawValue), 0), net), invalid)
             let listening = socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0)
-            #expect(Glibc.listen(listening, 1) == 0)
+            expectEqual(Glibc.listen(listening, 1), 0)
             let error = try #require(refused(listening, net))
-            #expect(error == invalid)
-            #expect(error.detail == "descriptor \(listening) is a listening socket")
+            expectEqual(error, invalid)
+            expectEqual(error.detail, "descriptor \(listening) is a listening socket")
             #expect(throws: SystemError(.fileStatus, EBADF)) { try Connection(adopting: -1) }
             // /dev/null was shown to the loop's epoll.
-            #expect(!net.loop.isAlive)
+            expect(!net.loop.isAlive)
         }
     }
 

@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @testable import PromisesTestSupport
@@ -22,12 +23,12 @@ import Testing
             let produced = produce()
             // The peer reads nothing until the kernel's own buffers are full.
             try net.loop.run(until: { connection.queuedBytes > 0 })
-            #expect(net.turns { net.settle() } <= 4, "a blocked write spins")
-            #expect(produced.isPending)
+            expect(net.turns { net.settle() } <= 4, "a blocked write spins")
+            expect(produced.isPending)
             let received = elsewhere { try peer.receive(exactly: 256 * 65536) }
             try hang(produced, timeout: patience)
-            #expect(try hang(received, timeout: patience).count == 256 * 65536)
-            #expect(peak > 0 && peak <= chunk.count)
+            expectEqual(try hang(received, timeout: patience).count, 256 * 65536)
+            expect(peak > 0 && peak <= chunk.count)
         }
     }
 
@@ -47,22 +48,22 @@ import Testing
                     accepted.append(write)
                     taken += chunk.count
                 }
-                #expect(connection.queuedBytes < 100_000 + chunk.count)
+                expect(connection.queuedBytes < 100_000 + chunk.count)
             }
             #expect(code(try #require(refused)) == ENOBUFS)
             // Each write counts with some bytes more.
-            #expect(connection.queuedBytes >= 99_000)
+            expect(connection.queuedBytes >= 99_000)
             // Those that were taken arrive, whole, and then there is room again.
             let (received, all) = (taken, accepted)
             let reading = elsewhere { try peer.receive(exactly: received) }
             try hang(when(fulfilled: all), timeout: patience)
             let bytes = try hang(reading, timeout: patience)
-            #expect(bytes.count == taken)
+            expectEqual(bytes.count, taken)
             for start in stride(from: 0, to: taken, by: chunk.count) {
-                #expect(bytes[start..<start + chunk.count] == chunk[...])
+                expectEqual(bytes[start..<start + chunk.count], chunk[...])
             }
             try hang(connection.write("more"), timeout: patience)
-            #expect(try peer.receive() == Array("more".utf8))
+            expectEqual(try peer.receive(), Array("more".utf8))
         }
     }
 
@@ -72,11 +73,11 @@ import Testing
             connection.writeQueueLimit = 1000
             let large = pattern(8 << 20)
             let write = connection.write(large)
-            #expect(connection.queuedBytes > 1000)
-            #expect(code(connection.write("x")) == ENOBUFS)
+            expect(connection.queuedBytes > 1000)
+            expectEqual(code(connection.write("x")), ENOBUFS)
             let received = elsewhere { try peer.receive(exactly: large.count) }
             try hang(write, timeout: patience)
-            #expect(try hang(received, timeout: patience) == large)
+            expectEqual(try hang(received, timeout: patience), large)
         }
     }
 
@@ -84,14 +85,14 @@ import Testing
         try withNetwork { net in
             let (connection, peer) = try net.pair()
             let write = connection.write(pattern(8 << 20))
-            #expect(connection.queuedBytes > 0)
+            expect(connection.queuedBytes > 0)
             for number in 0..<10 {
                 try peer.send([UInt8(number)])
-                #expect(try hang(connection.read(), timeout: patience) == .bytes([UInt8(number)]))
+                expectEqual(try hang(connection.read(), timeout: patience), .bytes([UInt8(number)]))
             }
-            #expect(write.isPending)
+            expect(write.isPending)
             connection.abort()
-            #expect(code(write) == ECANCELED)
+            expectEqual(code(write), ECANCELED)
         }
     }
 
@@ -113,8 +114,8 @@ import Testing
             awaitArrival(of: POLLIN, at: net.ledger.accepted[1])
             let echoed = other.receive().then { other.write($0) }
             try hang(echoed, timeout: patience)
-            #expect(writes[99].isPending)
-            #expect(try client.receive() == Array("ping".utf8))
+            expect(writes[99].isPending)
+            expectEqual(try client.receive(), Array("ping".utf8))
             try hang(when(fulfilled: writes), timeout: patience)
             firehose.close()
         }

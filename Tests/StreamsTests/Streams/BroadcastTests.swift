@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @testable import PromisesTestSupport
@@ -23,10 +24,10 @@ import Testing
     @Test func reachesAllAndMakesNoPromise() throws {
         try withNetwork { net in
             let all = try crowd(net, silent: [])
-            for _ in 0..<3 { #expect(broadcast("hello\n".utf8, to: all.map(\.connection), overflow: .abort) == 4) }
+            for _ in 0..<3 { expectEqual(broadcast("hello\n".utf8, to: all.map(\.connection), overflow: .abort), 4) }
             net.settle()
             for (connection, peer) in all {
-                #expect(try peer.receive(exactly: 18) == Array("hello\nhello\nhello\n".utf8))
+                expectEqual(try peer.receive(exactly: 18), Array("hello\nhello\nhello\n".utf8))
                 connection.abort()
             }
         }
@@ -37,15 +38,15 @@ import Testing
             let (connection, peer) = try net.pair(receiveBuffer: 4096)
             let first = connection.write([UInt8](repeating: 1, count: 1 << 20))
             connection.writeQueueLimit = 8 << 20
-            #expect(broadcast([UInt8](repeating: 2, count: 1 << 20), to: [connection], overflow: .drop) == 1)
-            #expect(broadcast([2], to: [connection], overflow: .drop) == 1)
+            expectEqual(broadcast([UInt8](repeating: 2, count: 1 << 20), to: [connection], overflow: .drop), 1)
+            expectEqual(broadcast([2], to: [connection], overflow: .drop), 1)
             let last = connection.write([3])
             let got = elsewhere { try peer.receive(exactly: 2 << 20 + 2) }
             let bytes = try hang(got, timeout: patience)
-            #expect(bytes.prefix(1 << 20).allSatisfy { $0 == 1 } && bytes.last == 3)
-            #expect(bytes.dropFirst(1 << 20).dropLast().allSatisfy { $0 == 2 })
+            expect(bytes.prefix(1 << 20).allSatisfy { $0 == 1 } && bytes.last == 3)
+            expect(bytes.dropFirst(1 << 20).dropLast().allSatisfy { $0 == 2 })
             try hang(when(fulfilled: first, last))
-            #expect(connection.queuedBytes == 0)
+            expectEqual(connection.queuedBytes, 0)
             connection.abort()
         }
     }
@@ -54,8 +55,8 @@ import Testing
         try withNetwork { net in
             let all = try crowd(net, silent: [1])
             let queued = all[1].connection.queuedBytes
-            #expect(broadcast([7], to: all.map(\.connection), overflow: .drop) == 3)
-            #expect(all[1].connection.queuedBytes == queued && !all[1].connection.isClosed)
+            expectEqual(broadcast([7], to: all.map(\.connection), overflow: .drop), 3)
+            expect(all[1].connection.queuedBytes == queued && !all[1].connection.isClosed)
             for (connection, _) in all { connection.abort() }
         }
     }
@@ -65,16 +66,16 @@ import Testing
             let all = try crowd(net, silent: [0, 3])
             let reads = all.map { $0.connection.readLine() }
             let ends = all.map { $0.connection.closed }
-            #expect(broadcast([7], to: all.map(\.connection), overflow: .abort) == 2)
+            expectEqual(broadcast([7], to: all.map(\.connection), overflow: .abort), 2)
             for number in [0, 3] {
-                #expect(code(reads[number]) == ENOBUFS)
-                guard case .failed(let error) = hang(ends[number]) else { return #expect(Bool(false)) }
-                #expect(error.code == ENOBUFS && error.description.contains("the limit is 65536"))
-                #expect(all[number].peer.failureOfReading() == ECONNRESET)
+                expectEqual(code(reads[number]), ENOBUFS)
+                guard case .failed(let error) = hang(ends[number]) else { return expect(Bool(false)) }
+                expect(error.code == ENOBUFS && error.description.contains("the limit is 65536"))
+                expectEqual(all[number].peer.failureOfReading(), ECONNRESET)
             }
             // Those that have ended are passed over.
-            #expect(broadcast([8], to: all.map(\.connection), overflow: .abort) == 2)
-            #expect(try all[1].peer.receive(exactly: 1) == [7])
+            expectEqual(broadcast([8], to: all.map(\.connection), overflow: .abort), 2)
+            expectEqual(try all[1].peer.receive(exactly: 1), [7])
             for (connection, _) in all { connection.abort() }
         }
     }
@@ -84,8 +85,8 @@ import Testing
             let all = try crowd(net, silent: [])
             all[2].peer.reset()
             awaitArrival(of: POLLIN, at: net.ledger.accepted[2])
-            #expect(broadcast([7], to: all.map(\.connection), overflow: .abort) == 3)
-            #expect(try rejection(of: all[2].connection.readLine()) == ECONNRESET)
+            expectEqual(broadcast([7], to: all.map(\.connection), overflow: .abort), 3)
+            expectEqual(try rejection(of: all[2].connection.readLine()), ECONNRESET)
             for (connection, _) in all { connection.abort() }
         }
     }

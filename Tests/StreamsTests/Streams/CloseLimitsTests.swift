@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @testable import PromisesTestSupport
@@ -32,8 +33,8 @@ import Testing
                 try peer.send("x")
                 awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
             }
-            #expect(time == .seconds(5))
-            #expect(try peer.readToEnd() == [])
+            expectEqual(time, .seconds(5))
+            expectEqual(try peer.readToEnd(), [])
         }
     }
 
@@ -46,8 +47,8 @@ import Testing
                 try peer.send(pattern(2048))
                 awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
             }
-            #expect(time == .seconds(30))
-            #expect(try peer.readToEnd() == [])
+            expectEqual(time, .seconds(30))
+            expectEqual(try peer.readToEnd(), [])
         }
     }
 
@@ -60,8 +61,8 @@ import Testing
                 try peer.send(pattern(8192))
                 awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
             }
-            #expect(time == .milliseconds(500))
-            #expect(try peer.readToEnd() == [])
+            expectEqual(time, .milliseconds(500))
+            expectEqual(try peer.readToEnd(), [])
         }
     }
 
@@ -78,8 +79,8 @@ import Testing
             _ = try peer.receive(exactly: 2 << 20)
             awaitArrival(of: POLLOUT, at: net.ledger.accepted[0])
             let time = try time(of: closed, net, clock, every: .seconds(1)) {}
-            #expect(time == .seconds(5))
-            #expect(code(write) == ECANCELED)
+            expectEqual(time, .seconds(5))
+            expectEqual(code(write), ECANCELED)
         }
     }
 
@@ -93,8 +94,8 @@ import Testing
                 _ = try peer.receive(exactly: 2 << 20)
                 awaitArrival(of: POLLOUT, at: net.ledger.accepted[0])
             }
-            #expect(time == .seconds(30))
-            #expect(code(write) == ECANCELED)
+            expectEqual(time, .seconds(30))
+            expectEqual(code(write), ECANCELED)
         }
     }
 
@@ -108,7 +109,7 @@ import Testing
             let closed = connection.close()
             let time = try time(of: closed, net, clock, every: .seconds(1)) { waiting -= min(10_000, waiting) }
             // Ten seconds with progress, of which the check at 15 learns that there is no more.
-            #expect(time == .seconds(15))
+            expectEqual(time, .seconds(15))
             withExtendedLifetime(peer) {}
         }
     }
@@ -124,8 +125,8 @@ import Testing
             try hang(connection.write(answer), timeout: patience)
             let end = connection.closed
             hang(linger.map { connection.close(linger: $0) } ?? connection.close())
-            #expect(try peer.readToEnd() == answer)
-            #expect(end.settledValue == .closed)
+            expectEqual(try peer.readToEnd(), answer)
+            expectEqual(end.settledValue, .closed)
         }
     }
 
@@ -139,7 +140,7 @@ import Testing
             try peer.send(pattern(100_000))
             awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
             connection.close(linger: .zero)
-            #expect(try peer.readToEnd() == answer)
+            expectEqual(try peer.readToEnd(), answer)
         }
     }
 
@@ -155,9 +156,9 @@ import Testing
             let options = net.calls(.setSocketOption)
             clock.advance(by: .seconds(60))
             try net.loop.turn(.poll)
-            #expect(closed.isFulfilled)
-            #expect(net.calls(.setSocketOption) == options, "the peer was reset")
-            #expect(try peer.readToEnd() == [])
+            expect(closed.isFulfilled)
+            expectEqual(net.calls(.setSocketOption), options, "the peer was reset")
+            expectEqual(try peer.readToEnd(), [])
         }
     }
 
@@ -172,9 +173,9 @@ import Testing
             let time = try time(of: closed, net, clock, every: .seconds(4)) {
                 received += try hang(reader.receive(upTo: 16_384))
             }
-            #expect(time > .seconds(60))
+            expect(time > .seconds(60))
             received += try hang(readToEnd(reader))
-            #expect(received == bytes)
+            expectEqual(received, bytes)
             reader.close()
         }
     }

@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @testable import PromisesTestSupport
@@ -12,15 +13,15 @@ import Testing
             let large = pattern(8 << 20)
             let write = connection.write(large)
             let closed = connection.close()
-            #expect(connection.queuedBytes > 0 && closed.isPending && connection.isClosed)
+            expect(connection.queuedBytes > 0 && closed.isPending && connection.isClosed)
             let received = elsewhere {
                 let all = try peer.readToEnd()
                 peer.close()
                 return all
             }
             try hang(closed, timeout: patience)
-            #expect(write.isFulfilled)
-            #expect(try hang(received, timeout: patience) == large)
+            expect(write.isFulfilled)
+            expectEqual(try hang(received, timeout: patience), large)
         }
     }
 
@@ -28,7 +29,7 @@ import Testing
         try withNetwork { net in
             let (connection, peer) = try net.pair()
             try peer.send("request")
-            #expect(try hang(connection.read(), timeout: patience) == .bytes(Array("request".utf8)))
+            expectEqual(try hang(connection.read(), timeout: patience), .bytes(Array("request".utf8)))
             try peer.send(pattern(1000))
             awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
             let reply = pattern(4_000_000)
@@ -41,9 +42,9 @@ import Testing
                 peer.close()
                 return all
             }
-            #expect(try hang(received, timeout: patience) == reply)
+            expectEqual(try hang(received, timeout: patience), reply)
             try hang(closed, timeout: patience)
-            #expect(write.isFulfilled)
+            expect(write.isFulfilled)
         }
     }
 
@@ -52,12 +53,12 @@ import Testing
             let (connection, peer) = try net.pair()
             let fd = net.ledger.accepted[0]
             let closed = connection.close()
-            #expect(try peer.receive() == [])
+            expectEqual(try peer.receive(), [])
             net.settle()
-            #expect(closed.isPending && net.ledger.open.contains(fd))
+            expect(closed.isPending && net.ledger.open.contains(fd))
             peer.close()
             try hang(closed, timeout: patience)
-            #expect(!net.ledger.open.contains(fd))
+            expect(!net.ledger.open.contains(fd))
         }
     }
 
@@ -67,7 +68,7 @@ import Testing
                 let (connection, peer) = try net.pair()
                 let read = connection.read()
                 end(connection)
-                #expect(read.settledValue == failed(ECANCELED))
+                expectEqual(read.settledValue, failed(ECANCELED))
                 peer.close()
             }
         }
@@ -77,9 +78,9 @@ import Testing
         try withNetwork { net in
             let (connection, peer) = try net.pair()
             peer.end()
-            #expect(try hang(connection.read(), timeout: patience) == .end)
-            #expect(connection.close().isFulfilled)
-            #expect(try peer.receive() == [])
+            expectEqual(try hang(connection.read(), timeout: patience), .end)
+            expect(connection.close().isFulfilled)
+            expectEqual(try peer.receive(), [])
         }
     }
 
@@ -89,12 +90,12 @@ import Testing
             let large = pattern(3 << 20)
             let writes = [connection.write(large), connection.write(large), connection.write("x")]
             let waiting = writes.filter(\.isPending)
-            #expect(waiting.count >= 2)
+            expect(waiting.count >= 2)
             connection.abort()
             connection.abort()
-            #expect(waiting.allSatisfy { code($0) == ECANCELED })
-            #expect(peer.failureOfReading() == ECONNRESET)
-            #expect(net.calls(.close) == 2, "the listener's and the connection's")
+            expect(waiting.allSatisfy { code($0) == ECANCELED })
+            expectEqual(peer.failureOfReading(), ECONNRESET)
+            expectEqual(net.calls(.close), 2, "the listener's and the connection's")
         }
     }
 
@@ -104,9 +105,9 @@ import Testing
             let write = connection.write(pattern(8 << 20))
             let closed = connection.close()
             connection.abort()
-            #expect(closed.isFulfilled)
-            #expect(code(write) == ECANCELED)
-            #expect(peer.failureOfReading() == ECONNRESET)
+            expect(closed.isFulfilled)
+            expectEqual(code(write), ECANCELED)
+            expectEqual(peer.failureOfReading(), ECONNRESET)
         }
     }
 
@@ -117,7 +118,7 @@ import Testing
             let closed = connection.close()
             peer.reset()
             try hang(closed, timeout: patience)
-            #expect([ECONNRESET, EPIPE].contains(code(write)))
+            expect([ECONNRESET, EPIPE].contains(code(write)))
         }
     }
 }
@@ -131,9 +132,9 @@ import Testing
             let begin = clock.now
             let closed = connection.close()
             hang(closed)
-            #expect(begin.duration(to: clock.now) == .seconds(5))
-            #expect(try peer.receive() == [])
-            #expect(!net.ledger.open.contains(net.ledger.accepted[0]))
+            expectEqual(begin.duration(to: clock.now), .seconds(5))
+            expectEqual(try peer.receive(), [])
+            expect(!net.ledger.open.contains(net.ledger.accepted[0]))
             // No program takes what the peer sends now: the kernel resets.
             try peer.send("x")
             awaitArrival(of: POLLHUP, at: peer.fd)
@@ -150,9 +151,9 @@ import Testing
             let write = connection.write(pattern(8 << 20))
             let begin = clock.now
             hang(connection.close())
-            #expect(begin.duration(to: clock.now) == .seconds(5))
-            #expect(code(write) == ECANCELED)
-            #expect(peer.failureOfReading() == ECONNRESET)
+            expectEqual(begin.duration(to: clock.now), .seconds(5))
+            expectEqual(code(write), ECANCELED)
+            expectEqual(peer.failureOfReading(), ECONNRESET)
         }
     }
 
@@ -170,13 +171,13 @@ import Testing
                 received += try peer.receive(exactly: 2 << 20)
                 awaitArrival(of: POLLOUT, at: net.ledger.accepted[0])
                 try net.loop.turn(.poll)
-                #expect(closed.isPending)
+                expect(closed.isPending)
             }
             peer.close()
             awaitArrival(of: POLLHUP, at: net.ledger.accepted[0])
             hang(closed)
-            #expect(received == large[..<received.count].map { $0 })
-            #expect([ECONNRESET, EPIPE].contains(code(write)))
+            expectEqual(received, large[..<received.count].map { $0 })
+            expect([ECONNRESET, EPIPE].contains(code(write)))
         }
     }
 
@@ -193,7 +194,7 @@ import Testing
                 return all
             }
             hang(connection.close())
-            #expect(try hang(received, timeout: patience) == answer)
+            expectEqual(try hang(received, timeout: patience), answer)
         }
     }
 }

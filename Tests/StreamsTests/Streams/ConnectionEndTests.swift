@@ -14,16 +14,16 @@ import Testing
             let closed = connection.closed
             connection.write("answer").cauterize()
             connection.close()
-            #expect(connection.isClosed && closed.isPending)
+            expect(connection.isClosed && closed.isPending)
             peer.end()
-            #expect(try hang(closed, timeout: patience) == .closed)
-            #expect(connection.localAddress == nil)
-            #expect(connection.closed.settledValue == .closed)
+            expectEqual(try hang(closed, timeout: patience), .closed)
+            expectEqual(connection.localAddress, nil)
+            expectEqual(connection.closed.settledValue, .closed)
 
             // `closed` was not used before.
             let (other, _) = try net.pair()
             other.close(linger: .zero)
-            #expect(other.closed.settledValue == .closed)
+            expectEqual(other.closed.settledValue, .closed)
         }
     }
 
@@ -32,13 +32,13 @@ import Testing
             let (connection, _) = try net.pair()
             let (one, two) = (connection.closed, connection.closed)
             connection.abort()
-            #expect(one.settledValue == .aborted && two.settledValue == .aborted)
+            expect(one.settledValue == .aborted && two.settledValue == .aborted)
 
             let (slow, stuck) = try net.pair()
             _ = net.limitSends(to: 100)
             slow.write(pattern(200)).catch { _ in }
             slow.close(linger: .zero)
-            #expect(slow.closed.settledValue == .aborted)
+            expectEqual(slow.closed.settledValue, .aborted)
             withExtendedLifetime(stuck) {}
         }
     }
@@ -49,10 +49,10 @@ import Testing
                 let (connection, peer) = try net.pair()
                 let closed = connection.closed
                 peer.reset()
-                #expect(try hang(connection.read(), timeout: patience) == failed(ECONNRESET))
-                #expect(closed.isPending)
+                expectEqual(try hang(connection.read(), timeout: patience), failed(ECONNRESET))
+                expect(closed.isPending)
                 if abort { connection.abort() } else { connection.close() }
-                #expect(closed.settledValue == .failed(SystemError(.receive, ECONNRESET)))
+                expectEqual(closed.settledValue, .failed(SystemError(.receive, ECONNRESET)))
             }
         }
     }
@@ -62,7 +62,7 @@ import Testing
             let (connection, peer) = try net.pair()
             connection.close()
             peer.reset()
-            #expect(try hang(connection.closed, timeout: patience) == .failed(SystemError(.receive, ECONNRESET)))
+            expectEqual(try hang(connection.closed, timeout: patience), .failed(SystemError(.receive, ECONNRESET)))
         }
     }
 
@@ -76,7 +76,7 @@ import Testing
             let served = connection.forEachLine { _ in connection.write("answer\n") }
             let closed = served.recover { _ in .value }.then { connection.close() }.then { connection.closed }
             peer.end()
-            #expect(try hang(closed, timeout: patience) == .failed(SystemError(.send, EPIPE)))
+            expectEqual(try hang(closed, timeout: patience), .failed(SystemError(.send, EPIPE)))
         }
     }
 
@@ -85,7 +85,7 @@ import Testing
             let (connection, _) = try net.pair()
             let closed = connection.closed
             let heir = try Connection(adopting: connection.detach())
-            #expect(closed.settledValue == .detached && connection.closed.settledValue == .detached)
+            expect(closed.settledValue == .detached && connection.closed.settledValue == .detached)
             heir.abort()
         }
     }
@@ -95,7 +95,7 @@ import Testing
             let (reader, writer) = try Connection.pipe()
             let closed = writer.closed
             try hang(writer.shutdownWrite(), timeout: patience)
-            #expect(closed.settledValue == .closed)
+            expectEqual(closed.settledValue, .closed)
             reader.abort()
         }
     }
@@ -107,7 +107,7 @@ import Testing
             closed = connection.closed
             _ = connection.read()
         }
-        #expect(closed?.settledValue == .loopEnded)
+        expectEqual(closed?.settledValue, .loopEnded)
     }
 
     @Test func aReleaseAfterTheEndOfTheLoopIsTheLoopsEnd() throws {
@@ -119,14 +119,14 @@ import Testing
         }
         let closed = kept!.closed
         kept = nil
-        #expect(closed.settledValue == .loopEnded)
+        expectEqual(closed.settledValue, .loopEnded)
     }
 
     @Test func itDoesNotRetainTheConnection() throws {
         try withNetwork { net in
             let closed = try net.pair().0.closed
-            #expect(closed.settledValue == .closed)
-            #expect("\(net.loop.keepAliveReport)" == "nothing")
+            expectEqual(closed.settledValue, .closed)
+            expectEqual("\(net.loop.keepAliveReport)", "nothing")
         }
     }
 
@@ -142,8 +142,8 @@ import Testing
             parcel.content = try net.pair().0
             let closed = parcel.content!.closed
             TestThread.run { parcel.content = nil }
-            #expect(closed.isPending)
-            #expect(try hang(closed, timeout: patience) == .closed)
+            expect(closed.isPending)
+            expectEqual(try hang(closed, timeout: patience), .closed)
         }
     }
 }

@@ -37,13 +37,13 @@ private func instanceSize(_ type: AnyClass) -> Int
                 let (a, b) = try Connection.pair()
                 let read = a.read()
                 let fresh = size(a) + size(core(read)) + table
-                #expect(fresh <= 400, "\(fresh) bytes")
+                expect(fresh <= 400, "\(fresh) bytes")
                 try hang(b.write("message"), timeout: patience)
-                #expect(try hang(read, timeout: patience) == .bytes(Array("message".utf8)))
+                expectEqual(try hang(read, timeout: patience), .bytes(Array("message".utf8)))
                 try hang(a.write("answer"), timeout: patience)
                 let next = a.read()
-                #expect(size(a) + size(core(next)) + table <= fresh)
-                #expect(hasNothingCold(a))
+                expect(size(a) + size(core(next)) + table <= fresh)
+                expect(hasNothingCold(a))
                 a.abort()
             }
         }
@@ -54,12 +54,12 @@ private func instanceSize(_ type: AnyClass) -> Int
             let (a, b) = try Connection.pair()
             let all = a.forEachChunk { a.write($0) }
             try hang(b.write("message"), timeout: patience)
-            #expect(try hang(b.read(exactly: 7), timeout: patience).count == 7)
-            #expect(hasNothingCold(a))
+            expectEqual(try hang(b.read(exactly: 7), timeout: patience).count, 7)
+            expect(hasNothingCold(a))
             // The object that holds the body: a header, the connection, the body and a flag. What the body captures is the
             // user's.
             let loop = 56
-            #expect(size(a) + size(core(all)) + loop + table <= 400)
+            expect(size(a) + size(core(all)) + loop + table <= 400)
             a.abort()
             all.catch(policy: .allErrors) { _ in }
         }
@@ -71,11 +71,11 @@ private func instanceSize(_ type: AnyClass) -> Int
             let (a, b) = try Connection.pair()
             a.frameTimeouts = FrameTimeouts(idle: .seconds(60), frame: .seconds(10))
             let line = a.readLine()
-            #expect(!hasSideTable(a))
+            expect(!hasSideTable(a))
             try hang(b.write("x\n"), timeout: patience)
-            #expect(try hang(line, timeout: patience) == "x")
+            expectEqual(try hang(line, timeout: patience), "x")
             let filtered = a.filter(RecordFilter(), timeout: .seconds(10))
-            #expect(filtered.isPending && !hasSideTable(a))
+            expect(filtered.isPending && !hasSideTable(a))
             filtered.catch(policy: .allErrors) { _ in }
             a.abort()
         }
@@ -92,9 +92,9 @@ private func instanceSize(_ type: AnyClass) -> Int
             let (a, b) = try Connection.pair()
             b.close()
             expect(a.receive(), gives: [])
-            #expect(a.close().isFulfilled)
-            #expect(hasNothingCold(a) && a.isClosed)
-            #expect(hang(a.closed) == .closed)
+            expect(a.close().isFulfilled)
+            expect(hasNothingCold(a) && a.isClosed)
+            expectEqual(hang(a.closed), .closed)
         }
     }
 
@@ -113,7 +113,7 @@ private func instanceSize(_ type: AnyClass) -> Int
             try hang(when(guarantees: reads), timeout: patience)
             let again = connections.map { $0.read() }
             for (connection, read) in zip(connections, again) { bytes += size(connection) + size(core(read)) + table }
-            #expect(bytes <= 400 * connections.count, "\(bytes / connections.count) bytes each")
+            expect(bytes <= 400 * connections.count, "\(bytes / connections.count) bytes each")
             for connection in connections { connection.abort() }
         }
     }

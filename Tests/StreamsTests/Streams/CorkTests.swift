@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @testable import PromisesTestSupport
@@ -22,12 +23,12 @@ import Testing
                 return when(fulfilled: writes)
             }
             try hang(all, timeout: patience)
-            #expect(sends(net) <= 2)
-            #expect(net.calls(.epollControl) <= 4)
+            expect(sends(net) <= 2)
+            expect(net.calls(.epollControl) <= 4)
             // More handlers than a turn's budget of jobs.
             try net.loop.run(until: { order.count == 1000 })
-            #expect(order == Array(0..<1000))
-            #expect(try peer.receive(exactly: 8000) == pattern(8000))
+            expectEqual(order, Array(0..<1000))
+            expectEqual(try peer.receive(exactly: 8000), pattern(8000))
         }
     }
 
@@ -40,8 +41,8 @@ import Testing
             }
             let read = b.read(exactly: 100_000)
             try hang(all, timeout: patience)
-            #expect(net.calls(.send) == 1 && net.calls(.sendVector) == 1)
-            #expect(try hang(read, timeout: patience) == pattern(100_000))
+            expect(net.calls(.send) == 1 && net.calls(.sendVector) == 1)
+            expectEqual(try hang(read, timeout: patience), pattern(100_000))
         }
     }
 
@@ -54,8 +55,8 @@ import Testing
             try net.loop.turn(.poll)
             for (_, client) in sources { try hang(client.write("8 bytes."), timeout: patience) }
             let before = sends(net)
-            #expect(try hang(reader.read(exactly: 400), timeout: patience).count == 400)
-            #expect(sends(net) - before <= 2)
+            expectEqual(try hang(reader.read(exactly: 400), timeout: patience).count, 400)
+            expect(sends(net) - before <= 2)
             for (source, client) in sources {
                 source.abort()
                 client.abort()
@@ -77,8 +78,8 @@ import Testing
             }
             for peer in [b, d] { try hang(peer.write("x"), timeout: patience) }
             try hang(when(fulfilled: done), timeout: patience)
-            #expect(order == ["sent", "sent"])
-            for peer in [b, d] { #expect(try hang(peer.read(exactly: 2), timeout: patience) == Array("12".utf8)) }
+            expectEqual(order, ["sent", "sent"])
+            for peer in [b, d] { expectEqual(try hang(peer.read(exactly: 2), timeout: patience), Array("12".utf8)) }
         }
     }
 
@@ -86,11 +87,11 @@ import Testing
         try withNetwork { net in
             let (a, b) = try Connection.pair()
             for _ in 0..<3 {
-                #expect(a.write("now").isFulfilled)
+                expect(a.write("now").isFulfilled)
                 let second = a.write("soon")
-                #expect(second.isPending && a.queuedBytes == 4)
+                expect(second.isPending && a.queuedBytes == 4)
                 try hang(second, timeout: patience)
-                #expect(try hang(b.receive(), timeout: patience) == Array("nowsoon".utf8))
+                expectEqual(try hang(b.receive(), timeout: patience), Array("nowsoon".utf8))
             }
         }
     }
@@ -102,9 +103,9 @@ import Testing
             a.write("2").cauterize()
             a.write("3").cauterize()
             let ended = a.shutdownWrite()
-            #expect(ended.isPending)
-            #expect(try hang(readToEnd(b), timeout: patience) == Array("123".utf8))
-            #expect(ended.isFulfilled)
+            expect(ended.isPending)
+            expectEqual(try hang(readToEnd(b), timeout: patience), Array("123".utf8))
+            expect(ended.isFulfilled)
         }
         try withNetwork { net in
             let (a, b) = try Connection.pair()
@@ -112,17 +113,17 @@ import Testing
             let second = a.write("2")
             let closed = a.close()
             let all = readToEnd(b)
-            #expect(try hang(all, timeout: patience) == Array("12".utf8))
+            expectEqual(try hang(all, timeout: patience), Array("12".utf8))
             b.close()
             try hang(closed, timeout: patience)
-            #expect(second.isFulfilled)
+            expect(second.isFulfilled)
         }
         try withNetwork { net in
             let (a, b) = try Connection.pair()
             a.write("1").cauterize()
             let second = a.write("2")
             a.abort()
-            #expect(code(second) == ECANCELED)
+            expectEqual(code(second), ECANCELED)
             _ = b
             net.settle()
         }
@@ -139,9 +140,9 @@ import Testing
             second?.pipe { [box = Box(a)] _ in box.use() }
             _ = b
         }
-        #expect(code(second!) == ECANCELED)
+        expectEqual(code(second!), ECANCELED)
         let isGone = witness == nil
-        #expect(isGone)
+        expect(isGone)
     }
 
     @Test func largeBuffersLeaveInOneCallWithoutACopy() throws {
@@ -152,10 +153,10 @@ import Testing
                 pattern(20_000), [], pattern(3, from: 20_000), pattern(5, from: 20_003), pattern(30_000, from: 20_008),
             ]
             let write = a.write(buffers)
-            #expect(net.calls(.sendVector) == 1 && net.calls(.send) == 0)
-            #expect(try hang(b.read(exactly: 50_008), timeout: patience) == pattern(50_008))
+            expect(net.calls(.sendVector) == 1 && net.calls(.send) == 0)
+            expectEqual(try hang(b.read(exactly: 50_008), timeout: patience), pattern(50_008))
             try hang(write, timeout: patience)
-            #expect(a.queuedBytes == 0)
+            expectEqual(a.queuedBytes, 0)
         }
     }
 
@@ -183,9 +184,9 @@ import Testing
             ends.0.writeQueueLimit = .max
             let write = ends.0.write(buffers)
             let read = ends.1.read(exactly: 2000 * 16_385)
-            #expect(try hang(read, timeout: patience) == pattern(2000 * 16_385))
+            expectEqual(try hang(read, timeout: patience), pattern(2000 * 16_385))
             try hang(write, timeout: patience)
-            #expect(most > 1 && most <= 1024)
+            expect(most > 1 && most <= 1024)
         }
     }
 
@@ -200,10 +201,10 @@ import Testing
             ]
             writes[1].cancel()
             writes[3].cancel()
-            #expect(a.queuedBytes == 3)
+            expectEqual(a.queuedBytes, 3)
             net.kernel = real
             try hang(when(fulfilled: writes[0], writes[2], writes[4]), timeout: patience)
-            #expect(try hang(b.receive(), timeout: patience) == Array("abc".utf8))
+            expectEqual(try hang(b.receive(), timeout: patience), Array("abc".utf8))
         }
     }
 
@@ -221,14 +222,14 @@ import Testing
                 if place % 100 != 0 { writes[place].cancel() }
             }
             // A search for each would take minutes.
-            #expect(ContinuousClock.now - began < .seconds(20))
-            #expect(a.queuedBytes == 1000)
+            expect(ContinuousClock.now - began < .seconds(20))
+            expectEqual(a.queuedBytes, 1000)
             net.kernel = real
             let read = b.read(exactly: 1000)
             let kept = stride(from: 0, to: 100_000, by: 100).map { UInt8(truncatingIfNeeded: $0) }
-            #expect(try hang(read, timeout: patience) == kept)
+            expectEqual(try hang(read, timeout: patience), kept)
             let pending = writes.filter(\.isPending).count
-            #expect(pending == 0)
+            expectEqual(pending, 0)
         }
     }
 }

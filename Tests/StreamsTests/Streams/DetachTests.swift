@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @testable import PromisesTestSupport
@@ -19,20 +20,20 @@ import Testing
             let (connection, peer) = try net.pair()
             connection.idleTimeout = .milliseconds(1)
             try peer.send("first")
-            #expect(try hang(connection.read(), timeout: patience) == .bytes(Array("first".utf8)))
+            expectEqual(try hang(connection.read(), timeout: patience), .bytes(Array("first".utf8)))
             try peer.send("second")
             let descriptor = try connection.detach()
-            #expect(connection.isClosed && connection.localAddress == nil)
-            #expect(refusal(connection) == EBADF)
-            #expect(connection.read().settledValue == failed(EBADF))
+            expect(connection.isClosed && connection.localAddress == nil)
+            expectEqual(refusal(connection), EBADF)
+            expectEqual(connection.read().settledValue, failed(EBADF))
             #expect(hang(connection.close()) == ())
             connection.abort()
             net.settle()
             let heir = try Connection(adopting: descriptor)
-            #expect(heir.peerAddress == connection.peerAddress)
-            #expect(try hang(heir.receive(), timeout: patience) == Array("second".utf8))
+            expectEqual(heir.peerAddress, connection.peerAddress)
+            expectEqual(try hang(heir.receive(), timeout: patience), Array("second".utf8))
             try hang(heir.write("back"), timeout: patience)
-            #expect(try peer.receive(exactly: 4) == Array("back".utf8))
+            expectEqual(try peer.receive(exactly: 4), Array("back".utf8))
             heir.abort()
         }
     }
@@ -49,10 +50,10 @@ import Testing
             try EventLoop.withLoop { _ in
                 let heir = try Connection(adopting: descriptor)
                 try peer.send("over there")
-                #expect(try hang(heir.receive(), timeout: patience) == Array("over there".utf8))
+                expectEqual(try hang(heir.receive(), timeout: patience), Array("over there".utf8))
                 heir.abort()
             }
-            #expect(!net.loop.isAlive)
+            expect(!net.loop.isAlive)
         }
     }
 
@@ -71,7 +72,7 @@ import Testing
             for (descriptor, client) in zip(descriptors, clients) {
                 let heir = try Connection(adopting: descriptor)
                 try hang(heir.write("x"), timeout: patience)
-                #expect(try client.receive(exactly: 1) == [0x78])
+                expectEqual(try client.receive(exactly: 1), [0x78])
                 heir.abort()
             }
         }
@@ -81,23 +82,23 @@ import Testing
         try withNetwork { net in
             let (one, other) = try Connection.pair()
             let line = one.readLine()
-            #expect(refusal(one) == EBUSY)
+            expectEqual(refusal(one), EBUSY)
             try hang(other.write("line\nrest"), timeout: patience)
-            #expect(try hang(line, timeout: patience) == "line")
+            expectEqual(try hang(line, timeout: patience), "line")
             // "rest" has been read.
-            #expect(refusal(one) == EBUSY)
-            #expect(try hang(one.receive(), timeout: patience) == Array("rest".utf8))
+            expectEqual(refusal(one), EBUSY)
+            expectEqual(try hang(one.receive(), timeout: patience), Array("rest".utf8))
             let write = one.write(pattern(3_000_000))
-            #expect(refusal(one) == EBUSY)
-            #expect(try hang(other.read(exactly: 3_000_000), timeout: patience).count == 3_000_000)
+            expectEqual(refusal(one), EBUSY)
+            expectEqual(try hang(other.read(exactly: 3_000_000), timeout: patience).count, 3_000_000)
             try hang(write, timeout: patience)
             let chunks = one.forEachChunk { _ in }
-            #expect(refusal(one) == EBUSY)
+            expectEqual(refusal(one), EBUSY)
             chunks.cancel()
             net.settle()
             other.abort()
             one.close()
-            #expect(refusal(one) == EBADF)
+            expectEqual(refusal(one), EBADF)
         }
     }
 
@@ -105,8 +106,8 @@ import Testing
         try withNetwork { net in
             let (connection, peer) = try net.pair()
             peer.reset()
-            #expect(try hang(connection.read(), timeout: patience) == failed(ECONNRESET))
-            #expect(refusal(connection) == ECONNRESET)
+            expectEqual(try hang(connection.read(), timeout: patience), failed(ECONNRESET))
+            expectEqual(refusal(connection), ECONNRESET)
             connection.close()
         }
     }

@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @testable import PromisesTestSupport
@@ -18,7 +19,7 @@ import Testing
                 for number in 0..<1000 {
                     let message = pattern(64, from: number)
                     try peer.send(message)
-                    #expect(try peer.receive(exactly: 64) == message)
+                    expectEqual(try peer.receive(exactly: 64), message)
                 }
                 peer.end()
             }
@@ -26,10 +27,10 @@ import Testing
             try hang(served, timeout: patience)
             try hang(client, timeout: patience)
             let calls = net.loop.metrics.systemCalls.values.reduce(0, +) - before
-            #expect(Double(calls) / 1000 <= 3.2)
-            #expect(net.calls(.epollControl) <= 8)
+            expect(Double(calls) / 1000 <= 3.2)
+            expect(net.calls(.epollControl) <= 8)
             // It is free again.
-            #expect(connection.read().settledValue == .end)
+            expectEqual(connection.read().settledValue, .end)
         }
     }
 
@@ -50,8 +51,8 @@ import Testing
                 net.loop.enqueue { jobs -= 1 }
             }
             try hang(all, timeout: patience)
-            #expect(sizes.reduce(0, +) == 300_000 && sizes.max()! <= 65536)
-            #expect(most == 1, "each has a job of its own, so that the stack does not grow")
+            expect(sizes.reduce(0, +) == 300_000 && sizes.max()! <= 65536)
+            expectEqual(most, 1, "each has a job of its own, so that the stack does not grow")
             b.abort()
         }
     }
@@ -63,7 +64,7 @@ import Testing
             b.forEachChunk { b.write($0) }.then { b.shutdownWrite() }.cauterize()
             let write = a.write(large)
             a.shutdownWrite().cauterize()
-            #expect(try hang(readToEnd(a), timeout: patience) == large)
+            expectEqual(try hang(readToEnd(a), timeout: patience), large)
             try hang(write, timeout: patience)
         }
     }
@@ -83,12 +84,12 @@ import Testing
             b.abort()
             let calls = net.calls(.receive)
             // Not even the peer's end keeps it busy.
-            #expect(net.turns { net.settle() } <= 5)
-            #expect(net.calls(.receive) == calls && seen == ["one"])
-            #expect(a.read().settledValue == failed(EBUSY))
+            expect(net.turns { net.settle() } <= 5)
+            expect(net.calls(.receive) == calls && seen == ["one"])
+            expectEqual(a.read().settledValue, failed(EBUSY))
             resolver.fulfill()
             try hang(all, timeout: patience)
-            #expect(seen == ["one", "two"])
+            expectEqual(seen, ["one", "two"])
         }
     }
 
@@ -105,7 +106,7 @@ import Testing
             try hang(b.write("x"), timeout: patience)
             expect(later, failsWith: Enough())
             try hang(b.write("y"), timeout: patience)
-            #expect(try hang(a.receive(), timeout: patience) == [0x79])
+            expectEqual(try hang(a.receive(), timeout: patience), [0x79])
         }
     }
 
@@ -117,21 +118,21 @@ import Testing
             let reading = a.forEachChunk { _ in Issue.record("it was cancelled") }
             try net.loop.turn(.poll)
             reading.cancel()
-            #expect(!net.loop.isAlive)
+            expect(!net.loop.isAlive)
             let (work, resolver) = Promise<Void>.pending()
             let paused = a.forEachChunk { _ in work }
             try hang(b.write("x"), timeout: patience)
             try net.loop.run(until: { a.bytesReceived == 1 })
             paused.cancel()
-            #expect(work.error as? PromiseError == .cancelled)
+            expect(work.error as? PromiseError == .cancelled)
             resolver.fulfill()
             var inside: Promise<Void>?
             inside = a.forEachChunk { _ in inside?.cancel() }
             try hang(b.write("y"), timeout: patience)
             expect(inside!, failsWith: PromiseError.cancelled)
             try hang(b.write("z"), timeout: patience)
-            #expect(try hang(a.receive(), timeout: patience) == [0x7A])
-            #expect(!net.loop.isAlive)
+            expectEqual(try hang(a.receive(), timeout: patience), [0x7A])
+            expect(!net.loop.isAlive)
         }
     }
 
@@ -148,13 +149,13 @@ import Testing
                 try hang(b.write("x"), timeout: patience)
                 try net.loop.run(until: { a.bytesReceived > before })
                 try net.loop.turn(.poll)
-                #expect(chain.isPending)
+                expect(chain.isPending)
                 chain.cancel()
                 try net.loop.run()
-                #expect(work.isRejected == isPaused)
+                expectEqual(work.isRejected, isPaused)
                 resolver.fulfill()
                 try hang(b.write("y"), timeout: patience)
-                #expect(try hang(a.receive(), timeout: patience) == [0x79])
+                expectEqual(try hang(a.receive(), timeout: patience), [0x79])
             }
         }
     }
@@ -169,7 +170,7 @@ import Testing
                     let peer = try Peer(to: address)
                     try peer.send(pattern(1000, from: number))
                     peer.end()
-                    #expect(try peer.readToEnd() == pattern(1000, from: number))
+                    expectEqual(try peer.readToEnd(), pattern(1000, from: number))
                 }
             }
             try hang(clients, timeout: patience)
@@ -186,15 +187,15 @@ import Testing
             let all = a.forEachChunk { chunk in
                 // Other connections read meanwhile, and the connection itself does, without a reader.
                 d.write("elsewhere").cauterize()
-                #expect(try hang(c.receive(), timeout: patience) == Array("elsewhere".utf8))
+                expectEqual(try hang(c.receive(), timeout: patience), Array("elsewhere".utf8))
                 try peer.send("unread")
                 awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
                 a.close()
                 seen.append(text(chunk))
             }
             try peer.send("chunk")
-            #expect(try rejection(of: all) == ECANCELED)
-            #expect(seen == ["chunk"])
+            expectEqual(try rejection(of: all), ECANCELED)
+            expectEqual(seen, ["chunk"])
         }
     }
 
@@ -205,7 +206,7 @@ import Testing
             try peer.send("x")
             net.settle(.milliseconds(1))
             peer.reset()
-            #expect(try rejection(of: all) == ECONNRESET)
+            expectEqual(try rejection(of: all), ECONNRESET)
         }
     }
 
@@ -225,8 +226,8 @@ import Testing
                 outcome?.catch(policy: .allErrors) { _ in }
             }
             let isGone = witness == nil
-            #expect(isGone, "paused: \(isPaused)")
-            #expect(outcome?.isRejected == true, "paused: \(isPaused)")
+            expect(isGone, "paused: \(isPaused)")
+            expectEqual(outcome?.isRejected, true, "paused: \(isPaused)")
         }
     }
 
@@ -246,10 +247,10 @@ import Testing
             try client.send("ping")
             awaitArrival(of: POLLIN, at: net.ledger.accepted[1])
             try hang(other.receive(), timeout: patience)
-            #expect(floods <= 3)
+            expect(floods <= 3)
             peer.end()
             try hang(flood, timeout: patience)
-            #expect(a.bytesReceived == 200_000)
+            expectEqual(a.bytesReceived, 200_000)
         }
     }
 }

@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @testable import PromisesTestSupport
@@ -14,10 +15,10 @@ import Testing
             let moved = pipe(from: near, to: writer, endingSink: true)
             let write = client.write(large)
             client.shutdownWrite().cauterize()
-            #expect(try hang(readToEnd(reader), timeout: patience) == large)
-            #expect(try hang(moved, timeout: patience) == large.count)
+            expectEqual(try hang(readToEnd(reader), timeout: patience), large)
+            expectEqual(try hang(moved, timeout: patience), large.count)
             try hang(write, timeout: patience)
-            #expect(!near.isClosed && !writer.isClosed)
+            expect(!near.isClosed && !writer.isClosed)
         }
     }
 
@@ -29,14 +30,14 @@ import Testing
             client.writeQueueLimit = .max
             let write = client.write(pattern(4_000_000))
             net.settle()
-            #expect(write.isPending && writer.queuedBytes <= 65536)
+            expect(write.isPending && writer.queuedBytes <= 65536)
             let calls = net.calls(.receive)
             net.settle()
-            #expect(net.calls(.receive) == calls)
+            expectEqual(net.calls(.receive), calls)
             let all = reader.read(exactly: 4_000_000)
-            #expect(try hang(all, timeout: patience) == pattern(4_000_000))
+            expectEqual(try hang(all, timeout: patience), pattern(4_000_000))
             client.shutdownWrite().cauterize()
-            #expect(try hang(moved, timeout: patience) == 4_000_000)
+            expectEqual(try hang(moved, timeout: patience), 4_000_000)
             // It was not asked to end the sink.
             try hang(writer.write("x"), timeout: patience)
         }
@@ -47,11 +48,11 @@ import Testing
             let (client, near) = try Connection.pair()
             let (c, d) = try Connection.pair()
             try hang(client.write("header\nbody"), timeout: patience)
-            #expect(try hang(near.readLine(), timeout: patience) == "header")
+            expectEqual(try hang(near.readLine(), timeout: patience), "header")
             let moved = pipe(from: near, to: c)
             client.close()
-            #expect(try hang(d.read(exactly: 4), timeout: patience) == Array("body".utf8))
-            #expect(try hang(moved, timeout: patience) == 4)
+            expectEqual(try hang(d.read(exactly: 4), timeout: patience), Array("body".utf8))
+            expectEqual(try hang(moved, timeout: patience), 4)
         }
     }
 
@@ -62,9 +63,9 @@ import Testing
             let moved = pipe(from: near, to: writer)
             reader.abort()
             try hang(client.write("lost"), timeout: patience)
-            #expect(try rejection(of: moved) == EPIPE)
+            expectEqual(try rejection(of: moved), EPIPE)
             try hang(client.write("kept"), timeout: patience)
-            #expect(try hang(near.receive(), timeout: patience) == Array("kept".utf8))
+            expectEqual(try hang(near.receive(), timeout: patience), Array("kept".utf8))
         }
     }
 
@@ -74,10 +75,10 @@ import Testing
             let (c, d) = try Connection.pair()
             let moved = pipe(from: near, to: c)
             try hang(client.write("one"), timeout: patience)
-            #expect(try hang(d.receive(), timeout: patience) == Array("one".utf8))
+            expectEqual(try hang(d.receive(), timeout: patience), Array("one".utf8))
             moved.cancel()
             try hang(client.write("two"), timeout: patience)
-            #expect(try hang(near.receive(), timeout: patience) == Array("two".utf8))
+            expectEqual(try hang(near.receive(), timeout: patience), Array("two".utf8))
         }
     }
 }

@@ -65,9 +65,9 @@ import Testing
                 try peer.send(Array(packet.utf8))
                 awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
                 try net.loop.run(until: { connection.bytesSent == round * 16 * 5 })
-                #expect(try peer.receive(exactly: 16 * 5).count == 16 * 5)
+                expectEqual(try peer.receive(exactly: 16 * 5).count, 16 * 5)
             }
-            #expect(net.calls(.send) + net.calls(.sendVector) <= packets * 11 / 10)
+            expect(net.calls(.send) + net.calls(.sendVector) <= packets * 11 / 10)
             peer.end()
             try hang(served, timeout: patience)
         }
@@ -85,7 +85,7 @@ import Testing
             let reads = pairs.map { $0.1.read(exactly: 16 * 5) }
             try hang(when(fulfilled: reads), timeout: patience)
             // 50 packets, and their answers.
-            #expect(net.calls(.send) - before <= 110)
+            expect(net.calls(.send) - before <= 110)
             for (server, client) in pairs {
                 client.abort()
                 server.abort()
@@ -101,8 +101,8 @@ import Testing
                 try peer.send(Array("GET key\r\n".utf8))
                 awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
                 let turns = try net.turns { try net.loop.run(until: { connection.bytesSent == round * 5 }) }
-                #expect(turns <= 3)
-                #expect(net.calls(.send) == round)
+                expect(turns <= 3)
+                expectEqual(net.calls(.send), round)
             }
             peer.end()
             try hang(served, timeout: patience)
@@ -121,12 +121,12 @@ import Testing
             awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
             try net.loop.run(until: { connection.bytesReceived > 0 })
             for _ in 0..<2 { try net.loop.turn(.poll) }
-            #expect(try peer.receive(exactly: 4) == Array("1!2!".utf8))
-            #expect(net.calls(.send) == 1)
+            expectEqual(try peer.receive(exactly: 4), Array("1!2!".utf8))
+            expectEqual(net.calls(.send), 1)
             release.fulfill(())
             try net.loop.turn(.poll)
-            #expect(try peer.receive(exactly: 9) == Array("slow!3!4!".utf8))
-            #expect(net.calls(.send) == 2)
+            expectEqual(try peer.receive(exactly: 9), Array("slow!3!4!".utf8))
+            expectEqual(net.calls(.send), 2)
             connection.abort()
         }
     }
@@ -135,10 +135,10 @@ import Testing
         try withNetwork { net in
             let (connection, peer) = try net.pair()
             try peer.send(Array("a\nb\nc\n".utf8))
-            #expect(try hang(connection.readLine(), timeout: patience) == "a")
-            #expect(connection.write("x").isFulfilled)
-            #expect(net.calls(.send) == 1)
-            #expect(try peer.receive(exactly: 1) == Array("x".utf8))
+            expectEqual(try hang(connection.readLine(), timeout: patience), "a")
+            expect(connection.write("x").isFulfilled)
+            expectEqual(net.calls(.send), 1)
+            expectEqual(try peer.receive(exactly: 1), Array("x".utf8))
         }
     }
 
@@ -148,14 +148,14 @@ import Testing
             var isAnswered = false
             let served = connection.forEachLine { _ in
                 connection.write("answer").cauterize()
-                #expect(connection.queuedBytes == 6)
+                expectEqual(connection.queuedBytes, 6)
                 hang(after(.milliseconds(1)))
                 isAnswered = try peer.receive(exactly: 6) == Array("answer".utf8)
                 connection.abort()
             }
             try peer.send(Array("a\nb\nc\n".utf8))
-            #expect(try rejection(of: served) != nil)
-            #expect(isAnswered)
+            expect(try rejection(of: served) != nil)
+            expect(isAnswered)
         }
     }
 
@@ -172,7 +172,7 @@ import Testing
                 peer.end()
                 return bytes
             }
-            #expect(try hang(received, timeout: patience).starts(with: Array("answer".utf8)))
+            expect(try hang(received, timeout: patience).starts(with: Array("answer".utf8)))
             if !closes { connection.abort() }
         }
     }
@@ -185,7 +185,7 @@ import Testing
             var next = 0
             let served = connection.forEachLine { _ -> Promise<Void> in
                 next += 1
-                #expect(connection.queuedBytes <= 65_536 || !connection.isWritable)
+                expect(connection.queuedBytes <= 65_536 || !connection.isWritable)
                 return connection.write(answers[next - 1])
             }
             let received = elsewhere {
@@ -195,7 +195,7 @@ import Testing
                 return bytes
             }
             try hang(served, timeout: patience)
-            #expect(try hang(received, timeout: patience) == answers.flatMap { $0 })
+            expectEqual(try hang(received, timeout: patience), answers.flatMap { $0 })
         }
     }
 
@@ -234,9 +234,9 @@ import Testing
                 return try peer.readToEnd()
             }
             try hang(served, timeout: patience)
-            #expect(try hang(received, timeout: patience) == sent)
+            expectEqual(try hang(received, timeout: patience), sent)
             try net.loop.run(until: { order.count == count })
-            #expect(order == Array(0..<count))
+            expectEqual(order, Array(0..<count))
         }
     }
 
@@ -248,16 +248,16 @@ import Testing
                 if later != nil { return .value }
                 net.kernel.send = { _, _, _ in -Int(EPIPE) }
                 let write = connection.write("lost")
-                #expect(write.isFulfilled)
+                expect(write.isFulfilled)
                 later = after(.milliseconds(1)).then { connection.write("more") }
                 return write
             }
             try peer.send(Array("a\nb\n".utf8))
             try net.loop.run(until: { later?.isResolved == true })
-            #expect(code(later!) == EPIPE)
+            expectEqual(code(later!), EPIPE)
             connection.shutdownWrite().cauterize()
             peer.end()
-            #expect(try rejection(of: served) == EPIPE)
+            expectEqual(try rejection(of: served), EPIPE)
         }
     }
 
@@ -273,8 +273,8 @@ import Testing
             try peer.send(Array("a\nb\n".utf8))
             try net.loop.run(until: { writes.count == 2 })
             // The first was gathered. The second sends both, and neither send(2) nor epoll_ctl(2) accepts them.
-            #expect(writes[0].isFulfilled && code(writes[1]) == EPERM)
-            #expect(try rejection(of: served) == EPERM)
+            expect(writes[0].isFulfilled && code(writes[1]) == EPERM)
+            expectEqual(try rejection(of: served), EPERM)
             connection.abort()
         }
     }
@@ -288,11 +288,11 @@ import Testing
             try peer.send(Array("a\nb\nc\n".utf8))
             try net.loop.run(until: { writes.count == 3 })
             // The first two were promised as written behind the third request; the answer to that was not.
-            #expect(writes.map(\.isFulfilled) == [true, true, false])
-            #expect(connection.queuedBytes == 9)
+            expectEqual(writes.map(\.isFulfilled), [true, true, false])
+            expectEqual(connection.queuedBytes, 9)
             budget.remaining = .max
             try hang(writes[2], timeout: patience)
-            #expect(try peer.receive(exactly: 12) == Array("fourfourfour".utf8))
+            expectEqual(try peer.receive(exactly: 12), Array("fourfourfour".utf8))
             connection.abort()
         }
     }

@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @testable import PromisesTestSupport
@@ -13,30 +14,30 @@ import Testing
             let write = connection.write(large)
             let ended = connection.shutdownWrite()
             let again = connection.shutdownWrite()
-            #expect(connection.queuedBytes > 0 && ended.isPending && again.isPending)
-            #expect(code(connection.write("late")) == EPIPE)
-            #expect(net.calls(.shutdown) == 0)
+            expect(connection.queuedBytes > 0 && ended.isPending && again.isPending)
+            expectEqual(code(connection.write("late")), EPIPE)
+            expectEqual(net.calls(.shutdown), 0)
 
             let received = elsewhere { try peer.readToEnd() }
             try hang(when(fulfilled: [write, ended, again]), timeout: patience)
-            #expect(try hang(received, timeout: patience) == large)
+            expectEqual(try hang(received, timeout: patience), large)
             try hang(connection.shutdownWrite(), timeout: patience)
-            #expect(net.calls(.shutdown) == 1)
-            #expect(code(connection.write("late")) == EPIPE)
+            expectEqual(net.calls(.shutdown), 1)
+            expectEqual(code(connection.write("late")), EPIPE)
 
             try peer.send("still here")
             peer.end()
-            #expect(try hang(connection.read(), timeout: patience) == .bytes(Array("still here".utf8)))
-            #expect(try hang(connection.read(), timeout: patience) == .end)
+            expectEqual(try hang(connection.read(), timeout: patience), .bytes(Array("still here".utf8)))
+            expectEqual(try hang(connection.read(), timeout: patience), .end)
         }
     }
 
     @Test func withNothingQueuedTheEndGoesOutAtOnce() throws {
         try withNetwork { net in
             let (connection, peer) = try net.pair()
-            #expect(connection.shutdownWrite().isFulfilled)
-            #expect(try peer.receive() == [])
-            #expect(!connection.isClosed)
+            expect(connection.shutdownWrite().isFulfilled)
+            expectEqual(try peer.receive(), [])
+            expect(!connection.isClosed)
         }
     }
 
@@ -44,12 +45,12 @@ import Testing
         try withNetwork { net in
             let (connection, peer) = try net.pair()
             peer.end()
-            #expect(try hang(connection.read(), timeout: patience) == .end)
+            expectEqual(try hang(connection.read(), timeout: patience), .end)
             let large = pattern(8 << 20)
             let received = elsewhere { try peer.readToEnd() }
             try hang(connection.write(large), timeout: patience)
             try hang(connection.close(), timeout: patience)
-            #expect(try hang(received, timeout: patience) == large)
+            expectEqual(try hang(received, timeout: patience), large)
         }
     }
 
@@ -58,12 +59,12 @@ import Testing
             let (connection, peer) = try net.pair()
             let write = connection.write(pattern(8 << 20))
             let ended = connection.shutdownWrite()
-            #expect(ended.isPending)
+            expect(ended.isPending)
             peer.reset()
             let first = try rejection(of: write)
-            #expect(first == ECONNRESET || first == EPIPE)
-            #expect(try rejection(of: ended) == first)
-            #expect(code(connection.shutdownWrite()) == first)
+            expect(first == ECONNRESET || first == EPIPE)
+            expectEqual(try rejection(of: ended), first)
+            expectEqual(code(connection.shutdownWrite()), first)
         }
     }
 
@@ -73,9 +74,9 @@ import Testing
             let write = connection.write(pattern(8 << 20))
             let ended = connection.shutdownWrite()
             connection.abort()
-            #expect(code(write) == ECANCELED)
-            #expect(code(ended) == ECANCELED)
-            #expect(peer.failureOfReading() == ECONNRESET)
+            expectEqual(code(write), ECANCELED)
+            expectEqual(code(ended), ECANCELED)
+            expectEqual(peer.failureOfReading(), ECONNRESET)
         }
     }
 
@@ -93,8 +94,8 @@ import Testing
             }
             try hang(when(fulfilled: [write, ended]), timeout: patience)
             try hang(closed, timeout: patience)
-            #expect(try hang(received, timeout: patience) == large)
-            #expect(net.calls(.shutdown) == 1)
+            expectEqual(try hang(received, timeout: patience), large)
+            expectEqual(net.calls(.shutdown), 1)
         }
     }
 }

@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @testable import PromisesTestSupport
@@ -11,9 +12,9 @@ import Testing
             let (connection, peer) = try network.pair()
             let length = connection.receive().map { $0.count }
             length.cancel()
-            #expect(length.error as? PromiseError == .cancelled)
+            expect(length.error as? PromiseError == .cancelled)
             try peer.send("hello")
-            #expect(try hang(connection.receive(), timeout: patience) == Array("hello".utf8))
+            expectEqual(try hang(connection.receive(), timeout: patience), Array("hello".utf8))
             connection.abort()
         }
     }
@@ -24,7 +25,7 @@ import Testing
             let first = connection.read()
             try peer.send("hello")
             first.cancel()
-            #expect(try hang(connection.receive(), timeout: patience) == Array("hello".utf8))
+            expectEqual(try hang(connection.receive(), timeout: patience), Array("hello".utf8))
             connection.abort()
         }
     }
@@ -37,7 +38,7 @@ import Testing
             let other = read.map { $0.first }
             one.cancel()
             try peer.send("x")
-            #expect(try hang(other, timeout: patience) == UInt8(ascii: "x"))
+            expectEqual(try hang(other, timeout: patience), UInt8(ascii: "x"))
             connection.abort()
         }
     }
@@ -50,7 +51,7 @@ import Testing
             first.cancel()
             let peer = try Peer(to: listener.localAddress)
             let connection = try hang(second, timeout: patience)
-            #expect(first.error as? PromiseError == .cancelled)
+            expect(first.error as? PromiseError == .cancelled)
             connection.abort()
             listener.close()
             withExtendedLifetime(peer) {}
@@ -63,10 +64,10 @@ import Testing
             let attempt = connect(to: listener.localAddress)
             let chain = attempt.then { $0.receive() }
             chain.cancel()
-            #expect(attempt.error as? PromiseError == .cancelled)
+            expect(attempt.error as? PromiseError == .cancelled)
             listener.close()
             network.settle(.zero)
-            #expect(!network.loop.isAlive)
+            expect(!network.loop.isAlive)
         }
     }
 
@@ -74,9 +75,9 @@ import Testing
         try withNetwork { network in
             let (connection, peer) = try network.pair()
             let read = connection.receive()
-            #expect(network.loop.isAlive)
+            expect(network.loop.isAlive)
             read.cancel()
-            #expect(!network.loop.isAlive)
+            expect(!network.loop.isAlive)
             connection.abort()
             withExtendedLifetime(peer) {}
         }

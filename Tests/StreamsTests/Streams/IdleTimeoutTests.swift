@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @testable import PromisesTestSupport
@@ -17,17 +18,17 @@ import Testing
                 clock.advance(by: .milliseconds(10))
                 try peer.send("x")
                 awaitArrival(of: POLLIN, at: fd)
-                #expect(hang(connection.read()) == .bytes([0x78]))
+                expectEqual(hang(connection.read()), .bytes([0x78]))
             }
             // A second of ten periods, and a hundred messages.
-            #expect(net.loop.metrics.timersFired <= 12, "the timer moves with every message")
+            expect(net.loop.metrics.timersFired <= 12, "the timer moves with every message")
             let last = clock.now
-            #expect(hang(connection.read()) == failed(ETIMEDOUT))
-            #expect(last.duration(to: clock.now) == .milliseconds(100))
-            #expect(connection.read().settledValue == failed(ETIMEDOUT))
-            #expect(code(connection.write("x")) == ETIMEDOUT)
-            #expect(net.ledger.open.contains(fd), "closing is the owner's")
-            #expect(connection.close().isFulfilled)
+            expectEqual(hang(connection.read()), failed(ETIMEDOUT))
+            expectEqual(last.duration(to: clock.now), .milliseconds(100))
+            expectEqual(connection.read().settledValue, failed(ETIMEDOUT))
+            expectEqual(code(connection.write("x")), ETIMEDOUT)
+            expect(net.ledger.open.contains(fd), "closing is the owner's")
+            expect(connection.close().isFulfilled)
         }
     }
 
@@ -42,9 +43,9 @@ import Testing
             }
             let last = clock.now
             let read = connection.read()
-            #expect(hang(read) == failed(ETIMEDOUT))
-            #expect(last.duration(to: clock.now) == .milliseconds(100))
-            #expect(try peer.receive(exactly: 20).count == 20)
+            expectEqual(hang(read), failed(ETIMEDOUT))
+            expectEqual(last.duration(to: clock.now), .milliseconds(100))
+            expectEqual(try peer.receive(exactly: 20).count, 20)
         }
     }
 
@@ -57,12 +58,12 @@ import Testing
             let writes = [connection.write(pattern(8 << 20)), connection.write("more")]
             let ended = connection.shutdownWrite()
             let begin = clock.now
-            for write in writes + [ended] { #expect(try rejection(of: write) == ETIMEDOUT) }
-            #expect(begin.duration(to: clock.now) == .milliseconds(100))
-            #expect(net.turns { net.settle() } <= 4)
+            for write in writes + [ended] { expectEqual(try rejection(of: write), ETIMEDOUT) }
+            expectEqual(begin.duration(to: clock.now), .milliseconds(100))
+            expect(net.turns { net.settle() } <= 4)
             // The peer must not take the part that it can read for the whole.
-            #expect(connection.close().isFulfilled)
-            #expect(peer.failureOfReading() == ECONNRESET)
+            expect(connection.close().isFulfilled)
+            expectEqual(peer.failureOfReading(), ECONNRESET)
         }
     }
 
@@ -71,9 +72,9 @@ import Testing
             let (connection, peer) = try net.pair()
             connection.idleTimeout = .milliseconds(100)
             try hang(connection.write("all"))
-            #expect(hang(connection.read()) == failed(ETIMEDOUT))
+            expectEqual(hang(connection.read()), failed(ETIMEDOUT))
             connection.close()
-            #expect(try peer.readToEnd() == Array("all".utf8))
+            expectEqual(try peer.readToEnd(), Array("all".utf8))
         }
     }
 
@@ -86,15 +87,15 @@ import Testing
             connection.idleTimeout = .milliseconds(200)
             let read = connection.read()
             hang(after(.milliseconds(190)))
-            #expect(read.isPending)
+            expect(read.isPending)
             connection.idleTimeout = nil
             hang(after(.seconds(3600)))
-            #expect(read.isPending)
+            expect(read.isPending)
             connection.idleTimeout = .milliseconds(100)
             hang(after(.milliseconds(100)))
             // What has arrived in time is given a turn to be read.
             try net.loop.turn(.poll)
-            #expect(read.settledValue == failed(ETIMEDOUT))
+            expectEqual(read.settledValue, failed(ETIMEDOUT))
             withExtendedLifetime(peer) {}
         }
     }
@@ -108,13 +109,13 @@ import Testing
             try net.loop.turn(.poll)
             try peer.send([1, 2, 3])
             clock.advance(by: .seconds(1))
-            #expect(try hang(read, timeout: patience) == .bytes([1, 2, 3]))
+            expectEqual(try hang(read, timeout: patience), .bytes([1, 2, 3]))
             // The silence since then counts from now.
             #expect(try hang(connection.write("x"), timeout: patience) == ())
             let next = connection.read()
             hang(after(.milliseconds(40)))
-            #expect(next.isPending)
-            #expect(try hang(next, timeout: patience) == failed(ETIMEDOUT))
+            expect(next.isPending)
+            expectEqual(try hang(next, timeout: patience), failed(ETIMEDOUT))
             withExtendedLifetime(peer) {}
         }
     }
@@ -137,7 +138,7 @@ import Testing
             try peer.send("y")
             awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
             clock.advance(by: .milliseconds(150))
-            #expect(try hang(read, timeout: patience) == .bytes([0x79]))
+            expectEqual(try hang(read, timeout: patience), .bytes([0x79]))
             try Connection(adopting: descriptor).abort()
         }
     }
@@ -149,8 +150,8 @@ import Testing
             connection.idleTimeout = .milliseconds(100)
             connection.abort()
             try net.loop.run()
-            #expect(clock.now == LoopInstant(nanoseconds: 0))
-            #expect(peer.failureOfReading() == ECONNRESET)
+            expectEqual(clock.now, LoopInstant(nanoseconds: 0))
+            expectEqual(peer.failureOfReading(), ECONNRESET)
         }
     }
 
@@ -162,8 +163,8 @@ import Testing
                 connection.idleTimeout = .seconds(100)
                 return peer
             }()
-            #expect(!net.ledger.open.contains(net.ledger.accepted[0]))
-            #expect(try peer.receive() == [])
+            expect(!net.ledger.open.contains(net.ledger.accepted[0]))
+            expectEqual(try peer.receive(), [])
         }
     }
 }

@@ -38,12 +38,12 @@ import Testing
             for pair in pairs { pair.connection.idleTimeout = .milliseconds(500) }
             let reads = pairs.map { $0.connection.receive() }
             try net.loop.turn(.poll)
-            for pair in pairs { #expect(send(pair.peer, "x", 1, 0) == 1) }
+            for pair in pairs { expectEqual(send(pair.peer, "x", 1, 0), 1) }
             clock.advance(by: .milliseconds(800))
             interruptWaits(interruptions, net)
             let results = try hang(when(resolved: reads), timeout: .milliseconds(100))
             let lost = results.filter { if case .failure = $0 { true } else { false } }
-            #expect(lost.count == 0)
+            expectEqual(lost.count, 0)
             for pair in pairs {
                 pair.connection.abort()
                 close(pair.peer)
@@ -56,12 +56,12 @@ import Testing
             let pairs = try pairs(300, net)
             let lines = pairs.map { $0.connection.readLine().map { $0 ?? "" }.timeout(.milliseconds(500)) }
             try net.loop.turn(.poll)
-            for pair in pairs { #expect(send(pair.peer, "x\n", 2, 0) == 2) }
+            for pair in pairs { expectEqual(send(pair.peer, "x\n", 2, 0), 2) }
             clock.advance(by: .milliseconds(800))
             interruptWaits(1, net)
             let results = try hang(when(resolved: lines), timeout: .seconds(1))
             let lost = results.filter { if case .failure = $0 { true } else { false } }
-            #expect(lost.count == 0)
+            expectEqual(lost.count, 0)
             for pair in pairs {
                 pair.connection.abort()
                 close(pair.peer)
@@ -74,7 +74,7 @@ import Testing
             let pairs = try pairs(3, net)
             let holding = pairs[0].connection.forEachChunk { _ -> Promise<Void> in
                 // What arrives now is in no batch of events yet.
-                for pair in pairs[1...] { #expect(send(pair.peer, "y", 1, 0) == 1) }
+                for pair in pairs[1...] { expectEqual(send(pair.peer, "y", 1, 0), 1) }
                 clock.advance(by: .milliseconds(800))
                 return .value
             }
@@ -82,13 +82,13 @@ import Testing
             let idle = pairs[1].connection.receive()
             let limited = pairs[2].connection.receive().timeout(.milliseconds(500))
             try net.loop.turn(.poll)
-            #expect(send(pairs[0].peer, "x", 1, 0) == 1)
+            expectEqual(send(pairs[0].peer, "x", 1, 0), 1)
             #expect(try hang(when(fulfilled: idle, limited), timeout: .seconds(1)) == ([0x79], [0x79]))
             for pair in pairs {
                 pair.connection.abort()
                 close(pair.peer)
             }
-            #expect(holding.isRejected)
+            expect(holding.isRejected)
             holding.cauterize()
         }
     }
@@ -103,12 +103,12 @@ import Testing
             }
             let read = pairs[1].connection.receive()
             try net.loop.turn(.poll)
-            for pair in pairs { #expect(send(pair.peer, "x", 1, 0) == 1) }
+            for pair in pairs { expectEqual(send(pair.peer, "x", 1, 0), 1) }
             try hang(read, timeout: .seconds(1))
             let readAt = clock.now
             let next = pairs[1].connection.read()
             _ = try rejection(of: next.map { if case .failed(let error) = $0 { throw error } })
-            #expect(readAt.duration(to: clock.now) == .milliseconds(500))
+            expectEqual(readAt.duration(to: clock.now), .milliseconds(500))
             for pair in pairs {
                 pair.connection.abort()
                 close(pair.peer)
@@ -135,7 +135,7 @@ import Testing
             let (connection, peer) = try pairs(1, net)[0]
             let bytes = pattern(3 << 20)
             let written = connection.write(bytes)
-            #expect(connection.queuedBytes > 0)
+            expect(connection.queuedBytes > 0)
             let closed = connection.close()
             try net.loop.turn(.poll)
             var received = 0
@@ -155,8 +155,8 @@ import Testing
                 take()
                 if written.isFulfilled { _ = shutdown(peer, CInt(SHUT_WR)) }
             }
-            #expect(written.isFulfilled)
-            #expect(received == bytes.count)
+            expect(written.isFulfilled)
+            expectEqual(received, bytes.count)
             close(peer)
         }
     }

@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @testable import PromisesTestSupport
@@ -25,10 +26,10 @@ import Testing
             let count = sent.count
             let received = elsewhere { try peer.receive(exactly: count) }
             try hang(when(fulfilled: writes), timeout: patience)
-            #expect(try hang(received, timeout: patience) == sent)
+            expectEqual(try hang(received, timeout: patience), sent)
             try net.loop.turn(.poll)
-            #expect(order == Array(0..<6))
-            #expect(connection.bytesSent == count)
+            expectEqual(order, Array(0..<6))
+            expectEqual(connection.bytesSent, count)
         }
     }
 
@@ -45,7 +46,7 @@ import Testing
             let ended = connection.shutdownWrite()
             let received = elsewhere { try peer.readToEnd() }
             try hang(when(fulfilled: writes + [ended]), timeout: patience)
-            #expect(try hang(received, timeout: patience) == pattern(50_000))
+            expectEqual(try hang(received, timeout: patience), pattern(50_000))
         }
     }
 
@@ -55,12 +56,12 @@ import Testing
             let budget = net.limitSends(to: 9)
             let first = connection.write("12345")
             let second = connection.write("67890")
-            #expect(first.isFulfilled)
+            expect(first.isFulfilled)
             for _ in 0..<3 { try net.loop.turn(.poll) }
-            #expect(second.isPending && connection.queuedBytes == 1)
+            expect(second.isPending && connection.queuedBytes == 1)
             budget.remaining = 1
             try hang(second, timeout: patience)
-            #expect(try peer.receive(exactly: 10) == Array("1234567890".utf8))
+            expectEqual(try peer.receive(exactly: 10), Array("1234567890".utf8))
         }
     }
 
@@ -79,10 +80,10 @@ import Testing
             net.kernel.epollControl = { interrupts() ? -Int(EINTR) : real.epollControl($0, $1, $2, $3) }
             for number in 0..<10 {
                 try peer.send([UInt8(number)])
-                #expect(try hang(connection.read(), timeout: patience) == .bytes([UInt8(number)]))
+                expectEqual(try hang(connection.read(), timeout: patience), .bytes([UInt8(number)]))
                 try hang(connection.write([UInt8(number)]), timeout: patience)
             }
-            #expect(try peer.receive(exactly: 10) == Array(0..<10))
+            expectEqual(try peer.receive(exactly: 10), Array(0..<10))
             net.kernel = real
         }
     }
@@ -98,8 +99,8 @@ import Testing
             }
             let read = connection.read()
             try peer.send("x")
-            #expect(try hang(read, timeout: patience) == .bytes([0x78]))
-            #expect(net.calls(.receive) == 4)
+            expectEqual(try hang(read, timeout: patience), .bytes([0x78]))
+            expectEqual(net.calls(.receive), 4)
         }
     }
 
@@ -109,10 +110,10 @@ import Testing
             let real = net.kernel
             net.kernel.epollControl = { _, _, _, _ in -Int(EPERM) }
             let read = connection.read()
-            #expect(read.settledValue == .failed(SystemError(.epollControl, EPERM)))
-            #expect(code(connection.write("x")) == EPERM)
+            expectEqual(read.settledValue, .failed(SystemError(.epollControl, EPERM)))
+            expectEqual(code(connection.write("x")), EPERM)
             net.kernel = real
-            #expect(connection.close().isFulfilled)
+            expect(connection.close().isFulfilled)
             withExtendedLifetime(peer) {}
         }
     }
@@ -126,9 +127,9 @@ import Testing
             net.kernel.epollControl = { _, _, _, _ in -Int(EPERM) }
             let write = connection.write("x")
             net.kernel = real
-            #expect(write.error as? SystemError == SystemError(.epollControl, EPERM))
-            #expect(read.settledValue == .failed(SystemError(.epollControl, EPERM)))
-            #expect(net.turns { net.settle() } <= 4)
+            expect(write.error as? SystemError == SystemError(.epollControl, EPERM))
+            expectEqual(read.settledValue, .failed(SystemError(.epollControl, EPERM)))
+            expect(net.turns { net.settle() } <= 4)
             withExtendedLifetime(peer) {}
         }
     }

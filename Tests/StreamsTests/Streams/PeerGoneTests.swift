@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @testable import PromisesTestSupport
@@ -16,18 +17,18 @@ import Testing
             try peer.send("unread")
             // Input alone wakes nothing.
             awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
-            #expect(net.turns { net.settle() } <= 3)
-            #expect(gone.isPending)
+            expect(net.turns { net.settle() } <= 3)
+            expect(gone.isPending)
             peer.end()
-            #expect(try hang(gone, timeout: patience) == .ended)
+            expectEqual(try hang(gone, timeout: patience), .ended)
             // The end remains, and is reported once.
-            #expect(net.turns { net.settle() } <= 4)
-            #expect(try hang(connection.read(), timeout: patience) == .bytes(Array("unread".utf8)))
-            #expect(try hang(connection.read(), timeout: patience) == .end)
-            #expect(connection.peerGone().settledValue == .ended)
+            expect(net.turns { net.settle() } <= 4)
+            expectEqual(try hang(connection.read(), timeout: patience), .bytes(Array("unread".utf8)))
+            expectEqual(try hang(connection.read(), timeout: patience), .end)
+            expectEqual(connection.peerGone().settledValue, .ended)
             // The peer still reads.
             try hang(connection.write("answer"), timeout: patience)
-            #expect(try peer.receive(exactly: 6) == Array("answer".utf8))
+            expectEqual(try peer.receive(exactly: 6), Array("answer".utf8))
             connection.abort()
         }
     }
@@ -39,7 +40,7 @@ import Testing
             peer.end()
             // POLLRDHUP
             awaitArrival(of: 0x2000, at: net.ledger.accepted[0])
-            for _ in 0..<3 { #expect(try hang(connection.peerGone(), timeout: patience) == .ended) }
+            for _ in 0..<3 { expectEqual(try hang(connection.peerGone(), timeout: patience), .ended) }
             connection.abort()
         }
     }
@@ -52,12 +53,12 @@ import Testing
             let gone = connection.peerGone()
             try net.loop.turn(.poll)
             peer.reset()
-            #expect(try hang(gone, timeout: patience) == reset)
-            #expect(net.turns { net.settle() } <= 4)
-            #expect(code(connection.write("x")) == ECONNRESET)
-            #expect(try hang(connection.read(), timeout: patience) == .bytes(Array("unread".utf8)))
-            #expect(try hang(connection.read(), timeout: patience) == failed(ECONNRESET))
-            #expect(connection.peerGone().settledValue == reset)
+            expectEqual(try hang(gone, timeout: patience), reset)
+            expect(net.turns { net.settle() } <= 4)
+            expectEqual(code(connection.write("x")), ECONNRESET)
+            expectEqual(try hang(connection.read(), timeout: patience), .bytes(Array("unread".utf8)))
+            expectEqual(try hang(connection.read(), timeout: patience), failed(ECONNRESET))
+            expectEqual(connection.peerGone().settledValue, reset)
             connection.abort()
         }
     }
@@ -67,21 +68,21 @@ import Testing
             let (connection, peer) = try net.pair()
             let (end, reset) = (connection.peerGone(), connection.peerGone(ignoringHalfClose: true))
             peer.end()
-            #expect(try hang(end, timeout: patience) == .ended)
-            #expect(net.turns { net.settle() } <= 4)
-            #expect(reset.isPending)
-            #expect(try hang(connection.read(), timeout: patience) == .end)
+            expectEqual(try hang(end, timeout: patience), .ended)
+            expect(net.turns { net.settle() } <= 4)
+            expect(reset.isPending)
+            expectEqual(try hang(connection.read(), timeout: patience), .end)
             let again = connection.peerGone(ignoringHalfClose: true)
-            #expect(net.turns { net.settle() } <= 4)
-            #expect(again.isPending)
+            expect(net.turns { net.settle() } <= 4)
+            expect(again.isPending)
             peer.reset()
             guard case .failed(let error) = try hang(reset, timeout: patience) else {
                 Issue.record("no error")
                 return
             }
             // A reset after the end is a broken pipe to the kernel.
-            #expect([EPIPE, ECONNRESET].contains(error.code))
-            #expect(again.settledValue == .failed(error))
+            expect([EPIPE, ECONNRESET].contains(error.code))
+            expectEqual(again.settledValue, .failed(error))
             connection.abort()
         }
     }
@@ -92,8 +93,8 @@ import Testing
             let gone = connection.peerGone(ignoringHalfClose: true)
             connection.shutdownWrite()
             peer.end()
-            #expect(try hang(gone, timeout: patience) == .ended)
-            #expect(net.turns { net.settle() } <= 4)
+            expectEqual(try hang(gone, timeout: patience), .ended)
+            expect(net.turns { net.settle() } <= 4)
             connection.abort()
         }
     }
@@ -104,18 +105,18 @@ import Testing
             let gone = connection.peerGone()
             var read = connection.read()
             try peer.send("x")
-            #expect(try hang(read, timeout: patience) == .bytes([0x78]))
+            expectEqual(try hang(read, timeout: patience), .bytes([0x78]))
             read = connection.read()
             peer.end()
-            #expect(try hang(read, timeout: patience) == .end)
-            #expect(try hang(gone, timeout: patience) == .ended)
+            expectEqual(try hang(read, timeout: patience), .end)
+            expectEqual(try hang(gone, timeout: patience), .ended)
 
             let (other, resetting) = try net.pair()
             let (reset, last) = (other.peerGone(), other.read())
             resetting.reset()
-            #expect(try hang(last, timeout: patience) == failed(ECONNRESET))
-            #expect(try hang(reset, timeout: patience) == self.reset)
-            #expect(net.turns { net.settle() } <= 4)
+            expectEqual(try hang(last, timeout: patience), failed(ECONNRESET))
+            expectEqual(try hang(reset, timeout: patience), self.reset)
+            expect(net.turns { net.settle() } <= 4)
             connection.abort()
             other.abort()
         }
@@ -128,15 +129,15 @@ import Testing
                 let (connection, peer) = try net.pair()
                 released = connection
                 let (one, other) = (connection.peerGone(), connection.peerGone(ignoringHalfClose: true))
-                #expect("\(net.loop.keepAliveReport)".contains("for the peer's end: Connection"))
+                expect("\(net.loop.keepAliveReport)".contains("for the peer's end: Connection"))
                 one.cancel()
                 peer.end()
-                #expect(net.turns { net.settle() } <= 4)
-                #expect(one.asPromise().isCancelled)
+                expect(net.turns { net.settle() } <= 4)
+                expect(one.asPromise().isCancelled)
                 other.cancel()
             }
             #expect(released == nil)
-            #expect("\(net.loop.keepAliveReport)" == "nothing")
+            expectEqual("\(net.loop.keepAliveReport)", "nothing")
         }
     }
 
@@ -160,15 +161,15 @@ import Testing
             for connection in [a, b, c] {
                 let late = connection.peerGone()
                 late.done { _ in calls += 1 }
-                #expect(late.asPromise().isCancelled)
+                expect(late.asPromise().isCancelled)
                 let refused = connection.cancelWhenPeerGone { () -> Promise<Void> in
                     Issue.record("called")
                     return .value
                 }
-                #expect(code(refused) == EBADF)
+                expectEqual(code(refused), EBADF)
             }
             net.settle()
-            #expect([closed, aborted, detached].allSatisfy { $0.asPromise().isCancelled } && calls == 0)
+            expect([closed, aborted, detached].allSatisfy { $0.asPromise().isCancelled } && calls == 0)
         }
     }
 
@@ -178,7 +179,7 @@ import Testing
             let (connection, _) = try net.pair()
             gone = connection.peerGone()
         }
-        #expect(gone?.asPromise().isCancelled == true)
+        expectEqual(gone?.asPromise().isCancelled, true)
     }
 
     @Test func pipesTellOfTheirOtherEnd() throws {
@@ -187,14 +188,14 @@ import Testing
             try hang(writer.write("x"), timeout: patience)
             let ended = reader.peerGone()
             writer.abort()
-            #expect(try hang(ended, timeout: patience) == .ended)
-            #expect(try hang(reader.read(), timeout: patience) == .bytes([0x78]))
+            expectEqual(try hang(ended, timeout: patience), .ended)
+            expectEqual(try hang(reader.read(), timeout: patience), .bytes([0x78]))
             reader.abort()
             let (other, sink) = try Connection.pipe()
             let broken = sink.peerGone()
             other.abort()
-            #expect(try hang(broken, timeout: patience) == .failed(SystemError(.write, EPIPE)))
-            #expect(net.turns { net.settle() } <= 4)
+            expectEqual(try hang(broken, timeout: patience), .failed(SystemError(.write, EPIPE)))
+            expect(net.turns { net.settle() } <= 4)
             sink.abort()
         }
     }
@@ -210,16 +211,16 @@ import Testing
             let answer = connection.cancelWhenPeerGone { work }
             if byReset { peer.reset() } else { peer.end() }
             try hang(answer.asVoid().recover { _ in .value }, timeout: patience)
-            #expect(answer.error as? PeerGone == (byReset ? reset : .ended))
+            expect(answer.error as? PeerGone == (byReset ? reset : .ended))
             try net.loop.turn(.poll)
-            #expect(cancelled && work.isCancelled)
+            expect(cancelled && work.isCancelled)
             // What is known already starts nothing. (An end is known once it has been read.)
-            if !byReset { #expect(try hang(connection.read(), timeout: patience) == .end) }
+            if !byReset { expectEqual(try hang(connection.read(), timeout: patience), .end) }
             let late = connection.cancelWhenPeerGone { () -> Promise<Int> in
                 Issue.record("called")
                 return .value(1)
             }
-            #expect(late.error as? PeerGone == (byReset ? reset : .ended))
+            expect(late.error as? PeerGone == (byReset ? reset : .ended))
             connection.abort()
         }
     }
@@ -231,16 +232,16 @@ import Testing
                 let (connection, peer) = try net.pair()
                 released = connection
                 let answer = connection.cancelWhenPeerGone { after(.milliseconds(1)).map { 7 } }
-                #expect(try hang(answer, timeout: patience) == 7)
+                expectEqual(try hang(answer, timeout: patience), 7)
                 let withdrawn = connection.cancelWhenPeerGone { Promise<Int>.pending().promise.timeout(.seconds(60)) }
                 withdrawn.cancel()
-                #expect(withdrawn.isCancelled)
+                expect(withdrawn.isCancelled)
                 struct Refused: Error {}
                 let thrown = connection.cancelWhenPeerGone { () throws -> Promise<Int> in throw Refused() }
-                #expect(thrown.error is Refused)
+                expect(thrown.error is Refused)
                 thrown.cauterize()
                 peer.end()
-                #expect(net.turns { net.settle() } <= 4)
+                expect(net.turns { net.settle() } <= 4)
             }
             #expect(released == nil)
         }
@@ -252,7 +253,7 @@ import Testing
             let answer = connection.cancelWhenPeerGone { after(.milliseconds(5)).map { 7 } }
             connection.close()
             peer.close()
-            #expect(try hang(answer, timeout: patience) == 7)
+            expectEqual(try hang(answer, timeout: patience), 7)
         }
     }
 
@@ -261,13 +262,13 @@ import Testing
             let (connection, peer) = try net.pair()
             func serve() throws {
                 try peer.send("x")
-                #expect(try hang(connection.read(), timeout: patience) == .bytes([0x78]))
+                expectEqual(try hang(connection.read(), timeout: patience), .bytes([0x78]))
                 try hang(connection.cancelWhenPeerGone { after(.milliseconds(1)) }, timeout: patience)
             }
             for _ in 0..<2 { try serve() }
             let before = net.calls(.epollControl)
             for _ in 0..<5 { try serve() }
-            #expect(net.calls(.epollControl) == before)
+            expectEqual(net.calls(.epollControl), before)
             connection.abort()
         }
     }
@@ -286,10 +287,10 @@ import Testing
             // Neither from the front nor from the back.
             for index in 0..<watches.count { watches[index * 7919 % watches.count].cancel() }
             // A search for each would take minutes.
-            #expect(ContinuousClock.now - began < .seconds(20))
+            expect(ContinuousClock.now - began < .seconds(20))
             peer.end()
             for each in rest { #expect(throws: PeerGone.ended) { try hang(each, timeout: patience) } }
-            #expect(ended == [0, 1, 2], "in their order")
+            expectEqual(ended, [0, 1, 2], "in their order")
             resolver.fulfill(())
             connection.abort()
         }

@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @testable import PromisesTestSupport
@@ -13,8 +14,8 @@ import Testing
             net.settle()
             writer.abort()
             // The kernel reports nothing but a hang-up.
-            #expect(try hang(read, timeout: patience) == .end)
-            #expect(reader.read().settledValue == .end)
+            expectEqual(try hang(read, timeout: patience), .end)
+            expectEqual(reader.read().settledValue, .end)
             net.settle()
         }
     }
@@ -24,8 +25,8 @@ import Testing
             let (reader, writer) = try Connection.pipe()
             reader.read().cancel()
             writer.abort()
-            #expect(net.turns { net.settle() } <= 4)
-            #expect(try hang(reader.read(), timeout: patience) == .end)
+            expect(net.turns { net.settle() } <= 4)
+            expectEqual(try hang(reader.read(), timeout: patience), .end)
         }
     }
 
@@ -52,12 +53,12 @@ import Testing
             let (reader, writer) = try Connection.pipe()
             reader.abort()
             let first = try rejection(of: writer.write("x"))
-            #expect(first == EPIPE)
-            #expect(code(writer.write("x")) == EPIPE)
-            #expect(writer.failureIsOf(.write))
+            expectEqual(first, EPIPE)
+            expectEqual(code(writer.write("x")), EPIPE)
+            expect(writer.failureIsOf(.write))
             var pending = sigset_t()
             sigpending(&pending)
-            #expect(sigismember(&pending, SIGPIPE) == 0)
+            expectEqual(sigismember(&pending, SIGPIPE), 0)
         }
     }
 
@@ -65,11 +66,11 @@ import Testing
         try withNetwork { net in
             let (reader, writer) = try Connection.pipe()
             let writes = [writer.write(pattern(1 << 20)), writer.write("more"), writer.shutdownWrite()]
-            #expect(writer.queuedBytes > 0)
+            expect(writer.queuedBytes > 0)
             net.settle()
             reader.abort()
-            for write in writes { #expect(try rejection(of: write) == EPIPE) }
-            #expect(net.turns { net.settle() } <= 4)
+            for write in writes { expectEqual(try rejection(of: write), EPIPE) }
+            expect(net.turns { net.settle() } <= 4)
         }
     }
 
@@ -83,11 +84,11 @@ import Testing
         try withNetwork { net in
             let (reader, writer) = try Connection.pipe()
             reader.abort()
-            #expect(try rejection(of: writer.write("x")) == EPIPE)
+            expectEqual(try rejection(of: writer.write("x")), EPIPE)
         }
         var now = timespec()
-        #expect(sigtimedwait(&set, nil, &now) == SIGPIPE, "the signal that was pending has gone")
-        #expect(sigtimedwait(&set, nil, &now) == -1)
+        expectEqual(sigtimedwait(&set, nil, &now), SIGPIPE, "the signal that was pending has gone")
+        expectEqual(sigtimedwait(&set, nil, &now), -1)
         pthread_sigmask(SIG_SETMASK, &before, nil)
     }
 
@@ -97,16 +98,16 @@ import Testing
             let large = pattern(1 << 20)
             let write = writer.write(large)
             let ended = writer.shutdownWrite()
-            #expect(ended.isPending)
+            expect(ended.isPending)
             let all = readToEnd(reader)
-            #expect(try hang(all, timeout: patience) == large)
+            expectEqual(try hang(all, timeout: patience), large)
             try hang(when(fulfilled: write, ended), timeout: patience)
-            #expect(!writer.isClosed)
-            #expect(code(writer.write("x")) == EPIPE)
-            #expect(writer.shutdownWrite().isFulfilled)
-            #expect(writer.close().isFulfilled && writer.isClosed)
-            #expect(code(writer.write("x")) == EBADF)
-            #expect(code(reader.shutdownWrite()) == EBADF)
+            expect(!writer.isClosed)
+            expectEqual(code(writer.write("x")), EPIPE)
+            expect(writer.shutdownWrite().isFulfilled)
+            expect(writer.close().isFulfilled && writer.isClosed)
+            expectEqual(code(writer.write("x")), EBADF)
+            expectEqual(code(reader.shutdownWrite()), EBADF)
         }
     }
 
@@ -116,11 +117,11 @@ import Testing
             let large = pattern(1 << 20)
             let write = writer.write(large)
             let closed = writer.close()
-            #expect(closed.isPending)
-            #expect(try hang(readToEnd(reader), timeout: patience) == large)
+            expect(closed.isPending)
+            expectEqual(try hang(readToEnd(reader), timeout: patience), large)
             try hang(closed, timeout: patience)
-            #expect(write.isFulfilled)
-            #expect(reader.close().isFulfilled)
+            expect(write.isFulfilled)
+            expect(reader.close().isFulfilled)
         }
     }
 }

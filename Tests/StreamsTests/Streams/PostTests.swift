@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @testable import PromisesTestSupport
@@ -33,7 +34,7 @@ import Testing
             let calls = net.calls(.send) + net.calls(.sendVector)
             var writes: [Promise<Void>] = []
             try inTurn(net) {
-                for letter in "abc" { #expect(connection.post("\(letter)".utf8, overflow: .drop)) }
+                for letter in "abc" { expect(connection.post("\(letter)".utf8, overflow: .drop)) }
                 // Takes along what was posted, as the first write of a turn.
                 writes.append(connection.write("d"))
                 for letter in "efg" { connection.post(Array("\(letter)".utf8), overflow: .drop) }
@@ -41,9 +42,9 @@ import Testing
                 connection.post("ij".utf8.dropFirst(0), overflow: .abort)
                 writes.append(connection.write("k"))
             }
-            #expect(net.calls(.send) + net.calls(.sendVector) == calls + 2)
+            expectEqual(net.calls(.send) + net.calls(.sendVector), calls + 2)
             try hang(when(fulfilled: writes), timeout: patience)
-            #expect(try peer.receive(exactly: 11) == Array("abcdefghijk".utf8))
+            expectEqual(try peer.receive(exactly: 11), Array("abcdefghijk".utf8))
             connection.abort()
         }
     }
@@ -54,8 +55,8 @@ import Testing
             let calls = net.calls(.send)
             let message = pattern(74)
             try inTurn(net) { for _ in 0..<20 { connection.post(message, overflow: .drop) } }
-            #expect(net.calls(.send) == calls + 1)
-            #expect(try peer.receive(exactly: 20 * 74) == [[UInt8]](repeating: message, count: 20).flatMap { $0 })
+            expectEqual(net.calls(.send), calls + 1)
+            expectEqual(try peer.receive(exactly: 20 * 74), [[UInt8]](repeating: message, count: 20).flatMap { $0 })
             connection.abort()
         }
     }
@@ -70,14 +71,14 @@ import Testing
                 try inTurn(net) { for _ in 0..<100 where connection.post([1, 2], overflow: .drop) { taken += 1 } }
             }
             // Those of a write each would take 58,200 bytes.
-            #expect(taken == 300 && connection.queuedBytes == 600)
+            expect(taken == 300 && connection.queuedBytes == 600)
             try inTurn(net) { while connection.post(pattern(100), overflow: .drop) { taken += 1 } }
-            #expect((9_000...10_000).contains(connection.queuedBytes))
-            #expect(!connection.post("x".utf8, overflow: .drop) && !connection.isClosed)
+            expect((9_000...10_000).contains(connection.queuedBytes))
+            expect(!connection.post("x".utf8, overflow: .drop) && !connection.isClosed)
             let waiting = connection.read()
-            #expect(!connection.post("x".utf8, overflow: .abort) && connection.isClosed)
-            guard case .failed(let error) = waiting.settledValue else { return #expect(Bool(false)) }
-            #expect(error.code == ENOBUFS)
+            expect(!connection.post("x".utf8, overflow: .abort) && connection.isClosed)
+            guard case .failed(let error) = waiting.settledValue else { return expect(Bool(false)) }
+            expectEqual(error.code, ENOBUFS)
             withExtendedLifetime(budget) {}
         }
     }
@@ -90,16 +91,16 @@ import Testing
             func produce() {
                 while connection.isWritable && count < 5_000 {
                     count += 1
-                    #expect(connection.post(pattern(100), overflow: .abort))
+                    expect(connection.post(pattern(100), overflow: .abort))
                 }
                 if count < 5_000 { connection.writable().done { produce() } }
             }
             try inTurn(net, produce)
-            #expect(!connection.isWritable && (160_000...240_000).contains(count * 100))
+            expect(!connection.isWritable && (160_000...240_000).contains(count * 100))
             budget.remaining = .max
             let all = elsewhere { try peer.receive(exactly: 500_000) }
             let bytes = try hang(all, timeout: patience)
-            #expect(bytes == [[UInt8]](repeating: pattern(100), count: 5_000).flatMap { $0 })
+            expectEqual(bytes, [[UInt8]](repeating: pattern(100), count: 5_000).flatMap { $0 })
             connection.abort()
         }
     }
@@ -107,13 +108,13 @@ import Testing
     @Test func aPeerThatDoesNotReadGetsWhatWasTakenAndTheRestIsDropped() throws {
         try withNetwork(turns: 4_000) { net in
             let (connection, peer) = try full(net)
-            #expect(!connection.post([7], overflow: .drop))
+            expect(!connection.post([7], overflow: .drop))
             let before = connection.bytesSent + connection.queuedBytes
             let all = elsewhere { try peer.receive(exactly: before + 1) }
             let isSent = connection.writable().then { connection.write([9]) }
             try hang(isSent, timeout: patience)
             let bytes = try hang(all, timeout: patience)
-            #expect(bytes.last == 9 && bytes.dropLast().allSatisfy { $0 == 0 })
+            expect(bytes.last == 9 && bytes.dropLast().allSatisfy { $0 == 0 })
             connection.abort()
         }
     }
@@ -123,11 +124,11 @@ import Testing
             let (connection, peer) = try full(net)
             let (end, read) = (connection.closed, connection.readLine())
             peer.reset()
-            #expect(try rejection(of: read) == ECONNRESET)
-            #expect(!connection.post("x".utf8, overflow: .abort) && !connection.post("".utf8, overflow: .drop))
+            expectEqual(try rejection(of: read), ECONNRESET)
+            expect(!connection.post("x".utf8, overflow: .abort) && !connection.post("".utf8, overflow: .drop))
             connection.close()
-            guard case .failed = try hang(end, timeout: patience) else { return #expect(Bool(false)) }
-            #expect(connection.queuedBytes == 0)
+            guard case .failed = try hang(end, timeout: patience) else { return expect(Bool(false)) }
+            expectEqual(connection.queuedBytes, 0)
         }
     }
 
@@ -137,8 +138,8 @@ import Testing
             net.kernel.send = { _, _, _ in -Int(EPIPE) }
             var taken: [Bool] = []
             try inTurn(net) { taken.append(connection.post("x".utf8, overflow: .drop)) }
-            #expect(taken == [true] && code(connection.write("y")) == EPIPE)
-            #expect(!connection.post("x".utf8, overflow: .drop))
+            expect(taken == [true] && code(connection.write("y")) == EPIPE)
+            expect(!connection.post("x".utf8, overflow: .drop))
             connection.abort()
         }
     }
@@ -151,13 +152,14 @@ import Testing
                 // On the loop's thread, as all handlers of this test.
                 nonisolated(unsafe) let connection = connection
                 connection.write([10 * number]).pipe { _ in
-                    for next in 1...3 { #expect(connection.post([10 * number + UInt8(next)], overflow: .drop)) }
+                    for next in 1...3 { expect(connection.post([10 * number + UInt8(next)], overflow: .drop)) }
                 }
             }
             try net.loop.turn(.poll)
             budget.remaining = .max
             let bytes = elsewhere { try peer.receive(exactly: 16) }
-            #expect(try hang(bytes, timeout: patience).sorted() == (0..<4).flatMap { n in (0..<4).map { 10 * n + $0 } })
+            expectEqual(
+                try hang(bytes, timeout: patience).sorted(), (0..<4).flatMap { n in (0..<4).map { 10 * n + $0 } })
             connection.abort()
         }
     }
@@ -172,11 +174,11 @@ import Testing
                 closed.close()
                 shut.shutdownWrite()
                 aborted.abort()
-                for connection in [closed, shut, aborted] { #expect(!connection.post("y".utf8, overflow: .abort)) }
+                for connection in [closed, shut, aborted] { expect(!connection.post("y".utf8, overflow: .abort)) }
             }
-            #expect(try first.readToEnd() == Array("x".utf8))
-            #expect(try second.readToEnd() == Array("x".utf8))
-            #expect(third.failureOfReading() == ECONNRESET)
+            expectEqual(try first.readToEnd(), Array("x".utf8))
+            expectEqual(try second.readToEnd(), Array("x".utf8))
+            expectEqual(third.failureOfReading(), ECONNRESET)
             first.close()
             shut.abort()
             net.settle()
@@ -187,7 +189,7 @@ import Testing
         try withNetwork { net in
             let (connection, peer) = try net.pair()
             connection.post("x".utf8, overflow: .drop)
-            #expect(try peer.receive(exactly: 1) == Array("x".utf8))
+            expectEqual(try peer.receive(exactly: 1), Array("x".utf8))
             connection.abort()
         }
     }
@@ -196,24 +198,24 @@ import Testing
         try withNetwork { net in
             let (connection, peer) = try net.filteredPair()
             try inTurn(net) {
-                #expect(connection.post(pattern(10), overflow: .drop))
+                expect(connection.post(pattern(10), overflow: .drop))
                 connection.write(pattern(5, from: 10)).orFail()
-                #expect(connection.post(pattern(7, from: 15), overflow: .drop))
+                expect(connection.post(pattern(7, from: 15), overflow: .drop))
             }
             let all =
                 RecordFilter.data(pattern(10)) + RecordFilter.data(pattern(5, from: 10), at: 10)
                 + RecordFilter.data(pattern(7, from: 15), at: 15)
-            #expect(try peer.receive(exactly: all.count) == all)
+            expectEqual(try peer.receive(exactly: all.count), all)
             connection.writeQueueLimit = 1_000
             net.limitSends(to: 0)
             while connection.post(pattern(100), overflow: .drop) {}
-            #expect((1_000..<1_500).contains(connection.queuedBytes + 192 * 4))
-            #expect(!connection.post("x".utf8, overflow: .abort) && connection.isClosed)
+            expect((1_000..<1_500).contains(connection.queuedBytes + 192 * 4))
+            expect(!connection.post("x".utf8, overflow: .abort) && connection.isClosed)
         }
         try withNetwork { net in
             let (connection, _) = try net.pair()
             let ready = connection.filter(RecordFilter())
-            #expect(!connection.post("x".utf8, overflow: .drop), "the handshake has not finished")
+            expect(!connection.post("x".utf8, overflow: .drop), "the handshake has not finished")
             connection.abort()
             #expect(throws: (any Error).self) { try hang(ready) }
         }
@@ -234,7 +236,7 @@ import Testing
                 var isDone = false
                 loop.enqueue {
                     for (connection, _) in pairs {
-                        for _ in 0..<20 { #expect(connection.post(message, overflow: .abort)) }
+                        for _ in 0..<20 { expect(connection.post(message, overflow: .abort)) }
                     }
                     isDone = true
                 }
@@ -242,7 +244,7 @@ import Testing
             }
             for (connection, _) in pairs { connection.close() }
             try hang(when(fulfilled: reads), timeout: patience)
-            #expect(received.allSatisfy { $0 == turns * 20 * 74 })
+            expect(received.allSatisfy { $0 == turns * 20 * 74 })
             for (_, other) in pairs { other.abort() }
         }
     }

@@ -19,14 +19,14 @@ import Testing
         // Cores without a source and without a producer, which a cancellation cannot end.
         let bare = (0..<128).map { _ in PromiseCore.pending { PromiseCore.perform(Follow<Int>.self, $0, $1) } }
         for core in bare { core.cancel() }
-        #expect(bare.allSatisfy { $0.settled == nil })
+        expect(bare.allSatisfy { $0.settled == nil })
         for core in bare { core.fulfill(1) }
         let (promise, resolver) = Promise<Int>.pending()
         let steps = (0..<200).map { number in promise.map { $0 + number } }
         for step in steps[..<100] { step.cancel() }
         resolver.fulfill(1)
         try loop.turn(.poll)
-        #expect(steps.last?.settledValue == 200)
+        expectEqual(steps.last?.settledValue, 200)
     }
 
     @Test(.disabled(if: isSanitized)) func aReadThatHasRunIsUsedAgain() throws {
@@ -41,7 +41,7 @@ import Testing
             }
             let count = readOnce()
             try peer.send("hello")
-            #expect(try hang(count, timeout: patience) == 5)
+            expectEqual(try hang(count, timeout: patience), 5)
             var others: [Guarantee<ReadOutcome>] = []
             // The core of the step behind it is kept too.
             for _ in 0..<4 {
@@ -49,7 +49,7 @@ import Testing
                 others.append(read)
                 read.asPromise().cancel()
             }
-            #expect(others.contains { address($0) == first })
+            expect(others.contains { address($0) == first })
             connection.abort()
         }
     }
@@ -60,11 +60,11 @@ import Testing
             for _ in 0..<3 {
                 let count = connection.read().map { _ in 5 }
                 try peer.send("hello")
-                #expect(hang(count) == 5)
+                expectEqual(hang(count), 5)
                 try useAllKeptCores(of: net.loop)
                 let next = connection.receive()
                 try peer.send("world")
-                #expect(try hang(next, timeout: patience) == Array("world".utf8))
+                expectEqual(try hang(next, timeout: patience), Array("world".utf8))
             }
             connection.abort()
         }
@@ -76,11 +76,11 @@ import Testing
             for _ in 0..<3 {
                 let length = connection.read().map { _ in 1 }
                 length.asPromise().cancel()
-                #expect(length.asPromise().error as? PromiseError == .cancelled)
+                expect(length.asPromise().error as? PromiseError == .cancelled)
                 try useAllKeptCores(of: net.loop)
             }
             try peer.send("hello")
-            #expect(try hang(connection.receive(), timeout: patience) == Array("hello".utf8))
+            expectEqual(try hang(connection.receive(), timeout: patience), Array("hello".utf8))
             connection.abort()
         }
     }
@@ -90,14 +90,14 @@ import Testing
             let (connection, peer) = try net.pair()
             let chain = Promise.value(1).then { _ in connection.read() }
             try net.loop.turn(.poll)
-            #expect(chain.isPending && net.loop.isAlive)
+            expect(chain.isPending && net.loop.isAlive)
             chain.cancel()
-            #expect(chain.error as? PromiseError == .cancelled)
+            expect(chain.error as? PromiseError == .cancelled)
             chain.cancel()
-            #expect(!net.loop.isAlive)
+            expect(!net.loop.isAlive)
             try useAllKeptCores(of: net.loop)
             try peer.send("x")
-            #expect(try hang(connection.receive(), timeout: patience) == Array("x".utf8))
+            expectEqual(try hang(connection.receive(), timeout: patience), Array("x".utf8))
             connection.abort()
         }
     }
@@ -107,10 +107,10 @@ import Testing
             let (connection, peer) = try net.pair()
             let (one, other) = (connection.read().map { _ in 1 }, after(.seconds(1000)).map { 2 })
             let first = race(one.asPromise(), other.asPromise(), Promise.value(3))
-            #expect(try hang(first, timeout: patience) == 3)
+            expectEqual(try hang(first, timeout: patience), 3)
             try useAllKeptCores(of: net.loop)
             try peer.send("y")
-            #expect(try hang(connection.receive(), timeout: patience) == Array("y".utf8))
+            expectEqual(try hang(connection.receive(), timeout: patience), Array("y".utf8))
             connection.abort()
         }
     }
@@ -126,11 +126,11 @@ import Testing
                 connection.read().done { _ in withExtendedLifetime(token) {} }
                 return peer
             }()
-            #expect(witness != nil && net.loop.isAlive)
+            expect(witness != nil && net.loop.isAlive)
             try useAllKeptCores(of: net.loop)
             peer.end()
             try net.loop.run()
-            #expect(isGone(witness) && tally.alive == 0)
+            expect(isGone(witness) && tally.alive == 0)
             try useAllKeptCores(of: net.loop)
         }
     }
@@ -141,7 +141,7 @@ import Testing
             let read = connection.read()
             if aborts { connection.abort() } else { connection.close() }
             guard case .failed(let error) = try hang(read, timeout: patience) else { throw Missing() }
-            #expect(error.code == 125)
+            expectEqual(error.code, 125)
             // It has no producer any more.
             read.asPromise().cancel()
             try useAllKeptCores(of: net.loop)
@@ -163,12 +163,12 @@ import Testing
             try net.loop.turn(.poll)
             withExtendedLifetime(peer) {}
         }
-        #expect(isGone(witness))
+        expect(isGone(witness))
         if case .failed? = read?.settledValue {} else { Issue.record("\(String(describing: read))") }
         // Its loop and its connection are gone.
         read?.asPromise().cancel()
         chain?.cancel()
-        #expect(chain?.isRejected == true)
+        expectEqual(chain?.isRejected, true)
         try inLoop { try useAllKeptCores(of: $0) }
     }
 
@@ -181,15 +181,15 @@ import Testing
             for _ in 0..<3 {
                 let length = connection.read().map { _ in 1 }.asPromise()
                 length.cancel()
-                #expect(length.error as? PromiseError == .cancelled)
+                expect(length.error as? PromiseError == .cancelled)
                 try useAllKeptCores(of: net.loop)
             }
             let bytes = connection.receive()
             try peer.send(RecordFilter.data(Array("plain".utf8)))
-            #expect(try hang(bytes, timeout: patience) == Array("plain".utf8))
+            expectEqual(try hang(bytes, timeout: patience), Array("plain".utf8))
             let last = connection.read()
             connection.abort()
-            #expect(last.isFulfilled)
+            expect(last.isFulfilled)
             try useAllKeptCores(of: net.loop)
         }
     }
@@ -199,14 +199,14 @@ import Testing
             let (connection, peer) = try net.pair()
             let line = connection.readLine()
             line.cancel()
-            #expect(line.error as? PromiseError == .cancelled)
+            expect(line.error as? PromiseError == .cancelled)
             let chunks = connection.forEachChunk { _ in }
             try net.loop.turn(.poll)
             chunks.cancel()
-            #expect(chunks.error as? PromiseError == .cancelled)
+            expect(chunks.error as? PromiseError == .cancelled)
             try useAllKeptCores(of: net.loop)
             try peer.send("line\n")
-            #expect(try hang(connection.readLine(), timeout: patience) == "line")
+            expectEqual(try hang(connection.readLine(), timeout: patience), "line")
             connection.abort()
         }
     }
@@ -219,7 +219,7 @@ import Testing
             #expect(throws: PromiseError.cancelled) { try hang(read, timeout: patience) }
             try useAllKeptCores(of: net.loop)
             try peer.send("z")
-            #expect(try hang(connection.receive(), timeout: patience) == Array("z".utf8))
+            expectEqual(try hang(connection.receive(), timeout: patience), Array("z".utf8))
             connection.abort()
         }
     }
@@ -235,9 +235,9 @@ import Testing
             }
             let done = readOnce()
             try peer.send("x")
-            #expect(try hang(done, timeout: patience) == 1)
+            expectEqual(try hang(done, timeout: patience), 1)
             let next = connection.read()
-            #expect(weak.core == nil && next.isPending)
+            expect(weak.core == nil && next.isPending)
             next.asPromise().cancel()
             connection.abort()
         }

@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @testable import PromisesTestSupport
@@ -10,9 +11,9 @@ import Testing
         try withNetwork { net in
             let (connection, peer) = try net.pair()
             let read = connection.read()
-            #expect(read.isPending)
+            expect(read.isPending)
             try peer.send("hello")
-            #expect(try hang(read, timeout: patience) == .bytes(Array("hello".utf8)))
+            expectEqual(try hang(read, timeout: patience), .bytes(Array("hello".utf8)))
         }
     }
 
@@ -23,8 +24,9 @@ import Testing
             peer.end()
             var outcomes: [ReadOutcome] = []
             for _ in 0..<5 { outcomes.append(try hang(connection.read(upTo: 4), timeout: patience)) }
-            #expect(
-                outcomes == [
+            expectEqual(
+                outcomes,
+                [
                     .bytes(Array("hell".utf8)), .bytes(Array("o wo".utf8)), .bytes(Array("rld".utf8)), .end, .end,
                 ])
         }
@@ -39,11 +41,11 @@ import Testing
             }
             var all: [UInt8] = []
             while case .bytes(let bytes) = try hang(connection.read(upTo: .max), timeout: patience) {
-                #expect(bytes.count <= 65536)
+                expect(bytes.count <= 65536)
                 all += bytes
             }
             try hang(sent, timeout: patience)
-            #expect(all == pattern(300_000))
+            expectEqual(all, pattern(300_000))
         }
     }
 
@@ -59,8 +61,8 @@ import Testing
                         Issue.record("it has ended")
                         return
                     }
-                    #expect(bytes == pattern(bytes.count, from: place))
-                    #expect(bytes.count <= 60_000 && bytes.capacity < 2 * max(bytes.count, 65_536))
+                    expectEqual(bytes, pattern(bytes.count, from: place))
+                    expect(bytes.count <= 60_000 && bytes.capacity < 2 * max(bytes.count, 65_536))
                     place += bytes.count
                     rest -= bytes.count
                 }
@@ -75,9 +77,9 @@ import Testing
                 return -Int(EAGAIN)
             }
             try hang(b.write("x"), timeout: patience)
-            #expect(try hang(last, timeout: patience) == .bytes([0x78]))
+            expectEqual(try hang(last, timeout: patience), .bytes([0x78]))
             b.close()
-            #expect(try hang(a.read(), timeout: patience) == .end)
+            expectEqual(try hang(a.read(), timeout: patience), .end)
         }
     }
 
@@ -86,10 +88,10 @@ import Testing
             let (connection, peer) = try net.pair()
             try peer.send("early")
             awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
-            #expect(net.turns { net.settle() } <= 4)
-            #expect(net.calls(.receive) == 0)
-            #expect(try hang(connection.read(), timeout: patience) == .bytes(Array("early".utf8)))
-            #expect(net.calls(.receive) == 1)
+            expect(net.turns { net.settle() } <= 4)
+            expectEqual(net.calls(.receive), 0)
+            expectEqual(try hang(connection.read(), timeout: patience), .bytes(Array("early".utf8)))
+            expectEqual(net.calls(.receive), 1)
         }
     }
 
@@ -103,7 +105,7 @@ import Testing
                 connection.shutdownWrite()
                 ending(peer)()
                 awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
-                #expect(net.turns { net.settle() } <= 6)
+                expect(net.turns { net.settle() } <= 6)
             }
         }
     }
@@ -112,18 +114,18 @@ import Testing
         try withNetwork { net in
             let (connection, peer) = try net.pair()
             let first = connection.read()
-            #expect(connection.read().settledValue == failed(EBUSY))
+            expectEqual(connection.read().settledValue, failed(EBUSY))
             try peer.send("x")
-            #expect(try hang(first, timeout: patience) == .bytes([0x78]))
+            expectEqual(try hang(first, timeout: patience), .bytes([0x78]))
         }
     }
 
     @Test(arguments: [0, -1, Int.min]) func aLimitBelowOneIsRefused(limit: Int) throws {
         try withNetwork { net in
             let (connection, peer) = try net.pair()
-            #expect(connection.read(upTo: limit).settledValue == failed(EINVAL))
+            expectEqual(connection.read(upTo: limit).settledValue, failed(EINVAL))
             try peer.send("x")
-            #expect(try hang(connection.read(upTo: 1), timeout: patience) == .bytes([0x78]))
+            expectEqual(try hang(connection.read(upTo: 1), timeout: patience), .bytes([0x78]))
         }
     }
 
@@ -132,9 +134,9 @@ import Testing
             let (connection, peer) = try net.pair()
             try peer.send("abc")
             peer.end()
-            #expect(try hang(connection.receive(upTo: 2), timeout: patience) == Array("ab".utf8))
-            #expect(try hang(connection.receive(), timeout: patience) == Array("c".utf8))
-            #expect(try hang(connection.receive(), timeout: patience) == [])
+            expectEqual(try hang(connection.receive(upTo: 2), timeout: patience), Array("ab".utf8))
+            expectEqual(try hang(connection.receive(), timeout: patience), Array("c".utf8))
+            expectEqual(try hang(connection.receive(), timeout: patience), [])
         }
     }
 
@@ -148,20 +150,20 @@ import Testing
             }()
             net.settle()
             let isAlive = witness != nil
-            #expect(isAlive)
+            expect(isAlive)
             try peer.send("x")
-            #expect(try hang(read, timeout: patience) == .bytes([0x78]))
+            expectEqual(try hang(read, timeout: patience), .bytes([0x78]))
             let isGone = witness == nil
-            #expect(isGone)
-            #expect(!net.ledger.open.contains(net.ledger.accepted[0]))
+            expect(isGone)
+            expect(!net.ledger.open.contains(net.ledger.accepted[0]))
         }
     }
 
     @Test func lettingGoOfAnIdleConnectionClosesIt() throws {
         try withNetwork { net in
             let peer = try net.pair().1
-            #expect(!net.ledger.open.contains(net.ledger.accepted[0]))
-            #expect(try peer.receive() == [])
+            expect(!net.ledger.open.contains(net.ledger.accepted[0]))
+            expectEqual(try peer.receive(), [])
         }
     }
 
@@ -172,11 +174,11 @@ import Testing
             let reads = pairs.map { pair in pair.0.read().map { (outcome: $0, count: 1, place: 2, owner: Witness()) } }
             for (index, pair) in pairs.enumerated() { try pair.1.send([UInt8(index)]) }
             let all = try hang(when(fulfilled: reads), timeout: patience)
-            #expect(all.map(\.outcome) == [.bytes([0]), .bytes([1]), .bytes([2])])
+            expectEqual(all.map(\.outcome), [.bytes([0]), .bytes([1]), .bytes([2])])
             witness = all[0].owner
         }
         let isGone = witness == nil
-        #expect(isGone, "the values outlive their promises")
+        expect(isGone, "the values outlive their promises")
     }
 }
 

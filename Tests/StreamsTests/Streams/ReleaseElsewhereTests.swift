@@ -53,12 +53,12 @@ import Testing
     @Test func aConnection() throws {
         try inLoop { loop throws in
             let (there, socket) = try pairWithOneLetGo()
-            #expect(socket.isOpen, "it is closed on the loop's thread")
+            expect(socket.isOpen, "it is closed on the loop's thread")
             expect(there.receive(), gives: [])
-            #expect(!socket.isOpen)
+            expect(!socket.isOpen)
             there.close()
             try loop.run()
-            #expect(loop.now.nanoseconds == 0, "its timer has gone with it")
+            expectEqual(loop.now.nanoseconds, 0, "its timer has gone with it")
         }
     }
 
@@ -71,7 +71,7 @@ import Testing
                 one.frameTimeouts = FrameTimeouts(idle: .seconds(5), frame: .seconds(5))
                 let line = one.readLine()
                 try hang(other.write("line\n"))
-                #expect(try hang(line) == "line")
+                expectEqual(try hang(line), "line")
                 there = other
                 return one
             }
@@ -104,13 +104,13 @@ import Testing
                 return one
             }
         }
-        #expect(socket?.inode != nil && socket?.isOpen == false)
+        expect(socket?.inode != nil && socket?.isOpen == false)
     }
 
     @Test func aConnectionOfALoopThatEndsBeforeItComesToIt() throws {
         try EventLoop.withLoop { _ throws in
             let (there, socket) = try pairWithOneLetGo()
-            #expect(socket.isOpen)
+            expect(socket.isOpen)
             withExtendedLifetime(there) {}
         }
     }
@@ -124,7 +124,7 @@ import Testing
                 return listener
             }
             while loop.isReady { try loop.turn(.poll) }
-            #expect(
+            expect(
                 soon {
                     do {
                         _ = try Peer(to: address!)
@@ -143,7 +143,7 @@ import Testing
                 return socket
             }
             while loop.isReady { try loop.turn(.poll) }
-            #expect(
+            expect(
                 try soon {
                     do {
                         try DatagramSocket.bind("\(address!)").close()
@@ -159,9 +159,9 @@ import Testing
             // It is still held, by one that comes at the same address perhaps.
             let other = loop.hold()
             try loop.turn(.poll)
-            #expect(loop.isAlive)
+            expect(loop.isAlive)
             other.cancel()
-            #expect(!loop.isAlive)
+            expect(!loop.isAlive)
             try loop.run()
         }
     }
@@ -173,11 +173,11 @@ import Testing
             try letGoElsewhere { try signals(unusual) }
             var action = sigaction()
             sigaction(unusual, nil, &action)
-            #expect(action.sa_flags & SA_RESTART != 0, "it is watched until the loop comes to it")
+            expect(action.sa_flags & SA_RESTART != 0, "it is watched until the loop comes to it")
             while loop.isReady { try loop.turn(.poll) }
             sigaction(unusual, nil, &action)
-            #expect(action.sa_flags & SA_RESTART == 0)
-            #expect(!loop.isAlive)
+            expectEqual(action.sa_flags & SA_RESTART, 0)
+            expect(!loop.isAlive)
         }
     }
 

@@ -19,9 +19,9 @@ import Testing
         try withNetwork { net in
             let (connection, peer) = try net.pair()
             let fd = net.ledger.accepted[0]
-            #expect(try connection.value(of: .noDelay))
+            expect(try connection.value(of: .noDelay))
             try connection.set(.noDelay, to: false)
-            #expect(try !connection.value(of: .noDelay))
+            expect(try !connection.value(of: .noDelay))
             try connection.set(.keepAlive, to: true)
             try connection.set(.keepAliveIdle, to: .seconds(30))
             try connection.set(.keepAliveInterval, to: .milliseconds(1))
@@ -30,17 +30,17 @@ import Testing
             try connection.set(.notSentLowWater, to: 16384)
             try connection.set(.sendBuffer, to: 10_000)
             try connection.set(.receiveBuffer, to: 20_000)
-            #expect(try connection.value(of: .keepAlive))
-            #expect(try connection.value(of: .keepAliveIdle) == .seconds(30))
-            #expect(try connection.value(of: .keepAliveInterval) == .seconds(1), "rounded up")
-            #expect(try connection.value(of: .keepAliveCount) == 3)
-            #expect(try connection.value(of: .userTimeout) == .milliseconds(1501), "rounded up")
-            #expect(try connection.value(of: .notSentLowWater) == 16384)
-            #expect(try connection.value(of: .sendBuffer) == 20_000, "the kernel doubles it")
-            #expect(try connection.value(of: .receiveBuffer) == 40_000)
-            #expect(raw(fd, CInt(IPPROTO_TCP), TCP_KEEPIDLE) == 30)
-            #expect(raw(fd, CInt(IPPROTO_TCP), TCP_USER_TIMEOUT) == 1501)
-            #expect(raw(fd, CInt(IPPROTO_TCP), TCP_NOTSENT_LOWAT) == 16384)
+            expect(try connection.value(of: .keepAlive))
+            expectEqual(try connection.value(of: .keepAliveIdle), .seconds(30))
+            expectEqual(try connection.value(of: .keepAliveInterval), .seconds(1), "rounded up")
+            expectEqual(try connection.value(of: .keepAliveCount), 3)
+            expectEqual(try connection.value(of: .userTimeout), .milliseconds(1501), "rounded up")
+            expectEqual(try connection.value(of: .notSentLowWater), 16384)
+            expectEqual(try connection.value(of: .sendBuffer), 20_000, "the kernel doubles it")
+            expectEqual(try connection.value(of: .receiveBuffer), 40_000)
+            expectEqual(raw(fd, CInt(IPPROTO_TCP), TCP_KEEPIDLE), 30)
+            expectEqual(raw(fd, CInt(IPPROTO_TCP), TCP_USER_TIMEOUT), 1501)
+            expectEqual(raw(fd, CInt(IPPROTO_TCP), TCP_NOTSENT_LOWAT), 16384)
             peer.close()
         }
     }
@@ -56,24 +56,24 @@ import Testing
                 return nil
             }
             let tooLong = refused { () throws(SystemError) in try connection.set(.keepAliveIdle, to: .seconds(32768)) }
-            #expect(tooLong == "TCP_KEEPIDLE: 32768.0 seconds, which takes 1 to 32767 seconds")
+            expectEqual(tooLong, "TCP_KEEPIDLE: 32768.0 seconds, which takes 1 to 32767 seconds")
             let none = refused { () throws(SystemError) in try connection.set(.keepAliveInterval, to: .zero) }
-            #expect(none?.contains("TCP_KEEPINTVL") == true)
+            expectEqual(none?.contains("TCP_KEEPINTVL"), true)
             let negative = refused { () throws(SystemError) in try connection.set(.userTimeout, to: .seconds(-1)) }
-            #expect(negative?.contains("-1.0 seconds") == true)
+            expectEqual(negative?.contains("-1.0 seconds"), true)
             let endless = refused { () throws(SystemError) in
                 try connection.set(.userTimeout, to: .seconds(Int64.max))
             }
-            #expect(endless != nil)
+            expect(endless != nil)
             for count in [0, 128, -1, .min, .max] {
                 let text = refused { () throws(SystemError) in try connection.set(.keepAliveCount, to: count) }
-                #expect(text?.contains("TCP_KEEPCNT: \(count)") == true)
+                expectEqual(text?.contains("TCP_KEEPCNT: \(count)"), true)
             }
             for size in [0, -1, .min, .max] {
                 let text = refused { () throws(SystemError) in try connection.set(.sendBuffer, to: size) }
-                #expect(text?.contains("SO_SNDBUF: \(size)") == true)
+                expectEqual(text?.contains("SO_SNDBUF: \(size)"), true)
             }
-            #expect(net.calls(.setSocketOption) == calls, "the kernel was not asked")
+            expectEqual(net.calls(.setSocketOption), calls, "the kernel was not asked")
             peer.close()
         }
     }
@@ -84,10 +84,10 @@ import Testing
             let listener = try net.listen("unix:\(folder / "a")")
             let connection = try hang(connect(to: listener.localAddress), timeout: patience)
             let error = #expect(throws: SystemError.self) { try connection.set(.keepAliveCount, to: 3) }
-            #expect(error?.code == EOPNOTSUPP)
-            #expect(error?.detail == "TCP_KEEPCNT: 3")
+            expectEqual(error?.code, EOPNOTSUPP)
+            expectEqual(error?.detail, "TCP_KEEPCNT: 3")
             try connection.set(.sendBuffer, to: 8192)
-            #expect(try connection.value(of: .sendBuffer) == 16384)
+            expectEqual(try connection.value(of: .sendBuffer), 16384)
         }
     }
 
@@ -116,9 +116,9 @@ import Testing
                 return real($0, $1, $2)
             }
             let client = try hang(connect(to: listener.localAddress, options: options), timeout: patience)
-            #expect(bufferAtConnect == 20_000)
-            #expect(try client.value(of: .userTimeout) == .seconds(9))
-            #expect(try !client.value(of: .noDelay))
+            expectEqual(bufferAtConnect, 20_000)
+            expectEqual(try client.value(of: .userTimeout), .seconds(9))
+            expect(try !client.value(of: .noDelay))
         }
     }
 
@@ -135,8 +135,8 @@ import Testing
             #expect(throws: SystemError(.setSocketOption, EINVAL)) {
                 try Listener.bind("127.0.0.1:0", options: wrong)
             }
-            #expect(code(connect(to: .loopback(port: 1), options: wrong)) == EINVAL)
-            #expect(net.ledger.open == open)
+            expectEqual(code(connect(to: .loopback(port: 1), options: wrong)), EINVAL)
+            expectEqual(net.ledger.open, open)
         }
     }
 }

@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 // This file is also compiled in Integrations, where the helpers are in its own module.
@@ -15,9 +16,9 @@ import Testing
             for number in 0..<20 {
                 let text = Array("message \(number)".utf8)
                 try hang(a.output.write(text), timeout: patience)
-                #expect(try hang(b.input.receive(), timeout: patience) == text)
+                expectEqual(try hang(b.input.receive(), timeout: patience), text)
                 try hang(b.output.write(text), timeout: patience)
-                #expect(try hang(a.input.receive(), timeout: patience) == text)
+                expectEqual(try hang(a.input.receive(), timeout: patience), text)
             }
         }
     }
@@ -30,26 +31,26 @@ import Testing
             ]
             let reads = [readToEnd(a.input), readToEnd(b.input)]
             try hang(when(fulfilled: writes), timeout: patience)
-            #expect(try hang(when(fulfilled: reads), timeout: patience) == [back, there])
+            expectEqual(try hang(when(fulfilled: reads), timeout: patience), [back, there])
             let (sent, received) = (a.output.bytesSent, b.input.bytesReceived)
-            #expect(sent == received && b.output.bytesSent == a.input.bytesReceived)
+            expect(sent == received && b.output.bytesSent == a.input.bytesReceived)
             // A filter adds to what the descriptor carries.
-            #expect(kind.isFiltered ? sent > there.count : sent == there.count)
-            #expect(kind.isFiltered ? b.output.bytesSent > back.count : b.output.bytesSent == back.count)
+            expect(kind.isFiltered ? sent > there.count : sent == there.count)
+            expect(kind.isFiltered ? b.output.bytesSent > back.count : b.output.bytesSent == back.count)
         }
     }
 
     @Test(arguments: StreamKind.allCases) func oneWayGoesOnWhenTheOtherHasEnded(kind: StreamKind) throws {
         try kind.with { a, b, _ in
             try hang(a.output.shutdownWrite(), timeout: patience)
-            #expect(try hang(b.input.read(), timeout: patience) == .end)
-            #expect(b.input.read().settledValue == .end)
-            #expect(code(a.output.write("x")) == EPIPE)
-            #expect(a.output.shutdownWrite().isFulfilled && !a.output.isClosed)
+            expectEqual(try hang(b.input.read(), timeout: patience), .end)
+            expectEqual(b.input.read().settledValue, .end)
+            expectEqual(code(a.output.write("x")), EPIPE)
+            expect(a.output.shutdownWrite().isFulfilled && !a.output.isClosed)
             try hang(b.output.write("still"), timeout: patience)
-            #expect(try hang(a.input.receive(), timeout: patience) == Array("still".utf8))
+            expectEqual(try hang(a.input.receive(), timeout: patience), Array("still".utf8))
             hang(b.close())
-            #expect(try hang(a.input.read(), timeout: patience) == .end)
+            expectEqual(try hang(a.input.read(), timeout: patience), .end)
         }
     }
 
@@ -57,8 +58,8 @@ import Testing
         try kind.with { a, b, _ in
             a.output.write("last words").catch { _ in }
             let closed = a.close()
-            #expect(try hang(b.input.receive(), timeout: patience) == Array("last words".utf8))
-            #expect(try hang(b.input.read(), timeout: patience) == .end)
+            expectEqual(try hang(b.input.receive(), timeout: patience), Array("last words".utf8))
+            expectEqual(try hang(b.input.read(), timeout: patience), .end)
             b.abort()
             try hang(closed, timeout: patience)
         }
@@ -66,24 +67,24 @@ import Testing
             let read = b.input.read()
             let waiting = a.output.write(pattern(8 << 20))
             a.abort()
-            #expect(code(waiting) == ECANCELED)
+            expectEqual(code(waiting), ECANCELED)
             var outcome = try hang(read, timeout: patience)
             while case .bytes = outcome { outcome = try hang(b.input.read(), timeout: patience) }
-            #expect(outcome == (kind.knowsResets ? failed(ECONNRESET) : .end))
+            expectEqual(outcome, (kind.knowsResets ? failed(ECONNRESET) : .end))
         }
     }
 
     @Test(arguments: StreamKind.allCases) func misuseIsRefusedAndHarmless(kind: StreamKind) throws {
         try kind.with { a, b, _ in
             let read = a.input.read()
-            #expect(a.input.read().settledValue?.failure == EBUSY)
-            #expect(a.output.write("").isFulfilled)
+            expectEqual(a.input.read().settledValue?.failure, EBUSY)
+            expect(a.output.write("").isFulfilled)
             try hang(b.output.write("x"), timeout: patience)
-            #expect(try hang(read, timeout: patience) == .bytes([0x78]))
-            #expect(a.input.read(upTo: 0).settledValue?.failure == EINVAL)
+            expectEqual(try hang(read, timeout: patience), .bytes([0x78]))
+            expectEqual(a.input.read(upTo: 0).settledValue?.failure, EINVAL)
             a.abort()
-            #expect(a.input.read().settledValue?.failure == EBADF)
-            #expect(code(a.output.write("x")) == EBADF)
+            expectEqual(a.input.read().settledValue?.failure, EBADF)
+            expectEqual(code(a.output.write("x")), EBADF)
             try hang(a.close(), timeout: patience)
         }
     }
@@ -95,8 +96,8 @@ import Testing
             let waiting = a.output.write(pattern(8 << 20))
             b.abort()
             let first = try rejection(of: waiting)
-            #expect(first == EPIPE || kind.knowsResets && first == ECONNRESET)
-            #expect(code(a.output.write("x")) == first)
+            expect(first == EPIPE || kind.knowsResets && first == ECONNRESET)
+            expectEqual(code(a.output.write("x")), first)
         }
     }
 
@@ -106,9 +107,9 @@ import Testing
             b.input.close()
             b.output.close()
             let turns = net.turns { net.settle() }
-            #expect(turns <= 6)
+            expect(turns <= 6)
             let outcome = try hang(a.input.read(), timeout: patience)
-            #expect(outcome == .end)
+            expectEqual(outcome, .end)
             a.abort()
         }
     }
@@ -118,9 +119,9 @@ import Testing
             let read = a.input.read()
             try net.loop.turn(.poll)
             read.cancel()
-            #expect(!net.loop.isAlive)
+            expect(!net.loop.isAlive)
             try hang(b.output.write("bytes"), timeout: patience)
-            #expect(try hang(a.input.receive(), timeout: patience) == Array("bytes".utf8))
+            expectEqual(try hang(a.input.receive(), timeout: patience), Array("bytes".utf8))
         }
     }
 
@@ -133,11 +134,11 @@ import Testing
             }
             try hang(a.output.write("hel"), timeout: patience)
             try hang(a.output.write("lo\r\nrest"), timeout: patience)
-            #expect(try hang(a.input.readLine(), timeout: patience) == "hello!")
-            #expect(try hang(a.input.read(exactly: 4), timeout: patience) == Array("rest".utf8))
+            expectEqual(try hang(a.input.readLine(), timeout: patience), "hello!")
+            expectEqual(try hang(a.input.read(exactly: 4), timeout: patience), Array("rest".utf8))
             let large = pattern(500_000)
             a.output.write(large).cauterize()
-            #expect(try hang(a.input.read(exactly: large.count), timeout: patience) == large)
+            expectEqual(try hang(a.input.read(exactly: large.count), timeout: patience), large)
             a.output.shutdownWrite().cauterize()
             try hang(served, timeout: patience)
         }
@@ -160,7 +161,7 @@ import Testing
             }
             let last = [Array(all[place...].prefix(50_000)), Array(all[place...].dropFirst(50_000))]
             writes.append(forEach(last) { a.output.write($0) })
-            #expect(try hang(b.input.read(exactly: all.count), timeout: patience) == all)
+            expectEqual(try hang(b.input.read(exactly: all.count), timeout: patience), all)
             try hang(when(fulfilled: writes), timeout: patience)
         }
     }
@@ -169,7 +170,7 @@ import Testing
         try kind.with { a, b, _ in
             a.input.idleTimeout = .milliseconds(5)
             let outcome = try hang(a.input.read(), timeout: patience)
-            #expect(outcome.failure == ETIMEDOUT)
+            expectEqual(outcome.failure, ETIMEDOUT)
             _ = b
         }
     }

@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @testable import PromisesTestSupport
@@ -20,8 +21,8 @@ import Testing
             try net.loop.turn(.poll)
             withExtendedLifetime(peer) {}
         }
-        #expect(outcomes == 0)
-        #expect(isGone(witness))
+        expectEqual(outcomes, 0)
+        expect(isGone(witness))
     }
 
     @Test func waitingWritesWhoseHandlersHoldTheConnection() throws {
@@ -33,7 +34,7 @@ import Testing
             for write in writes { write.ensure { connection.abort() }.catch { _ in } }
             withExtendedLifetime(peer) {}
         }
-        #expect(isGone(witness))
+        expect(isGone(witness))
     }
 
     @Test func aClosingWhoseHandlerHoldsTheConnection() throws {
@@ -44,7 +45,7 @@ import Testing
             connection.close().done { connection.abort() }
             withExtendedLifetime(peer) {}
         }
-        #expect(isGone(witness))
+        expect(isGone(witness))
     }
 
     @Test func aServingListenerWithItsConnections() throws {
@@ -57,7 +58,7 @@ import Testing
             try net.loop.run(until: { listener.activeConnections == 1 })
             withExtendedLifetime(client) {}
         }
-        #expect(isGone(witness))
+        expect(isGone(witness))
     }
 
     @Test func aWaitingAcceptWhoseHandlerHoldsTheListener() throws {
@@ -67,7 +68,7 @@ import Testing
             witness = listener
             listener.accept().ensure { listener.close() }.catch { _ in }
         }
-        #expect(isGone(witness))
+        expect(isGone(witness))
     }
 
     @Test func anEchoThatHasGoneRound() throws {
@@ -78,10 +79,10 @@ import Testing
             echo(connection).ensureThen { connection.close() }.catch { _ in }
             try peer.send("x")
             let reply = elsewhere { try peer.receive() }
-            #expect(try hang(reply, timeout: patience) == [0x78])
+            expectEqual(try hang(reply, timeout: patience), [0x78])
             net.settle(.zero)
         }
-        #expect(isGone(witness))
+        expect(isGone(witness))
     }
 
     @Test func anInlineHandlerIsToldAndCannotBeginAnew() throws {
@@ -96,8 +97,8 @@ import Testing
             }
             withExtendedLifetime(peer) {}
         }
-        #expect(told == failed(ECANCELED))
-        #expect(next == failed(EBADF))
+        expectEqual(told, failed(ECANCELED))
+        expectEqual(next, failed(EBADF))
     }
 
     @Test func aConnectThatIsUnderWay() throws {
@@ -106,7 +107,7 @@ import Testing
             let hole = try net.listen(backlog: 0)
             let filler = try Peer(to: hole.localAddress)
             attempt = connect(to: hole.localAddress, timeout: .seconds(10))
-            #expect(attempt?.isPending == true)
+            expectEqual(attempt?.isPending, true)
             withExtendedLifetime(filler) {}
         }
         #expect(code(try #require(attempt)) == ECANCELED)

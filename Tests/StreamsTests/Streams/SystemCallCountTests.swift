@@ -16,15 +16,15 @@ import Testing
             let client = elsewhere {
                 for number in 0..<1000 {
                     try peer.send([UInt8(truncatingIfNeeded: number)])
-                    #expect(try peer.receive() == [UInt8(truncatingIfNeeded: number)])
+                    expectEqual(try peer.receive(), [UInt8(truncatingIfNeeded: number)])
                 }
                 peer.end()
             }
             let before = total(net)
             try hang(served, timeout: patience)
             try hang(client, timeout: patience)
-            #expect(Double(total(net) - before) / 1000 <= 3.2)
-            #expect(net.calls(.epollControl) <= 8)
+            expect(Double(total(net) - before) / 1000 <= 3.2)
+            expect(net.calls(.epollControl) <= 8)
         }
     }
 
@@ -38,19 +38,19 @@ import Testing
             try peer.send("x")
             awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
             try net.loop.run(until: { net.calls(.send) == 1 })
-            #expect(try peer.receive() == [0x78])
+            expectEqual(try peer.receive(), [0x78])
             let before = Economy(net)
             let client = elsewhere {
                 for number in 0..<1000 {
                     try peer.send([UInt8(truncatingIfNeeded: number)])
-                    #expect(try peer.receive() == [UInt8(truncatingIfNeeded: number)])
+                    expectEqual(try peer.receive(), [UInt8(truncatingIfNeeded: number)])
                 }
             }
             try net.loop.run(until: { net.calls(.send) == 1001 })
             let cost = Economy(net) - before
             // epoll_pwait, recv, send; and one or the other wait that another thread ends.
-            #expect(Double(cost.total) / 1000 <= 3.2)
-            #expect(cost.registrations == 0 && cost.timerSettings == 0)
+            expect(Double(cost.total) / 1000 <= 3.2)
+            expect(cost.registrations == 0 && cost.timerSettings == 0)
             try hang(client, timeout: patience)
             peer.end()
             try hang(served, timeout: patience)
@@ -73,13 +73,13 @@ import Testing
                     awaitArrival(of: POLLIN, at: net.ledger.accepted[index])
                 }
                 try net.loop.run(until: { net.calls(.send) == (round + 1) * pairs.count })
-                for pair in pairs { #expect(try pair.1.receive() == [0x78]) }
+                for pair in pairs { expectEqual(try pair.1.receive(), [0x78]) }
             }
             let cost = Economy(net) - before
-            #expect(Double(cost.total) / Double(rounds * pairs.count) <= 2.1)
-            #expect(cost.timerSettings == 0)
+            expect(Double(cost.total) / Double(rounds * pairs.count) <= 2.1)
+            expectEqual(cost.timerSettings, 0)
             // Where the clock cuts a turn off before the next read has begun, an event is reported that no read wants yet.
-            if !isSanitized { #expect(cost.registrations <= rounds * pairs.count / 20) }
+            if !isSanitized { expect(cost.registrations <= rounds * pairs.count / 20) }
             for pair in pairs { pair.1.end() }
             try hang(when(fulfilled: served), timeout: patience)
         }
@@ -96,8 +96,8 @@ import Testing
                 awaitArrival(of: POLLIN, at: net.ledger.accepted[index])
             }
             try net.loop.run(until: { net.calls(.send) == 50 })
-            #expect(net.calls(.epollWait) - before.1 <= 2)
-            #expect(total(net) - before.0 <= 102)
+            expect(net.calls(.epollWait) - before.1 <= 2)
+            expect(total(net) - before.0 <= 102)
             for pair in pairs { pair.1.end() }
             try hang(when(fulfilled: served), timeout: patience)
         }
@@ -112,9 +112,9 @@ import Testing
                 for _ in 0..<100 {
                     let peer = try Peer(to: address)
                     try peer.send("x")
-                    #expect(try peer.receive() == [0x78])
+                    expectEqual(try peer.receive(), [0x78])
                     peer.end()
-                    #expect(try peer.receive() == [])
+                    expectEqual(try peer.receive(), [])
                 }
             }
             let before = total(net)
@@ -122,7 +122,7 @@ import Testing
             listener.close()
             try hang(served, timeout: patience)
             // accept4 twice, setsockopt, epoll_ctl twice, recv twice, send, shutdown, close, and three waits.
-            #expect(Double(total(net) - before) / 100 <= 13.2)
+            expect(Double(total(net) - before) / 100 <= 13.2)
         }
     }
 
@@ -134,8 +134,8 @@ import Testing
             let before = total(net)
             net.settle(.milliseconds(50))
             // A timer's descriptor, its registration, its setting, and the wait.
-            #expect(total(net) - before <= 6)
-            #expect(reads.allSatisfy { $0.isPending })
+            expect(total(net) - before <= 6)
+            expect(reads.allSatisfy { $0.isPending })
             // Without this the optimiser lets the peers go, and so end, before the wait.
             withExtendedLifetime(pairs) {}
         }

@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @testable import PromisesTestSupport
@@ -21,7 +22,7 @@ import Testing
                 if left == 0 { return .value }
                 pauses += 1
                 return a.writable().then { () -> Guarantee<Void> in
-                    #expect(a.isWritable && a.queuedBytes <= 32 << 10)
+                    expect(a.isWritable && a.queuedBytes <= 32 << 10)
                     return produce()
                 }
             }
@@ -29,8 +30,8 @@ import Testing
             let all = b.read(exactly: 500 * chunk.count)
             try hang(produced, timeout: patience)
             try hang(all, timeout: patience)
-            #expect(peak <= 65536 + chunk.count)
-            #expect(pauses > 3)
+            expect(peak <= 65536 + chunk.count)
+            expect(pauses > 3)
         }
     }
 
@@ -40,7 +41,7 @@ import Testing
             a.writeWatermarks = (low: 10, high: 20)
             let budget = net.limitSends(to: 0)
             var relieved = 0
-            #expect(a.isWritable && a.writable().isResolved)
+            expect(a.isWritable && a.writable().isResolved)
             let writes = (0..<10).map { _ in
                 let write = a.write(pattern(4))
                 if !a.isWritable && relieved == 0 {
@@ -49,22 +50,22 @@ import Testing
                 }
                 return write
             }
-            #expect(!a.isWritable && a.queuedBytes == 40)
+            expect(!a.isWritable && a.queuedBytes == 40)
             let waiting = a.writable()
             // Below the high mark, and not yet at the low one.
             budget.remaining = 25
             try net.loop.turn(.poll)
             try net.loop.turn(.poll)
-            #expect(a.queuedBytes == 15 && !a.isWritable && waiting.isPending)
+            expect(a.queuedBytes == 15 && !a.isWritable && waiting.isPending)
             budget.remaining = 5
             try hang(waiting, timeout: patience)
-            #expect(a.queuedBytes == 10 && a.isWritable && relieved == 1)
+            expect(a.queuedBytes == 10 && a.isWritable && relieved == 1)
             // Between the marks it stays as it is.
             let more = a.write(pattern(5))
-            #expect(a.isWritable)
+            expect(a.isWritable)
             budget.remaining = .max
             try hang(when(fulfilled: writes + [more]), timeout: patience)
-            #expect(try hang(b.read(exactly: 45), timeout: patience).count == 45)
+            expectEqual(try hang(b.read(exactly: 45), timeout: patience).count, 45)
         }
     }
 
@@ -72,17 +73,17 @@ import Testing
         try withNetwork { net in
             let (a, b) = try Connection.pair()
             a.write(pattern(4_000_000)).catch(policy: .allErrors) { _ in }
-            #expect(!a.isWritable)
+            expect(!a.isWritable)
             let waiting = a.writable()
             a.abort()
             try hang(waiting, timeout: patience)
-            #expect(!a.isWritable && a.writable().isResolved)
+            expect(!a.isWritable && a.writable().isResolved)
             _ = b
         }
         try withNetwork { net in
             let (a, b) = try Connection.pair()
             a.shutdownWrite()
-            #expect(!a.isWritable && a.writable().isResolved)
+            expect(!a.isWritable && a.writable().isResolved)
             _ = b
         }
     }
@@ -100,9 +101,9 @@ import Testing
             net.settle(.milliseconds(1))
             peer.reset()
             let code = try rejection(of: produced)
-            #expect(code == ECONNRESET || code == EPIPE)
+            expect(code == ECONNRESET || code == EPIPE)
             try net.loop.turn(.poll)
-            #expect(!net.loop.isAlive)
+            expect(!net.loop.isAlive)
         }
     }
 
@@ -124,9 +125,9 @@ import Testing
             let (a, b) = try Connection.pair()
             a.writeWatermarks = (low: low, high: high)
             let marks = a.writeWatermarks
-            #expect(marks.low >= 0 && marks.low < marks.high)
+            expect(marks.low >= 0 && marks.low < marks.high)
             let write = a.write(pattern(1_000_000))
-            #expect(!a.isWritable)
+            expect(!a.isWritable)
             let read = b.read(exactly: 1_000_000)
             try hang(a.writable(), timeout: patience)
             try hang(read, timeout: patience)
@@ -161,11 +162,11 @@ import Testing
             let source = Source(100, size: 50_000)
             let written = forEach(source) { a.write($0) }
             net.settle()
-            #expect(source.taken < 100 && a.queuedBytes <= 50_000)
+            expect(source.taken < 100 && a.queuedBytes <= 50_000)
             let taken = source.taken
-            #expect(net.turns { net.settle() } <= 4)
-            #expect(source.taken == taken)
-            #expect(try hang(b.read(exactly: 5_000_000), timeout: patience) == pattern(5_000_000))
+            expect(net.turns { net.settle() } <= 4)
+            expectEqual(source.taken, taken)
+            expectEqual(try hang(b.read(exactly: 5_000_000), timeout: patience), pattern(5_000_000))
             try hang(written, timeout: patience)
         }
     }
@@ -184,7 +185,7 @@ import Testing
             try hang(written, timeout: .seconds(60))
             a.shutdownWrite()
             try hang(all, timeout: patience)
-            #expect(received == 1_600_000 && peak <= 16)
+            expect(received == 1_600_000 && peak <= 16)
         }
     }
 
@@ -198,7 +199,7 @@ import Testing
             let taken = source.taken
             try hang(b.read(exactly: 50_000), timeout: patience)
             net.settle()
-            #expect(source.taken == taken)
+            expectEqual(source.taken, taken)
         }
     }
 
@@ -207,9 +208,9 @@ import Testing
             let (reader, writer) = try Connection.pipe()
             reader.abort()
             let source = Source(10, size: 5)
-            #expect(try rejection(of: forEach(source) { writer.write($0) }) == EPIPE)
-            #expect(source.taken == 1)
-            #expect(forEach([[UInt8]]()) { writer.write($0) }.isResolved)
+            expectEqual(try rejection(of: forEach(source) { writer.write($0) }), EPIPE)
+            expectEqual(source.taken, 1)
+            expect(forEach([[UInt8]]()) { writer.write($0) }.isResolved)
         }
     }
 }

@@ -16,11 +16,11 @@ import Testing
             let second = connection.write("two")
             let third = connection.write("three")
             second.cancel()
-            #expect(second.error as? PromiseError == .cancelled)
-            #expect(connection.queuedBytes == 6)
+            expect(second.error as? PromiseError == .cancelled)
+            expectEqual(connection.queuedBytes, 6)
             budget.remaining += 100
             try hang(when(fulfilled: first, third), timeout: patience)
-            #expect(try peer.receive(exactly: 8) == Array("onethree".utf8))
+            expectEqual(try peer.receive(exactly: 8), Array("onethree".utf8))
             connection.abort()
         }
     }
@@ -31,10 +31,10 @@ import Testing
             let budget = net.limitSends(to: 2)
             let write = connection.write("one")
             write.cancel()
-            #expect(write.isPending)
+            expect(write.isPending)
             budget.remaining += 100
             try hang(write, timeout: patience)
-            #expect(try peer.receive(exactly: 3) == Array("one".utf8))
+            expectEqual(try peer.receive(exactly: 3), Array("one".utf8))
             connection.abort()
         }
     }
@@ -50,7 +50,7 @@ import Testing
             try hang(first, timeout: patience)
             let ended = connection.shutdownWrite()
             try hang(ended, timeout: patience)
-            #expect(try peer.readToEnd() == Array("ab".utf8))
+            expectEqual(try peer.readToEnd(), Array("ab".utf8))
             connection.abort()
         }
     }
@@ -61,11 +61,11 @@ import Testing
             net.limitSends(to: 0)
             let write = connection.write("lost")
             let ended = connection.shutdownWrite()
-            #expect(ended.isPending)
+            expect(ended.isPending)
             write.cancel()
             try hang(ended, timeout: patience)
-            #expect(try peer.readToEnd() == [])
-            #expect(connection.queuedBytes == 0)
+            expectEqual(try peer.readToEnd(), [])
+            expectEqual(connection.queuedBytes, 0)
             connection.abort()
         }
     }
@@ -77,7 +77,7 @@ import Testing
             let write = connection.write("lost")
             let closed = connection.close()
             write.cancel()
-            #expect(try peer.readToEnd() == [])
+            expectEqual(try peer.readToEnd(), [])
             peer.end()
             try hang(closed, timeout: patience)
         }
@@ -95,9 +95,9 @@ import Testing
             // All three leave with one call: the others are not waiting any more.
             budget.remaining += 100
             try hang(first, timeout: patience)
-            #expect(try peer.receive(exactly: 3) == Array("123".utf8))
+            expectEqual(try peer.receive(exactly: 3), Array("123".utf8))
             _ = try? hang(when(fulfilled: others), timeout: patience)
-            #expect(second.isFulfilled && third.isFulfilled)
+            expect(second.isFulfilled && third.isFulfilled)
             connection.abort()
         }
     }
@@ -135,8 +135,8 @@ import Testing
             let received = elsewhere { try peer.readToEnd() }
             try hang(connection.shutdownWrite(), timeout: patience)
             let sent = expected.filter { $0.write.error == nil }.flatMap(\.bytes)
-            #expect(try hang(received, timeout: patience) == sent)
-            #expect(expected.allSatisfy { $0.write.isResolved })
+            expectEqual(try hang(received, timeout: patience), sent)
+            expect(expected.allSatisfy { $0.write.isResolved })
             connection.abort()
         }
     }
@@ -152,14 +152,14 @@ import Testing
             let peer = try Peer(to: listener.localAddress)
             while served == nil { try net.loop.turn(.wait) }
             service.cancel()
-            #expect(service.error as? PromiseError == .cancelled)
-            #expect(code(listener.accept()) == EBADF)
+            expect(service.error as? PromiseError == .cancelled)
+            expectEqual(code(listener.accept()), EBADF)
             try peer.send("still here")
             let reply = elsewhere { try peer.receive(exactly: 10) }
-            #expect(try hang(reply, timeout: patience) == Array("still here".utf8))
+            expectEqual(try hang(reply, timeout: patience), Array("still here".utf8))
             peer.end()
             try net.loop.run()
-            #expect(served!.isClosed)
+            expect(served!.isClosed)
         }
     }
 }

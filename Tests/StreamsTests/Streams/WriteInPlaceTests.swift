@@ -14,7 +14,7 @@ import Testing
             let written = a.write { $0.append(pattern(count)) }
             let next = a.write { $0.append("end") }
             let read = b.read(exactly: count + 3)
-            #expect(try hang(read, timeout: patience) == pattern(count) + Array("end".utf8))
+            expectEqual(try hang(read, timeout: patience), pattern(count) + Array("end".utf8))
             try hang(when(fulfilled: [written, next]), timeout: patience)
         }
     }
@@ -31,7 +31,7 @@ import Testing
                 }
             }
             a.write { $0.append("kept") }.cauterize()
-            #expect(try hang(b.receive(), timeout: patience) == Array("kept".utf8))
+            expectEqual(try hang(b.receive(), timeout: patience), Array("kept".utf8))
         }
     }
 
@@ -47,7 +47,7 @@ import Testing
                 output.append("4")
             }
             try hang(outer, timeout: patience)
-            #expect(try hang(b.read(exactly: 4), timeout: patience) == Array("1234".utf8))
+            expectEqual(try hang(b.read(exactly: 4), timeout: patience), Array("1234".utf8))
         }
     }
 
@@ -69,14 +69,14 @@ import Testing
                 output.append("last")
             }
             switch deed {
-            case .close, .abort: #expect(try rejection(of: written) == EBADF)
-            case .shutDown: #expect(try rejection(of: written) == EPIPE)
+            case .close, .abort: expectEqual(try rejection(of: written), EBADF)
+            case .shutDown: expectEqual(try rejection(of: written), EPIPE)
             case .hang:
                 try hang(written, timeout: patience)
-                #expect(try hang(b.receive(), timeout: patience) == Array("first last".utf8))
+                expectEqual(try hang(b.receive(), timeout: patience), Array("first last".utf8))
             case .replace:
                 try hang(written, timeout: patience)
-                #expect(try hang(b.receive(), timeout: patience) == Array("last".utf8))
+                expectEqual(try hang(b.receive(), timeout: patience), Array("last".utf8))
             }
             a.abort()
         }
@@ -93,8 +93,8 @@ import Testing
                     taken.append(output.bytes)
                 }.cauterize()
             }
-            #expect(taken == (0..<3).map { Array("number \($0)".utf8) })
-            #expect(try hang(b.read(exactly: 24), timeout: patience) == taken.flatMap { $0 })
+            expectEqual(taken, (0..<3).map { Array("number \($0)".utf8) })
+            expectEqual(try hang(b.read(exactly: 24), timeout: patience), taken.flatMap { $0 })
         }
     }
 
@@ -108,8 +108,8 @@ import Testing
                 if written.isRejected { refused = written } else { written.ignoringErrors() }
             }
             let promise = try #require(refused)
-            #expect(try rejection(of: promise) == ENOBUFS)
-            #expect(a.queuedBytes <= 110_000)
+            expectEqual(try rejection(of: promise), ENOBUFS)
+            expect(a.queuedBytes <= 110_000)
             a.abort()
             b.abort()
         }
@@ -128,8 +128,8 @@ import Testing
             try peer.send("a\nb\nc\nd\n")
             awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
             try net.loop.run(until: { connection.bytesSent == 12 })
-            #expect(net.calls(.send) == 1)
-            #expect(try peer.receive(exactly: 12) == Array("aa\nbb\ncc\ndd\n".utf8))
+            expectEqual(net.calls(.send), 1)
+            expectEqual(try peer.receive(exactly: 12), Array("aa\nbb\ncc\ndd\n".utf8))
             peer.end()
             try hang(served, timeout: patience)
         }

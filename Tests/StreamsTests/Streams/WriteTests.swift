@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @testable import PromisesTestSupport
@@ -14,10 +15,10 @@ import Testing
                 connection.write([Array("fo".utf8), [], Array("ur".utf8)]), connection.write(ArraySlice([0x21])),
             ]
             try hang(when(fulfilled: writes), timeout: patience)
-            #expect(connection.queuedBytes == 0)
+            expectEqual(connection.queuedBytes, 0)
             connection.close()
             peer.end()
-            #expect(try peer.readToEnd() == Array("one two three four!".utf8))
+            expectEqual(try peer.readToEnd(), Array("one two three four!".utf8))
         }
     }
 
@@ -26,9 +27,9 @@ import Testing
             let (connection, peer) = try net.pair()
             let empty = [connection.write(""), connection.write([UInt8]()), connection.write([[UInt8]]())]
             try hang(when(fulfilled: empty), timeout: patience)
-            #expect(net.calls(.send) == 0)
+            expectEqual(net.calls(.send), 0)
             try hang(connection.write("x"), timeout: patience)
-            #expect(try peer.receive() == [0x78])
+            expectEqual(try peer.receive(), [0x78])
         }
     }
 
@@ -40,14 +41,14 @@ import Testing
             let large = pattern(8 << 20)
             let writes = [connection.write(large), connection.write(""), connection.write("end"), connection.write("")]
             for (index, write) in writes.enumerated() {
-                #expect(write.isPending)
+                expect(write.isPending)
                 write.done { order.append(index) }.catch { _ in }
             }
             let received = elsewhere { try peer.receive(exactly: large.count + 3) }
             try hang(when(fulfilled: writes), timeout: patience)
-            #expect(try hang(received, timeout: patience) == large + Array("end".utf8))
+            expectEqual(try hang(received, timeout: patience), large + Array("end".utf8))
             try net.loop.turn(.poll)
-            #expect(order == [0, 1, 2, 3])
+            expectEqual(order, [0, 1, 2, 3])
         }
     }
 
@@ -58,15 +59,15 @@ import Testing
             let large = pattern(8 << 20)
             var writes = [connection.write(large)]
             for number in 0..<1000 { writes.append(connection.write(pattern(8, from: number * 8))) }
-            #expect(connection.queuedBytes > 8000)
+            expect(connection.queuedBytes > 8000)
             var settled = 0
             for write in writes { write.done { settled += 1 }.catch { _ in } }
             let received = elsewhere { try peer.receive(exactly: large.count + 8000) }
             try hang(when(fulfilled: writes), timeout: patience)
-            #expect(try hang(received, timeout: patience) == large + pattern(8000))
+            expectEqual(try hang(received, timeout: patience), large + pattern(8000))
             try net.loop.run(until: { settled == 1001 })
-            #expect(settled == 1001)
-            #expect(net.calls(.send) < 500)
+            expectEqual(settled, 1001)
+            expect(net.calls(.send) < 500)
         }
     }
 
@@ -85,8 +86,8 @@ import Testing
             let all = write(from: 0)
             other.receive().then { other.write($0) }.done { echoedAfter = net.calls(.send) }.catch { _ in }
             try hang(all, timeout: .seconds(60))
-            #expect(try hang(received, timeout: patience) == (0..<count).map { UInt8(truncatingIfNeeded: $0) })
-            #expect(try client.receive() == Array("ping".utf8))
+            expectEqual(try hang(received, timeout: patience), (0..<count).map { UInt8(truncatingIfNeeded: $0) })
+            expectEqual(try client.receive(), Array("ping".utf8))
             #expect(try #require(echoedAfter) < count / 2, "the other connection starves")
         }
     }
@@ -95,13 +96,13 @@ import Testing
         try withNetwork { net in
             let (connection, peer) = try net.pair()
             peer.close()
-            #expect(try hang(connection.read(), timeout: patience) == .end)
+            expectEqual(try hang(connection.read(), timeout: patience), .end)
             // The kernel takes this one, and the peer answers it with a reset.
             try hang(connection.write("first"), timeout: patience)
             awaitArrival(of: 0, at: net.ledger.accepted[0])
             let second = try rejection(of: connection.write("second"))
-            #expect(second == EPIPE || second == ECONNRESET)
-            #expect(try rejection(of: connection.write("third")) == second)
+            expect(second == EPIPE || second == ECONNRESET)
+            expectEqual(try rejection(of: connection.write("third")), second)
         }
     }
 }

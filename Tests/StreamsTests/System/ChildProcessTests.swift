@@ -21,7 +21,7 @@ import Testing
             expect(echoed, gives: bytes)
             try hang(writing)
             expect(child.exit, gives: .exited(0))
-            #expect(child.exitStatus == .exited(0))
+            expectEqual(child.exitStatus, .exited(0))
             #expect(child.standardError == nil)
             child.standardOutput!.close()
         }
@@ -45,7 +45,7 @@ import Testing
             child.exit.cancel()
             let late = child.exit.timeout(.milliseconds(1))
             expect(late, failsWith: PromiseError.timedOut)
-            #expect(child.exitStatus == nil)
+            expectEqual(child.exitStatus, nil)
             child.standardInput!.close()
             expect(child.exit, gives: .exited(0))
             child.standardOutput!.close()
@@ -78,7 +78,7 @@ import Testing
             child = nil
             // The end of its input ends it, and the loop has nothing left then.
             try network.loop.run()
-            #expect(waitpid(process, nil, WNOHANG) == -1)
+            expectEqual(waitpid(process, nil, WNOHANG), -1)
             #expect(child == nil)
         }
     }
@@ -86,14 +86,14 @@ import Testing
     @Test func anUnreferencedOneLetsTheLoopEnd() throws {
         try withNetwork { network in
             let child = try cat()
-            #expect(network.loop.isAlive)
+            expect(network.loop.isAlive)
             child.unref()
-            #expect(!network.loop.isAlive)
+            expect(!network.loop.isAlive)
             try network.loop.run()
             child.ref()
             child.standardInput!.close()
             try network.loop.run()
-            #expect(child.exitStatus == .exited(0))
+            expectEqual(child.exitStatus, .exited(0))
             child.standardOutput!.close()
         }
     }
@@ -107,7 +107,7 @@ import Testing
                 child.exit.done { _ in Issue.record("the loop has ended") }
             }
         }
-        #expect(lines == ["an event loop ended with 1 undelivered handler"])
+        expectEqual(lines, ["an event loop ended with 1 undelivered handler"])
         kill(process, SIGKILL)
         // No loop reaps it before the next child is started, and the monitor of exit tests spins where a zombie stays.
         var status: CInt = 0
@@ -131,7 +131,7 @@ import Testing
                     "/bin/true", standardInput: .pipe, standardOutput: .pipe, standardError: .pipe)
             }
             // Only what the loop itself has opened: its epoll descriptor.
-            #expect(network.ledger.open.count == 1)
+            expectEqual(network.ledger.open.count, 1)
         }
     }
 
@@ -142,8 +142,8 @@ import Testing
             let fd = open(folder / "input", O_RDONLY | O_CLOEXEC)
             let child = try cat(.descriptor(fd))
             let text = try hang(readToEnd(child.standardOutput!))
-            #expect(String(decoding: text, as: UTF8.self) == "from a file")
-            #expect(close(fd) == 0, "it is still ours")
+            expectEqual(String(decoding: text, as: UTF8.self), "from a file")
+            expectEqual(close(fd), 0, "it is still ours")
             expect(child.exit, gives: .exited(0))
             child.standardOutput!.close()
         }
@@ -156,7 +156,7 @@ import Testing
             hang(after(.milliseconds(5)))
             child.standardInput!.write("late").done { child.standardInput!.close() }.orFail()
             let text = try hang(readToEnd(child.standardOutput!))
-            #expect(text == Array("late".utf8))
+            expectEqual(text, Array("late".utf8))
             expect(child.exit, gives: .exited(0))
             child.standardOutput!.close()
         }

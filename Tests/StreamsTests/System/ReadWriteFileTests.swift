@@ -34,14 +34,14 @@ import Testing
             for manner in [FileWriting.replacing, .atomically] {
                 try hang(write(pattern(count + 5), "a", manner))
                 try hang(write(bytes, "a", manner))
-                #expect(folder.contents("a") == bytes)
+                expectEqual(folder.contents("a"), bytes)
                 expect(read("a"), gives: bytes)
                 expect(read("a", limit: count), gives: bytes)
             }
-            #expect(folder.names == ["a"])
+            expectEqual(folder.names, ["a"])
             // A job counts until it has returned, a moment after its promise.
             check()
-            #expect(loop.metrics.externalWork == 0)
+            expectEqual(loop.metrics.externalWork, 0)
         }
     }
 
@@ -56,7 +56,7 @@ import Testing
     @Test func filesThatDoNotKnowTheirSize() throws {
         try EventLoop.withLoop { _ in
             let bytes = try hang(readFile("/proc/self/status"))
-            #expect(String(decoding: bytes, as: UTF8.self).hasPrefix("Name:\t"))
+            expect(String(decoding: bytes, as: UTF8.self).hasPrefix("Name:\t"))
             expect(readFile("/proc/self/status", limit: 10), failsWith: SystemError(.read, EFBIG))
         }
     }
@@ -77,7 +77,7 @@ import Testing
             expect(write([1], "", .atomically), failsWith: SystemError(.open, EISDIR))
             let missing = read("none")
             _ = try? hang(missing)
-            #expect(missing.error.map { "\($0)" } == "open \(folder / "none"): No such file or directory (ENOENT)")
+            expectEqual(missing.error.map { "\($0)" }, "open \(folder / "none"): No such file or directory (ENOENT)")
         }
         check()
     }
@@ -85,19 +85,19 @@ import Testing
     @Test func aNameMayBeAsLongAsNamesCanBe() throws {
         let name = String(repeating: "n", count: 255)
         try EventLoop.withLoop { _ in try hang(write([1, 2], name, .atomically)) }
-        #expect(folder.names == [name])
+        expectEqual(folder.names, [name])
         check()
     }
 
     @Test func aFifoIsRefusedAndHoldsNoThread() throws {
-        #expect(mkfifo(folder / "fifo", 0o600) == 0)
+        expectEqual(mkfifo(folder / "fifo", 0o600), 0)
         EventLoop.withLoop { _ in
             expect(read("fifo"), failsWith: SystemError(.open, ENOTSUP))
             expect(write([1], "fifo"), failsWith: SystemError(.open, ENXIO))
             expect(write([1], "fifo", .atomically), failsWith: SystemError(.open, ENOTSUP))
             expect(readFile("/dev/zero", on: pool), failsWith: SystemError(.open, ENOTSUP))
         }
-        #expect(folder.names == ["fifo"])
+        expectEqual(folder.names, ["fifo"])
         check()
     }
 
@@ -106,13 +106,13 @@ import Testing
             let mask = umask(0o022)
             umask(mask)
             try hang(write([1], "a", mode: 0o640))
-            #expect(folder.mode("a") == 0o640 & ~mask)
+            expectEqual(folder.mode("a"), 0o640 & ~mask)
             try hang(write([1], "b", .atomically, mode: 0o600))
-            #expect(folder.mode("b") == 0o600 & ~mask)
+            expectEqual(folder.mode("b"), 0o600 & ~mask)
             chmod(folder / "b", 0o444)
             try hang(write([2], "b", .atomically, mode: 0o600))
-            #expect(folder.mode("b") == 0o444)
-            #expect(folder.contents("b") == [2])
+            expectEqual(folder.mode("b"), 0o444)
+            expectEqual(folder.contents("b"), [2])
         }
         check()
     }
@@ -134,9 +134,9 @@ import Testing
                 return real.write(fd, buffer, min(size, 1))
             }
             try hang(write([2, 3], "old", .atomically, mode: 0o666, calls))
-            #expect(modes.value == [0o600, 0o600])
-            #expect(folder.mode("old") == mode)
-            #expect(folder.contents("old") == [2, 3])
+            expectEqual(modes.value, [0o600, 0o600])
+            expectEqual(folder.mode("old"), mode)
+            expectEqual(folder.contents("old"), [2, 3])
         }
         check()
     }
@@ -161,13 +161,13 @@ import Testing
                 return -Int(EPERM)
             }
             try hang(write([2], "old", .atomically, calls))
-            #expect(folder.mode("old") == expected)
-            #expect(groups.value == [getegid() + 1])
+            expectEqual(folder.mode("old"), expected)
+            expectEqual(groups.value, [getegid() + 1])
             // Where it can be had the group may do what it could before.
             chmod(folder / "old", mode)
             calls.changeGroup = { _, _ in 0 }
             try hang(write([3], "old", .atomically, calls))
-            #expect(folder.mode("old") == mode & ~0o4000)
+            expectEqual(folder.mode("old"), mode & ~0o4000)
         }
         check()
     }
@@ -184,10 +184,10 @@ import Testing
                 return real.open(path, flags, mode)
             }
             try hang(write([1], name, .atomically, calls))
-            #expect(folder.contents(name) == [1])
-            #expect(opened.value.count == 2)
-            #expect(opened.value.allSatisfy { $0.utf8.starts(with: folder.path.utf8) })
-            #expect(opened.value.last == folder.path)
+            expectEqual(folder.contents(name), [1])
+            expectEqual(opened.value.count, 2)
+            expect(opened.value.allSatisfy { $0.utf8.starts(with: folder.path.utf8) })
+            expectEqual(opened.value.last, folder.path)
             unlink(folder / name)
         }
         check()
@@ -223,7 +223,7 @@ import Testing
             try hang(write([1], "a", .replacing, calls))
             try hang(write([1], "a", .appending, calls))
             expect(read("a", calls), gives: [1, 1])
-            #expect(flags.value.count == 3 && flags.value.allSatisfy { $0 & O_NOCTTY != 0 })
+            expect(flags.value.count == 3 && flags.value.allSatisfy { $0 & O_NOCTTY != 0 })
         }
         check()
     }
@@ -289,8 +289,8 @@ import Testing
                 calls.write = { _, _, _ in 0 }
             }
             expect(write(pattern(1000), "old", .atomically, calls), failsWith: expected)
-            #expect(folder.contents("old") == [1, 2, 3])
-            #expect(folder.names == ["old"], "nothing is left beside it")
+            expectEqual(folder.contents("old"), [1, 2, 3])
+            expectEqual(folder.names, ["old"], "nothing is left beside it")
         }
         check()
     }
@@ -302,7 +302,7 @@ import Testing
             let writing = write([1], "a")
             // One look: the job of the gate goes from the queue to a thread meanwhile.
             let metrics = pool.metrics
-            #expect(metrics.queued + metrics.busy == 2)
+            expectEqual(metrics.queued + metrics.busy, 2)
             writing.cancel()
             gate.open()
             hang(holder)
@@ -335,9 +335,9 @@ import Testing
                 expect(writing, failsWith: PromiseError.cancelled)
                 // Behind it in the queue.
                 let bytes = try hang(read("old"))
-                #expect(writes.value == 1)
-                #expect(bytes.count == (manner == .atomically ? 1 : 262_144))
-                #expect(folder.names == ["old"])
+                expectEqual(writes.value, 1)
+                expectEqual(bytes.count, (manner == .atomically ? 1 : 262_144))
+                expectEqual(folder.names, ["old"])
             }
         }
         check()
@@ -354,14 +354,14 @@ import Testing
             }
             began.wait()
             let reads = (0..<5).map { _ in readFile("/proc/self/stat", on: small) }
-            #expect(small.metrics.queued == 2)
+            expectEqual(small.metrics.queued, 2)
             gate.open()
             hang(holder)
             let refused = reads.filter { promise in
                 _ = try? hang(promise)
                 return promise.error as? DispatchError == .queueIsFull(name: "small", limit: 2)
             }
-            #expect(refused.count == 3)
+            expectEqual(refused.count, 3)
             small.shutDown()
         }
     }

@@ -47,9 +47,9 @@ import Testing
         storm.rage(for: seconds.map { .seconds($0) }, atLeast: seconds == nil ? scaled(10_000) : 1)
         if seconds != nil || seed != nil { print("operator storm from seed \(first): \(storm.counts.text)") }
         for complaint in storm.complaints.value.prefix(5) { Issue.record("\(complaint)") }
-        #expect(undelivered.lines.isEmpty)
-        #expect(storm.counts.values.value > 0 && storm.counts.errors.value > 0 || seed != nil)
-        if seconds != nil { #expect(Self.descriptors == descriptors) }
+        expect(undelivered.lines.isEmpty)
+        expect(storm.counts.values.value > 0 && storm.counts.errors.value > 0 || seed != nil)
+        if seconds != nil { expectEqual(Self.descriptors, descriptors) }
     }
 
     private static var descriptors: [String] {

@@ -50,15 +50,15 @@ import Testing
         guard slice == Self.slices - 1 else { return }
         let account = Self.account.value
         print(account.text)
-        #expect(account.sum.complaints.isEmpty)
-        #expect(account.sum.whole > 0)
-        #expect(account.descriptorGrowth == 0)
-        if let growth = account.growth { #expect(growth < Self.mostGrowth) }
+        expect(account.sum.complaints.isEmpty)
+        expect(account.sum.whole > 0)
+        expectEqual(account.descriptorGrowth, 0)
+        if let growth = account.growth { expect(growth < Self.mostGrowth) }
     }
 
     private func round(_ seed: UInt64, isVirtual: Bool) -> SoakRound.Outcome {
         let outcome = SoakRound.outcome(seed: seed, isVirtual: isVirtual)
-        #expect(outcome.complaints.isEmpty)
+        expect(outcome.complaints.isEmpty)
         return outcome
     }
 }
