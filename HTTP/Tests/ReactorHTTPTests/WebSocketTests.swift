@@ -214,6 +214,37 @@ import Testing
         }
     }
 
+    /// Nor does what it sends count.
+    @Test func aClientThatOnlySendsIsGivenUp() throws {
+        let large = [UInt8](repeating: 0, count: 2 << 20)
+        let serve = { (socket: WebSocket) -> Promise<Void> in
+            socket.send(.bytes(large)).catch(policy: .allErrors) { _ in }
+            return socket.forEach { _ in .value }
+        }
+        try withVirtualServer({ .now(.webSocket($0, serve)) }) { client in
+            _ = try hang(client.write(Self.handshake + "\r\n"))
+            for _ in 0..<10 { try? hang(after(.seconds(30)).then { client.write(Self.frame(0x8A, [])) }) }
+            var count = 0
+            try? hang(client.forEachChunk { count += $0.byteCount }, timeout: .seconds(10))
+            #expect(count < large.count)
+        }
+    }
+
+    /// The loop over messages does not wait for the close, which waits for a frame of the client.
+    @Test(arguments: [true, false]) func theBodyOfALoopMayClose(_ atOnce: Bool) throws {
+        let serve = { (socket: WebSocket) -> Promise<Void> in
+            socket.forEach { _ in atOnce ? socket.close() : after(.milliseconds(1)).then { socket.close() } }
+        }
+        try withVirtualServer({ .now(.webSocket($0, serve)) }) { client in
+            let frames = Self.frame(0x81, "bye") + Self.frame(0x81, "late") + Self.closed
+            try hang(client.write(Array((Self.handshake + "\r\n").utf8) + frames))
+            var all: [UInt8] = []
+            // The server waits for five seconds, if it gets no close.
+            try hang(client.forEachChunk { all += [UInt8]($0) }, timeout: .seconds(4))
+            #expect(all.suffix(4) == Self.ended)
+        }
+    }
+
     @Test func aCodeThatNoSideMaySendIsReplaced() throws {
         try withSocket({ $0.close(code: 1006) }) { client, _ in
             let frame = try hang(client.read(exactly: 4), timeout: patience)

@@ -22,6 +22,10 @@ public final class WebSocket {
     private var hasEnded = false
     /// A loop over frames that is under way.
     private var reading: Promise<Void>?
+    /// The promise of the body of `forEach` is pending.
+    private var isInBody = false
+    /// Checks whether the client takes what waits for it.
+    private var slowReader: Guarantee<Void>?
     /// The promise of the first `close`.
     private var closing: Promise<Void>?
 
@@ -61,11 +65,24 @@ public final class WebSocket {
             isAsked = false
             guard case .message(let message) = event, !hasSentClose else { return answer(event) }
             let answer: Promise<Void>
+            isInBody = true
             do { answer = try body(message) } catch {
+                isInBody = false
                 failure = error
                 throw error
             }
-            return answer.isFulfilled ? answer : answer.tapError { failure = $0 }
+            if answer.isFulfilled {
+                isInBody = false
+                return answer
+            }
+            return answer.tapError { [self] error in
+                isInBody = false
+                failure = error
+            }.done { [self] in
+                isInBody = false
+                // A `close` has read the client's.
+                if hasEnded { throw StopReading() }
+            }
         }.recover(policy: .allErrors) { [self] error -> Promise<Void> in
             if failure != nil { throw error }
             if case StreamError.timedOut(got: 0) = error, !isAsked {
@@ -154,8 +171,18 @@ public final class WebSocket {
     /// Fulfilled when the client has closed.
     private func clientDidClose() -> Promise<Void> {
         if hasEnded { return .value }
+        // The loop reads on when its body has ended, which may wait for this.
+        if isInBody { return readClose().recover { _ in .value }.done { [self] in hasEnded = true } }
         if let reading { return reading.recover { _ in .value }.then { [self] in clientDidClose() } }
         return readFrames { [self] event in answer(event) }.recover { _ in .value }.done { [self] in hasEnded = true }
+    }
+
+    /// Reads up to the client's close frame, or to the end.
+    private func readClose() -> Promise<Void> {
+        connection.readFrame(decoder).then { [self] event -> Promise<Void> in
+            guard let event else { return .value }
+            return answer(event).then { [self] in readClose() }
+        }
     }
 
     private func sendClose(_ code: UInt16?) -> Promise<Void> {
@@ -182,6 +209,23 @@ public final class WebSocket {
             }
             append(&output)
         }
-        return sent.isPending ? connection.limit(sent, idle: idle) : sent
+        if sent.isPending, let idle { watchReader(idle) }
+        return sent
+    }
+
+    /// Gives up a client that takes nothing for `idle`, whatever it sends.
+    /// - Parameters:
+    ///   - half: whether it has taken nothing for half of the time already. After a stall of the loop, it still has the other.
+    private func watchReader(_ idle: Duration, half: Bool = false) {
+        if slowReader != nil { return }
+        let before = connection.bytesSent
+        slowReader = after(idle / 2)
+        slowReader?.done { [weak self] in
+            guard let self else { return }
+            slowReader = nil
+            if connection.queuedBytes == 0 { return }
+            if half, connection.bytesSent == before { return connection.abort() }
+            watchReader(idle, half: connection.bytesSent == before)
+        }
     }
 }
