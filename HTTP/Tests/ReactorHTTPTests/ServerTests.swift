@@ -304,6 +304,44 @@ import Testing
         }
     }
 
+    /// RFC 9110, section 7.8: the other protocol begins behind the whole request, and a client that waits is told to send it.
+    @Test(arguments: [false, true]) func anUpgradeBeginsBehindTheBody(_ waits: Bool) throws {
+        let handler = { (_: Request) -> Answer in
+            .now(.upgrade(to: "lines") { connection in connection.forEachLine { connection.write("<\($0)>") } })
+        }
+        let fields = "Upgrade: lines\r\nContent-Length: 5\r\n" + (waits ? "Expect: 100-continue\r\n" : "")
+        try withServer(handler) { address, _ in
+            let client = try hang(connect(to: address), timeout: patience)
+            defer { client.close() }
+            try hang(client.write("GET / HTTP/1.1\r\nHost: x\r\n\(fields)\r\n"), timeout: patience)
+            if waits {
+                let asked = try hang(client.read(until: "\r\n\r\n"), timeout: patience) ?? []
+                #expect(String(decoding: asked, as: UTF8.self).hasPrefix("HTTP/1.1 100 "))
+            }
+            try hang(client.write("a\nb\ncd\n").then { client.shutdownWrite() }, timeout: patience)
+            let answer = try readToEnd(client)
+            #expect(statuses(answer) == [101])
+            #expect(answer.hasSuffix("\r\n\r\n<d>"))
+        }
+    }
+
+    /// The next request cannot be read, but the response can be sent.
+    @Test(arguments: [false, true]) func aResponseDoesNotWaitForAReadOfTheHandler(_ isStream: Bool) throws {
+        var errors = 0
+        let handler = { (request: Request) -> Answer in
+            request.body.read().catch(policy: .allErrors) { _ in errors += 1 }
+            return .now(isStream ? .stream { $0.write("early") } : Response("early"))
+        }
+        try withServer(onError: { _, _ in errors += 100 }, handler) { address, _ in
+            let client = try hang(connect(to: address), timeout: patience)
+            defer { client.close() }
+            try hang(client.write("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\n"), timeout: patience)
+            let answer = try readToEnd(client)
+            #expect(statuses(answer) == [200] && answer.contains("early"))
+        }
+        #expect(errors == 1)
+    }
+
     // MARK: Limits of time
 
     @Test(arguments: ["GET / HTTP/1.1\r\nHo", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nab"])
@@ -386,6 +424,46 @@ import Testing
             _ = try conversation(address, Self.get + "nonsense\r\n")
         }
         #expect(log.lines == ["/ 200", "- 400"])
+    }
+
+    /// Which has been sent in part.
+    @Test(arguments: [false, true]) func aStreamThatFailsIsLogged(_ leaves: Bool) throws {
+        let log = LoggedLines()
+        var options = HTTPOptions()
+        options.log = { log.add("\($0.request?.path ?? "-") \($0.status.code)") }
+        var errors = 0
+        let handler = { (request: Request) -> Answer in
+            let connection = request.connection
+            return .now(
+                .stream { output in
+                    output.write("a").then { () -> Promise<Void> in
+                        guard leaves, let connection else { throw BodyError.endedEarly }
+                        return connection.cancelWhenPeerGone { after(.seconds(3600)).asPromise() }
+                    }
+                })
+        }
+        try withServer(limits: options, onError: { _, _ in errors += 1 }, handler) { address, _ in
+            _ = try conversation(address, Self.get)
+        }
+        #expect(log.lines == ["/ 200"])
+        // That a client leaves is no error of the server.
+        #expect(errors == (leaves ? 0 : 1))
+    }
+
+    @Test func aResponseIsLoggedWhenItHasBeenSent() throws {
+        let log = LoggedLines()
+        var options = HTTPOptions()
+        options.log = { log.add("\($0.status.code) \($0.duration >= .zero)") }
+        let large = [UInt8](repeating: 0, count: 8 << 20)
+        try withServer(limits: options, { _ in .now(Response(large)) }) { address, _ in
+            let client = try hang(connect(to: address), timeout: patience)
+            defer { client.close() }
+            _ = try hang(client.write(Self.get).then { client.read(exactly: 1) }, timeout: patience)
+            #expect(log.lines.isEmpty)
+            client.abort()
+            try hang(repeatWhile { after(.milliseconds(1)).map { log.lines.isEmpty } }, timeout: patience)
+        }
+        #expect(log.lines == ["200 true"])
     }
 }
 

@@ -36,6 +36,11 @@ public final class Body {
     /// Whether the first read tells the peer to send it.
     var awaitsContinue: Bool { if case .connection(_, .some) = source { true } else { false } }
 
+    /// A read that waits, which a second one may not join.
+    private var reading: Promise<[UInt8]?>?
+    /// Whether a read waits.
+    var isReading: Bool { reading?.isPending == true }
+
     /// The peer is no longer told to send it.
     func readAtOnce() {
         if case .connection(let connection, _) = source { source = .connection(connection, beforeFirstRead: nil) }
@@ -113,12 +118,16 @@ public final class Body {
         switch part.result {
         case .success(let part): return firstly { try self.accept(part) }
         case .failure(let error): return Promise(error: fail(error))
-        case nil: return part.mapError { self.fail($0) }.then { try self.accept($0) }
+        case nil:
+            // Not of a read that was refused since another one waits.
+            if !isReading { reading = part }
+            return part.mapError { self.fail($0) }.then { try self.accept($0) }
         }
     }
 
     /// Ends the reading: the decoder may have gone on through bytes that are still there.
     private func fail(_ error: any Error) -> any Error {
+        reading = nil
         var error = error
         if case StreamError.endedEarly = error { error = BodyError.endedEarly }
         finish(error)
@@ -126,6 +135,7 @@ public final class Body {
     }
 
     private func accept(_ part: [UInt8]?) throws -> Promise<[UInt8]?> {
+        reading = nil
         guard let part else { return try connectionDidEnd() }
         if decoder.isComplete { finish(nil) }
         // The framing of a chunk, without bytes of the body.

@@ -83,14 +83,18 @@ final class Session {
         if case .none = request.framing { return sendNow(response, to: request, isLast: false) }
         // The client has been promised nothing yet, and waits to hear whether it shall send the body.
         let isStream = !response.isWhole && request.method != .head
+        // The other protocol begins behind the whole request, and 101 behind 100: RFC 9110, section 7.8.
+        if case .upgrade = response.content, !request.isHTTP10 {
+            return request.body.discard().then { self.sendNow(response, to: request, isLast: false) }
+        }
         if request.awaitsContinue, !isStream || request.usedBody == nil {
             return sendNow(response, to: request, isLast: true)
         }
         if isStream { return sendNow(response, to: request, isLast: false) }
         let body = request.body
         if body.isComplete { return sendNow(response, to: request, isLast: false) }
-        // What has failed cannot be continued, and too much is not read for nothing.
-        if !body.isReadable { return sendNow(response, to: request, isLast: true) }
+        // What has failed cannot be continued, too much is not read for nothing, and a read of the program still waits.
+        if !body.isReadable || body.isReading { return sendNow(response, to: request, isLast: true) }
         return body.discard().then { self.sendNow(response, to: request, isLast: false) }
     }
 
@@ -134,11 +138,14 @@ final class Session {
 
     private func log(_ sent: Promise<Void>, _ status: Status, _ request: RequestStorage?) {
         guard let log = service.options.log else { return }
-        let duration = request?.began.map { ContinuousClock.now - $0 } ?? .zero
-        log(
-            ServedRequest(
-                request: request.map { Request(storage: $0) }, status: status, peer: connection.peerAddress,
-                duration: duration))
+        let peer = connection.peerAddress
+        func write() {
+            let duration = request?.began.map { ContinuousClock.now - $0 } ?? .zero
+            log(
+                ServedRequest(
+                    request: request.map { Request(storage: $0) }, status: status, peer: peer, duration: duration))
+        }
+        if sent.isPending { sent.ensure(write).catch(policy: .allErrors) { _ in } } else { write() }
     }
 
     // MARK: Writing
@@ -229,14 +236,17 @@ final class Session {
             }
             return noting(connection.write(part))
         }
-        // A client that is not told to send the body may do so or not: nothing is read behind such a response.
+        // A client that is not told to send the body may do so or not: nothing is read behind such a response. Nor is it where
+        // a read of the program still waits.
         let awaitedContinue = request.awaitsContinue
-        var isUnasked: Bool { awaitedContinue && request.usedBody?.hasBegun != true }
+        var isUnread: Bool {
+            awaitedContinue && request.usedBody?.hasBegun != true || request.usedBody?.isReading == true
+        }
         let writing = firstly { try body(output) }
         // Usually the body of a small request has arrived, and the kernel takes what is written.
         let written = writing.isFulfilled ? firstly { try output.finish() } : writing.then { try output.finish() }
-        if written.isFulfilled, request.framing == .none || isUnasked || request.body.isComplete {
-            return finish(.value, response.status, request, isLast: isLast || isUnasked || connection.isDraining)
+        if written.isFulfilled, request.framing == .none || isUnread || request.body.isComplete {
+            return finish(.value, response.status, request, isLast: isLast || isUnread || connection.isDraining)
         }
         return
             written
@@ -247,13 +257,17 @@ final class Session {
                     .then { Promise<Void>(error: Answered()) }
             }.then { [self] in
                 // What the body of the response has left of that of the request.
-                let isUnasked = isUnasked
-                let rest = request.framing == .none || isUnasked ? .value : request.body.discard()
+                let isUnread = isUnread
+                let rest = request.framing == .none || isUnread ? .value : request.body.discard()
                 // A drain may have begun since the head was sent.
                 return rest.then { [self] in
-                    finish(.value, response.status, request, isLast: isLast || isUnasked || connection.isDraining)
+                    finish(.value, response.status, request, isLast: isLast || isUnread || connection.isDraining)
                 }
-            }.recover(only: Answered.self) { _ in .value }
+            }.recover(policy: .allErrors) { [self] error -> Promise<Void> in
+                if error is Answered { return .value }
+                if isAnswering { log(.value, response.status, request) }
+                throw error
+            }
     }
 
     /// Thrown behind a response that was sent in place of a stream.
@@ -265,6 +279,7 @@ final class Session {
         // The client sees that the response is incomplete, unless its end is that of the connection: then that is reset.
         if hasBegunResponse {
             if isDelimitedByEnd { connection.abort() }
+            if error is PeerGone { return .value }
             throw error
         }
         switch error {
