@@ -569,6 +569,15 @@ extension Result {
         }
     }
 
+    /// The handler does not need the rest of the body, so the client gets what it has answered.
+    @Test func aResponseIsSentToAClientThatDoesNotSendTheRestOfTheBody() throws {
+        try withVirtualServer({ _ in .now(Response(.unauthorized)) }) { client in
+            try hang(client.write("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nab"))
+            let answer = try readToEnd(client)
+            #expect(statuses(answer) == [401] && answer.contains("\r\nConnection: close\r\n"))
+        }
+    }
+
     private func withServer(options: HTTPOptions, _ body: (SocketAddress) throws -> Void) throws {
         try ReactorHTTPTests.withServer(limits: options, { Listener.echo($0) }) { address, _ in try body(address) }
     }

@@ -17,7 +17,7 @@ public struct HTTPOptions: Sendable {
     public var requestTime: Duration? = .seconds(30)
     /// Bytes a second, at which a request may take longer.
     public var minimumRate: Int? = 1000
-    /// Called on the connection's loop with each response that has been sent, for an access log.
+    /// Called on the connection's loop with each response that has been sent, or whose stream has failed, for an access log.
     public var log: (@Sendable (ServedRequest) -> Void)?
 
     /// The limits above.

@@ -95,7 +95,11 @@ final class Session {
         if body.isComplete { return sendNow(response, to: request, isLast: false) }
         // What has failed cannot be continued, too much is not read for nothing, and a read of the program still waits.
         if !body.isReadable || body.isReading { return sendNow(response, to: request, isLast: true) }
-        return body.discard().then { self.sendNow(response, to: request, isLast: false) }
+        return body.discard().then { self.sendNow(response, to: request, isLast: false) }.recover { error in
+            // The client keeps the rest to itself; the response does not depend on it.
+            guard case StreamError.timedOut = error, self.isAnswering else { throw error }
+            return self.sendNow(response, to: request, isLast: true)
+        }
     }
 
     /// - Parameter isLast: whether the connection ends with the response, whatever the client wants.

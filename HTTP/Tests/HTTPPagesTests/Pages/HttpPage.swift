@@ -52,9 +52,26 @@ extension Snippets {
     }
 }
 
-// docs/guides/http.md: Files
+// docs/guides/http.md: Bodies
 extension Snippets {
     static func http5() throws {
+        listener.serveHTTP { request -> Answer in
+            guard let connection = request.connection else { throw HTTPError(.internalServerError) }
+            let events = Response.stream(type: "text/event-stream", headers: ["Cache-Control": "no-store"]) { output in
+                connection.cancelWhenPeerGone {
+                    repeatWhile {
+                        output.write("data: tick\n\n").then { after(.seconds(15)) }.map { !connection.isDraining }
+                    }
+                }
+            }
+            return .now(events)
+        }
+    }
+}
+
+// docs/guides/http.md: Files
+extension Snippets {
+    static func http6() throws {
         let files = StaticFiles("/srv/www", headers: ["Cache-Control": "max-age=60"])
         listener.serveHTTP { request in files.response(to: request) }
         _ = files
@@ -63,7 +80,7 @@ extension Snippets {
 
 // docs/guides/http.md: Upgrades
 extension Snippets {
-    static func http6() throws {
+    static func http7() throws {
         listener.serveHTTP { request in
             guard request.headers.has("upgrade", listing: "lines") else { return Response(Status(426)) }
             return Response.upgrade(to: "lines") { connection in connection.forEachLine { connection.write("\($0)\n") } }
@@ -73,7 +90,7 @@ extension Snippets {
 
 // docs/guides/http.md: WebSocket
 extension Snippets {
-    static func http7() throws {
+    static func http8() throws {
         listener.serveHTTP { request in
             Response.webSocket(request, protocols: ["chat"]) { socket in socket.forEach { message in socket.send(message) } }
         }
@@ -82,7 +99,7 @@ extension Snippets {
 
 // docs/guides/http.md: A client
 extension Snippets {
-    static func http8() throws {
+    static func http9() throws {
         let page = try hang(fetch("http://127.0.0.1:8080/").then { $0.body.text() })
         _ = page
     }
@@ -90,7 +107,7 @@ extension Snippets {
 
 // docs/guides/http.md: A client
 extension Snippets {
-    static func http9() throws {
+    static func http10() throws {
         var options = HTTPClient.Options()
         options.firstByte = .seconds(5)
         options.connections = PoolLimits(perKey: 16)
@@ -109,7 +126,7 @@ extension Snippets {
 
 // docs/guides/http.md: A client
 extension Snippets {
-    static func http10() throws {
+    static func http11() throws {
         struct User: Codable { var name: String }
         let user = fetch("http://127.0.0.1:8080/users/1").then { try $0.json(User.self) }
         let made = fetch("http://127.0.0.1:8080/users", .post, body: try .json(User(name: "me")))
@@ -121,7 +138,7 @@ extension Snippets {
 
 // docs/guides/http.md: PromiseKit's first programs
 extension Snippets {
-    static func http11() throws {
+    static func http12() throws {
         let client = HTTPClient()
         spinner.start()
         firstly { client.fetch("http://127.0.0.1:8080/login", .post, body: .text("me")) }
