@@ -134,12 +134,13 @@ static inline int clinux_pidfd_open(pid_t pid) { return (int)syscall(434, pid, 0
 static inline int clinux_pidfd_send_signal(int fd, int signal) { return (int)syscall(424, fd, signal, 0, 0); }
 
 // waitid(2) for the end of one child, by its pidfd (P_PIDFD is 3) or its number, without waiting. 1: it has ended, by
-// itself (CLD_EXITED in `code`) or by a signal; 0: not yet; below zero: -errno. Fields of siginfo_t are macros, which Swift
-// does not see.
-static inline int clinux_wait(int by_pidfd, int id, int *code, int *status) {
+// itself (CLD_EXITED in `code`) or by a signal; 0: not yet; below zero: -errno. The child is reaped, or stays a zombie. Fields
+// of siginfo_t are macros, which Swift does not see.
+static inline int clinux_wait(int by_pidfd, int id, int keeps_zombie, int *code, int *status) {
     siginfo_t info;
     info.si_pid = 0;
-    if (waitid(by_pidfd ? (idtype_t)3 : P_PID, (id_t)id, &info, WEXITED | WNOHANG) != 0) return -errno;
+    int options = WEXITED | WNOHANG | (keeps_zombie ? WNOWAIT : 0);
+    if (waitid(by_pidfd ? (idtype_t)3 : P_PID, (id_t)id, &info, options) != 0) return -errno;
     if (info.si_pid == 0) return 0;
     *code = info.si_code;
     *status = info.si_status;

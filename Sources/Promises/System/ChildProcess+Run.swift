@@ -21,10 +21,10 @@ extension ChildProcess {
     /// ChildProcess.run("git", ["rev-parse", "HEAD"], timeout: .seconds(5)).done { print($0.text) }
     /// ```
     ///
-    /// If the promise is rejected or cancelled, the program is killed, with its process group if it leads one, and its
-    /// output is lost. To keep partial output, read the streams of `spawn`. Otherwise the promise waits for the end of
-    /// the program and of both its streams. It therefore also waits for a process that the program leaves behind with
-    /// these streams open.
+    /// If the promise is rejected or cancelled, the program is killed, and its output is lost. If it leads a process
+    /// group, the whole group is killed, even if the program itself has ended. To keep partial output, read the streams of
+    /// `spawn`. Otherwise the promise waits for the end of the program and of both its streams. It therefore also waits
+    /// for a process that the program leaves behind with these streams open.
     ///
     /// The promise is rejected with:
     /// - the `SystemError` of `spawn`;
@@ -61,10 +61,12 @@ extension ChildProcess {
         let output = StreamCollector(child.standardOutput!, limit)
         let errors = StreamCollector(child.standardError!, limit)
         let end = child.waitOrKill()
-        let all = when(fulfilled: [output.all(), errors.all(), end.asVoid()])
+        var isComplete = false
+        let all = when(fulfilled: [output.all(), errors.all(), end.asVoid()]).done { _ in isComplete = true }
         let promise = (timeout.map { all.timeout($0, file: file, line: line) } ?? all).ensure {
-            // After a rejection the program may still run.
+            // After a rejection the program may still run, or only what it has left in its group.
             end.cancel()
+            if ownGroup && !isComplete { try? child.kill(SIGKILL, wholeGroup: true) }
             child.standardInput?.abort()
             child.standardOutput?.abort()
             child.standardError?.abort()

@@ -58,8 +58,9 @@ public final class ChildProcess {
     ///   - standardInput: the child's standard input.
     ///   - standardOutput: the child's standard output.
     ///   - standardError: the child's standard error.
-    ///   - ownGroup: whether the child leads its own process group. Such a group can be signalled as a whole, and the
-    ///     terminal's Ctrl-C does not reach it.
+    ///   - ownGroup: whether the child leads its own process group. Such a group can be signalled as a whole, even when
+    ///     the child has ended: until this object is released, the child remains a zombie, so that no other process gets
+    ///     its number. The terminal's Ctrl-C does not reach the group.
     /// - Returns: the child, which runs.
     /// - Throws: a `SystemError` of `posix_spawn`, of `pipe2`, or of the loop's own descriptors, such as `EMFILE`.
     ///   Those of `posix_spawn` are:
@@ -134,7 +135,7 @@ public final class ChildProcess {
     /// - Parameters:
     ///   - signal: the number of the signal.
     ///   - wholeGroup: whether to send it to all processes of the child's group, which must be its own.
-    /// - Throws: `SystemError` of `kill`: `ESRCH` once the child has ended, `EPERM`, `EINVAL`.
+    /// - Throws: `SystemError` of `kill`: `ESRCH` once the child has ended, unless for the whole group; `EPERM`, `EINVAL`.
     public func kill(_ signal: CInt, wholeGroup: Bool = false) throws(SystemError) {
         try end.child.kill(signal, wholeGroup: wholeGroup)
     }

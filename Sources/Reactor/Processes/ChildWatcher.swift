@@ -33,10 +33,13 @@ extension EventLoop {
 /// A child process and the watch of its end: by a pidfd, or by SIGCHLD where there is no pidfd. The child is waited for
 /// by its own pidfd or process number, never as "any child", so that children of the host program are left to the host
 /// program.
+///
+/// A child that leads a group stays a zombie until this object is released: its number, which is also the group's, then
+/// belongs to no other process, and what it has left in its group can be killed by it.
 package final class Child: ReadinessHandler {
     package let process: pid_t
     /// How the child has ended, or `nil` if that is not known yet. A child with a status has been reaped, unless the
-    /// status is `unknown`.
+    /// status is `unknown`, or the child leads a group.
     package private(set) var status: ChildExitStatus?
     /// Called once, with the status; never within the call that creates the child.
     package var onExit: ((ChildExitStatus) -> Void)?
@@ -44,6 +47,8 @@ package final class Child: ReadinessHandler {
     package let hasOwnGroup: Bool
     private let loop: EventLoop
     private var pidfd: CInt = -1
+    /// Whether the child has ended and has been left a zombie here.
+    private var isZombie = false
     fileprivate var signalWatch: EventLoop.Watch?
 
     init(_ process: pid_t, _ program: String, hasOwnGroup: Bool, _ loop: EventLoop) {
@@ -53,6 +58,14 @@ package final class Child: ReadinessHandler {
         self.loop = loop
     }
 
+    deinit {
+        guard isZombie else { return }
+        // Another thread must not use the loop's calls.
+        let kernel = loop.isUsableHere ? loop.kernel : CountingSyscalls()
+        _ = kernel.wait(process, pidfd)
+        if pidfd >= 0 { kernel.close(pidfd) }
+    }
+
     /// Starts a child process. The loop watches for its end.
     /// - Throws: `SystemError` of `posix_spawn`, such as `ENOENT`; `EBADF` for a descriptor that is not open; and
     ///   errors of the calls that open the loop's own descriptors and watch the child: `EMFILE` of `pidfd_open`, before
@@ -60,7 +73,7 @@ package final class Child: ReadinessHandler {
     static func start(_ request: SpawnRequest, on loop: EventLoop) throws(SystemError) -> Child {
         loop.assertOwner()
         if let problem = request.problem { throw SystemError(.spawn, EINVAL, detail: "\(request.program): \(problem)") }
-        try loop.openPoller()
+        try loop.openDescriptors()
         ZombieReaper.reap()
         // A child that could not be watched must not be started.
         let watch = try ChildWatch(loop)
@@ -92,10 +105,18 @@ package final class Child: ReadinessHandler {
     /// own.
     package func kill(_ signal: CInt, wholeGroup: Bool) throws(SystemError) {
         // Once the child is reaped, its number may belong to another process.
-        guard status == nil else { throw SystemError(.kill, ESRCH, detail: "\(label) has ended") }
+        guard status == nil || wholeGroup && keepsNumber else {
+            throw SystemError(.kill, ESRCH, detail: "\(label) has ended")
+        }
         if wholeGroup && !hasOwnGroup { throw SystemError(.kill, EINVAL, detail: "\(label) has no group of its own") }
         let result = wholeGroup ? loop.kernel.kill(-1, -process, signal) : loop.kernel.kill(pidfd, process, signal)
         _ = try result.orThrow(.kill, label)
+    }
+
+    /// Whether the child is still the zombie that this object has left: other code may have reaped it.
+    private var keepsNumber: Bool {
+        guard isZombie, let status = loop.kernel.wait(process, pidfd, keepsZombie: true) else { return false }
+        return status != .unknown
     }
 
     /// Sets whether the child keeps the loop alive.
@@ -141,15 +162,19 @@ package final class Child: ReadinessHandler {
 
     fileprivate func check() {
         guard status == nil else { return }
-        if let status = loop.kernel.wait(process, pidfd) { end(status) }
+        guard let status = loop.kernel.wait(process, pidfd, keepsZombie: hasOwnGroup) else { return }
+        isZombie = hasOwnGroup && status != .unknown
+        end(status)
     }
 
     private func end(_ status: ChildExitStatus) {
         self.status = status
         if pidfd >= 0 {
             loop.forget(pidfd)
-            loop.kernel.close(pidfd)
-            pidfd = -1
+            if !isZombie {
+                loop.kernel.close(pidfd)
+                pidfd = -1
+            }
         }
         signalWatch?.cancel()
         signalWatch = nil

@@ -34,15 +34,15 @@ enum ZombieReaper {
 }
 
 extension CountingSyscalls {
-    /// Reaps a child that has ended, identified by its pidfd, or by its process number if the pidfd is -1. Returns
-    /// `nil` if the child has not ended.
-    func wait(_ process: pid_t, _ pidfd: CInt) -> ChildExitStatus? {
+    /// Takes the status of a child that has ended, identified by its pidfd, or by its process number if the pidfd is -1,
+    /// and reaps it unless `keepsZombie`. Returns `nil` if the child has not ended.
+    func wait(_ process: pid_t, _ pidfd: CInt, keepsZombie: Bool = false) -> ChildExitStatus? {
         var code: CInt = 0
         var value: CInt = 0
         var result = -Int(EINVAL)
-        if pidfd >= 0 { result = wait(true, pidfd, &code, &value) }
+        if pidfd >= 0 { result = wait(true, pidfd, keepsZombie: keepsZombie, &code, &value) }
         // Linux 5.3 has pidfds, but waitid does not accept them.
-        if result == -Int(EINVAL) { result = wait(false, process, &code, &value) }
+        if result == -Int(EINVAL) { result = wait(false, process, keepsZombie: keepsZombie, &code, &value) }
         if result == 0 { return nil }
         if result < 0 { return .unknown }
         return code == CLD_EXITED ? .exited(value) : .signaled(value)

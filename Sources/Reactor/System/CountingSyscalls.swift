@@ -163,10 +163,12 @@ package final class CountingSyscalls {
     package func timerSet(_ fd: CInt, _ deadline: timespec) -> Int {
         unlessForked(.timerSet) { table.timerSet(fd, deadline) }
     }
-    package func wait(_ isPidfd: Bool, _ id: CInt, _ code: inout CInt, _ status: inout CInt) -> Int {
+    package func wait(
+        _ isPidfd: Bool, _ id: CInt, keepsZombie: Bool, _ code: inout CInt, _ status: inout CInt
+    ) -> Int {
         while true {
             count(.waitid)
-            let result = table.wait(isPidfd, id, &code, &status)
+            let result = table.wait(isPidfd, id, keepsZombie, &code, &status)
             if result != -Int(EINTR) { return result }
         }
     }

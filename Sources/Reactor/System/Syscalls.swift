@@ -102,10 +102,11 @@ package struct Syscalls {
         let answer = result(clinux_waiting_bytes(fd, direction.request, &count))
         return answer < 0 ? answer : Int(count)
     }
-    /// Returns 1 if the child has ended, otherwise 0.
-    package var wait: (_ isPidfd: Bool, _ id: CInt, _ code: inout CInt, _ status: inout CInt) -> Int = {
-        Int(clinux_wait($0 ? 1 : 0, $1, &$2, &$3))
-    }
+    /// Returns 1 if the child has ended, otherwise 0. `keepsZombie`: does not reap it.
+    package var wait:
+        (_ isPidfd: Bool, _ id: CInt, _ keepsZombie: Bool, _ code: inout CInt, _ status: inout CInt) -> Int = {
+            Int(clinux_wait($0 ? 1 : 0, $1, $2 ? 1 : 0, &$3, &$4))
+        }
     // A descriptor that is not a socket has no MSG_NOSIGNAL: the signal is blocked for this thread during the call.
     package var write: (CInt, UnsafeRawPointer, Int) -> Int = { fd, bytes, count in
         var piece = iovec(iov_base: UnsafeMutableRawPointer(mutating: bytes), iov_len: count)

@@ -92,6 +92,50 @@ extension ProcessWide {
             }
         }
 
+        /// Its number remains the group's, which no other process may have, until it is released.
+        @Test(arguments: WayToWatch.allCases) func whatItLeavesInItsGroupCanBeKilled(way: WayToWatch) throws {
+            let pipe = Ends.pipe()
+            try way.withLoop { loop in
+                var request = shell("sleep 20 & exit 2", streams: [.null, .copy(pipe.far), .null])
+                request.hasOwnGroup = true
+                var offspring: Offspring? = try Offspring(loop, request)
+                let process = try #require(offspring).child.process
+                pipe.closeFar()
+                try loop.run()
+                #expect(offspring?.reports == [.exited(2)])
+                #expect(isUnreaped(process))
+                #expect(throws: SystemError(.kill, ESRCH)) { try offspring?.child.kill(SIGKILL, wholeGroup: false) }
+                try offspring?.child.kill(SIGKILL, wholeGroup: true)
+                // The kernel reports the end of the only writer.
+                var end = pollfd(fd: pipe.near, events: Int16(POLLIN), revents: 0)
+                #expect(poll(&end, 1, 10_000) == 1)
+                offspring = nil
+                #expect(!isUnreaped(process))
+            }
+        }
+
+        @Test(arguments: WayToWatch.allCases) func itsGroupIsLeftAloneIfOtherCodeHasReapedIt(way: WayToWatch) throws {
+            try way.withLoop { loop in
+                var request = SpawnRequest("/bin/true")
+                request.hasOwnGroup = true
+                let offspring = try Offspring(loop, request)
+                try loop.run()
+                #expect(waitpid(offspring.child.process, nil, 0) == offspring.child.process)
+                #expect(throws: SystemError(.kill, ESRCH)) { try offspring.child.kill(SIGKILL, wholeGroup: true) }
+                #expect(loop.metrics.systemCalls[.kill] == nil)
+            }
+        }
+
+        @Test(arguments: WayToWatch.allCases) func lettingGoOfALeaderLeavesNoZombie(way: WayToWatch) throws {
+            try way.withLoop { loop in
+                var request = SpawnRequest("/bin/true")
+                request.hasOwnGroup = true
+                let process = try loop.spawn(request).process
+                try loop.run()
+                #expect(!isUnreaped(process))
+            }
+        }
+
         /// The kernel has dropped its registration with the descriptor, and the loop has not been told.
         @Test func aWatchOfAClosedDescriptorDoesNotHideTheEnd() throws {
             let real = Syscalls()

@@ -68,7 +68,7 @@ enum WayToWatch: CaseIterable {
         switch self {
         case .pidfd: break
         case .oldPidfd:
-            calls.wait = { $0 ? -Int(EINVAL) : real.wait($0, $1, &$2, &$3) }
+            calls.wait = { $0 ? -Int(EINVAL) : real.wait($0, $1, $2, &$3, &$4) }
         case .signal: calls.pidfdOpen = { _ in -Int(ENOSYS) }
         case .forbidden: calls.pidfdOpen = { _ in -Int(EPERM) }
         }

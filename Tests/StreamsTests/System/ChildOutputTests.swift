@@ -53,6 +53,25 @@ import Testing
         }
     }
 
+    /// It has ended itself, but its output has not.
+    @Test func cancelledItsGroupIsKilled() throws {
+        let folder = Folder()
+        let path = folder["fifo"]
+        #expect(mkfifo(path, 0o600) == 0)
+        let fifo = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)
+        defer { close(fifo) }
+        try withNetwork { network in
+            let run = ChildProcess.run("sh", ["-c", "sleep 20 3>\(path) & echo gone"], ownGroup: true)
+            try network.loop.run(until: { network.calls(.waitid) == 1 })
+            run.cancel()
+            expect(run, failsWith: PromiseError.cancelled)
+            // The kernel reports the end of the only writer.
+            awaitArrival(of: POLLHUP, at: fifo)
+            try network.loop.run()
+            #expect(!network.loop.isAlive)
+        }
+    }
+
     @Test func cancelledItIsKilled() throws {
         try withNetwork { network in
             let run = ChildProcess.run("sleep", ["1000"])
