@@ -117,6 +117,12 @@ final class ServerProcess {
 
     func signal(_ number: CInt) { kill(pid, number) }
 
+    /// A further signal to stop, once it does not count as a copy of the first one.
+    func signalAgain(_ number: CInt) {
+        usleep(100_000)
+        signal(number)
+    }
+
     /// Waits until it has ended, ten seconds at most, and answers how.
     @discardableResult
     func waitForExit(at place: SourceLocation = #_sourceLocation) throws -> Exit {

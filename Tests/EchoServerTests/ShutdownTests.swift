@@ -62,9 +62,9 @@ import Testing
         let client = try Client.stalled(at: server.address)
         server.signal(signals[0])
         try server.awaitDraining()
-        expect(client.waits(for: POLLIN, 0))
-        server.signal(signals[1])
-        expectEqual(try server.waitForExit(), .code(128 + signals[1]))
+        #expect(client.waits(for: POLLIN, 0))
+        server.signalAgain(signals[1])
+        #expect(try server.waitForExit() == .code(128 + signals[1]))
     }
 
     @Test(arguments: ["0", "100ms"]) func theDrainTimeoutResetsThoseThatAreLeft(timeout: String) throws {

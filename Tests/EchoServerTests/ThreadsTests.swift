@@ -139,10 +139,10 @@ import Testing
         let clients = try (0..<2).map { _ in try Client.stalled(at: server.address) }
         server.signal(SIGTERM)
         try server.awaitDraining()
-        for client in clients { expect(client.waits(for: POLLIN, 0)) }
-        expectEqual(try scrape(server)["echo_draining"], 1)
-        server.signal(SIGTERM)
-        expectEqual(try server.waitForExit(), .code(128 + SIGTERM))
+        for client in clients { #expect(client.waits(for: POLLIN, 0)) }
+        #expect(try scrape(server)["echo_draining"] == 1)
+        server.signalAgain(SIGTERM)
+        #expect(try server.waitForExit() == .code(128 + SIGTERM))
     }
 
     @Test func withNothingToDoItEndsAtOnce() throws {

@@ -83,9 +83,9 @@ import Testing
         expect(folder.has("metrics.sock"))
         server.signal(signals[0])
         try server.awaitDraining()
-        if signals.count == 1 { client.end() } else { server.signal(signals[1]) }
-        expectEqual(try server.waitForExit(), .code(signals.count == 1 ? 0 : 128 + signals[1]))
-        expect(!folder.has("metrics.sock"))
+        if signals.count == 1 { client.end() } else { server.signalAgain(signals[1]) }
+        #expect(try server.waitForExit() == .code(signals.count == 1 ? 0 : 128 + signals[1]))
+        #expect(!folder.has("metrics.sock"))
     }
 
     @Test(.enabled(if: mayHaveDescriptors(20_000), "the hard limit of descriptors is below 20,000"))

@@ -26,8 +26,11 @@ public struct ServeOptions {
     public var memoryLimit: Int?
     /// How the loop of the next connection is chosen, with a group.
     public var balancing: LoopGroup.Balancing
-    /// The signals that stop the server: the first one drains the listener within `drainTimeout`, and the second, which
+    /// The signals that stop the server: the first one drains the listener within `drainTimeout`, and a second one, which
     /// may be another of them, aborts the remaining connections at once. None by default.
+    ///
+    /// For 100 ms after the first signal, by the loop's clock, further ones are ignored: programs that stop others may send
+    /// a signal to a process and then to its group, as `timeout` of coreutils does.
     ///
     /// They are watched from the call of `serve` on, as by `EventLoop.onSignal`. When the promise of `serve` settles, the
     /// process's own actions are restored, so that a further SIGTERM ends the process. Several listeners stop together

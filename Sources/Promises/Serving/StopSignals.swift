@@ -11,8 +11,9 @@ final class StopSignals: IOProducer {
     private let onSignal: ((CInt) -> Void)?
     private let loop = EventLoop.ofCurrentThread
     private var watches: [EventLoop.Watch] = []
-    /// How many signals have arrived.
-    private var signalCount = 0
+    /// When the first signal has arrived.
+    private var firstArrival: LoopInstant?
+    private var isToAbort = false
     private var hasEnded = false
     /// The promise of `Listener.drain(_:atFirstOf:)`, while it is pending.
     private var promise: PromiseCore?
@@ -39,14 +40,23 @@ final class StopSignals: IOProducer {
         }
     }
 
+    /// How long further signals count as copies of the first one; see `ServeOptions.stopSignals`.
+    private static var timeOfCopies: Duration { .milliseconds(100) }
+
     private func signalDidArrive(_ signal: CInt) {
-        signalCount += 1
-        let isFirst = signalCount == 1
+        let isFirst = firstArrival == nil
+        let now = loop.now
+        if let firstArrival {
+            if firstArrival.duration(to: now) < Self.timeOfCopies { return }
+            isToAbort = true
+        } else {
+            firstArrival = now
+        }
         onSignal?(signal)
         // The closure may have ended this, or turned the loop so that another signal has arrived.
         for (index, listener) in listeners.enumerated() where !hasEnded {
             if isFirst { listener.drain(deadline: timeout).core.watch(ListenerEnd(owner: self, index: index)) }
-            if signalCount > 1 { listener.abortDrain() }
+            if isToAbort { listener.abortDrain() }
         }
     }
 
@@ -141,7 +151,8 @@ private struct ListenerEnd: Operation {
 
 extension Listener {
     /// Drains `listeners` when the process is told to stop: the first of `signals` drains all of them within
-    /// `deadline`, and the second, which may be another of them, aborts the remaining connections at once.
+    /// `deadline`, and a second one, which may be another of them, aborts the remaining connections at once. For 100 ms
+    /// after the first one, further signals are ignored as copies of it; see `ServeOptions.stopSignals`.
     ///
     /// ```swift
     /// pages.serve { … }

@@ -102,7 +102,8 @@ extension ServeUntilStoppedTests {
                 raise(SIGCONT)
                 // A turn may end for what the other loops have posted. Two signals that arrive together are one.
                 try loop.run(until: { arrived == 1 })
-                expect(served.isPending)
+                #expect(served.isPending)
+                hang(after(.milliseconds(100)))
                 raise(SIGCONT)
                 expectEqual(try counts(hang(served, timeout: patience)), [0, 0, 4])
                 for client in clients { expectEqual(client.failureOfReading(), ECONNRESET) }
