@@ -51,13 +51,17 @@ public func hang<T>(
 /// Drives this thread's loop until `guarantee` is fulfilled, and returns its value; see the form for promises.
 ///
 /// This form has no error to throw. It therefore traps in these cases:
-/// - the loop cannot open its descriptors;
 /// - the guarantee is abandoned or cancelled;
 /// - the guarantee depends on another loop, and that loop has ended.
 ///
-/// For the same reason it continues to wait when this loop is being stopped, and continues on a new stack of 8 MiB when
-/// calls of `hang` are nested so deeply that the stack is nearly used up; it traps if there is no memory for one. Where
-/// that matters, wait for `asPromise()`.
+/// For the same reason it continues
+/// - while the loop cannot open its descriptors: it logs `LogEvent.watchPaused`, tries again every 10 ms, and meanwhile
+///   runs due timers and what other threads submit;
+/// - when this loop is being stopped;
+/// - on a new stack of 8 MiB when calls of `hang` are nested so deeply that the stack is nearly used up; it traps if
+///   there is no memory for one.
+///
+/// Where that matters, wait for `asPromise()`.
 /// - Parameter guarantee: what to wait for.
 /// - Returns: the value of `guarantee`.
 @available(*, noasync, message: "an async function must not block its thread; write await guarantee.value")
@@ -127,15 +131,21 @@ func driveLoop(
         }
         if let timer, !timer.isActive { throw PromiseError.timedOut }
         if endsWithLoop, loop.borrow({ $0.isStopping }) { throw PromiseError.loopEnded }
-        if isStuck || isFirstTurn {
-            if !isStuck { watch.restart() }
-            try loop.borrow {
-                if isStuck { try $0.awaitOtherThreads(forRealAtMost: watch.remaining) } else { try $0.turn(.wait) }
+        do {
+            if isStuck || isFirstTurn {
+                if !isStuck { watch.restart() }
+                try loop.borrow {
+                    if isStuck { try $0.awaitOtherThreads(forRealAtMost: watch.remaining) } else { try $0.turn(.wait) }
+                }
+                isFirstTurn = isStuck
+            } else {
+                watch.restart()
+                try loop.borrow { try $0.turnAgain(.wait) }
             }
-            isFirstTurn = isStuck
-        } else {
-            watch.restart()
-            try loop.borrow { try $0.turnAgain(.wait) }
+        } catch let error as SystemError where !endsWithLoop && error.isShortage {
+            // The caller waits for a guarantee, and has no error to throw.
+            loop.borrow { $0.waitForDescriptors(error) }
+            isFirstTurn = true
         }
     }
 }

@@ -36,9 +36,10 @@ public enum LogEvent: Sendable {
     /// A descriptor cannot be watched for now, and the loop tries again every 100 ms. The value is the error of the
     /// call. Reported once per episode.
     ///
-    /// There are two causes: the kernel has no room for the registration (`ENOMEM`, or `ENOSPC` at
-    /// `fs.epoll.max_user_watches`), or the descriptor was ready 256 times within a second, and each call found nothing
-    /// or was refused.
+    /// There are three causes:
+    /// - the kernel has no room for the registration (`ENOMEM`, or `ENOSPC` at `fs.epoll.max_user_watches`);
+    /// - the descriptor was ready 256 times within a second, and each call found nothing or was refused;
+    /// - a `hang` on a guarantee waits, and the loop's own descriptors cannot be opened (`EMFILE`).
     case watchPaused(any Error)
     /// A descriptor was closed while the loop watched it, and a duplicate of it is still open. The watch has ended.
     /// Cancel a watch before you close its descriptor.

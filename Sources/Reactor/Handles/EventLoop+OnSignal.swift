@@ -24,7 +24,7 @@ extension EventLoop {
     ) throws(SystemError) -> Watch {
         guard (1...64).contains(signal) else { throw SystemError(.sigaction, EINVAL, detail: "signal \(signal)") }
         if signals.slot == nil {
-            try openPoller()
+            try openDescriptors()
             try signals.open(&poller, kernel)
         }
         return Watch(.signal(self, id: try signals.add(signal, handler, CallSite(file, line))))

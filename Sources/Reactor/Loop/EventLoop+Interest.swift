@@ -34,7 +34,7 @@ extension EventLoop {
         if hasEnded && !isOwnedByThisThread { throw SystemError(.epollControl, EBADF, detail: "the loop has ended") }
         assertOwner()
         // In a forked child, removing an interest is not refused.
-        if !poller.isRegistered(fd, for: interest) && (!isForked || !interest.isEmpty) { try openPoller() }
+        if !poller.isRegistered(fd, for: interest) && (!isForked || !interest.isEmpty) { try openDescriptors() }
         try poller.setInterest(interest, of: fd, handler: handler, kernel)
     }
 

@@ -14,7 +14,7 @@ extension EventLoop {
     /// - Throws: `SystemError` if the descriptor cannot be opened.
     public var fileDescriptor: CInt {
         get throws(SystemError) {
-            if !hasWaker { try openWaker() }
+            if !hasWaker { try openDescriptors() }
             waker.isEmbedded = true
             return poller.descriptor
         }
@@ -94,7 +94,7 @@ extension EventLoop {
             _ = runLateMainActorJobs()
             return false
         }
-        if !hasWaker { try openWaker() }
+        if !hasWaker { try openDescriptors() }
         let isArmed = isDue ? true : try waker.arm(deadline, &poller, shared.waker, kernel)
         guard blocking else {
             try wait(0)
@@ -151,7 +151,7 @@ extension EventLoop {
             virtual.advance(to: LoopInstant(nanoseconds: deadline))
             return isJump
         }
-        if !hasWaker { try openWaker() }
+        if !hasWaker { try openDescriptors() }
         return try sleep(waker.realLimit)
     }
 
@@ -245,19 +245,23 @@ extension EventLoop {
         }
     }
 
-    func openPoller() throws(SystemError) {
+    var hasWaker: Bool { shared.waker.isOpen }
+
+    /// Opens the loop's descriptors, with the first watch, signal or child, or else with the first wait: a program whose
+    /// sockets use up the descriptors of the process would find none left for the loop that is to tell them so. If one
+    /// cannot be opened, none stays open, and the next call tries again.
+    func openDescriptors() throws(SystemError) {
         if hasEnded { throw SystemError(.epollCreate, EBADF, detail: "the loop has ended") }
         // The epoll descriptor is shared with the parent, where a descriptor that is added here would appear.
         if isForked { throw SystemError(.epollControl, EPERM, detail: "the loop belongs to the parent process") }
+        if hasWaker { return }
         try poller.open(kernel)
-    }
-
-    var hasWaker: Bool { shared.waker.isOpen }
-
-    func openWaker() throws(SystemError) {
-        try openPoller()
-        // Opened before the waker: if this fails, the next wait tries again.
-        try mainActor.watch(&poller, kernel)
-        try waker.open(&poller, shared.waker, kernel)
+        do throws(SystemError) {
+            try mainActor.watch(&poller, kernel)
+            try waker.open(&poller, shared.waker, kernel)
+        } catch {
+            poller.close(kernel)
+            throw error
+        }
     }
 }

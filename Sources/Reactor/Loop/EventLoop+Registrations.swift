@@ -22,6 +22,13 @@ extension EventLoop {
         if registrationFailures.noteShortage(at: clock.now) { LoopEvent.send(.watchPaused(error)) }
     }
 
+    /// For a caller that cannot report that the loop has no descriptors: reports it, and sleeps for a moment. Without
+    /// them, turns run jobs, mail and due timers.
+    package func waitForDescriptors(_ error: SystemError) {
+        reportShortage(error)
+        usleep(10_000)
+    }
+
     /// Starts one timer for all deferred registrations. It does not keep the loop alive, since the descriptors do.
     func scheduleRetry() {
         if registrationFailures.retryTimer != nil { return }

@@ -48,7 +48,7 @@ extension EventLoop {
             )
         }
         // Everything that can fail is done first: once begun, the body must not outlive this call.
-        if !hasWaker { try openWaker() }
+        if !hasWaker { try openDescriptors() }
         defer { stopRequested = false }
         let home = remote
         let outcome = BodyOutcome<Value>()

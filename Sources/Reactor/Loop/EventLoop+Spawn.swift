@@ -36,7 +36,7 @@ extension EventLoop {
             let loop = EventLoop(syscalls: syscalls(), name: name)
             ThreadLoop.install(loop)
             do throws(SystemError) {
-                try loop.openWaker()
+                try loop.openDescriptors()
                 start.give(.success(loop.remote))
             } catch {
                 return start.give(.failure(error))

@@ -25,7 +25,7 @@ final class MainActorQueue {
         return isOnMainThread && ForkDetector.generation == 0
     }
 
-    /// Watches the queue, from the first wait on. A program without libdispatch has no such queue.
+    /// Watches the queue, as soon as the loop has an epoll descriptor. A program without libdispatch has no such queue.
     func watch(_ poller: inout Poller, _ kernel: CountingSyscalls) throws(SystemError) {
         guard isServed, let fd = try descriptor(kernel) else { return }
         // Edge-triggered, so the eventfd need not be read; and another reader, such as Foundation's run loop, takes

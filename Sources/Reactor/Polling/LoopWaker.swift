@@ -86,15 +86,17 @@ struct LoopWaker {
 
     // MARK: Descriptors
 
-    /// Opens the descriptors, with the first wait. The epoll descriptor must be open.
+    /// Opens the descriptors, or none. The epoll descriptor must be open.
     func open(_ poller: inout Poller, _ shared: borrowing SharedWaker, _ kernel: CountingSyscalls) throws(SystemError) {
         let fd = CInt(try kernel.eventCreate().orThrow(.eventCreate))
-        do throws(SystemError) { try poller.add(.mailbox, fd, kernel) } catch {
+        do throws(SystemError) {
+            try poller.add(.mailbox, fd, kernel)
+            _ = try openTimer(&poller, shared, kernel)
+        } catch {
             kernel.close(fd)
             throw error
         }
         shared.descriptor.store(fd, ordering: .releasing)
-        _ = try openTimer(&poller, shared, kernel)
     }
 
     /// Opens the timerfd, before there is a timer. A server that has run out of descriptors would otherwise open it with

@@ -31,7 +31,11 @@ import Testing
             let watch = try loop.watch(pipe.near, for: .reading) { _ in }
             try loop.turn(.poll)
             watch.cancel()
-            expectEqual(loop.metrics.systemCalls, [.epollCreate: 1, .epollControl: 2, .epollWait: 1])
+            // Three registrations, two of them of the loop's own descriptors, and the end of one.
+            #expect(
+                loop.metrics.systemCalls == [
+                    .epollCreate: 1, .eventCreate: 1, .timerCreate: 1, .epollControl: 4, .epollWait: 1,
+                ])
         }
     }
 
@@ -43,9 +47,9 @@ import Testing
                 put(into: pipe.far)
                 try loop.turn(.wait)
             }
-            expectEqual(loop.metrics.events, 50)
-            expectEqual(loop.metrics.systemCalls[.epollControl], 1)
-            expectEqual(loop.metrics.systemCalls[.epollWait], 50)
+            #expect(loop.metrics.events == 50)
+            #expect(loop.metrics.systemCalls[.epollControl] == 3)
+            #expect(loop.metrics.systemCalls[.epollWait] == 50)
             watch.cancel()
         }
     }

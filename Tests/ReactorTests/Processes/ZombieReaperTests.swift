@@ -79,7 +79,7 @@ import Testing
             }
             // Another thread takes the place that was kept for it.
             calls.pidfdOpen = { $0 == getpid() ? real.pidfdOpen($0) : -Int(EMFILE) }
-            calls.eventCreate = { -Int(EMFILE) }
+            calls.eventCreate = { process == 0 ? real.eventCreate() : -Int(EMFILE) }
             EventLoop.withLoop(syscalls: calls) { loop in
                 #expect(throws: SystemError(.eventCreate, EMFILE)) {
                     _ = try loop.spawn(SpawnRequest("/bin/sleep", arguments: ["1000"]))

@@ -42,11 +42,11 @@ import Testing
                 expect(Double(line.split(separator: " ").last!) != nil, "\(line)")
             }
         }
-        expectEqual(declared.count, 17)
-        expect(text.contains("reactor_jobs_total 1\n"))
-        expect(text.contains("reactor_timers 1\n"))
-        expect(text.contains("reactor_external_work 0\n"))
-        expect(text.contains("reactor_system_calls_total{call=\"epoll_ctl\"} 2\n"))
+        #expect(declared.count == 17)
+        #expect(text.contains("reactor_jobs_total 1\n"))
+        #expect(text.contains("reactor_timers 1\n"))
+        #expect(text.contains("reactor_external_work 0\n"))
+        #expect(text.contains("reactor_system_calls_total{call=\"epoll_ctl\"} 4\n"))
     }
 
     @Test func secondsAreTheUnitAndExact() throws {

@@ -61,7 +61,8 @@ import Testing
         expect(ledger.open.isEmpty)
     }
 
-    /// Each of the loop's own descriptors, refused by epoll when it is added. (Want of memory is forgiven the timer's.)
+    /// Each of the loop's own descriptors, and a watched one, refused by epoll when it is added. (Want of memory is
+    /// forgiven the timer's.)
     @Test(arguments: 0..<3) func aDescriptorThatEpollDoesNotTakeIsClosedAgain(refused: Int) throws {
         let ledger = Ledger()
         var syscalls = ledger.table
@@ -81,10 +82,9 @@ import Testing
                 try loop.run()
             }
             #expect(throws: SystemError(.epollControl, EINVAL)) { try attempt() }
-            let open = ledger.open.count
-            expectEqual(open, refused + (refused == 0 ? 1 : 0), "epoll itself, and those that it has taken")
-            if refused == 0 { try attempt() } else { try loop.run() }
-            expectEqual(log, ["timer"])
+            #expect(ledger.open.count == (refused < 2 ? 0 : 3), "a loop has all of its own, or none")
+            try attempt()
+            #expect(log == ["timer"])
         }
         expect(ledger.open.isEmpty)
     }

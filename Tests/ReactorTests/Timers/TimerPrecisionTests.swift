@@ -83,7 +83,7 @@ import Testing
         try EventLoop.withLoop(syscalls: ledger.table) { loop in
             let pipe = Ends.pipe()
             let watch = try loop.watch(pipe.near, for: .reading) { _ in }
-            expectEqual(ledger.openedCount, 1, "a watch needs epoll and nothing else")
+            #expect(ledger.openedCount == 3, "the loop has all that it needs with its first watch")
 
             let hour = loop.schedule(after: .seconds(3600)) {}
             try loop.turn(.poll)

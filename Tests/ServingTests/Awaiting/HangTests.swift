@@ -1,3 +1,4 @@
+import Glibc
 import Promises
 import Reactor
 import TestSupport
@@ -22,6 +23,20 @@ import Testing
             expectEqual(hang(number), 5)
             expectEqual(loop.now.nanoseconds, 1_000_000_000)
         }
+    }
+
+    /// A guarantee has no error to report it.
+    @Test func onAGuaranteeItGoesOnWithoutDescriptors() throws {
+        var syscalls = Syscalls()
+        syscalls.eventCreate = { -Int(EMFILE) }
+        let lines = try logged {
+            try EventLoop.withLoop(syscalls: syscalls) { loop throws in
+                let due = loop.now.advanced(by: .milliseconds(30))
+                hang(after(.milliseconds(30)))
+                #expect(loop.now >= due)
+            }
+        }
+        #expect(lines == ["cannot watch a descriptor for now: eventfd: Too many open files (EMFILE)"])
     }
 
     @Test func handlersAloneNeedNoSystemCall() throws {

@@ -113,6 +113,28 @@ import Testing
         }
     }
 
+    /// The loop opens its own descriptors with the first socket, before the others use up the rest.
+    @Test func thoseThatFindNoDescriptorFailAndTheOthersGoOn() throws {
+        try withNetwork { net in
+            let real = net.kernel
+            let opened = { [unowned ledger = net.ledger] (open: () -> Int) in
+                ledger.open.count < 8 ? open() : -Int(EMFILE)
+            }
+            net.kernel.socket = { family, type in opened { real.socket(family, type) } }
+            net.kernel.epollCreate = { opened(real.epollCreate) }
+            net.kernel.eventCreate = { opened(real.eventCreate) }
+            net.kernel.timerCreate = { opened(real.timerCreate) }
+            let address = try closedPort("127.0.0.1:0")
+            let all = (0..<20).map { _ in connect(to: address) }
+            let results = try hang(when(resolved: all).asPromise())
+            let codes = results.map { result -> CInt? in
+                guard case .failure(let error as SystemError) = result else { return nil }
+                return error.code
+            }
+            #expect(codes == Array(repeating: ECONNREFUSED, count: 5) + Array(repeating: EMFILE, count: 15))
+        }
+    }
+
     @Test func whatIsNoAddressIsRejected() throws {
         try withNetwork { net in
             expect(connect(to: "nonsense").error is SocketAddress.ParseError)

@@ -130,8 +130,8 @@ import Testing
                 _ = try ChildProcess.spawn(
                     "/bin/true", standardInput: .pipe, standardOutput: .pipe, standardError: .pipe)
             }
-            // Only what the loop itself has opened: its epoll descriptor.
-            expectEqual(network.ledger.open.count, 1)
+            // Only what the loop itself has opened: for epoll, mail and timers.
+            #expect(network.ledger.open.count == 3)
         }
     }
 
