@@ -15,11 +15,16 @@ import Testing
 
     @Test func handlersThatReturnNothingAreRefused() throws { try check(["RefusedHandlers.swift"], ["-typecheck"]) }
 
+    @Test func refusedForItsImports() throws { try check(["RefusedForImports.swift"], ["-typecheck"]) }
+
     @Test func refusedForItsIsolation() throws { try check(["RefusedForIsolation.swift"], ["-typecheck"]) }
 
     @Test func thePageExplainsEachMessage() throws {
         let page = try Repository.text(of: "docs/guides/compiler-messages.md").split(separator: "\n")
-        for name in ["Refused.swift", "RefusedForIsolation.swift", "RefusedHandlers.swift", "RefusedLater.swift"] {
+        for name in [
+            "Refused.swift", "RefusedForImports.swift", "RefusedForIsolation.swift", "RefusedHandlers.swift",
+            "RefusedLater.swift",
+        ] {
             for (line, message) in try Self.expectations(in: name) {
                 let text = message.drop { $0 != ":" }.dropFirst(2)
                 #expect(page.contains { Self.contains($0, text) }, "\(name):\(line): the page does not have '\(text)'")

@@ -30,7 +30,7 @@ extension StreamError: CustomStringConvertible {
         case .endedEarly(.delimiter(let delimiter), let got):
             "the stream ended after \(got) bytes, without the delimiter \(delimiter)"
         case .endedEarly(.frame, let got): "the stream ended after \(got) bytes of a frame"
-        case .limitExceeded(let limit): "a frame of more than \(limit) bytes"
+        case .limitExceeded(let limit): "a line or frame of more than \(limit) bytes"
         case .notUTF8(let position): "the byte at position \(position) of the line is not UTF-8"
         case .timedOut(0): "no frame began within the time limit"
         case .timedOut(let got): "the frame was not complete within the time limit, of which \(got) bytes had come"

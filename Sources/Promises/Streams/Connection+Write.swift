@@ -126,7 +126,7 @@ extension Connection {
 ///   - sink: the connection to write to.
 ///   - endingSink: whether `sink` is shut down for writing at the end of `source`.
 /// - Returns: a promise of the number of bytes, fulfilled when all are written.
-@available(*, noasync, message: "no loop runs the handler in an async function")
+@available(*, noasync, message: "on a loop write try await firstly { … }.value, else use a synchronous function")
 public func pipe(
     from source: Connection, to sink: Connection, endingSink: Bool = false, file: StaticString = #fileID,
     line: UInt = #line

@@ -10,7 +10,18 @@ public struct NameLookupError: Error, Hashable, Sendable, CustomStringConvertibl
     /// The `errno` if `code` is `EAI_SYSTEM`, otherwise 0.
     package let systemCode: CInt
 
-    package init(host: String, code: CInt, systemCode: CInt = 0) {
+    /// An error of a lookup of your own, or of a test.
+    ///
+    /// ```swift
+    /// throw NameLookupError(host: host, code: EAI_AGAIN)     // `isTemporary`
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - host: the name that was looked up.
+    ///   - code: an error code of getaddrinfo(3), of Glibc: `EAI_NONAME`, `EAI_AGAIN`.
+    public init(host: String, code: CInt) { self.init(host: host, code: code, systemCode: 0) }
+
+    package init(host: String, code: CInt, systemCode: CInt) {
         self.host = host
         self.code = code
         self.systemCode = systemCode

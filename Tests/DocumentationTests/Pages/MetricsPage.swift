@@ -16,8 +16,11 @@ extension Snippets {
         let page = metrics.prometheusText(labels: ["loop": "main"])
         assert(page.contains("reactor_timers_fired_total{loop=\"main\"} 1"))
         assert(metrics.longestHandler == nil)                  // not measured, so not in the text
+        let both = LoopMetrics.prometheusText(of: [("main", metrics), ("worker", metrics)])
+        assert(both.contains("reactor_timers_fired_total{loop=\"worker\"} 1"))
         _ = loop
         _ = metrics
         _ = page
+        _ = both
     }
 }

@@ -17,9 +17,28 @@ extension Snippets {
     }
 }
 
-// docs/guides/networking.md: A pool of resources
+// docs/guides/networking.md: Connecting
 extension Snippets {
     static func networking2() throws {
+        final class KnownNames { var entries: [String: (addresses: [SocketAddress], end: LoopInstant)] = [:] }
+
+        struct CachedLookup: NameLookup {
+            private let known = LoopLocal { KnownNames() }
+
+            func addresses(of host: String, port: UInt16) -> Promise<[SocketAddress]> {
+                let (key, now) = ("\(host):\(port)", EventLoop.current.now)
+                if let entry = known.withValue({ $0.entries[key] }), entry.end > now { return .value(entry.addresses) }
+                return SystemNameLookup.shared.addresses(of: host, port: port).get { addresses in
+                    known.withValue { $0.entries[key] = (addresses, now + .seconds(60)) }
+                }
+            }
+        }
+    }
+}
+
+// docs/guides/networking.md: A pool of resources
+extension Snippets {
+    static func networking3() throws {
         let server = try Listener.bind("127.0.0.1:0")
         let served = server.serve { connection in connection.forEachLine { connection.write($0.uppercased() + "\n") } }
         let pool = Pool<Connection>(to: .address(server.localAddress), limits: PoolLimits(perKey: 2))
@@ -42,7 +61,7 @@ extension Snippets {
 
 // docs/guides/networking.md: Options
 extension Snippets {
-    static func networking3() throws {
+    static func networking4() throws {
         let listener = try Listener.bind("127.0.0.1:0", options: [.set(.keepAlive, to: true)])
         let connection = try hang(connect(to: listener.localAddress, options: [.set(.sendBuffer, to: 65_536)]))
         try connection.set(.keepAliveIdle, to: .seconds(30))
@@ -58,7 +77,7 @@ extension Snippets {
 
 // docs/guides/networking.md: UDP
 extension Snippets {
-    static func networking4() throws {
+    static func networking5() throws {
         let socket = try DatagramSocket.bind("127.0.0.1:0")
         let answering = socket.forEachPacket { bytes, origin in
             let reply = bytes.withUnsafeBytes { Array($0.reversed()) }

@@ -132,7 +132,7 @@ extension Snippets {
         }
 
         let server = try Server()
-        let signal = after(.milliseconds(100))                              // in a program: try nextSignal(SIGTERM)
+        let signal = after(.milliseconds(100))                              // in a program: try nextSignal(SIGTERM); a second one kills
         let ended = server.shutDown(after: signal)
         let client = try hang(connect(to: server.listener.localAddress))
         let answer = client.write("a request that has begun\n").then { client.readLine() }.ensure { client.close() }
@@ -220,47 +220,16 @@ extension Snippets {
     }
 }
 
-// docs/guides/patterns.md: Limited concurrency with progress
-extension Snippets {
-    static func patterns6() throws {
-        final class Progress {
-            private(set) var done = 0
-            let total: Int
-            init(of total: Int) { self.total = total }
-
-            func step() {
-                done += 1
-                if done % 5 == 0 { print("\(done * 100 / total) %") }
-            }
-        }
-
-        func render(_ page: Int) -> Promise<String> { after(.milliseconds(10 + page % 3)).map { "page \(page)" } }
-
-        let progress = Progress(of: 20)
-        var underWay: [Int: Promise<String>] = [:]
-        let pages = when(fulfilled: 1...progress.total, concurrently: 4) { number in
-            let page = render(number).get { _ in progress.step() }.ensure { underWay[number] = nil }
-            underWay[number] = page
-            return page
-        }
-        .tapError { _ in for page in underWay.values { page.cancel() } }
-        .timeout(.seconds(60))
-
-        let texts = try hang(pages)
-        assert(texts.count == 20 && texts.last == "page 20" && progress.done == 20 && underWay.isEmpty)
-        _ = progress
-        _ = underWay
-        _ = pages
-        _ = texts
-    }
-}
-
 // docs/guides/patterns.md: A periodic job that does not overlap
 extension Snippets {
-    static func patterns7() throws {
-        func periodically(every period: Duration, _ job: @escaping () throws -> Promise<Void>) -> Promise<Void> {
+    static func patterns6() throws {
+        func periodically(
+            every period: Duration, until stop: Guarantee<Void>, _ job: @escaping () throws -> Promise<Void>
+        ) -> Promise<Void> {
             let loop = EventLoop.current
             var next = loop.now
+            var isStopping = false
+            stop.done { isStopping = true }                                 // a race does not cancel what a handler waits for
             return repeatWhile {
                 next = max(next, loop.now) + period
                 return firstly(job)
@@ -268,29 +237,33 @@ extension Snippets {
                         print("the job failed: \(error)")
                         return .value
                     }
-                    .then { after(deadline: next) }
-                    .map { true }
+                    .then { race(after(deadline: next), stop) }
+                    .map { !isStopping }
             }
         }
 
         var begins: [Int64] = []
-        let cleaning = periodically(every: .seconds(10)) {
+        let (stop, seal) = Guarantee<Void>.pending()
+        let cleaning = periodically(every: .seconds(10), until: stop) {
             begins.append(EventLoop.current.now.nanoseconds / 1_000_000_000)
             if begins.count == 2 { throw NotYet() }
             return after(.seconds(begins.count == 3 ? 25 : 1)).asPromise()  // the third round takes long
         }
         hang(after(.seconds(60)))
         assert(begins == [0, 10, 20, 45, 55])
-        cleaning.cancel()                                                   // also ends the round that is under way
-        assert(cleaning.isCancelled)
+        seal(())                                                            // cleaning.cancel() would end the round too
+        try hang(cleaning)
+        assert(EventLoop.current.now.nanoseconds == 60_000_000_000)
         _ = begins
+        _ = stop
+        _ = seal
         _ = cleaning
     }
 }
 
 // docs/guides/patterns.md: Clean-up that a cancellation waits for
 extension Snippets {
-    static func patterns8() throws {
+    static func patterns7() throws {
         func worker(_ script: String) -> Promise<ChildExitStatus> {
             Promise { resolver in
                 let child = try ChildProcess.spawn("sh", arguments: ["-c", script])
@@ -312,7 +285,7 @@ extension Snippets {
         }
         func stop() -> Guarantee<Void> { when(guarantees: workers.map { $0.cancelAndWait() }).asVoid() }
 
-        hang(after(.milliseconds(5)).then { stop() })                       // or nextSignal(SIGTERM).then { stop() }
+        hang(after(.milliseconds(5)).then { stop() })                       // or nextSignal(SIGTERM); a second one kills
         assert(slots == 0 && workers.allSatisfy(\.isCancelled))
         _ = slots
         _ = workers
@@ -321,7 +294,7 @@ extension Snippets {
 
 // docs/guides/patterns.md: Copy a large file with progress
 extension Snippets {
-    static func patterns9() throws {
+    static func patterns8() throws {
         final class File: Sendable {
             let descriptor: CInt
 
@@ -377,7 +350,7 @@ extension Snippets {
 
 // docs/guides/patterns.md: A child with its standard error
 extension Snippets {
-    static func patterns10() throws {
+    static func patterns9() throws {
         struct ToolFailed: Error {
             let status: ChildExitStatus
             let lastWords: String
@@ -394,10 +367,11 @@ extension Snippets {
                     print("\(name): \(line)")
                     lastWords = line
                 }
-                return when(fulfilled: output, errors, child.waitOrKill()).map { _, _, status in
-                    guard status.isSuccess else { throw ToolFailed(status: status, lastWords: lastWords) }
-                    return lines
-                }
+                return when(fulfilled: output, errors, child.waitOrKill()).tapError { _ in try? child.kill(SIGKILL) }
+                    .map { _, _, status in
+                        guard status.isSuccess else { throw ToolFailed(status: status, lastWords: lastWords) }
+                        return lines
+                    }
             }
         }
 
@@ -415,7 +389,7 @@ extension Snippets {
 
 // docs/guides/patterns.md: A C callback from another thread
 extension Snippets {
-    static func patterns11() throws {
+    static func patterns10() throws {
         final class Waiting: Sendable {
             let resolver: Resolver<CInt>
             init(_ resolver: Resolver<CInt>) { self.resolver = resolver }

@@ -1,5 +1,6 @@
 // Made by .ci/snippets.py from docs/guides/serving.md; do not edit.
 // swift-format-ignore-file
+import Glibc
 import Promises
 import Reactor
 
@@ -7,7 +8,9 @@ import Reactor
 extension Snippets {
     static func serving1() throws {
         let listener = try Listener.bind("127.0.0.1:0", backlog: 1024)
-        let options = ServeOptions(maxConnections: 10_000)
+        let options = ServeOptions(
+            maxConnections: 10_000, maxLingering: 1024, memoryLimit: 1 << 30, balancing: .leastConnections, stopSignals: [SIGTERM],
+            drainTimeout: .seconds(10), onSignal: { print("signal \($0)") }, prepare: nil, cancelsWhenPeerGone: true)
         let served = listener.serve(options, onError: { error, connection in logger.warning("\(connection): \(error)") }) { connection in
             connection.forEachChunk { connection.write($0) }
         }

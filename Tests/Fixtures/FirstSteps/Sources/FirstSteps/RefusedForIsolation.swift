@@ -5,3 +5,7 @@ import Glibc
 func printToStandardError() {
     fputs("failed", stderr)  // error: reference to var 'stderr' is not concurrency-safe
 }
+
+func printLinesAtOnce() {
+    setvbuf(stdout, nil, _IOLBF, 0)  // error: reference to var 'stdout' is not concurrency-safe
+}

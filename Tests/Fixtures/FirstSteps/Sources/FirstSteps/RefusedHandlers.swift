@@ -17,6 +17,13 @@ func twoStatements(_ listener: Listener, on group: LoopGroup) -> Promise<DrainRe
     }
 }
 
+func waitedFor(_ listener: Listener) throws {
+    let served = listener.serve(.untilStopped) { connection in
+        connection.forEachLine { line in connection.wrote(line) }  // error: value of type
+    }
+    try hang(served)  // error: failed to produce diagnostic for expression
+}
+
 func withoutElse(_ listener: Listener, _ isBusy: Bool) {
     listener.serve { connection in  // error: call to global actor 'HandlersReturnAPromise
         if !isBusy {
