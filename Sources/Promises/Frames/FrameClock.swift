@@ -5,6 +5,9 @@ final class FrameClock {
     private let shared: SharedLimits
     var limits: FrameTimeouts { shared.limits }
     var timer: EventLoop.Timer?
+    /// The reader, while one of its reads waits. Not counted: the connection retains the reader, and while a read waits, the
+    /// poller retains the connection, or during an event of the descriptor the loop.
+    var waiting: Uncounted<FrameReader>?
     /// When the timer fires: never after the deadline, often before.
     private var due = LoopInstant(nanoseconds: .max)
     private(set) var deadline: LoopInstant?

@@ -157,7 +157,9 @@ final class FrameReader: FrameReading {
     /// The state is final before a handler is called.
     func stopWaiting() {
         pending = nil
-        if let clock { reference.borrow { clock.endWait(at: $0.loop) } }
+        guard let clock else { return }
+        clock.waiting = nil
+        reference.borrow { clock.endWait(at: $0.loop) }
     }
 
     // MARK: Events
@@ -312,6 +314,7 @@ final class FrameReader: FrameReading {
     /// Computes the deadline of a read that begins to wait, or that has received a part of its frame.
     private func updateDeadline(_ connection: Connection) {
         // A loop waits for its next frame, and not the one in its body.
+        clock?.waiting = Uncounted(self)
         clock?.update(
             received: connection.deliveredByteCount, buffered: connection.bufferedByteCount,
             beginsMessage: isLoopWaiting && loops < 2, at: connection.loop.now)
@@ -327,20 +330,19 @@ final class FrameReader: FrameReading {
     /// The timer does not keep the loop alive, since it outlives the read. The read does.
     private func startTimer(_ clock: FrameClock, at moment: LoopInstant) {
         // Without a reference to the connection: a weak one would make it dearer to count all others.
-        let timer = connection.loop.schedule(at: moment) { [loop = connection.loop, fd = connection.fd] in
+        let timer = connection.loop.schedule(at: moment) {
             clock.timer = nil
-            // The poller has a connection whose read waits. If none does, the next one starts the timer.
-            if let connection = loop.handler(of: fd) as? Connection, let reader = FrameReader.existing(of: connection),
-                reader.clock === clock
-            {
-                reader.timerFired()
-            }
+            // If no read waits, the next one starts the timer.
+            clock.waiting?.object.timerFired()
         }
         timer.unref()
         clock.timer = timer
     }
 
     private func timerFired() {
+        // Retained until the end: the read may be all that the poller retains it for.
+        let connection = connection
+        defer { withExtendedLifetime(connection) {} }
         guard let clock, connection.lifecycle.isOpen, pending != nil, let deadline = clock.deadline else { return }
         guard deadline <= connection.loop.now else { return armTimer() }
         // Bytes that have reached the kernel in time are not late: they are read before the limit applies.
@@ -350,6 +352,7 @@ final class FrameReader: FrameReading {
         }
         guard let waiter = connection.reader.take() else { return }
         pending = nil
+        clock.waiting = nil
         let got = clock.expire(received: connection.deliveredByteCount) ?? connection.bufferedByteCount
         connection.updateInterest()
         waiter.promise.reject(StreamError.timedOut(got: got))

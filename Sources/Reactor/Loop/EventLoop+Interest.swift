@@ -51,7 +51,7 @@ extension EventLoop {
     }
 
     /// What waits for `fd`; `nil` if nothing does.
-    package func handler(of fd: CInt) -> (any ReadinessHandler)? { poller.handler(of: fd) }
+    func handler(of fd: CInt) -> (any ReadinessHandler)? { poller.handler(of: fd) }
 
     var isForked: Bool { shared.life.isForked }
 

@@ -33,6 +33,23 @@ import Testing
         }
     }
 
+    /// The poller has no handler for the descriptor then, since its event is under way.
+    @Test func aLimitIsReachedWhileAFilterTurnsTheLoop() throws {
+        let clock = VirtualClock()
+        try withNetwork(clock: clock) { net in
+            let filter = RecordFilter()
+            let (connection, peer) = try net.filteredPair(filter)
+            connection.frameTimeouts = limits
+            filter.onStep = { _, _ in hang(after(.seconds(70))) }
+            let read = connection.readLine()
+            try peer.send(RecordFilter.record(.pong))
+            awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
+            try net.loop.turn(.poll)
+            connection.abort()
+            expectEqual(try timeout(of: read), 0)
+        }
+    }
+
     @Test func aFrameCountsFromItsFirstByteHoweverItDrips() throws {
         let clock = VirtualClock()
         try withNetwork(clock: clock) { net in
