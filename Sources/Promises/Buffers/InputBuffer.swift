@@ -54,7 +54,7 @@ struct InputBuffer {
     /// during the call, and the number of dropped bytes is limited to those that are left.
     @inline(__always)
     mutating func consume(_ body: (UnsafeRawBufferPointer) throws -> Int) rethrows {
-        let (bytes, start) = (bytes, start)
+        let (bytes, start) = (Self.retaining(bytes), start)
         let consumed = try bytes.withUnsafeBytes { try body(UnsafeRawBufferPointer(rebasing: $0[start...])) }
         if consumed > 0 { drop(min(consumed, count)) }
     }
@@ -62,9 +62,14 @@ struct InputBuffer {
     /// Lends all bytes to `body`, which calls user code: the array is retained during the call.
     @inline(__always)
     func lend<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
-        let (bytes, start) = (bytes, start)
+        let (bytes, start) = (Self.retaining(bytes), start)
         return try bytes.withUnsafeBytes { try body(UnsafeRawBufferPointer(rebasing: $0[start...])) }
     }
+
+    /// The array, with a reference of its own. A plain copy has none in release builds: the optimizer takes the property for
+    /// unchanged while it is being accessed, and counts on the reference that is there. It must not see what this returns.
+    @inline(never) @_optimize(none)
+    private static func retaining(_ bytes: [UInt8]) -> [UInt8] { bytes }
 
     /// Whether the byte at `address`, of an array that was lent and is still retained, is the first that was not taken.
     func begins(at address: UnsafeRawPointer) -> Bool {
