@@ -220,9 +220,44 @@ extension Snippets {
     }
 }
 
-// docs/guides/patterns.md: A periodic job that does not overlap
+// docs/guides/patterns.md: Limited concurrency with progress
 extension Snippets {
     static func patterns6() throws {
+        final class Progress {
+            private(set) var done = 0
+            let total: Int
+            init(of total: Int) { self.total = total }
+
+            func step() {
+                done += 1
+                if done % 5 == 0 { print("\(done * 100 / total) %") }
+            }
+        }
+
+        func render(_ page: Int) -> Promise<String> { after(.milliseconds(10 + page % 3)).map { "page \(page)" } }
+
+        let progress = Progress(of: 20)
+        var underWay: [Int: Promise<String>] = [:]
+        let pages = when(fulfilled: 1...progress.total, concurrently: 4) { number in
+            let page = render(number).get { _ in progress.step() }.ensure { underWay[number] = nil }
+            underWay[number] = page
+            return page
+        }
+        .tapError { _ in for page in underWay.values { page.cancel() } }
+        .timeout(.seconds(60))
+
+        let texts = try hang(pages)
+        assert(texts.count == 20 && texts.last == "page 20" && progress.done == 20 && underWay.isEmpty)
+        _ = progress
+        _ = underWay
+        _ = pages
+        _ = texts
+    }
+}
+
+// docs/guides/patterns.md: A periodic job that does not overlap
+extension Snippets {
+    static func patterns7() throws {
         func periodically(
             every period: Duration, until stop: Guarantee<Void>, _ job: @escaping () throws -> Promise<Void>
         ) -> Promise<Void> {
@@ -263,7 +298,7 @@ extension Snippets {
 
 // docs/guides/patterns.md: Clean-up that a cancellation waits for
 extension Snippets {
-    static func patterns7() throws {
+    static func patterns8() throws {
         func worker(_ script: String) -> Promise<ChildExitStatus> {
             Promise { resolver in
                 let child = try ChildProcess.spawn("sh", arguments: ["-c", script])
@@ -294,7 +329,7 @@ extension Snippets {
 
 // docs/guides/patterns.md: Copy a large file with progress
 extension Snippets {
-    static func patterns8() throws {
+    static func patterns9() throws {
         final class File: Sendable {
             let descriptor: CInt
 
@@ -350,7 +385,7 @@ extension Snippets {
 
 // docs/guides/patterns.md: A child with its standard error
 extension Snippets {
-    static func patterns9() throws {
+    static func patterns10() throws {
         struct ToolFailed: Error {
             let status: ChildExitStatus
             let lastWords: String
@@ -389,7 +424,7 @@ extension Snippets {
 
 // docs/guides/patterns.md: A C callback from another thread
 extension Snippets {
-    static func patterns10() throws {
+    static func patterns11() throws {
         final class Waiting: Sendable {
             let resolver: Resolver<CInt>
             init(_ resolver: Resolver<CInt>) { self.resolver = resolver }

@@ -30,3 +30,38 @@ final class WeatherService {
         }
     }
 }
+
+// docs/coming-from/promisekit.md: A controller, before and after
+extension Snippets {
+    static func promisekit2() throws {
+        struct SoldOut: Error {}
+
+        func stock(of fruit: String) -> Promise<Int> { after(.milliseconds(20)).map { fruit == "fig" ? 0 : 7 }.asPromise() }
+        func price(of fruit: String) -> Promise<Int> { after(.milliseconds(30)).map { fruit.count }.asPromise() }
+
+        final class OrderController {
+            private(set) var open = 0
+
+            func show(_ fruit: String) -> Promise<String> {
+                open += 1
+                return firstly {
+                    when(fulfilled: stock(of: fruit), price(of: fruit)).timeout(.seconds(2))
+                }.map { count, price -> String in
+                    guard count > 0 else { throw SoldOut() }
+                    return "\(count) at \(price)"
+                }.recover { error -> Promise<String> in
+                    guard error is SoldOut else { throw error }
+                    return .value("sold out")
+                }.ensure {
+                    self.open -= 1
+                }
+            }
+        }
+
+        let controller = OrderController()
+        let pages = try hang(when(fulfilled: controller.show("pear"), controller.show("fig")))
+        assert(pages.0 == "7 at 4" && pages.1 == "sold out" && controller.open == 0)
+        _ = controller
+        _ = pages
+    }
+}
