@@ -1,4 +1,5 @@
 import Glibc
+import Promises
 import Reactor
 import TestSupport
 import Testing
@@ -119,7 +120,7 @@ final class ServerProcess {
 
     /// A further signal to stop, once it does not count as a copy of the first one.
     func signalAgain(_ number: CInt) {
-        usleep(100_000)
+        hang(after(.milliseconds(100)))
         signal(number)
     }
 

@@ -14,7 +14,7 @@ extension EventLoop {
     /// - Throws: `SystemError` if the descriptor cannot be opened.
     public var fileDescriptor: CInt {
         get throws(SystemError) {
-            if !hasWaker { try openDescriptors() }
+            try openDescriptors()
             waker.isEmbedded = true
             return poller.descriptor
         }
