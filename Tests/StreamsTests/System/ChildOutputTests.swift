@@ -61,7 +61,7 @@ import Testing
         let fifo = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)
         defer { close(fifo) }
         try withNetwork { network in
-            let run = ChildProcess.run("sh", ["-c", "sleep 20 3>\(path) & echo gone"], ownGroup: true)
+            let run = ChildProcess.run("sh", ["-c", "exec 3>\(path); sleep 20 & echo gone"], ownGroup: true)
             try network.loop.run(until: { network.calls(.waitid) == 1 })
             run.cancel()
             expect(run, failsWith: PromiseError.cancelled)
