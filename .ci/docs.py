@@ -6,7 +6,7 @@ of which is an error, and merges both into .build-docs/site; docs/guides become 
 
 Below a heading of `## Topics`, a page of a catalogue has comments, each a pattern of symbols:
 
-    ### Several promises
+    ### In parallel, in sequence
 
     <!-- when(* -->
 

@@ -3,6 +3,10 @@ import Reactor
 extension Thenable {
     /// Passes the value on `pause` after this promise is fulfilled, and passes a rejection on immediately.
     ///
+    /// ```swift
+    /// func poll() -> Promise<Job> { ask().delay(.seconds(2)).then { $0.isDone ? .value($0) : poll() } }
+    /// ```
+    ///
     /// A cancellation during the pause removes the timer from the loop.
     /// - Parameter pause: the time to wait; zero or less means the loop's next turn.
     /// - Returns: a promise of the value. Rejected with the error of this promise.
