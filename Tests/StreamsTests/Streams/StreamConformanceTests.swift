@@ -1,11 +1,11 @@
 import Glibc
 import Promises
 import Reactor
-import TestSupport
 import Testing
 
 // This file is also compiled in Integrations, where the helpers are in its own module.
 #if canImport(PromisesTestSupport)
+    import TestSupport
     @testable import PromisesTestSupport
 #endif
 
