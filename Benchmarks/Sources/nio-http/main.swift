@@ -57,7 +57,7 @@ final class Hello: ChannelInboundHandler {
         let isFound = head.uri == "/"
         var answer = HTTPResponseHead(version: head.version, status: isFound ? .ok : .notFound)
         answer.headers.add(name: "Date", value: date.value)
-        answer.headers.add(name: "Content-Type", value: "text/plain")
+        answer.headers.add(name: "Content-Type", value: "text/plain; charset=utf-8")
         if !head.isKeepAlive { answer.headers.add(name: "Connection", value: "close") }
         answer.headers.add(name: "Content-Length", value: isFound ? String(body.readableBytes) : "0")
         context.write(wrapOutboundOut(.head(answer)), promise: nil)
