@@ -67,30 +67,23 @@ import Testing
     }
 
     @Test func trustsNobodyUnasked() throws {
-        try withNetwork { _ in
-            let server = try TLSServer(serverConfiguration())
-            let tls = try TLSClient(TLSConfiguration())
-            let listener = try Listener.bind("127.0.0.1:0")
-            var requests = 0
-            listener.serveHTTP(serving: .tls(server)) { _ in
-                requests += 1
-                return Response("hello")
-            }
-            var options = HTTPClient.Options()
-            options.startTLS = { connection, host in connection.startTLS(as: tls, serverName: host) }
-            let client = HTTPClient(options)
-            let fetched = client.fetch("https://localhost:\(listener.localAddress.port)/")
-            #expect(throws: TLSError.self) { try hang(fetched, timeout: patience) }
-            #expect(requests == 0)
-            client.close()
-            hang(listener.drain(deadline: .zero))
-        }
+        _ = try refusal(by: TLSConfiguration(), of: serverConfiguration())
     }
 
     @Test(arguments: ["localhost", "127.0.0.1"]) func refusesACertificateForAnotherName(host: String) throws {
+        let server = serverConfiguration { $0.identity = Certificates.shared.other }
+        let error = try refusal(by: clientConfiguration(), of: server, at: host)
+        #expect(error?.cause == .certificate(.wrongName))
+    }
+
+    /// The error of a client that must make no request to a server.
+    private func refusal(
+        by client: TLSConfiguration, of server: TLSConfiguration, at host: String = "localhost"
+    ) throws -> TLSError? {
+        var error: TLSError?
         try withNetwork { _ in
-            let server = try TLSServer(serverConfiguration { $0.identity = Certificates.shared.other })
-            let tls = try TLSClient(clientConfiguration())
+            let server = try TLSServer(server)
+            let tls = try TLSClient(client)
             let listener = try Listener.bind("127.0.0.1:0")
             var requests = 0
             listener.serveHTTP(serving: .tls(server)) { _ in
@@ -101,11 +94,11 @@ import Testing
             options.startTLS = { connection, host in connection.startTLS(as: tls, serverName: host) }
             let client = HTTPClient(options)
             let fetched = client.fetch("https://\(host):\(listener.localAddress.port)/")
-            let error = #expect(throws: TLSError.self) { try hang(fetched, timeout: patience) }
-            #expect(error?.cause == .certificate(.wrongName))
+            error = #expect(throws: TLSError.self) { try hang(fetched, timeout: patience) }
             #expect(requests == 0)
             client.close()
             hang(listener.drain(deadline: .zero))
         }
+        return error
     }
 }
