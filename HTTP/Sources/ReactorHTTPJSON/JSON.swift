@@ -37,7 +37,7 @@ extension Request {
 }
 
 extension RequestBody {
-    /// A value as JSON, with the `Content-Type` of it.
+    /// A value as JSON, with `Content-Type: application/json`.
     /// - Throws: the error of `encoder`, an `EncodingError`.
     public static func json(_ value: some Encodable, encoder: JSONEncoder = JSONEncoder()) throws -> RequestBody {
         .bytes([UInt8](try encoder.encode(value)), type: "application/json")
@@ -45,7 +45,7 @@ extension RequestBody {
 }
 
 extension Response {
-    /// A value as JSON, with the `Content-Type` of it.
+    /// A value as JSON, with `Content-Type: application/json`.
     /// - Throws: the error of `encoder`, an `EncodingError`.
     public static func json(
         _ value: some Encodable, status: Status = .ok, headers: Headers = Headers(),

@@ -33,7 +33,7 @@ public final class Body {
 
     /// Whether a read has been made.
     private(set) var hasBegun = false
-    /// Whether the first read tells the peer to send it.
+    /// Whether the first read tells the peer to send the body.
     var awaitsContinue: Bool { if case .connection(_, .some) = source { true } else { false } }
 
     /// A read that waits, which a second one may not join.
@@ -41,7 +41,7 @@ public final class Body {
     /// Whether a read waits.
     var isReading: Bool { reading?.isPending == true }
 
-    /// The peer is no longer told to send it.
+    /// The peer is no longer told to send the body.
     func readAtOnce() {
         if case .connection(let connection, _) = source { source = .connection(connection, beforeFirstRead: nil) }
     }

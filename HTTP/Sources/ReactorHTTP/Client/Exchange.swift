@@ -66,7 +66,7 @@ final class Exchange {
             }
         case .stream(let length, let body): return stream(length, body, on: connection)
         }
-        return noting(write, on: connection)
+        return limited(write, on: connection)
     }
 
     private func stream(
@@ -75,7 +75,7 @@ final class Exchange {
         let output = BodyOutput(length.map { .length($0) } ?? .chunked) { [request, proxy] in
             request.writeHead(to: &$0, by: proxy)
         } send: { [self] part in
-            noting(connection.write(part), on: connection).tapError { _ in self.isCut = true }
+            limited(connection.write(part), on: connection).tapError { _ in self.isCut = true }
         }
         let writing = firstly { try body(output) }.then { try output.finish() }
         return writing.ensure { output.close() }.tapError { [self] error in
@@ -87,7 +87,7 @@ final class Exchange {
     }
 
     /// Limits the time of a write that waits for a server that does not read.
-    private func noting(_ write: Promise<Void>, on connection: Connection) -> Promise<Void> {
+    private func limited(_ write: Promise<Void>, on connection: Connection) -> Promise<Void> {
         write.isPending ? connection.limit(write, idle: options.idle) : write
     }
 

@@ -40,6 +40,7 @@ public final class HTTPClient {
     /// The limits.
     public let options: Options
     private let pool: Pool<Connection>
+    /// The origin of the last request, with its key, which need not be made again for the next one.
     private var last: (address: WebAddress, key: PoolKey)?
 
     /// - Parameters:

@@ -35,7 +35,9 @@ struct OutgoingRequest {
         output.append(headers, without: Self.ownFields)
         if let authorization = proxy?.authorization { output.append("Proxy-Authorization: \(authorization)\r\n") }
         if let type = body?.contentType, !headers.has("content-type") {
-            output.append(["Content-Type": type] as Headers, without: [])
+            output.append("Content-Type: " as StaticString)
+            output.append(value: type)
+            output.append("\r\n" as StaticString)
         }
         switch body?.content {
         case .bytes(let bytes): output.append(contentLength: bytes.count)

@@ -5,7 +5,7 @@ import Glibc
 public struct Proxies: Hashable, Sendable {
     /// The proxy for `http:`, as `http://user:password@host:port`; `nil` for none.
     public var http: String?
-    /// The proxy for `https:`.
+    /// The proxy for `https:`, in the same form, also with `http:`; `nil` for none.
     public var https: String?
     /// Which hosts are reached without a proxy, with commas between: `example.com` is this name and those that end with
     /// `.example.com`, `10.0.0.0/8` the addresses of a network, and a single `*` every host.
@@ -13,7 +13,7 @@ public struct Proxies: Hashable, Sendable {
 
     /// - Parameters:
     ///   - http: the proxy for `http:`.
-    ///   - https: the proxy for `https:`.
+    ///   - https: the proxy for `https:`, in the same form, also with `http:`; `nil` for none.
     ///   - exceptions: which hosts are reached without a proxy.
     public init(http: String? = nil, https: String? = nil, exceptions: String = "") {
         (self.http, self.https, self.exceptions) = (http, https, exceptions)

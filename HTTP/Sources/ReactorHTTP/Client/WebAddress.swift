@@ -52,7 +52,7 @@ struct WebAddress: Equatable {
         if scheme.first?.isLetter == true, reference[scheme.endIndex...].hasPrefix(":") {
             return try WebAddress(reference)
         }
-        if reference.hasPrefix("//") { return try WebAddress((isSecure ? "https:" : "http:") + reference) }
+        if reference.hasPrefix("//") { return try WebAddress("\(self.scheme):\(reference)") }
         if reference.isEmpty { return self }
         let own = target.prefix { $0 != "?" }
         let path = reference.prefix { $0 != "?" }
@@ -78,14 +78,16 @@ struct WebAddress: Equatable {
         return "/" + kept.joined(separator: "/")
     }
 
+    private var scheme: String { isSecure ? "https" : "http" }
+
     /// The field `Host`: the port only if it is not that of the scheme.
     var authority: String { port == (isSecure ? 443 : 80) ? host : "\(host):\(port)" }
 
     /// All of it, the absolute form of a request's target.
-    var text: String { (isSecure ? "https://" : "http://") + authority + target }
+    var text: String { "\(scheme)://\(authority)\(target)" }
 
     /// The key of its connections.
-    var key: PoolKey { .name("\(isSecure ? "https" : "http")://\(host):\(port)") }
+    var key: PoolKey { .name("\(scheme)://\(host):\(port)") }
 
     /// Where to connect.
     var endpoint: PoolKey { .name("\(host):\(port)") }

@@ -63,7 +63,7 @@ public struct StaticFiles: Sendable {
         let segments = bytes.split(separator: UInt8(ascii: "/"))
         if segments.contains(where: { $0.first == UInt8(ascii: ".") }) { return nil }
         let name = String(decoding: bytes.drop { $0 == UInt8(ascii: "/") }, as: UTF8.self)
-        return Array(name.utf8).isEmpty || !name.contains("\u{FFFD}") ? name : nil
+        return name.contains("\u{FFFD}") ? nil : name
     }
 
     // MARK: The response

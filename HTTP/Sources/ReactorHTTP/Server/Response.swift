@@ -127,7 +127,7 @@ public struct Response {
 public enum ResponseError: Error, Hashable, Sendable {
     /// A status below 200, which only an upgrade has, or another one for an upgrade.
     case status(Status)
-    /// A stream of less than nothing.
+    /// A stream whose `length`, in bytes, is negative.
     case length(Int)
 }
 

@@ -120,19 +120,19 @@ final class Session {
             let sent = connection.write { output in
                 appendHead(response, to: request, isLast: false, length: nil, upgrade: name, &output)
             }
-            return finish(noting(sent), response.status, request, isLast: false).done { throw Upgraded(body: body) }
+            return finish(limited(sent), response.status, request, isLast: false).done { throw Upgraded(body: body) }
         case .stream(let length, _):
             let sent = connection.write { appendHead(response, to: request, isLast: isLast, length: length, &$0) }
-            return finish(noting(sent), response.status, request, isLast: isLast)
+            return finish(limited(sent), response.status, request, isLast: isLast)
         case .none, .text, .bytes: return .value
         }
     }
 
     /// The request has been answered when `sent` is fulfilled.
     @inline(__always)
-    private func finish(_ sent: Promise<Void>, _ status: Status, _ request: RequestStorage, isLast: Bool) -> Promise<
-        Void
-    > {
+    private func finish(
+        _ sent: Promise<Void>, _ status: Status, _ request: RequestStorage, isLast: Bool
+    ) -> Promise<Void> {
         hasBegunResponse = false
         isAnswering = false
         if service.options.log != nil { log(sent, status, request) }
@@ -167,7 +167,7 @@ final class Session {
             // A large body is sent without a copy.
             var head = ByteWriter(reserving: 512)
             appendHead(response, to: request, isLast: isLast, length: bytes.count, &head)
-            return noting(connection.write([head.bytes, bytes]))
+            return limited(connection.write([head.bytes, bytes]))
         case .bytes(let bytes): return bytes.withUnsafeBytes { write(response, $0, withBody, to: request, isLast) }
         case .none, .stream, .upgrade: return write(response, Bytes(start: nil, count: 0), false, to: request, isLast)
         }
@@ -176,7 +176,7 @@ final class Session {
     private func write(
         _ response: Response, _ bytes: Bytes, _ withBody: Bool, to request: RequestStorage, _ isLast: Bool
     ) -> Promise<Void> {
-        noting(
+        limited(
             connection.write { output in
                 appendHead(response, to: request, isLast: isLast, length: bytes.count, &output)
                 if withBody { output.append(bytes) }
@@ -218,7 +218,7 @@ final class Session {
 
     /// Limits the time of a write that waits for a client that does not read.
     @inline(__always)
-    private func noting(_ write: Promise<Void>) -> Promise<Void> {
+    private func limited(_ write: Promise<Void>) -> Promise<Void> {
         write.isPending ? connection.limit(write, idle: service.options.idle) : write
     }
 
@@ -238,7 +238,7 @@ final class Session {
                 hasBegunResponse = true
                 request.responseBegins()
             }
-            return noting(connection.write(part))
+            return limited(connection.write(part))
         }
         // A client that is not told to send the body may do so or not: nothing is read behind such a response. Nor is it where
         // a read of the program still waits.
@@ -302,7 +302,7 @@ final class Session {
     private func refuse(_ response: Response) -> Promise<Void> {
         let sent = connection.write { appendHead(response, to: nil, isLast: true, length: 0, &$0) }
         if service.options.log != nil { log(sent, response.status, nil) }
-        return noting(sent)
+        return limited(sent)
     }
 
     /// Ends the loop over requests: `body` continues with the connection.

@@ -32,7 +32,7 @@ public final class WebSocket {
     init(_ connection: Connection, limit: Int, idle: Duration?, subprotocol: String?) {
         self.connection = connection
         self.idle = idle
-        // Not `idleTimeout`, which makes each message dearer. A frame that keeps arriving is not late.
+        // Not `idleTimeout`, which would cost time per message. A frame that keeps arriving is not late.
         connection.frameTimeouts = FrameTimeouts(idle: idle, frame: idle, minimumRate: 1000)
         self.subprotocol = subprotocol
         decoder = WebSocketDecoder(limit: limit)
