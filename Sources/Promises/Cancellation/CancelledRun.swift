@@ -10,7 +10,7 @@ class CancellationWaiter: PromiseCore, @unchecked Sendable {
         super.init(state: .pending, loop: loop, role: .keepsNoWorkAlive) { _, _ in }
     }
 
-    // Its loop does not count it, but what it continues.
+    // The loop counts what this waiter continues, not the waiter itself.
     final func wait(for source: PromiseCore) { source.attach(self) }
 
     /// The source has settled.

@@ -20,7 +20,8 @@ extension Pool {
     ///   - limits: as in the form with `make`; `makeTimeout` includes the connect and `prepare`.
     ///   - options: the socket options of each connection.
     ///   - lookup: finds the addresses of a name.
-    ///   - route: where to connect for a key, if that is not the key itself: to a proxy, for example.
+    ///   - route: where to connect for a key, if that is not the key itself: to a proxy, for example. Called on the pool's
+    ///     thread for each new connection. If it throws, a request is rejected with that error, as after a failed connect.
     ///   - check: as in the form with `make`, after the pool's own look at the connection.
     ///   - close: ends a resource, whose connection the pool closes by itself.
     ///   - keepsAfter: as in the form with `make`.
@@ -56,7 +57,8 @@ extension Pool where Resource == Connection {
     ///   - limits: how many connections there may be, and how long things may take.
     ///   - options: the socket options of each connection.
     ///   - lookup: finds the addresses of a name.
-    ///   - route: where to connect for a key, if that is not the key itself: to a proxy, for example.
+    ///   - route: where to connect for a key, if that is not the key itself: to a proxy, for example. Called on the pool's
+    ///     thread for each new connection. If it throws, a request is rejected with that error, as after a failed connect.
     ///   - check: looks at a connection before each further use.
     ///   - keepsAfter: whether a connection can be used again after this error of a body.
     ///   - prepare: is called once with each new connection, and the key of the requests: it installs a filter, or logs in.

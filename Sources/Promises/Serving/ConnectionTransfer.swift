@@ -4,9 +4,8 @@ import Reactor
 /// A connection that is transferred to another loop, from its dispatch until its descriptor is closed: the job that the
 /// loop is posted, and then what the connection retains. Its deinit counts as the connection's end, whatever has become
 /// of the loop.
-// @unchecked: `accepted` is accessed by the job that takes it, on the loop's thread, or in deinit; `isDone` and
-// `isLingering` on that thread, and in deinit; `destination` is written before the job is dispatched, and only read
-// afterwards.
+// @unchecked: `accepted` is accessed by `run`, on the loop's thread, or in deinit; `isDone` and `isLingering` on that
+// thread, and in deinit; `destination` is written only while no loop has the job, and only read afterwards.
 final class ConnectionTransfer: Job, ConnectionKeeper, @unchecked Sendable {
     private let service: GroupServer
     private var accepted: Accepted?

@@ -1,7 +1,7 @@
 import Glibc
 import Reactor
 
-/// Watches the signals that stop listeners: the first one drains them, and the second aborts what remains.
+/// Watches the signals that stop listeners: the first one drains them, and a later one aborts what remains.
 ///
 /// Accessed only on the loop's thread. Retained by its watches until `end()`, which restores the process's own actions, or
 /// until the loop ends.
@@ -11,7 +11,7 @@ final class StopSignals: IOProducer {
     private let onSignal: ((CInt) -> Void)?
     private let loop = EventLoop.ofCurrentThread
     private var watches: [EventLoop.Watch] = []
-    /// When the first signal has arrived.
+    /// When the first signal arrived; `nil` before that.
     private var firstArrival: LoopInstant?
     private var isToAbort = false
     private var hasEnded = false
@@ -41,13 +41,13 @@ final class StopSignals: IOProducer {
     }
 
     /// How long further signals count as copies of the first one; see `ServeOptions.stopSignals`.
-    private static var timeOfCopies: Duration { .milliseconds(100) }
+    private static var duplicateWindow: Duration { .milliseconds(100) }
 
     private func signalDidArrive(_ signal: CInt) {
         let isFirst = firstArrival == nil
         let now = loop.now
         if let firstArrival {
-            if firstArrival.duration(to: now) < Self.timeOfCopies { return }
+            if firstArrival.duration(to: now) < Self.duplicateWindow { return }
             isToAbort = true
         } else {
             firstArrival = now

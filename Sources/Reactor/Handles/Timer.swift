@@ -9,9 +9,9 @@ extension EventLoop {
     /// The timer never fires early by the loop's clock. Timers with equal deadlines fire in the order in which they
     /// were started.
     ///
-    /// A timer that is cancelled soon costs no reading of the clock. The delay begins when the loop, or you by `now`, next
-    /// reads the clock: after the handler that has started the timer at the latest, and the jobs that are ready then. Before
-    /// a handler that works for long, compute a deadline from `now`.
+    /// A timer that is cancelled soon costs no reading of the clock: the delay begins at the next reading, by the loop or by
+    /// your own use of `now`. That is at the latest after the handler that started the timer and the jobs that are ready
+    /// then. Before a handler that works for long, compute a deadline from `now`.
     /// - Parameters:
     ///   - delay: the time from now on. Zero or less means the next turn.
     ///   - body: called on the loop's thread.
@@ -137,11 +137,6 @@ extension EventLoop {
         // Bound to a name, so that what the timer holds is released after the heap is consistent again.
         let action = timers.remove(id)
         return action != nil
-    }
-
-    /// The moment `delay` from now, for a timer.
-    package func deadline(after delay: Duration) -> LoopInstant {
-        LoopInstant(nanoseconds: LoopInstant.deadline(delay.clampedNanoseconds, after: now.nanoseconds))
     }
 
     /// A handle to a timer that has been started; see `LoopHandle`.

@@ -219,6 +219,7 @@ extension EventLoop {
         }
     }
 
+    /// Tells `handler` that `fd` is ready, and sets the interest that it returns; see `ReadinessHandler`.
     func call(_ handler: any ReadinessHandler, _ ready: Interest, _ fd: Int) {
         let interest = handler.descriptorIsReady(ready)
         if !interest.isEmpty { setInterest(interest, of: fd, handler) }

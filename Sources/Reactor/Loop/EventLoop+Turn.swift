@@ -113,7 +113,7 @@ extension EventLoop {
         switch wait {
         case .wait: .max
         case .poll: .min
-        case .upTo(let duration): deadline(after: duration).nanoseconds
+        case .upTo(let duration): LoopInstant.deadline(duration.clampedNanoseconds, after: now.nanoseconds)
         }
     }
 

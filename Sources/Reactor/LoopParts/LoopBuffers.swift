@@ -2,7 +2,7 @@
 /// built. So neither an idle connection nor a small message has memory of its own.
 ///
 /// Invariant: used on the loop's thread only. At most one block is kept; a lent block belongs to the borrower until it
-/// is given back. The loop has the only copy of this value, and its `deinit` frees the block.
+/// is given back. The loop has the only copy of this value, and calls `free` in its own `deinit`.
 @usableFromInline
 struct LoopBuffers {
     @usableFromInline var block: UnsafeMutableRawBufferPointer?

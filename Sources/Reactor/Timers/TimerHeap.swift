@@ -7,7 +7,7 @@
 ///
 /// A timer that is started with a delay comes into the heap only when `date` is called: reading the clock costs as much as
 /// starting and cancelling a timer. Until then it is one of a few undated ones, and its entry has the delay in place of the
-/// deadline. A timer that is cancelled before costs no reading, and the others share one. Since that reading is later than
+/// deadline. A timer that is cancelled before then costs no reading, and the others share one. Since that reading is later than
 /// the start, no timer fires early.
 package struct TimerHeap: ~Copyable {
     struct Entry {
