@@ -141,9 +141,12 @@ extension ProcessWide {
             let real = Syscalls()
             let number = CInt(real.eventCreate())
             var calls = real
-            // Closes what is watched and gives its number to the pidfd, in one step that no other thread breaks into.
+            // Closes what is watched and gives its number to the pidfd, in one step that no other thread breaks into. Not to
+            // the loop's placeholder: the loop closes it first, and the number would be free for any thread.
             calls.pidfdOpen = {
                 let fd = CInt(real.pidfdOpen($0))
+                if $0 == getpid() { return Int(fd) }
+                expect(fd != number, "it would be closed here, and again by the loop")
                 dup2(fd, number)
                 close(fd)
                 return Int(number)

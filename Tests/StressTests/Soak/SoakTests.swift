@@ -50,7 +50,7 @@ import Testing
         guard slice == Self.slices - 1 else { return }
         let account = Self.account.value
         print(account.text)
-        expect(account.sum.complaints.isEmpty)
+        expectEqual(account.sum.complaints, [])
         expect(account.sum.whole > 0)
         expectEqual(account.descriptorGrowth, 0)
         if let growth = account.growth { expect(growth < Self.mostGrowth) }
@@ -58,7 +58,7 @@ import Testing
 
     private func round(_ seed: UInt64, isVirtual: Bool) -> SoakRound.Outcome {
         let outcome = SoakRound.outcome(seed: seed, isVirtual: isVirtual)
-        expect(outcome.complaints.isEmpty)
+        expectEqual(outcome.complaints, [])
         return outcome
     }
 }
