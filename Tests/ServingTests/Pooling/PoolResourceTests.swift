@@ -1,3 +1,4 @@
+import Glibc
 import Reactor
 import TestSupport
 import Testing
@@ -44,8 +45,10 @@ import Testing
         struct Session { let connection: Connection }
         try withNetwork(clock: VirtualClock()) { net in
             let server = try LineServer(net)
+            var fd: CInt = -1
             let pool = Pool(to: .address(server.address), keepsAfter: { $0 is Flaw }) { connection, _ in
-                talk("login", connection).map { _ in Session(connection: connection) }
+                fd = connection.fd
+                return talk("login", connection).map { _ in Session(connection: connection) }
             }
             for text in ["a", "b"] {
                 let request = pool.with { talk(text, $0.connection).then { _ in Promise<Void>(error: Flaw(1)) } }
@@ -54,12 +57,15 @@ import Testing
             expect(server.lines == ["login", "a", "b"] && server.accepted.count == 1)
             // The peer of an idle session goes.
             server.accepted[0].abort()
+            awaitArrival(of: POLLHUP, at: fd)
             net.settle(.milliseconds(1))
             expectEqual(pool.counts.all, [0, 0, 0, 0])
             let unread = pool.with { session in
                 session.connection.write("c\n").then { Promise<Void>(error: Flaw(1)) }
             }
             expect(unread, failsWith: Flaw(1))
+            while server.lines.last != "c" { try net.loop.turn(.poll) }
+            awaitArrival(of: POLLIN, at: fd)
             net.settle(.milliseconds(1))
             // An answer that nobody has read is no start for another request.
             expectEqual(try hang(pool.with { talk("d", $0.connection) }), "d")

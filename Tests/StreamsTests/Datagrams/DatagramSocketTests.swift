@@ -54,16 +54,19 @@ import Testing
         try withNetwork { _ in
             let server = try DatagramSocket.bind(address)
             let text = "\(server.localAddress!)"
-            let client = try DatagramSocket.connect(to: text, packetSize: 9, options: [.set(.broadcast, to: true)])
+            // So that both can have one port, and no other test takes it in between.
+            let shared = SocketSetting.set(.reusePort, to: true)
+            let options = [SocketSetting.set(.broadcast, to: true), shared]
+            let client = try DatagramSocket.connect(to: text, packetSize: 9, options: options)
             expectEqual(client.peerAddress, server.localAddress)
             expectEqual(client.packetSize, 9)
             expect(try client.value(of: .broadcast))
             try hang(client.send([1, 2]), timeout: patience)
             expectEqual(try receive(1, from: server)[0].address, client.localAddress)
             let source = client.localAddress!
-            client.close()
-            let other = try DatagramSocket.connect(to: text, from: source)
+            let other = try DatagramSocket.connect(to: text, from: source, options: [shared])
             expectEqual(other.localAddress, source)
+            client.close()
             other.close()
             server.close()
         }
