@@ -4,7 +4,8 @@ import Reactor
 import Synchronization
 
 /// The other end of a connection: a plain blocking socket, which behaves or misbehaves as a test needs it. A call that
-/// gets no answer fails with `EAGAIN` after ten seconds.
+/// gets no answer fails with `EAGAIN` after a minute. A signal of another test does not end a call: without a retry it would,
+/// since the socket has time limits, even where the signal's handler asks for a restart (signal(7)).
 final class Peer: Sendable {
     private let number: Atomic<CInt>
     var fd: CInt { number.load(ordering: .relaxed) }
@@ -16,8 +17,9 @@ final class Peer: Sendable {
         set(SOL_SOCKET, SO_RCVTIMEO, timeval(tv_sec: 60, tv_usec: 0))
         set(SOL_SOCKET, SO_SNDTIMEO, timeval(tv_sec: 60, tv_usec: 0))
         set(CInt(IPPROTO_TCP), TCP_NODELAY, CInt(1))
-        let result = address.withSocketAddress { Glibc.connect(fd, $0, $1) }
-        guard result == 0 else { throw SystemError(.connect, errno, detail: address.description) }
+        // One that is asked again after a signal is under way, or connected by then.
+        let result = retrying { Int(address.withSocketAddress { Glibc.connect(fd, $0, $1) }) }
+        guard result == 0 || errno == EISCONN else { throw SystemError(.connect, errno, detail: address.description) }
     }
 
     deinit { close() }
@@ -30,7 +32,9 @@ final class Peer: Sendable {
     func send(_ bytes: [UInt8]) throws {
         var sent = 0
         while sent < bytes.count {
-            let count = bytes[sent...].withUnsafeBytes { Glibc.send(fd, $0.baseAddress!, $0.count, CInt(MSG_NOSIGNAL)) }
+            let count = retrying {
+                bytes[sent...].withUnsafeBytes { Glibc.send(fd, $0.baseAddress!, $0.count, CInt(MSG_NOSIGNAL)) }
+            }
             guard count >= 0 else { throw SystemError(.send, errno) }
             sent += count
         }
@@ -42,7 +46,7 @@ final class Peer: Sendable {
     func receive(upTo limit: Int = 65536) throws -> [UInt8] {
         var failure: CInt = 0
         let bytes = [UInt8](unsafeUninitializedCapacity: limit) { buffer, count in
-            let result = recv(fd, buffer.baseAddress!, limit, 0)
+            let result = retrying { recv(fd, buffer.baseAddress!, limit, 0) }
             if result < 0 { failure = errno }
             count = max(result, 0)
         }
@@ -84,6 +88,14 @@ final class Peer: Sendable {
     func reset() {
         set(SOL_SOCKET, SO_LINGER, linger(l_onoff: 1, l_linger: 0))
         close()
+    }
+}
+
+/// Makes a system call until no signal interrupts it.
+func retrying(_ call: () -> Int) -> Int {
+    while true {
+        let result = call()
+        if result != -1 || errno != EINTR { return result }
     }
 }
 

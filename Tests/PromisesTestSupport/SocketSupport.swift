@@ -66,7 +66,7 @@ struct Network {
 /// Returns when poll(2) reports any of `events` for `fd`: what the test's own side did has arrived.
 func awaitArrival(of events: Int32, at fd: CInt, place: SourceLocation = #_sourceLocation) {
     var entry = pollfd(fd: fd, events: Int16(events), revents: 0)
-    #expect(poll(&entry, 1, 10_000) == 1, "nothing arrives", sourceLocation: place)
+    #expect(retrying { Int(poll(&entry, 1, 60_000)) } == 1, "nothing arrives", sourceLocation: place)
 }
 
 /// Everything until the peer ends.

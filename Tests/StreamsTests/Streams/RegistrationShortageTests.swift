@@ -24,6 +24,7 @@ import Testing
 
             let room = net.refuseRegistrations(of: door, code)
             clients[0].close()
+            awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
             let lines = logged { net.settle(.milliseconds(520)) }
             expect(room.refusals >= 5 && room.refusals <= 7)
             expectEqual(lines.count, 1)
