@@ -61,6 +61,14 @@ let package = Package(
                 .product(name: "NIOPosix", package: "swift-nio"),
             ]),
         .executableTarget(
+            name: "nio-websocket",
+            dependencies: [
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+                .product(name: "NIOWebSocket", package: "swift-nio"),
+            ]),
+        .executableTarget(
             name: "fetch-loop",
             dependencies: [
                 .product(name: "Promises", package: "swift-reactor"),
