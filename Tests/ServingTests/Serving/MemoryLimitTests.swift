@@ -129,23 +129,24 @@ import Testing
                 withUnsafeBytes(of: UInt32(count).bigEndian) { Array($0) } + [UInt8](repeating: 0, count: count)
             }
             let busy = try Peer(to: listener.localAddress)
-            func timeOfFrames() throws -> Duration {
-                let began = ContinuousClock.now
-                for _ in 0..<frames {
+            /// The shortest, which no other process makes longer.
+            func timeOfFrame() throws -> Duration {
+                try (0..<frames).map { _ in
+                    let began = ContinuousClock.now
                     try busy.send(frame(20_000))
                     let sent = net.calls(.send)
                     try net.loop.run(until: { net.calls(.send) > sent })
                     _ = try busy.receive(exactly: 20_000)
-                }
-                return ContinuousClock.now - began
+                    return began.duration(to: .now)
+                }.min()!
             }
-            let alone = try timeOfFrames()
+            let alone = try timeOfFrame()
             let clients = try (0..<count).map { _ in try Peer(to: listener.localAddress) }
             for client in clients { try client.send(Array(frame(1000).prefix(100))) }
             let before = net.calls(.receive)
             try net.loop.run(until: { net.calls(.receive) == before + count && listener.activeConnections > count })
             // With such a look, fifty times as long.
-            let together = try timeOfFrames()
+            let together = try timeOfFrame()
             expect(together < alone * 10)
             expectEqual(listener.evictedConnections, 0)
             for client in clients + [busy] { client.close() }
