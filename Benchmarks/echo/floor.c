@@ -5,6 +5,8 @@
 // With --until-empty it reads a connection until nothing is left, as edge-triggered servers without a budget do: less
 // work a byte, and a client that never pauses has it for itself.
 //
+// With --answer TEXT it is the floor of HTTP: it sends TEXT for each empty line, and looks at nothing else.
+//
 // With --threads N above 1 the first thread only accepts, and hands the connections to N others in turn: a list per thread, and an
 // eventfd for one that sleeps. It is the floor of handing over.
 
@@ -52,6 +54,7 @@ static _Thread_local struct unsent **unsent_by_fd;
 static _Thread_local size_t unsent_capacity;
 static _Thread_local int epoll_fd;
 static bool until_empty;
+static const char *answer;
 static struct worker workers[MAX_THREADS];
 static int worker_count;
 static struct handed asleep;
@@ -99,6 +102,16 @@ static void keep_unsent(int fd, const unsigned char *bytes, size_t length) {
     watch(EPOLL_CTL_MOD, fd, EPOLLOUT);
 }
 
+// Puts the answers to what was read in its place.
+static size_t answer_all(size_t received) {
+    const unsigned char *end = buffer + received;
+    size_t requests = 0, length = strlen(answer);
+    for (const unsigned char *at = buffer; (at = memmem(at, (size_t)(end - at), "\r\n\r\n", 4)); at += 4) requests++;
+    if (requests * length > sizeof buffer) die("too many requests at once");
+    for (size_t i = 0; i < requests; i++) memcpy(buffer + i * length, answer, length);
+    return requests * length;
+}
+
 // Answers whether all of it could be sent.
 static bool on_readable(int fd) {
     ssize_t received = read(fd, buffer, sizeof buffer);
@@ -107,6 +120,7 @@ static bool on_readable(int fd) {
         drop(fd);
         return false;
     }
+    if (answer) received = (ssize_t)answer_all((size_t)received);
     ssize_t sent = send(fd, buffer, (size_t)received, MSG_NOSIGNAL);
     if (sent == received) return true;
     if (sent < 0) {
@@ -245,13 +259,16 @@ int main(int argc, char **argv) {
     if (argc > 1 && strcmp(argv[1], "--until-empty") == 0) {
         until_empty = true;
         argc--, argv++;
+    } else if (argc > 2 && strcmp(argv[1], "--answer") == 0) {
+        answer = argv[2];
+        argc -= 2, argv += 2;
     } else if (argc > 2 && strcmp(argv[1], "--threads") == 0) {
         threads = atoi(argv[2]);
         argc -= 2, argv += 2;
     }
     if (argc != 3 || strcmp(argv[1], "--listen") != 0 || threads < 1 || threads > MAX_THREADS ||
         sscanf(argv[2], "%63[^:]:%d%c", host, &port, &end) != 2 || port < 0 || port > 65535) {
-        fprintf(stderr, "usage: floor [--until-empty | --threads N] --listen ADDRESS:PORT\n");
+        fprintf(stderr, "usage: floor [--until-empty | --answer TEXT | --threads N] --listen ADDRESS:PORT\n");
         return 2;
     }
     signal(SIGTERM, on_terminate);
