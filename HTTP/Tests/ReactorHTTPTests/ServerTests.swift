@@ -467,12 +467,6 @@ import Testing
     }
 }
 
-// @unchecked: the server calls it on the thread of the test.
-private final class LoggedLines: @unchecked Sendable {
-    private(set) var lines: [String] = []
-    func add(_ line: String) { lines.append(line) }
-}
-
 extension Result {
     fileprivate var isFailure: Bool { if case .failure = self { true } else { false } }
 }
@@ -482,19 +476,15 @@ extension Result {
     @Test func aClientThatDoesNotReadIsGivenUp() throws {
         var options = HTTPOptions()
         options.idle = .seconds(5)
-        var failed: (any Error)?
         try withVirtualTime { _ in
             let (client, server) = try Connection.pair()
             let part = [UInt8](repeating: 0, count: 1 << 20)
             let served = server.serveHTTP(options) { _ in Response(part) }
-            let ended = served.tap { if case .failure(let error) = $0 { failed = error } }.ensure {
-                server.close(linger: .zero)
-            }
             try hang(client.write(String(repeating: ServerTests.get, count: 10)))
-            _ = try? hang(ended, timeout: .seconds(3600))
+            try hang(served, timeout: .seconds(20))
+            server.close(linger: .zero)
             client.close()
         }
-        #expect(failed != nil)
     }
 
     /// The first of several writes that do not wait for each other has been taken.
@@ -510,12 +500,11 @@ extension Result {
         }
         try withVirtualTime { _ in
             let (client, server) = try Connection.pair()
-            var failed: (any Error)?
-            let ended = server.serveHTTP(handler: handler).tapError { failed = $0 }.ensure { server.abort() }
+            let served = server.serveHTTP(handler: handler)
             try hang(client.write(ServerTests.get).then { client.read(exactly: 1_500_000) }.asVoid())
-            _ = try? hang(ended, timeout: .seconds(3600))
+            try hang(served, timeout: .seconds(200))
+            server.abort()
             client.close()
-            #expect(failed != nil)
         }
     }
 

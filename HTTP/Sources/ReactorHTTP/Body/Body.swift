@@ -31,6 +31,8 @@ public final class Body {
         return decoder.excess == nil
     }
 
+    /// Whether a read has failed.
+    private(set) var hasFailed = false
     /// Whether a read has been made.
     private(set) var hasBegun = false
     /// Whether the first read tells the peer to send the body.
@@ -128,6 +130,7 @@ public final class Body {
     /// Ends the reading: the decoder may have gone on through bytes that are still there.
     private func fail(_ error: any Error) -> any Error {
         reading = nil
+        hasFailed = true
         var error = error
         if case StreamError.endedEarly = error { error = BodyError.endedEarly }
         finish(error)

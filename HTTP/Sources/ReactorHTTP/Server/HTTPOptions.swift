@@ -17,7 +17,8 @@ public struct HTTPOptions: Sendable {
     public var requestTime: Duration? = .seconds(30)
     /// Bytes a second, at which a request may take longer.
     public var minimumRate: Int? = 1000
-    /// Called on the connection's loop with each response that has been sent, or whose stream has failed, for an access log.
+    /// Called on the connection's loop with each response that has been sent, or whose stream has failed, for an access log. A
+    /// request whose client has left before its response has the status 499, as in the log of nginx.
     public var log: (@Sendable (ServedRequest) -> Void)?
 
     /// The limits above.

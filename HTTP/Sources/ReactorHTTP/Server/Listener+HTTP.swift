@@ -15,10 +15,11 @@ extension Connection {
     /// is refused, with the status that says why.
     /// - Parameters:
     ///   - options: the limits.
-    ///   - onError: is called with the error of a handler that is not an `HTTPError`; its client gets the status 500.
+    ///   - onError: is called with the error of a handler that is not an `HTTPError`; its client gets the status 500. Not with
+    ///     what a client causes, which leaves, does not read or breaks the protocol: `options.log` shows its requests.
     ///   - handler: returns the response to a request, or a promise of one; called on the connection's loop.
-    /// - Returns: a promise that is fulfilled when the conversation has ended. Rejected with the error that ended it inside of
-    ///   a response. The caller then closes the connection, as `serve` does.
+    /// - Returns: a promise that is fulfilled when the conversation has ended. Rejected with the error of a handler that ended it
+    ///   inside of a response. The caller then closes the connection, as `serve` does.
     @available(*, noasync, message: "no loop runs the handler in an async function")
     @inlinable
     public func serveHTTP<Result: ResponseConvertible>(
@@ -46,7 +47,8 @@ extension Listener {
     /// - Parameters:
     ///   - options: the limits of a client.
     ///   - serving: the limits of the server, TLS, and what stops it; see `serve`.
-    ///   - onError: is called with the error of a handler that is not an `HTTPError`, and of a connection; see `serve`.
+    ///   - onError: is called with the error of a handler that is not an `HTTPError`, and of a handshake or a memory limit; see
+    ///     `serve`. Not with what a client causes once it is connected: `options.log` shows its requests.
     ///   - handler: returns the response to a request, or a promise of one; called on the loop of the listener.
     /// - Returns: as `serve`.
     @discardableResult
@@ -57,7 +59,7 @@ extension Listener {
         onError: ((any Error, Connection) -> Void)? = nil, handler: @escaping (Request) throws -> Result
     ) -> Promise<DrainResult> {
         let service = Service(options, onError) { try handler($0).asAnswer() }
-        return serve(serving, onError: onError) { connection in Session.serve(connection, service) }
+        return serve(serving, onError: service.onConnectionError) { connection in Session.serve(connection, service) }
     }
 
     /// As `serveHTTP`, with an async `handler`, which runs in a task on this thread's loop.
@@ -103,7 +105,9 @@ extension Listener {
         handler: @escaping @Sendable (Request) throws -> Result
     ) -> Promise<DrainResult> {
         let service = Service(options, onError) { try handler($0).asAnswer() }
-        return serve(on: group, serving, onError: onError) { connection in Session.serve(connection, service) }
+        return serve(on: group, serving, onError: service.onConnectionError) { connection in
+            Session.serve(connection, service)
+        }
     }
 }
 

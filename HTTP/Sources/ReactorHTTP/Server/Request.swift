@@ -62,6 +62,8 @@ final class RequestStorage {
     @exclusivity(unchecked) private(set) var connection: Connection?
     /// How many bytes the body, and its trailers, may have.
     @exclusivity(unchecked) private var limits = (body: 0, trailers: 0)
+    /// That of a response that has been sent in part, so that no other one can be given.
+    @exclusivity(unchecked) private(set) var begunStatus: Status?
     /// When the head was complete, if that is logged.
     @exclusivity(unchecked) var began: ContinuousClock.Instant?
 
@@ -91,7 +93,8 @@ final class RequestStorage {
     var awaitsContinue: Bool { expectsContinue && usedBody?.awaitsContinue != false }
 
     /// The client is no longer told to continue: that would stand inside of the response.
-    func responseBegins() {
+    func responseBegins(_ status: Status) {
+        begunStatus = status
         expectsContinue = false
         usedBody?.readAtOnce()
     }
@@ -119,6 +122,7 @@ final class RequestStorage {
     /// The response has been sent: the body can no longer be read.
     func end() {
         connection = nil
+        begunStatus = nil
         if let body = usedBody.take() { body.end() }
     }
 }

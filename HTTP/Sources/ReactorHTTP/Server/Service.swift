@@ -21,4 +21,11 @@ final class Service: @unchecked Sendable {
         self.onError = onError
         self.handler = handler
     }
+
+    /// For `serve`: what `onError` gets of a connection.
+    @usableFromInline
+    var onConnectionError: (@Sendable (any Error, Connection) -> Void)? {
+        if onError == nil { return nil }
+        return { [self] error, connection in if !connection.hasEnded(with: error) { onError?(error, connection) } }
+    }
 }

@@ -10,14 +10,8 @@ final class Session {
     // `@exclusivity(unchecked)`: one thread, and no field is being changed while code is called that could call back.
     /// What has been found of a head that is incomplete. Between two requests there is none, which an idle connection would keep.
     @exclusivity(unchecked) private var partial: PartialHead?
-    /// The request whose head has been decoded, until its body is called.
-    @exclusivity(unchecked) private var decoded: RequestStorage?
-    /// A request has arrived and has not been answered yet.
-    @exclusivity(unchecked) private var isAnswering = false
-    /// A part of the response is written, so no other one can be given.
-    @exclusivity(unchecked) private var hasBegunResponse = false
-    /// Only the end of the connection ends the body of the response.
-    @exclusivity(unchecked) private var isDelimitedByEnd = false
+    /// The request that has arrived and has not been answered yet.
+    @exclusivity(unchecked) private var current: RequestStorage?
 
     private final class PartialHead {
         let parser: RequestParser
@@ -30,6 +24,9 @@ final class Session {
         state = .of(connection)
     }
 
+    // The client has left, or a drain has ended the handler: however that was cancelled, nothing else is told of it.
+    deinit { if let current { log(.value, current.begunStatus ?? Status(499), current) } }
+
     @usableFromInline
     static func serve(_ connection: Connection, _ service: Service) -> Promise<Void> {
         Session(connection, service).serve()
@@ -38,19 +35,22 @@ final class Session {
     /// Answers one request after the other, until the client or the server ends the conversation.
     private func serve() -> Promise<Void> {
         connection.frameTimeouts = service.timeouts
-        return connection.forEachFrame(self) { _ in try self.respond() }.recover { error in try self.end(error) }
+        return connection.forEachFrame(self) { _ in try self.respond() }.recover(policy: .allErrors) { error in
+            try self.end(error)
+        }
     }
 
     // MARK: One request
 
     /// Answers the request that has been decoded. The next one is decoded when the returned promise is fulfilled.
     private func respond() throws -> Promise<Void> {
-        guard let request = decoded.take() else { return .value }
+        guard let request = current else { return .value }
         request.handOut(on: connection, maxBody: service.options.maxBody, maxHead: service.options.maxHead)
-        isAnswering = true
         if service.options.log != nil { request.began = .now }
         let answer: Answer
-        do { answer = try service.handler(Request(storage: request)) } catch { answer = .now(failure(error)) }
+        do { answer = try service.handler(Request(storage: request)) } catch {
+            answer = .now(failure(error, of: request))
+        }
         switch consume answer {
         case .now(let response): return send(response, to: request)
         case .later(let promise): return send(promise, to: request)
@@ -59,20 +59,20 @@ final class Session {
 
     private func send(_ promise: Promise<Response>, to request: RequestStorage) -> Promise<Void> {
         promise.recover(policy: .allErrors) { error in
-            if error is PeerGone { throw error }
-            return .value(self.failure(error))
+            if self.connection.hasEnded(with: error) { throw error }
+            return .value(self.failure(error, of: request))
         }.then { self.send($0, to: request) }
     }
 
     /// The response to a request whose handler has failed.
-    private func failure(_ error: any Error) -> Response {
-        switch error {
-        case is HTTPError, is BodyError, is StreamError, is PeerGone: break
-        default: service.onError?(error, connection)
-        }
-        return Self.response(for: error)
+    private func failure(_ error: any Error, of request: RequestStorage) -> Response {
+        let isOfClient = error is HTTPError || error is PeerGone || request.usedBody?.hasFailed == true
+        if isOfClient { return Self.response(for: error) }
+        service.onError?(error, connection)
+        return Response(for: error)
     }
 
+    /// The response to what a client has broken.
     private static func response(for error: any Error) -> Response {
         if case StreamError.timedOut = error { return Response(for: HTTPError(Status(408))) }
         return Response(for: error is BodyError || error is StreamError ? HTTPError(.badRequest) : error)
@@ -97,14 +97,14 @@ final class Session {
         if !body.isReadable || body.isReading { return sendNow(response, to: request, isLast: true) }
         return body.discard().then { self.sendNow(response, to: request, isLast: false) }.recover { error in
             // The client keeps the rest to itself; the response does not depend on it.
-            guard case StreamError.timedOut = error, self.isAnswering else { throw error }
+            guard case StreamError.timedOut = error, self.current != nil else { throw error }
             return self.sendNow(response, to: request, isLast: true)
         }
     }
 
     /// - Parameter isLast: whether the connection ends with the response, whatever the client wants.
     private func sendNow(_ response: Response, to request: RequestStorage, isLast: Bool) -> Promise<Void> {
-        if let fault = response.fault { return sendNow(failure(fault), to: request, isLast: isLast) }
+        if let fault = response.fault { return sendNow(failure(fault, of: request), to: request, isLast: isLast) }
         let isLast =
             isLast || !request.keepsAlive || connection.isDraining
             || !response.headers.isEmpty && response.headers.has("connection", listing: "close")
@@ -133,10 +133,9 @@ final class Session {
     private func finish(
         _ sent: Promise<Void>, _ status: Status, _ request: RequestStorage, isLast: Bool
     ) -> Promise<Void> {
-        hasBegunResponse = false
-        isAnswering = false
         if service.options.log != nil { log(sent, status, request) }
-        state.giveBack(request)
+        // Moved, which counts no reference.
+        if let request = current.take() { state.giveBack(request) }
         return isLast ? sent.done { throw StopReading() } : sent
     }
 
@@ -228,16 +227,12 @@ final class Session {
         _ response: Response, _ length: Int?, _ body: (BodyOutput) throws -> Promise<Void>,
         to request: RequestStorage, _ isLast: Bool
     ) -> Promise<Void> {
-        isDelimitedByEnd = length == nil && request.isHTTP10
-        let isLast = isLast || isDelimitedByEnd
+        let isLast = isLast || length == nil && request.isHTTP10
         let form: BodyOutput.Form = length.map { .length($0) } ?? (request.isHTTP10 ? .untilEnd : .chunked)
         let output = BodyOutput(form) { [self] in
             appendHead(response, to: request, isLast: isLast, length: length, &$0)
-        } send: { [self] part in
-            if !hasBegunResponse {
-                hasBegunResponse = true
-                request.responseBegins()
-            }
+        } send: { [self, status = response.status] part in
+            if request.begunStatus == nil { request.responseBegins(status) }
             return limited(connection.write(part))
         }
         // A client that is not told to send the body may do so or not: nothing is read behind such a response. Nor is it where
@@ -256,8 +251,8 @@ final class Session {
             written
             .recover(policy: .allErrors) { [self] error -> Promise<Void> in
                 output.close()
-                if !output.isUnsent { throw error }
-                return sendNow(failure(error), to: request, isLast: request.usedBody?.isComplete == false)
+                if !output.isUnsent || connection.hasEnded(with: error) { throw error }
+                return sendNow(failure(error, of: request), to: request, isLast: request.usedBody?.isComplete == false)
                     .then { Promise<Void>(error: Answered()) }
             }.then { [self] in
                 // What the body of the response has left of that of the request.
@@ -267,11 +262,7 @@ final class Session {
                 return rest.then { [self] in
                     finish(.value, response.status, request, isLast: isLast || isUnread || connection.isDraining)
                 }
-            }.recover(policy: .allErrors) { [self] error -> Promise<Void> in
-                if error is Answered { return .value }
-                if isAnswering { log(.value, response.status, request) }
-                throw error
-            }
+            }.recover(only: Answered.self) { _ in Promise<Void>.value }
     }
 
     /// Thrown behind a response that was sent in place of a stream.
@@ -280,29 +271,34 @@ final class Session {
     // MARK: The end
 
     private func end(_ error: any Error) throws -> Promise<Void> {
+        let hasLeft = connection.hasEnded(with: error)
         // The client sees that the response is incomplete, unless its end is that of the connection: then that is reset.
-        if hasBegunResponse {
-            if isDelimitedByEnd { connection.abort() }
-            if error is PeerGone { return .value }
+        if let request = current, request.begunStatus != nil {
+            if request.isHTTP10 { connection.abort() }
+            if hasLeft || request.usedBody?.hasFailed == true { return .value }
             throw error
         }
         switch error {
         case let upgraded as Upgraded:
             connection.frameTimeouts = nil
             return try upgraded.body(connection)
-        case is PeerGone: return .value
         // Between two requests.
-        case StreamError.timedOut(got: 0) where !isAnswering: return .value
+        case StreamError.timedOut(got: 0) where current == nil: return .value
         case is HTTPError, StreamError.timedOut: return refuse(Self.response(for: error))
-        default: throw error
+        // The client has ended inside of a request.
+        case is StreamError, is BodyError: return .value
+        default:
+            if hasLeft { return .value }
+            throw error
         }
     }
 
     /// Answers a request that is not understood. Its connection ends, since where the next request begins is unknown.
     private func refuse(_ response: Response) -> Promise<Void> {
         let sent = connection.write { appendHead(response, to: nil, isLast: true, length: 0, &$0) }
-        if service.options.log != nil { log(sent, response.status, nil) }
-        return limited(sent)
+        log(sent, response.status, current.take())
+        // A client that has left misses nothing.
+        return limited(sent).recover(policy: .allErrors) { _ in .value }
     }
 
     /// Ends the loop over requests: `body` continues with the connection.
@@ -323,7 +319,7 @@ extension Session: FrameDecoder {
             let frame = try parser.decode(bytes) { line, fields, head throws(HTTPError) in
                 let request = state.takeRequest()
                 try request.begin(line, fields, head)
-                decoded = request
+                current = request
             }
             if case .frame = frame { partial = nil } else { partial = PartialHead(parser) }
             return frame

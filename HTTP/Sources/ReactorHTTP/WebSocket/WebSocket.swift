@@ -43,8 +43,7 @@ public final class WebSocket {
     /// The next message; `nil` when the client or this side has closed, or the listener is drained. Pings are answered meanwhile.
     ///
     /// Rejected with `WebSocketError` for what breaks the protocol, after which the client gets the code of the error; with 1006
-    /// if the connection ends without a close; with `StreamError.timedOut` if the client is silent for too long; and with the
-    /// `SystemError` of the connection.
+    /// if the connection ends without a close, or the client is silent for too long; and with the `SystemError` of the connection.
     public func receive() -> Promise<Message?> {
         var received: Message?
         return forEach { message in
@@ -117,8 +116,11 @@ public final class WebSocket {
         if let failure = decoder.failure { return sendClose(failure.code).then { Promise(error: failure) } }
         // After a close, any end is one.
         if hasSentClose { return .value }
-        guard case StreamError.endedEarly = error else { throw error }
-        throw WebSocketError(1006, "the connection has ended")
+        switch error {
+        case StreamError.endedEarly: throw WebSocketError(1006, "the connection has ended")
+        case StreamError.timedOut: throw WebSocketError(1006, "the client has been silent for too long")
+        default: throw error
+        }
     }
 
     /// The client has closed, a drain has ended the reading, or the connection has ended.

@@ -11,7 +11,8 @@ extension Response {
     /// ```
     ///
     /// Browsers let pages of any site connect, with the user's cookies: where that matters, check `Origin` before. The socket is
-    /// closed when the promise of `body` settles: with 1000 if it is fulfilled, otherwise with 1011.
+    /// closed when the promise of `body` settles: with 1000 if it is fulfilled, otherwise with 1011; then `onError` gets the error,
+    /// unless it is a `WebSocketError` or that of the connection, which clients cause.
     /// - Parameters:
     ///   - request: the request that the handler has got.
     ///   - protocols: the subprotocols that the server speaks, the preferred one first.
@@ -38,7 +39,10 @@ extension Response {
         return .upgrade(to: "websocket", headers: headers) { connection in
             let socket = WebSocket(connection, limit: limit, idle: idle, subprotocol: chosen)
             return firstly { try body(socket) }.then { socket.close() }
-                .recover { error in socket.close(code: 1011).then { Promise<Void>(error: error) } }
+                .recover { error in
+                    let isOfClient = error is WebSocketError || connection.hasEnded(with: error)
+                    return socket.close(code: 1011).then { isOfClient ? .value : Promise<Void>(error: error) }
+                }
         }
     }
 

@@ -1,0 +1,169 @@
+import Glibc
+import Promises
+import Reactor
+import ReactorHTTP
+import Testing
+
+/// What clients cause is no error of the service, however often they do it; what others cause is.
+@Suite(.serialized) struct ClientFaultTests {
+    private static let post = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nabc"
+
+    struct Fault: Sendable, CustomStringConvertible {
+        let description: String
+        let sent: String
+        /// Resets the connection, and otherwise ends this side.
+        var resets = true
+    }
+
+    /// The errors of a server whose handler uses the body and writes much, while a client does `fault`.
+    private func errors(of fault: Fault, _ handler: @escaping (Request) throws -> Answer) throws -> [String] {
+        var errors: [String] = []
+        try withServer(onError: { error, _ in errors.append("\(error)") }, handler) { address, listener in
+            let client = try hang(connect(to: address), timeout: patience)
+            try hang(client.write(fault.sent), timeout: patience)
+            if fault.resets {
+                // Behind the bytes, which have to arrive.
+                _ = try hang(
+                    repeatWhile { after(.milliseconds(1)).map { listener.activeConnections == 0 } }, timeout: patience)
+                client.abort()
+            } else {
+                try hang(client.shutdownWrite().then { client.forEachChunk { _ in .value } }, timeout: patience)
+                client.close()
+            }
+            _ = try hang(
+                repeatWhile { after(.milliseconds(1)).map { listener.activeConnections > 0 } }, timeout: patience)
+        }
+        return errors
+    }
+
+    @Test(arguments: [
+        Fault(description: "half a head, and a reset", sent: "GET / HTTP/1.1\r\nHo"),
+        Fault(description: "half a head, and the end", sent: "GET / HTTP/1.1\r\nHo", resets: false),
+        Fault(description: "no HTTP, and the end", sent: "\u{16}\u{3}\u{1}\r\n", resets: false),
+        Fault(description: "half a body, and a reset", sent: post),
+        Fault(description: "half a body, and the end", sent: post, resets: false),
+        Fault(description: "a response that nobody reads, and a reset", sent: "GET /large HTTP/1.1\r\nHost: x\r\n\r\n"),
+        Fault(description: "half a body that is sent back, and a reset", sent: "PUT" + post.dropFirst(4)),
+        Fault(
+            description: "half a body that is sent back, and the end", sent: "PUT" + post.dropFirst(4), resets: false),
+        Fault(description: "half a body that nobody reads, and a reset", sent: "PATCH" + post.dropFirst(4)),
+        Fault(
+            description: "half a body that nobody reads, and the end", sent: "PATCH" + post.dropFirst(4), resets: false),
+        Fault(description: "a WebSocket, and a reset", sent: WebSocketTests.handshake + "\r\n"),
+        Fault(description: "a WebSocket, and the end", sent: WebSocketTests.handshake + "\r\n", resets: false),
+        Fault(
+            description: "a WebSocket, and no frame", sent: WebSocketTests.handshake + "\r\n\u{7F}\u{7F}", resets: false
+        ),
+    ]) func clientsCauseNoErrorOfTheService(_ fault: Fault) throws {
+        let large = [UInt8](repeating: 0, count: 1 << 20)
+        let reported = try errors(of: fault) { request in
+            let body = request.body
+            switch (request.method, request.path) {
+            case (.post, _): return .later(body.bytes().map { Response($0) })
+            case (.put, _): return .now(.stream { output in body.forEach { output.write($0) } })
+            case (.get, "/large"): return .now(.stream { output in repeatWhile { output.write(large).map { true } } })
+            case (.get, _): return .now(.webSocket(request) { socket in socket.forEach { socket.send($0) } })
+            default: return .now(Response(""))
+            }
+        }
+        #expect(reported == [])
+    }
+
+    /// Of a database for instance, whose errors are those of another connection.
+    @Test(
+        arguments: [
+            SystemError(.receive, ECONNRESET), StreamError.endedEarly(expected: .frame, got: 1),
+            StreamError.timedOut(got: 0),
+            BodyError.endedEarly, BodyError.unreadable,
+        ] as [any Error & Sendable]) func theErrorsOfOthersAreTheServices(_ error: any Error & Sendable) throws
+    {
+        for request in ["GET / HTTP/1.1\r\nHost: x\r\n\r\n", Self.post + "defghi"] {
+            var errors: [String] = []
+            let handler = { (request: Request) -> Answer in
+                .later(request.body.bytes().then { _ in Promise<Response>(error: error) })
+            }
+            try withServer(onError: { error, _ in errors.append("\(error)") }, handler) { address, _ in
+                try expect([500], address, request)
+            }
+            #expect(errors == ["\(error)"])
+        }
+    }
+
+    // MARK: The access log
+
+    private static let get = "GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+
+    /// Of nginx, too.
+    @Test(arguments: ["a promise", "a task", "a stream", "a body", "a limit of the listener"])
+    func aClientThatLeavesBeforeItsResponseIsLogged(_ what: String) throws {
+        let log = LoggedLines()
+        var options = HTTPOptions()
+        options.log = { log.add("\($0.request?.path ?? "-") \($0.status.code)") }
+        var errors: [String] = []
+        var begun = 0
+        let never = { after(.seconds(3600)).asPromise() }
+        let handler = { (request: Request) -> Answer in
+            begun += 1
+            let connection = request.connection!
+            switch what {
+            case "a promise": return .later(connection.cancelWhenPeerGone(never).map { Response("") })
+            case "a stream": return .now(.stream { _ in connection.cancelWhenPeerGone(never) })
+            case "a body": return .later(request.body.text().map { Response($0) })
+            default: return .later(never().map { Response("") })
+            }
+        }
+        try EventLoop.withLoop { _ in
+            let listener = try Listener.bind("127.0.0.1:0")
+            let serving = ServeOptions(cancelsWhenPeerGone: what != "a promise" && what != "a stream")
+            let served =
+                if what == "a task" {
+                    listener.serveHTTP(options, serving: serving) { _ async throws in
+                        begun += 1
+                        try await Task.sleep(for: .seconds(3600))
+                        return Response("")
+                    }
+                } else {
+                    listener.serveHTTP(
+                        options, serving: serving, onError: { error, _ in errors.append("\(error)") }, handler: handler)
+                }
+            let client = try hang(connect(to: listener.localAddress), timeout: patience)
+            try hang(client.write(what == "a body" ? Self.post : Self.get), timeout: patience)
+            try hang(repeatWhile { after(.milliseconds(1)).map { begun == 0 } }, timeout: patience)
+            #expect(log.lines.isEmpty)
+            client.abort()
+            try hang(repeatWhile { after(.milliseconds(1)).map { log.lines.isEmpty } }, timeout: patience)
+            listener.close()
+            _ = try hang(served, timeout: patience)
+        }
+        #expect(log.lines == ["/ 499"])
+        #expect(errors.isEmpty)
+    }
+
+    /// Those of a drain that ends before its response.
+    @Test func aRequestThatADrainAbortsIsLogged() throws {
+        let log = LoggedLines()
+        var options = HTTPOptions()
+        options.log = { log.add("\($0.request?.path ?? "-") \($0.status.code)") }
+        try EventLoop.withLoop(clock: VirtualClock()) { _ in
+            let listener = try Listener.bind("127.0.0.1:0")
+            var begun = 0
+            let served = listener.serveHTTP(options) { _ in
+                begun += 1
+                return after(.seconds(3600)).asPromise().map { Response("") }
+            }
+            let client = try hang(connect(to: listener.localAddress), timeout: patience)
+            try hang(client.write(Self.get), timeout: patience)
+            try hang(repeatWhile { after(.milliseconds(1)).map { begun == 0 } }, timeout: .seconds(3600))
+            listener.drain(deadline: .seconds(1))
+            _ = try hang(served, timeout: .seconds(3600))
+            client.close()
+        }
+        #expect(log.lines == ["/ 499"])
+    }
+}
+
+// @unchecked: the server calls it on the thread of the test.
+final class LoggedLines: @unchecked Sendable {
+    private(set) var lines: [String] = []
+    func add(_ line: String) { lines.append(line) }
+}
