@@ -160,6 +160,60 @@ import Testing
         }
         #expect(log.lines == ["/ 499"])
     }
+
+    // MARK: Writes that are ignored
+
+    /// The reports of this thread while `body` runs, of rejections that nobody has handled.
+    private func unhandled(_ body: () throws -> Void) rethrows -> [String] {
+        let lines = LoggedLines()
+        let thread = pthread_self()
+        let before = conf.logHandler
+        conf.logHandler = { event in
+            guard pthread_equal(thread, pthread_self()) != 0 else { return before(event) }
+            if case .unhandledRejection(let error, _) = event { lines.add("\(error)") }
+        }
+        defer { conf.logHandler = before }
+        try body()
+        return lines.lines
+    }
+
+    /// A program that sends what it has, such as prices, learns from `forEach` that the client has left.
+    @Test(arguments: [true, false]) func ignoredWritesReportNothing(_ isSocket: Bool) throws {
+        let large = [UInt8](repeating: 0, count: 1 << 20)
+        var failures = 0
+        let handler = { (request: Request) -> Answer in
+            if isSocket {
+                return .now(
+                    .webSocket(request) { socket in
+                        for _ in 0..<3 { socket.send(.bytes(large)) }
+                        return socket.forEach { _ in .value }.recover(policy: .allErrors) { _ in
+                            failures += 1
+                            for _ in 0..<3 { socket.send("gone") }
+                            return socket.close().done { for _ in 0..<3 { socket.send("closed") } }
+                        }
+                    })
+            }
+            let connection = request.connection!
+            return .now(
+                .stream { output in
+                    for _ in 0..<3 { output.write(large) }
+                    return connection.peerGone().asPromise().done { _ in
+                        failures += 1
+                        for _ in 0..<3 { output.write("gone") }
+                    }
+                })
+        }
+        let lines = try unhandled {
+            try withServer(handler) { address, _ in
+                let client = try hang(connect(to: address), timeout: patience)
+                let request = isSocket ? WebSocketTests.handshake + "\r\n" : Self.get
+                _ = try hang(client.write(request).then { client.read(exactly: 1000) }, timeout: patience)
+                client.abort()
+                try hang(repeatWhile { after(.milliseconds(1)).map { failures == 0 } }, timeout: patience)
+            }
+        }
+        #expect(lines == [])
+    }
 }
 
 // @unchecked: the server calls it on the thread of the test.

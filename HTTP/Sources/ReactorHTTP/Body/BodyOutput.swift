@@ -40,7 +40,7 @@ public final class BodyOutput {
     /// Writes a part of the body.
     /// - Parameter bytes: the part; an empty one sends the head, if that has not left.
     /// - Returns: a promise that is fulfilled when the kernel has taken the bytes, so that a slow peer slows the writer
-    ///   down. Rejected as `Connection.write`, and with `TooMuch`.
+    ///   down. Rejected as `Connection.write`, and with `TooMuch`. It may be ignored: the end of the body fails as it does.
     @discardableResult
     public func write(_ bytes: [UInt8]) -> Promise<Void> {
         if isEnded || bytes.count > left { return Promise(error: TooMuch()) }
@@ -55,7 +55,7 @@ public final class BodyOutput {
             }
             output.append(bytes)
             if case .chunked = form { output.append("\r\n") }
-        }
+        }.mayBeIgnored
     }
 
     /// Writes a part of the body in UTF-8; see the form with bytes.

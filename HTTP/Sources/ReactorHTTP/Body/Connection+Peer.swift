@@ -22,3 +22,12 @@ extension Connection {
         return failure.code == error.code
     }
 }
+
+extension Promise<Void> {
+    /// This promise of a write, whose rejection is not reported if nobody handles it: a client that leaves would decide how often.
+    @inline(__always)
+    var mayBeIgnored: Promise<Void> {
+        if !isFulfilled { self.catch(policy: .allErrors) { _ in } }
+        return self
+    }
+}

@@ -134,10 +134,10 @@ public final class WebSocket {
 
     /// Sends a message, in one frame.
     /// - Returns: a promise that is fulfilled when the kernel has taken it. Rejected as `Connection.write`, and with
-    ///   `WebSocketError` after `close`.
+    ///   `WebSocketError` after `close`. It may be ignored: that the client has gone is told by what receives.
     @discardableResult
     public func send(_ message: Message) -> Promise<Void> {
-        if hasSentClose { return Promise(error: WebSocketError(1000, "the socket is closed")) }
+        if hasSentClose { return Promise(error: WebSocketError(1000, "the socket is closed")).mayBeIgnored }
         switch message {
         case .text(let text): return write(0x81, count: text.utf8.count) { $0.append(text) }
         case .bytes(let bytes): return write(0x82, bytes)
@@ -212,7 +212,7 @@ public final class WebSocket {
             append(&output)
         }
         if sent.isPending, let idle { watchReader(idle) }
-        return sent
+        return sent.mayBeIgnored
     }
 
     /// Gives up a client that takes nothing for `idle`, whatever it sends.
