@@ -4,7 +4,7 @@ import Reactor
 import ReactorHTTP
 import Testing
 
-@Suite struct ClientTests {
+@Suite(.serialized) struct ClientTests {
     @Test func fetchesWithMethodFieldsAndBody() throws {
         let handler = { (request: Request) -> Answer in
             .later(
@@ -118,7 +118,7 @@ import Testing
             var ended = 0
             listener.serve { connection in connection.forEachChunk { _ in .value }.ensure { ended += 1 } }
             let client = HTTPClient(options)
-            #expect(throws: FetchError.noResponse) {
+            #expect(throws: FetchError.timedOut(.firstByte)) {
                 _ = try hang(client.fetch("http://\(listener.localAddress)/"), timeout: patience)
             }
             // Cancelling closes as well.
@@ -201,7 +201,8 @@ import Testing
 
     @Test func tlsIsAClosureOfTheProgram() throws {
         try withServer({ _ in .now(Response("secure")) }) { address, _ in
-            #expect(throws: FetchError.self) { _ = try hang(HTTPClient().fetch("https://\(address)/")) }
+            let error = #expect(throws: FetchError.noTLS("\(address)")) { _ = try hang(fetch("https://\(address)/")) }
+            #expect(error?.description.contains("HTTPClient.defaultOptions.startTLS = {") == true)
             let names = Names()
             var options = HTTPClient.Options()
             options.startTLS = { connection, host in
@@ -212,6 +213,19 @@ import Testing
             let text = try hang(client.fetch("https://\(address)/").then { $0.body.text() }, timeout: patience)
             #expect(text == "secure" && names.all == ["127.0.0.1"])
             client.close()
+        }
+    }
+
+    @Test func theDefaultOptionsAreThoseOfFetch() throws {
+        let names = Names()
+        HTTPClient.defaultOptions.startTLS = { connection, host in
+            names.add(host)
+            return .value(connection)
+        }
+        defer { HTTPClient.defaultOptions = HTTPClient.Options() }
+        try withServer({ _ in .now(Response("secure")) }) { address, _ in
+            let text = try hang(fetch("https://\(address)/").then { $0.body.text() }, timeout: patience)
+            #expect(text == "secure" && names.all == ["127.0.0.1"])
         }
     }
 }

@@ -58,7 +58,7 @@ import Testing
         for head in ["HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", "HTTP/1.1 103 Early\r\n\r\n"] {
             try withHostile(options: options, { Self.trickle(head, to: $0) }) { client, address in
                 let (error, time) = outcome(client, address)
-                #expect(error == "\(FetchError.noResponse)" && time < .seconds(11))
+                #expect(error == "\(FetchError.timedOut(.firstByte))" && time < .seconds(11))
             }
         }
     }
@@ -71,7 +71,7 @@ import Testing
         }
         try withHostile(options: options, hint) { client, address in
             let (error, time) = outcome(client, address)
-            #expect(error == "\(FetchError.noResponse)" && time < .seconds(11))
+            #expect(error == "\(FetchError.timedOut(.firstByte))" && time < .seconds(11))
         }
     }
 
@@ -98,13 +98,13 @@ import Testing
         options.total = .seconds(20)
         try withHostile(options: options, serve) { client, address in
             let (error, time) = outcome(client, address)
-            #expect(error.contains("time") && time > .seconds(18) && time < .seconds(23))
+            #expect(error == "\(FetchError.timedOut(.total))" && time > .seconds(18) && time < .seconds(23))
         }
         options.total = nil
         options.idle = .seconds(1)
         try withHostile(options: options, serve) { client, address in
             let (error, time) = outcome(client, address)
-            #expect(error.contains("time") && time < .seconds(4))
+            #expect(error == "\(FetchError.timedOut(.idle))" && time < .seconds(4))
         }
     }
 
@@ -113,7 +113,7 @@ import Testing
         (options.firstByte, options.idle, options.total) = (nil, nil, .seconds(20))
         try withHostile(options: options, { Self.trickle(Self.body100, to: $0) }) { client, address in
             let (error, time) = outcome(client, address)
-            #expect(error == "\(PromiseError.timedOut)" && time >= .seconds(20) && time < .seconds(21))
+            #expect(error == "\(FetchError.timedOut(.total))" && time >= .seconds(20) && time < .seconds(21))
         }
         // Redirects count together.
         func redirect(_ connection: Connection) -> Promise<Void> {
@@ -125,7 +125,7 @@ import Testing
         }
         try withHostile(options: options, redirect) { client, address in
             let (error, time) = outcome(client, address)
-            #expect(error == "\(PromiseError.timedOut)" && time >= .seconds(20) && time < .seconds(21))
+            #expect(error == "\(FetchError.timedOut(.total))" && time >= .seconds(20) && time < .seconds(21))
         }
     }
 
@@ -135,7 +135,7 @@ import Testing
         options.startTLS = { connection, _ in connection.read(exactly: 100).map { _ in connection } }
         try withHostile(options: options, { Self.trickle(Self.body100, to: $0) }) { client, address in
             let begin = EventLoop.current.now
-            #expect(throws: PromiseError.self) {
+            #expect(throws: FetchError.timedOut(.connect)) {
                 _ = try hang(client.fetch("https://\(address)/"), timeout: .seconds(3600))
             }
             let time = begin.duration(to: EventLoop.current.now)

@@ -50,8 +50,8 @@ public final class Body {
 
     let decoder: BodyDecoder
     private var source: Source
-    /// Called once when the body is complete, with nil, or will never be.
-    private var onEnd: ((any Error)?) -> Void = { _ in }
+    /// Called once when the body is complete, with nil, or will never be. Returns the error of the read.
+    private var onEnd: ((any Error)?) -> (any Error)? = { $0 }
 
     private enum Source {
         case connection(Connection, beforeFirstRead: (() -> Promise<Void>)?)
@@ -63,13 +63,13 @@ public final class Body {
 
     init(
         _ framing: Framing, of connection: Connection, limit: Int, maxHead: Int,
-        beforeFirstRead: (() -> Promise<Void>)? = nil, onEnd: @escaping ((any Error)?) -> Void = { _ in }
+        beforeFirstRead: (() -> Promise<Void>)? = nil, onEnd: @escaping ((any Error)?) -> (any Error)? = { $0 }
     ) {
         length = framing.knownLength
         decoder = BodyDecoder(framing, limit: min(max(limit, 0), Self.largestLimit), maxHead: maxHead)
         source = .connection(connection, beforeFirstRead: beforeFirstRead)
         self.onEnd = onEnd
-        if decoder.isComplete { finish(nil) }
+        if decoder.isComplete { _ = finish(nil) }
     }
 
     /// A body of a message that has ended.
@@ -79,16 +79,16 @@ public final class Body {
         source = .ended
     }
 
-    deinit { if !decoder.isComplete { finish(BodyError.unread) } }
+    deinit { if !decoder.isComplete { _ = finish(BodyError.unread) } }
 
     /// No further reads.
     func end() { source = .ended }
 
-    private func finish(_ error: (any Error)?) {
+    private func finish(_ error: (any Error)?) -> (any Error)? {
         source = .ended
         let onEnd = onEnd
-        self.onEnd = { _ in }
-        onEnd(error)
+        self.onEnd = { $0 }
+        return onEnd(error)
     }
 
     // MARK: Reading
@@ -97,7 +97,7 @@ public final class Body {
     ///
     /// Rejected with
     /// - `HTTPError` if the body is longer than `limit`, or not valid;
-    /// - `StreamError.timedOut` at a limit of time;
+    /// - `StreamError.timedOut` at a limit of time of the server, and `FetchError.timedOut` at one of the client;
     /// - `BodyError.endedEarly` if the peer ends before;
     /// - `BodyError.unreadable` once the response to the request has been sent;
     /// - the `SystemError` of the connection.
@@ -133,14 +133,13 @@ public final class Body {
         hasFailed = true
         var error = error
         if case StreamError.endedEarly = error { error = BodyError.endedEarly }
-        finish(error)
-        return error
+        return finish(error) ?? error
     }
 
     private func accept(_ part: [UInt8]?) throws -> Promise<[UInt8]?> {
         reading = nil
         guard let part else { return try connectionDidEnd() }
-        if decoder.isComplete { finish(nil) }
+        if decoder.isComplete { _ = finish(nil) }
         // The framing of a chunk, without bytes of the body.
         return part.isEmpty ? read() : .value(part)
     }
@@ -149,7 +148,7 @@ public final class Body {
     private func connectionDidEnd() throws -> Promise<[UInt8]?> {
         decoder.end()
         guard decoder.isComplete else { throw fail(BodyError.endedEarly) }
-        finish(nil)
+        _ = finish(nil)
         return .value(nil)
     }
 

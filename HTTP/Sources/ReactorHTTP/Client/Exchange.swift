@@ -43,10 +43,19 @@ final class Exchange {
 
     /// There will be no response.
     func end(_ error: any Error) {
-        var error = failure ?? error
-        if case StreamError.timedOut = error { error = FetchError.noResponse }
-        if error is SocketAddress.ParseError { error = FetchError.badAddress(request.address.text) }
-        resolver.take()?.reject(error)
+        resolver.take()?.reject(failure ?? named(error, timedOut: .firstByte))
+    }
+
+    /// The error of the client for one of the connection, its pool or its reads.
+    private func named(_ error: any Error, timedOut limit: FetchError.Limit) -> any Error {
+        switch error {
+        case StreamError.timedOut:
+            let isTotal = request.deadline.map { $0 <= EventLoop.current.now } ?? false
+            return FetchError.timedOut(isTotal ? .total : limit)
+        case PromiseError.timedOut: return FetchError.timedOut(.connect)
+        case is SocketAddress.ParseError: return FetchError.badAddress(request.address.text)
+        default: return error
+        }
     }
 
     // MARK: The request
@@ -103,11 +112,15 @@ final class Exchange {
         let (done, end) = Promise<Void>.pending()
         let body = Body(
             head.framing, of: connection, limit: options.maxBody, maxHead: options.maxHead,
-            onEnd: { error in
-                if let error { return end.reject(error) }
+            onEnd: { [self] error in
+                if let error = error.map({ named($0, timedOut: .idle) }) {
+                    end.reject(error)
+                    return error
+                }
                 // Nothing follows a request that the server has answered before its end.
                 if !head.keepsAlive || head.framing == .untilEnd || sent.isPending { connection.close() }
                 end.fulfill()
+                return nil
             })
         resolver.take()?.fulfill(Fetched(status: head.status, headers: head.headers, body: body))
         return done

@@ -4,7 +4,7 @@ public enum FetchError: Error, Hashable, Sendable {
     case badAddress(String)
     /// The method is not a token, or the request has a field that the client writes itself in another way.
     case badRequest(String)
-    /// The address begins with `https:`, and the client was made without `startTLS`.
+    /// The address begins with `https:`, and the client was made without `startTLS`. See `HTTPClient.defaultOptions`.
     case noTLS(String)
     /// No address of the form `http://user:password@host:port`; the account is left out.
     case badProxy(String)
@@ -12,10 +12,22 @@ public enum FetchError: Error, Hashable, Sendable {
     case refusedByProxy(Status)
     /// More redirects than allowed.
     case tooManyRedirects(limit: Int)
-    /// The server has not begun its response within `firstByte`.
-    case noResponse
+    /// A limit of time was reached.
+    case timedOut(Limit)
     /// The server has ended the connection before its response.
     case endedEarly
+
+    /// The limits of time of `HTTPClient.Options`.
+    public enum Limit: Hashable, Sendable {
+        /// `connections.makeTimeout`: there was no connection, or its handshake took too long.
+        case connect
+        /// `firstByte`: there was no response, or only a part of its head.
+        case firstByte
+        /// `idle`: the server has paused inside of the body.
+        case idle
+        /// `total`.
+        case total
+    }
 }
 
 extension FetchError: CustomStringConvertible {
@@ -24,11 +36,16 @@ extension FetchError: CustomStringConvertible {
         switch self {
         case .badAddress(let text): "'\(text)' is not an address of HTTP"
         case .badRequest(let text): "a request cannot be made so: \(text)"
-        case .noTLS(let text): "'\(text)' needs TLS, and the client has no startTLS"
+        case .noTLS(let text):
+            "'\(text)' needs TLS: with ReactorTLS, and once HTTPClient.defaultOptions.startTLS = "
+                + "{ $0.startTLS(as: tls, serverName: $1) }, or the same in the options of the client"
         case .badProxy(let text): "'\(text)' is not the address of a proxy for HTTP"
         case .refusedByProxy(let status): "the proxy has opened no tunnel: \(status)"
         case .tooManyRedirects(let limit): "more than \(limit) redirects"
-        case .noResponse: "the server has not responded in time"
+        case .timedOut(.connect): "no connection within connections.makeTimeout"
+        case .timedOut(.firstByte): "no response within firstByte"
+        case .timedOut(.idle): "nothing more of the body within idle"
+        case .timedOut(.total): "not done within total"
         case .endedEarly: "the server has ended the connection before its response"
         }
     }

@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import Synchronization
 
 /// Makes requests, over connections that it keeps for each server. It belongs to the loop of its thread.
 ///
@@ -71,9 +72,9 @@ public final class HTTPClient {
     ///     `Proxy-Authorization` are the client's own, and left out.
     ///   - body: the body; `nil` for none.
     /// - Returns: a promise of the response when its head has arrived. Rejected with
-    ///   - `FetchError`;
+    ///   - `FetchError`, which names the limit of time that was reached;
     ///   - `HTTPError` for a response that is not valid;
-    ///   - `PromiseError.timedOut` at `total` and `makeTimeout`, and an error of a body that is a stream;
+    ///   - an error of a body that is a stream;
     ///   - `PoolError` if no connection was free in time;
     ///   - the `ConnectError` or `SystemError` of the connection, and the error of TLS.
     @available(*, noasync, message: "on a loop write try await firstly { … }.value, else use a synchronous function")
@@ -86,7 +87,7 @@ public final class HTTPClient {
         }
         guard let total = options.total else { return follow(outgoing, redirects: 0) }
         outgoing.deadline = EventLoop.current.now.advanced(by: total)
-        return follow(outgoing, redirects: 0).timeout(total)
+        return follow(outgoing, redirects: 0).timeout(total, error: FetchError.timedOut(.total))
     }
 
     /// Makes a request, and further ones for its redirects.
@@ -165,9 +166,25 @@ extension HTTPClient.Options {
     }
 }
 
-private let clients = LoopLocal { HTTPClient() }
+extension HTTPClient {
+    private static let shared = Mutex(Options())
 
-/// Makes a request with a client of this thread's loop, which has the default options: plain HTTP. See `HTTPClient.fetch`.
+    /// The options of the clients that the function `fetch` makes, one for each loop with its first request. For `https:`, with
+    /// ReactorTLS:
+    ///
+    /// ```swift
+    /// HTTPClient.defaultOptions.startTLS = { $0.startTLS(as: tls, serverName: $1) }
+    /// ```
+    public static var defaultOptions: Options {
+        get { shared.withLock { $0 } }
+        set { shared.withLock { $0 = newValue } }
+    }
+}
+
+private let clients = LoopLocal { HTTPClient(HTTPClient.defaultOptions) }
+
+/// Makes a request with a client of this thread's loop, which has `HTTPClient.defaultOptions`: plain HTTP, until they say more.
+/// See `HTTPClient.fetch`.
 ///
 /// ```swift
 /// let page = try hang(fetch("http://127.0.0.1:8080/").then { $0.body.text() })
