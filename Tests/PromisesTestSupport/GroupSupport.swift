@@ -48,12 +48,17 @@ func reply(of client: Peer) throws -> String {
 
 extension Peer {
     /// Its own address.
-    var localAddress: SocketAddress? {
-        var storage = sockaddr_storage()
-        var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
-        let result = withUnsafeMutablePointer(to: &storage) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(fd, $0, &length) }
-        }
-        return result == 0 ? SocketAddress(storage) : nil
+    var localAddress: SocketAddress? { address(of: fd, getsockname) }
+}
+
+/// The address of a socket that `name` finds: getsockname(2) or getpeername(2).
+func address(
+    of fd: CInt, _ name: (CInt, UnsafeMutablePointer<sockaddr>, UnsafeMutablePointer<socklen_t>) -> CInt
+) -> SocketAddress? {
+    var storage = sockaddr_storage()
+    var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+    let result = withUnsafeMutablePointer(to: &storage) {
+        $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { name(fd, $0, &length) }
     }
+    return result == 0 ? SocketAddress(storage) : nil
 }

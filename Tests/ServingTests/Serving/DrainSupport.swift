@@ -1,5 +1,7 @@
+import Glibc
 import Promises
 import Reactor
+import Testing
 
 @testable import PromisesTestSupport
 
@@ -29,5 +31,16 @@ extension Network {
         })
         try loop.turn(.poll)
         return clients
+    }
+
+    /// Ends the side of `client`, or whatever `end` does, and returns when that has arrived at the connection, which is open:
+    /// virtual time does not wait for a kernel that is busy.
+    func end(
+        _ client: Peer, at place: SourceLocation = #_sourceLocation, by end: (Peer) -> Void = { $0.end() }
+    ) {
+        let name = client.localAddress
+        let fd = ledger.accepted.first { address(of: $0, getpeername) == name }
+        end(client)
+        awaitArrival(of: POLLIN, at: fd ?? -1, place: place)
     }
 }

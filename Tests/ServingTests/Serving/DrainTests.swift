@@ -119,7 +119,7 @@ import Testing
             let listener = try net.listen()
             let served = listener.serve(handler: serveByFirstByte)
             let clients = try net.connectClients("b", to: listener)
-            clients[0].end()
+            net.end(clients[0])
             let result = hang(listener.drain(deadline: .seconds(60)))
             expectEqual(clock.now, LoopInstant(nanoseconds: 100_000_000))
             expectEqual(result.finished, 1)
@@ -140,7 +140,7 @@ import Testing
             }
             let served = listener.serve { serve($0) }
             let clients = try net.connectClients("x", to: listener)
-            clients[0].end()
+            net.end(clients[0])
             let result = hang(listener.drain(deadline: .seconds(60)))
             expect(clock.now <= LoopInstant(nanoseconds: 120_000_000))
             // The end of the client was not seen before the answer.

@@ -32,7 +32,7 @@ extension ServeUntilStoppedTests {
             raise(SIGCONT)
             clients[1].end()
             hang(after(.seconds(1)))
-            try expectEnd(of: clients[0])
+            try expectEnd(of: clients[0], net)
             expectEqual(try clients[1].readToEnd(), Array("done".utf8))
             expect(served.isPending && listener.activeConnections == 1)
             raise(SIGPWR)

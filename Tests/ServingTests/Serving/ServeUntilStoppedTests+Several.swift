@@ -18,7 +18,7 @@ extension ServeUntilStoppedTests {
             let clients = try net.connectClients("ib", to: listeners[0]) + net.connectClients("sb", to: listeners[1])
             let begin = clock.now
             raise(SIGPWR)
-            try expectEnd(of: clients[0])
+            try expectEnd(of: clients[0], net)
             for client in clients { client.end() }
             expectEqual(try counts(hang(drained)), [1, 2, 1])
             expectEqual(begin.duration(to: clock.now), .seconds(2))

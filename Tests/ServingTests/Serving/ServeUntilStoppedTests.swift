@@ -19,7 +19,7 @@ import Testing
         }
     }
 
-    /// A network on a thread that takes signals: the threads on which tests run leave them to others. Afterwards the
+    /// A network on a thread that takes the signals: the threads on which tests run leave them to others. Afterwards the
     /// actions for the signals must be those from before.
     func withSignals(clock: VirtualClock? = VirtualClock(), _ body: (Network) throws -> Void) throws {
         let before = actions
@@ -27,11 +27,13 @@ import Testing
         expectEqual(actions, before)
     }
 
+    /// Only these: another one is another test's, and would interrupt what this thread waits for.
     func takingSignals(_ body: () throws -> Void) rethrows {
-        var all = sigset_t()
+        var taken = sigset_t()
         var found = sigset_t()
-        sigfillset(&all)
-        pthread_sigmask(SIG_UNBLOCK, &all, &found)
+        sigemptyset(&taken)
+        for signal in Self.signals { sigaddset(&taken, signal) }
+        pthread_sigmask(SIG_UNBLOCK, &taken, &found)
         defer { pthread_sigmask(SIG_SETMASK, &found, nil) }
         try body()
     }
@@ -65,10 +67,10 @@ import Testing
     }
 
     /// The loop ends the connection of the client, which pauses, and ends its side in turn.
-    func expectEnd(of client: Peer) throws {
+    func expectEnd(of client: Peer, _ net: Network) throws {
         hang(after(.milliseconds(220)))
         expectEqual(try client.receive(), [])
-        client.close()
+        net.end(client) { $0.close() }
     }
 
     func counts(_ result: DrainResult?) -> [Int]? { result.map { [$0.idle, $0.finished, $0.aborted] } }
@@ -97,8 +99,8 @@ import Testing
             expect(actions != before)
             expectEqual(server.begin, LoopInstant(nanoseconds: 0))
             raise(signal)
-            server.clients[2].end()
-            for client in server.clients[..<2] { try expectEnd(of: client) }
+            server.net.end(server.clients[2])
+            for client in server.clients[..<2] { try expectEnd(of: client, server.net) }
             expectEqual(try counts(hang(server.served)), [2, 1, 0])
             expect(server.elapsed < .milliseconds(500))
             expectEqual(try server.clients[2].readToEnd(), Array("done".utf8))
