@@ -63,7 +63,7 @@ extension PromiseCore {
     /// Makes this core, whose operation has run, run another operation after `inner`. Consumes a reference to this
     /// core.
     @inlinable
-    func wait<Op: Operation>(for inner: PromiseCore, andRun operation: consuming Op) {
+    func wait<Op: Operation & ~Copyable>(for inner: PromiseCore, andRun operation: consuming Op) {
         guard prepareToWait(for: inner) else { return release() }
         payload.store(operation)
         inner.attach(self)

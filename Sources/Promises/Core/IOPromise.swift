@@ -20,12 +20,6 @@ class IOPromise: PromiseCore, @unchecked Sendable {
         }
     }
 
-    /// A promise with an operation, which may wait for another promise from time to time.
-    init<Op: Operation>(running type: Op.Type, _ producer: any IOProducer) {
-        self.producer = producer
-        super.init(state: .pending, loop: .ofThisThread) { PromiseCore.perform(Op.self, $0, $1) }
-    }
-
     override func cancelProducer() -> Bool { producer.stop(self) }
 }
 

@@ -7,14 +7,14 @@ import Synchronization
 /// a block of its own. It is a struct with the closure as a field, not the closure itself, because a function that is
 /// stored as a bare generic value is first wrapped in another function.
 @usableFromInline
-protocol Operation<Input, Output> {
+protocol Operation<Input, Output>: ~Copyable {
     /// The value of the source.
     associatedtype Input
     /// The value of the core that the operation settles.
     associatedtype Output
 
     /// Runs on the core's loop. Must end with exactly one of the `finish` methods of `core`.
-    func run(_ source: Source<Input>, _ core: PromiseCore)
+    consuming func run(_ source: Source<Input>, _ core: PromiseCore)
 }
 
 /// A core that has settled, as an operation sees it.
@@ -137,7 +137,7 @@ extension PromiseCore {
     }
 
     @inlinable
-    static func perform<Op: Operation>(_ type: Op.Type, _ core: PromiseCore, _ phase: CorePhase) {
+    static func perform<Op: Operation & ~Copyable>(_ type: Op.Type, _ core: PromiseCore, _ phase: CorePhase) {
         switch phase {
         case .run:
             let word = core.upstream.loadRelaxed()

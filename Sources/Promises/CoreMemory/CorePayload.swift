@@ -21,7 +21,7 @@ struct CorePayload {
 
     /// Whether a `Value` fits into the payload; otherwise the payload holds a pointer to a block of its own.
     @inlinable @inline(__always)
-    static func isInline<Value>(_ type: Value.Type) -> Bool {
+    static func isInline<Value: ~Copyable>(_ type: Value.Type) -> Bool {
         MemoryLayout<Value>.size <= 24 && MemoryLayout<Value>.alignment <= 8
     }
 
@@ -31,7 +31,7 @@ struct CorePayload {
 
     /// Stores the value of a promise that is about to be fulfilled, or the operation of a waiting one.
     @inlinable @inline(__always)
-    func store<Value>(_ value: consuming Value) {
+    func store<Value: ~Copyable>(_ value: consuming Value) {
         if Self.isInline(Value.self) {
             address.initializeMemory(as: Value.self, to: value)
         } else {
@@ -42,14 +42,14 @@ struct CorePayload {
     }
 
     @inlinable @inline(__always)
-    func pointer<Value>(to type: Value.Type) -> UnsafeMutablePointer<Value> {
+    func pointer<Value: ~Copyable>(to type: Value.Type) -> UnsafeMutablePointer<Value> {
         Self.isInline(Value.self)
             ? address.assumingMemoryBound(to: Value.self) : address.load(as: UnsafeMutablePointer<Value>.self)
     }
 
     /// Moves what is stored out.
     @inlinable @inline(__always)
-    func take<Value>(_ type: Value.Type) -> Value {
+    func take<Value: ~Copyable>(_ type: Value.Type) -> Value {
         let place = pointer(to: type)
         let value = place.move()
         if !Self.isInline(Value.self) { place.deallocate() }

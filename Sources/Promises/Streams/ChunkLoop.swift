@@ -2,31 +2,21 @@ import Glibc
 import Reactor
 import Synchronization
 
-/// One `forEachChunk`. Retained by the step, which is in the core of the result: it is released with the promise that
-/// the result waits for, and retains the connection only while that may continue.
+/// The reading of a connection by `forEachChunk`.
 @usableFromInline
-final class ChunkLoop {
-    fileprivate let connection: Connection
-    fileprivate let body: (RawSpan) throws -> Promise<Void>
-    private var hasEnded = false
-
-    fileprivate init(_ connection: Connection, _ body: @escaping (RawSpan) throws -> Promise<Void>) {
-        self.connection = connection
-        self.body = body
-    }
-
+enum ChunkLoop {
     @usableFromInline
     static func start(
-        on connection: Connection, readsAhead: Bool, _ body: @escaping (RawSpan) throws -> Promise<Void>
+        on connection: Connection, readsAhead: Bool, _ body: CoreBody
     ) -> Promise<Void> {
         if let refusal = connection.refusalToRead { return Promise(refused: refusal) }
         if readsAhead { connection.reader.readsAhead = true }
         connection.reader.beginChunks()
-        let core = IOPromise(running: ChunkStep.self, connection)
+        let core = ChunkCore()
         // It begins with a job: `body` must not be called inside this call, even if bytes have arrived already.
         core.upstream.store(.taken)
         core.retain()
-        core.wait(for: PromiseCore.void, andRun: ChunkStep(chunks: ChunkLoop(connection, body)))
+        core.wait(for: PromiseCore.void, andRun: ChunkStep(connection: connection, body: body))
         return Promise(core)
     }
 
@@ -39,7 +29,7 @@ final class ChunkLoop {
         guard let count = connection.receiveOnce(into: buffer),
             let (reference, _) = connection.reader.takeReference()
         else { return }
-        let step = reference.borrow { $0.takeChunkStep() }
+        let step = reference.takeChunkStep()
         guard count > 0 else {
             let core = reference.takeOver()
             connection.noteEnd(count)
@@ -47,45 +37,56 @@ final class ChunkLoop {
             if count < 0 { connection.failWrites() }
             return
         }
-        step.hand(UnsafeRawBufferPointer(rebasing: buffer[..<count]), reference, isInEvent: true)
+        step.hand(UnsafeRawBufferPointer(rebasing: buffer[..<count]).bytes, reference, isInEvent: true)
     }
 
     /// Settles the promise that has waited for a chunk with the buffered input, or with the end of the stream.
     static func serve(_ core: PromiseCore, of connection: Connection) {
-        let step = core.takeChunkStep()
+        let step = core.ref.takeChunkStep()
         if connection.hasInput { step.handInput(.retaining(core)) } else { step.finish(core) }
     }
-
-    /// Whether the connection has buffered bytes.
-    @inline(__always)
-    fileprivate var hasInput: Bool { Uncounted(connection).borrow { $0.hasInput } }
-
-    /// Allows other reads.
-    func end() {
-        if hasEnded { return }
-        hasEnded = true
-        connection.reader.finish()
-    }
-
-    // Cancelled while it waited for the promise of `body`.
-    deinit { end() }
 }
 
-/// The operation of a `forEachChunk`'s result, which runs when the promise that the body has returned has settled.
-/// While the result waits for input, the operation is stored in the core and does not run.
-struct ChunkStep: Operation {
+/// The promise of a `forEachChunk`. It has the step in its payload while it waits for input, and for the promise that the body
+/// has returned.
+// @unchecked: as PromiseCore.
+private final class ChunkCore: PromiseCore, @unchecked Sendable {
+    init() {
+        super.init(state: .pending, loop: .ofThisThread) { PromiseCore.perform(ChunkStep.self, $0, $1) }
+    }
+
+    /// It waits for input.
+    override func cancelProducer() -> Bool { payload.pointer(to: ChunkStep.self).pointee.connection.stop(self) }
+}
+
+/// What a `forEachChunk` does next: the operation of its promise, which runs when the promise that the body has returned has
+/// settled. While the promise waits for input, the operation is stored in it and does not run.
+///
+/// The body and the connection are retained only while that may continue. The end of the step, wherever it is dropped, allows
+/// other reads.
+struct ChunkStep: ~Copyable, Operation {
     typealias Input = Never
     typealias Output = Void
-    let chunks: ChunkLoop
+    fileprivate let connection: Connection
+    fileprivate let body: CoreBody
 
-    func run(_ source: AnySource, _ core: PromiseCore) {
+    deinit { connection.reader.finish() }
+
+    consuming func run(_ source: AnySource, _ core: PromiseCore) {
         guard source.isFulfilled else {
-            chunks.end()
+            end()
             return core.finishReading(rejectedAs: source.reference)
         }
         // The running reference.
         readNext(core.ref, isInEvent: false)
     }
+
+    /// Whether the connection has buffered bytes.
+    @inline(__always)
+    private var hasInput: Bool { Uncounted(connection).borrow { $0.hasInput } }
+
+    /// Drops the step before its promise is settled. That may run code of the user's, which may cancel the promise.
+    private consuming func end() {}
 
     // These take the caller's reference to `core` over. It passes to the reader or to the next wait, or is released.
 
@@ -94,8 +95,8 @@ struct ChunkStep: Operation {
     @inline(__always)
     private consuming func readNext(_ core: CoreRef, isInEvent: Bool) {
         // Not retained: the step retains it. While the step is in the core, which a failure may release, the caller does: it
-        // is a call of the connection, or `run`, which borrows the operation, so that `perform` keeps it until `run` returns.
-        let connection = Uncounted(chunks.connection)
+        // is a call of the connection, or `run`, which holds it.
+        let connection = Uncounted(connection)
         if !connection.borrow({ $0.lifecycle.isOpen }) { return refuse(core) }
         if connection.borrow({ $0.hasInput }) { return handInput(core) }
         if connection.borrow({ $0.reader.hasEnded }) {
@@ -109,25 +110,24 @@ struct ChunkStep: Operation {
     }
 
     @inline(never)
-    fileprivate func handInput(_ core: CoreRef) {
-        chunks.connection.input.take(ConnectionInput.largestPiece).withUnsafeBytes { hand($0, core, isInEvent: false) }
+    fileprivate consuming func handInput(_ core: CoreRef) {
+        let bytes = connection.input.take(ConnectionInput.largestPiece)
+        hand(bytes.span.bytes, core, isInEvent: false)
     }
 
     @inline(never)
-    private func refuse(_ core: CoreRef) {
+    private consuming func refuse(_ core: CoreRef) {
         let core = core.takeOver()
-        chunks.end()
-        core.reject(SystemError(chunks.connection.readCall, ECANCELED, detail: "the connection was closed"))
+        let error = SystemError(connection.readCall, ECANCELED, detail: "the connection was closed")
+        end()
+        if core.isOpen { core.reject(error) }
     }
 
     /// Calls the body.
     @inline(__always)
-    fileprivate consuming func hand(_ bytes: UnsafeRawBufferPointer, _ core: CoreRef, isInEvent: Bool) {
+    fileprivate consuming func hand(_ bytes: RawSpan, _ core: CoreRef, isInEvent: Bool) {
         let inner: PromiseCore
-        // The step retains the object, and so the closure.
-        do { inner = try Uncounted(chunks).borrow { try $0.body(bytes.bytes).core } } catch {
-            return finish(core.takeOver(), throwing: error)
-        }
+        do { inner = try body.function(bytes) } catch { return finish(core.takeOver(), throwing: error) }
         // The body may have cancelled this core.
         guard core.borrow({ $0.isOpen }) else {
             core.release()
@@ -135,32 +135,32 @@ struct ChunkStep: Operation {
         }
         // If more input is here already, the next chunk is the next job's: otherwise the stack would grow with the
         // length of the input.
-        if inner.settled?.isFulfilled == true && !chunks.hasInput {
-            return readNext(core, isInEvent: isInEvent)
-        }
+        if inner.settled?.isFulfilled == true && !hasInput { return readNext(core, isInEvent: isInEvent) }
         // Nothing but the step in its payload needs the core from here on.
         core.object.wait(for: inner, andRun: self)
     }
 
     /// The body has thrown `error`. A function of its own: within `hand` it cost each chunk two instructions.
     @inline(never)
-    private func finish(_ core: PromiseCore, throwing error: any Error) {
-        chunks.end()
+    private consuming func finish(_ core: PromiseCore, throwing error: any Error) {
+        end()
         guard core.isOpen else { return }
         if error is StopReading { core.fulfill(()) } else { core.reject(error) }
     }
 
     /// The stream has ended.
-    func finish(_ core: PromiseCore) {
-        chunks.end()
-        if let failure = chunks.connection.reportedFailure { core.reject(failure) } else { core.fulfill(()) }
+    consuming func finish(_ core: PromiseCore) {
+        let failure = connection.reportedFailure
+        end()
+        guard core.isOpen else { return }
+        if let failure { core.reject(failure) } else { core.fulfill(()) }
     }
 }
 
-extension PromiseCore {
+extension Uncounted where Object == PromiseCore {
     /// Takes the step out of a core that waits for input.
     func takeChunkStep() -> ChunkStep {
-        upstream.store(.taken)
+        borrow { $0.upstream.store(.taken) }
         return payload.take(ChunkStep.self)
     }
 }

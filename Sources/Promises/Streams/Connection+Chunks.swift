@@ -21,12 +21,21 @@ extension Connection {
     ///   - the error of the promise that `body` has returned.
     @available(*, noasync, message: "no loop runs the handler in an async function")
     @inlinable
-    public func forEachChunk<Done: Thenable>(
-        _ body: @escaping (RawSpan) throws -> Done, file: StaticString = #fileID, line: UInt = #line
-    ) -> Promise<Void> where Done.T == Void {
-        let core = ChunkLoop.start(on: self, readsAhead: false) { try body($0).asPromise() }.core
+    public func forEachChunk<Value>(
+        _ body: @escaping (RawSpan) throws -> Promise<Value>, file: StaticString = #fileID, line: UInt = #line
+    ) -> Promise<Void> {
+        let core = ChunkLoop.start(on: self, readsAhead: false, PromiseBody(body).core).core
         return Promise(core.traced(root: "forEachChunk", Promise<Void>.self, file, line))
     }
+
+    /// Calls `body` with each piece of input until the peer ends; see the form with promises.
+    /// - Parameter body: called with each chunk. The span is valid during the call only.
+    /// - Returns: as the form with promises.
+    @available(*, noasync, message: "no loop runs the handler in an async function")
+    @inlinable
+    public func forEachChunk<Done: Thenable>(
+        _ body: @escaping (RawSpan) throws -> Done, file: StaticString = #fileID, line: UInt = #line
+    ) -> Promise<Void> { forEachChunk({ try body($0).asPromise() }, file: file, line: line) }
 
     /// Calls `body` with each piece of input until the peer ends, and reads on without waiting for anything else; see
     /// the form with promises.
@@ -37,10 +46,11 @@ extension Connection {
     public func forEachChunk(
         _ body: @escaping (RawSpan) throws -> Void, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<Void> {
-        let core = ChunkLoop.start(on: self, readsAhead: true) {
-            try body($0)
-            return .value
-        }.core
+        let body = CoreBody { chunk in
+            try body(chunk)
+            return PromiseCore.void
+        }
+        let core = ChunkLoop.start(on: self, readsAhead: true, body).core
         return Promise(core.traced(root: "forEachChunk", Promise<Void>.self, file, line))
     }
 }

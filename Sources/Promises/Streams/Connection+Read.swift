@@ -151,7 +151,7 @@ extension Connection {
         if case .frame = demand { cold?.frames?.stopWaiting() }
         updateInterest()
         // Last, since it releases the body, and whatever the body retains.
-        if case .chunk = demand { promise.takeChunkStep().chunks.end() }
+        if case .chunk = demand { _ = promise.ref.takeChunkStep() }
         layer?.readWasCancelled(promise)
         return true
     }

@@ -20,7 +20,7 @@ extension ConnectionReader.Demand {
         switch self {
         case .bytes: return promise.fulfill(ReadOutcome.failed(error))
         case .frame: connection.cold?.frames?.stopWaiting()
-        case .chunk: promise.takeChunkStep().chunks.end()
+        case .chunk: _ = promise.ref.takeChunkStep()
         case .handshake: break
         }
         promise.reject(connection.reported(error))

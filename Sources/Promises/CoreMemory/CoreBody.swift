@@ -1,0 +1,14 @@
+/// The body of a loop over chunks: a function that makes the core of a promise.
+@usableFromInline
+struct CoreBody {
+    @usableFromInline let function: (RawSpan) throws -> PromiseCore
+
+    @inlinable
+    init(_ function: @escaping (RawSpan) throws -> PromiseCore) { self.function = function }
+
+    /// The same function as in `wrapper`, a struct of one function that makes a promise.
+    // Sound because a promise is its core and nothing else: both functions return one reference, in the same way. They are in
+    // structs, since a bare closure would first be wrapped in another one.
+    @inlinable
+    init<Wrapper>(functionOf wrapper: Wrapper) { self = unsafeBitCast(wrapper, to: CoreBody.self) }
+}
