@@ -38,7 +38,7 @@ extension FrameDecoder {
     }
 
     /// Decodes what is left if the stream has ended, and drops it if that is a frame.
-    @usableFromInline @inline(never)
+    @inlinable
     mutating func last(in connection: Connection) throws -> Frame? {
         guard connection.input.isLast else { return nil }
         var frame: Frame?

@@ -18,15 +18,17 @@ final class FrameReader: FrameReading {
     @exclusivity(unchecked) private var loops = 0
 
     /// Settles the promise of a read.
-    typealias Settling = (PromiseCore) -> Void
+    @usableFromInline typealias Settling = (PromiseCore) -> Void
+    /// Decodes the input again. Returns what settles the read, or `nil` if the frame is still incomplete; it is rejected with an
+    /// error that this throws.
+    @usableFromInline typealias Decoding = (_ connection: Connection, _ missing: inout Int) throws -> Settling?
 
     /// An incomplete frame.
     private struct PendingFrame {
         /// The number of bytes that it needs at least.
         var missing: Int
-        /// Decodes the input again; returns `nil` if the frame is still incomplete. The property is `nil` if the promise waits
-        /// for the bytes alone: `forEachFrame` decodes them itself, so that its waits need no closures.
-        let decode: ((_ missing: inout Int) -> Settling?)?
+        /// `nil` if the promise waits for the bytes alone: `forEachFrame` decodes them itself, so that its waits need no closures.
+        let decode: Decoding?
     }
 
     private init(_ connection: Connection) { reference = Uncounted(connection) }
@@ -51,11 +53,15 @@ final class FrameReader: FrameReading {
         if let refusal = connection.refusalToRead { return Promise(refused: refusal) }
         let missing = count - connection.bufferedByteCount
         if missing <= 0 { return Promise(PromiseCore.fulfilled(connection.input.take(count))) }
-        return of(connection).valueWhenComplete(missing: missing, orAtEnd: nil, expecting: .bytes(count)) {
+        let core = PromiseCore.pending { PromiseCore.perform(Follow<[UInt8]>.self, $0, $1) }
+        wait(core, for: missing, of: connection, ended: end(of: connection, nil, expecting: .bytes(count))) {
             connection, missing in
             missing = count - connection.bufferedByteCount
-            return missing <= 0 ? connection.input.take(count) : nil
+            if missing > 0 { return end(of: connection, nil, expecting: .bytes(count)) }
+            let bytes = connection.input.take(count)
+            return { $0.fulfill(bytes) }
         }
+        return Promise(core)
     }
 
     @usableFromInline
@@ -87,61 +93,56 @@ final class FrameReader: FrameReading {
             let frame = try decoder.next(in: connection, &missing)
             if case .some = frame { return Promise(PromiseCore.fulfilled(consume frame)) }
         } catch { return Promise(refused: error) }
-        return of(connection).frameWhenComplete(decoder, missing: missing)
+        return frameWhenComplete(decoder, missing: missing, from: connection)
     }
 
     // MARK: Waiting
 
-    /// Waits for further input, and decodes it together with the buffered bytes.
-    @usableFromInline
-    func frameWhenComplete<Decoder: FrameDecoder>(_ decoder: Decoder, missing: Int) -> Promise<Decoder.Frame?> {
+    /// Waits for further input, and decodes it together with the buffered bytes. Specialized as `read` is; what does not depend
+    /// on the type of the frame is in `wait` and `end`.
+    @inlinable @inline(never)
+    static func frameWhenComplete<Decoder: FrameDecoder>(
+        _ decoder: Decoder, missing: Int, from connection: Connection
+    ) -> Promise<Decoder.Frame?> {
         var decoder = decoder
         do {
-            if let frame = try decoder.last(in: connection) {
-                return Promise(PromiseCore.fulfilled(frame as Decoder.Frame?))
-            }
+            let frame = try decoder.last(in: connection)
+            if case .some = frame { return Promise(PromiseCore.fulfilled(consume frame)) }
         } catch { return Promise(refused: error) }
-        return valueWhenComplete(missing: missing, orAtEnd: .some(nil), expecting: decoder.expectation) {
-            try (decoder.next(in: $0, &$1) ?? decoder.last(in: $0)).map { .some($0) }
-        }
-    }
-
-    private func valueWhenComplete<Value>(
-        missing: Int, orAtEnd end: Value?, expecting expectation: @autoclosure @escaping () -> StreamError.Expectation,
-        _ decode: @escaping (_ connection: Connection, _ missing: inout Int) throws -> Value?
-    ) -> Promise<Value> {
-        // Counted once, here and below.
-        let connection = connection
         // The decoder may have begun a read.
         if let refusal = connection.refusalToRead { return Promise(refused: refusal) }
-        let core = PromiseCore.pending { PromiseCore.perform(Follow<Value>.self, $0, $1) }
-        if connection.reader.hasEnded {
-            atEnd(end, expectation)(core)
-            return Promise(core)
+        let core = PromiseCore.pending { PromiseCore.perform(Follow<Decoder.Frame?>.self, $0, $1) }
+        let none: Settling = { $0.fulfill(Decoder.Frame?.none) }
+        wait(core, for: missing, of: connection, ended: end(of: connection, none, expecting: decoder.expectation)) {
+            connection, missing in
+            let frame = try decoder.next(in: connection, &missing) ?? decoder.last(in: connection)
+            guard case .some = frame else { return end(of: connection, none, expecting: decoder.expectation) }
+            return { $0.fulfill(frame) }
         }
-        // Unowned: the connection retains this, and keeps the closure only while the read waits.
-        let pending = PendingFrame(missing: missing) { [unowned self] missing in
-            let connection = self.connection
-            do {
-                if let value = try decode(connection, &missing) { return { $0.fulfill(value) } }
-            } catch { return { $0.reject(error) } }
-            return connection.reader.hasEnded ? atEnd(end, expectation) : nil
-        }
-        startWaiting(core, for: pending)
         return Promise(core)
     }
 
-    /// Returns what settles the read of a frame after the end of the stream.
-    private func atEnd<Value>(_ end: Value?, _ expectation: () -> StreamError.Expectation) -> Settling {
-        if let failure = connection.reportedFailure { return { $0.reject(failure) } }
-        let count = connection.bufferedByteCount
-        if let end, count == 0 { return { $0.fulfill(end) } }
-        let error = StreamError.endedEarly(expected: expectation(), got: count)
-        return { $0.reject(error) }
+    /// Settles `core` with `ended`, or waits for `missing` bytes and what `decode` makes of them.
+    @usableFromInline
+    static func wait(
+        _ core: PromiseCore, for missing: Int, of connection: Connection, ended: Settling?, _ decode: @escaping Decoding
+    ) {
+        if let ended { return ended(core) }
+        of(connection).startWaiting(core, for: PendingFrame(missing: missing, decode: decode), of: connection)
     }
 
-    private func startWaiting(_ core: PromiseCore, for frame: PendingFrame) {
-        reference.borrow { startWaiting(core, for: frame, of: $0) }
+    /// Returns what settles the read of a frame after the end of the stream; `nil` before it.
+    /// - Parameter none: settles a read that may end between two frames, if the stream has ended there.
+    @usableFromInline
+    static func end(
+        of connection: Connection, _ none: Settling?, expecting expectation: @autoclosure () -> StreamError.Expectation
+    ) -> Settling? {
+        guard connection.reader.hasEnded else { return nil }
+        if let failure = connection.reportedFailure { return { $0.reject(failure) } }
+        let count = connection.bufferedByteCount
+        if let none, count == 0 { return none }
+        let error = StreamError.endedEarly(expected: expectation(), got: count)
+        return { $0.reject(error) }
     }
 
     private func startWaiting(_ core: PromiseCore, for frame: PendingFrame, of connection: Connection) {
@@ -202,7 +203,7 @@ final class FrameReader: FrameReading {
             settling = nil
         } else if let decode = frame.decode {
             let waiting = connection.reader.promise
-            settling = decode(&missing)
+            do { settling = try decode(connection, &missing) } catch { settling = { $0.reject(error) } }
             // The decoder is the user's: it may have cancelled this read, and have begun another one.
             guard connection.reader.promise === waiting else { return }
         } else if count <= 0, let failure = connection.reportedFailure {
