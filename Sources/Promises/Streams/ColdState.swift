@@ -12,6 +12,8 @@ final class ColdState {
     var frames: (any FrameReading)?
     /// Present with `idleTimeout`.
     var idleClock: (any ConnectionPart)?
+    /// When bytes were last received or sent, while `Connection.notesActivity` is set.
+    @exclusivity(unchecked) var lastActivity = LoopInstant(nanoseconds: 0)
     var writeLimits = WriteLimits()
     /// What waits for the peer's end.
     var peerWatches = PeerWatches()

@@ -21,7 +21,7 @@ extension Connection {
             // A server without a time-out sets nil on each connection; that must cost nothing.
             if newValue == nil && cold == nil { return }
             cold?.idleClock?.cancelTimer()
-            lastActivity = Self.notWatched
+            notesActivity = false
             let clock = newValue.map { IdleClock($0, of: self) }
             ensuredColdState.idleClock = clock
             if lifecycle.isOpen { clock?.start() }
@@ -30,6 +30,6 @@ extension Connection {
 
     @inline(__always)
     func noteActivity() {
-        if lastActivity != Self.notWatched { lastActivity = loop.now }
+        if notesActivity { cold?.lastActivity = loop.now }
     }
 }

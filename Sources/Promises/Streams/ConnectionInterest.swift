@@ -6,11 +6,17 @@ import Reactor
 /// does; the end of the loop ends the operations of both. So a promise that waits, such as a core with `beginProduction`, need
 /// not retain its connection.
 struct ConnectionInterest {
-    /// What the poller waits for.
-    var registered: Interest = []
-    /// What is watched for the peer's end, as bits of epoll.
+    // Bits of epoll. Those that are asked of connections are below 2^16.
+    private var registeredBits: UInt16 = 0
     private var ends: UInt16 = 0
 
+    /// What the poller waits for.
+    var registered: Interest {
+        @inline(__always) get { Interest(rawValue: UInt32(registeredBits)) }
+        @inline(__always) set { registeredBits = UInt16(truncatingIfNeeded: newValue.rawValue) }
+    }
+
+    /// Whether the peer's end is watched for.
     var watchesPeer: Bool { ends != 0 }
 
     /// Sets what is watched for the peer's end.

@@ -47,9 +47,9 @@ struct ConnectionReader: ~Copyable {
 
     // The promise is a field of its own and not a payload of the state: that saves a retain and a release for each
     // read, and makes a change of state a plain store (60 of 1,500 instructions for an echoed chunk).
-    private(set) var state = ReadState.free
-    // Owned. Not counted when it moves, so that it passes to the queue of the loop without being counted.
+    // Owned, and not counted when it moves: so it passes to the queue of the loop.
     private var reference: CoreRef?
+    private(set) var state = ReadState.free
     /// The promise that waits for input: present in the state `waiting` only.
     var promise: PromiseCore? { reference?.object }
     /// The number of bits in the byte count of the last `ByteRead`, which estimates the size of the next one by it.

@@ -18,7 +18,8 @@ final class IdleClock: ConnectionPart {
 
     func start() {
         guard limit > .zero, let connection else { return }
-        connection.lastActivity = connection.loop.now
+        connection.notesActivity = true
+        connection.noteActivity()
         restart(connection)
     }
 
@@ -26,7 +27,11 @@ final class IdleClock: ConnectionPart {
 
     private func restart(_ connection: Connection) {
         wasPostponed = false
-        setTimer(connection, connection.lastActivity.advanced(by: limit))
+        setTimer(connection, deadline(of: connection))
+    }
+
+    private func deadline(of connection: Connection) -> LoopInstant {
+        connection.ensuredColdState.lastActivity.advanced(by: limit)
     }
 
     private func setTimer(_ connection: Connection, _ moment: LoopInstant) {
@@ -38,7 +43,7 @@ final class IdleClock: ConnectionPart {
         guard let connection, connection.lifecycle == .open, connection.failure == nil || connection.writer.isQueued
         else { return }
         let now = connection.loop.now
-        let deadline = connection.lastActivity.advanced(by: limit)
+        let deadline = deadline(of: connection)
         guard deadline <= now else { return restart(connection) }
         // Handlers that became ready together with this timer run first. After a stall of the loop, or of the machine,
         // these may be the handlers of many connections: they get as much time as was lost.
@@ -47,7 +52,7 @@ final class IdleClock: ConnectionPart {
             return setTimer(connection, now.advanced(by: min(deadline.duration(to: now), limit)))
         }
         if connection.isReadyInKernel {
-            connection.lastActivity = now
+            connection.noteActivity()
             return restart(connection)
         }
         fail(connection)
