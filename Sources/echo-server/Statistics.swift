@@ -17,10 +17,7 @@ struct Statistics {
         connections += 1
     }
 
-    mutating func end(_ received: Int) {
-        open -= 1
-        bytes += received
-    }
+    mutating func end() { open -= 1 }
 
     mutating func noteFailure() { failures += 1 }
 
