@@ -23,7 +23,7 @@ struct PeerWatches {
     private var watches: [ObjectIdentifier: (watch: PeerWatch, number: Int)] = [:]
     private var nextNumber = 0
     /// How many do not ignore a half-close.
-    private var strictCount = 0
+    private var strictCount: Int32 = 0
 
     var isEmpty: Bool { watches.isEmpty }
 

@@ -93,6 +93,28 @@ import Testing
         }
     }
 
+    @Test func theValuesOfTheBodysPromisesDoNotMatter() throws {
+        try withNetwork { net in
+            let (a, b) = try Connection.pair()
+            let (pending, resolver) = Promise<[String]>.pending()
+            var seen: [String] = []
+            let all = a.forEachChunk { chunk -> Promise<[String]> in
+                seen.append(text(chunk))
+                return seen.count == 2 ? pending : .value(seen)
+            }
+            for word in ["one", "two", "three"] {
+                try hang(b.write(word), timeout: patience)
+                net.settle()
+            }
+            expectEqual(seen, ["one", "two"])
+            resolver.fulfill(["done"])
+            b.close()
+            try hang(all, timeout: patience)
+            expectEqual(seen, ["one", "two", "three"])
+            expectEqual(pending.settledValue, ["done"])
+        }
+    }
+
     @Test func whatTheBodyThrowsOrReturnsEndsIt() throws {
         try withNetwork { net in
             let (a, b) = try Connection.pair()
