@@ -34,8 +34,7 @@ extension Connection {
         _ decoder: Decoder, _ body: @escaping (Decoder.Frame) throws -> Next, file: StaticString = #fileID,
         line: UInt = #line
     ) -> Promise<Void> {
-        let core = FrameLoop.start(decoder, of: self, readsAhead: false) { frame, _ in try body(frame).asPromise().core
-        }
+        let core = FrameLoop.start(decoder, of: self, readsAhead: false, WaitingBody(body))
         return Promise(core.traced(root: "forEachFrame", Promise<Void>.self, file, line))
     }
 
@@ -50,10 +49,7 @@ extension Connection {
         _ decoder: Decoder, _ body: @escaping (Decoder.Frame) throws -> Void, file: StaticString = #fileID,
         line: UInt = #line
     ) -> Promise<Void> {
-        let core = FrameLoop.start(decoder, of: self, readsAhead: true) { frame, _ in
-            try body(frame)
-            return PromiseCore.void
-        }
+        let core = FrameLoop.start(decoder, of: self, readsAhead: true, PlainBody { frame, _ in try body(frame) })
         return Promise(core.traced(root: "forEachFrame", Promise<Void>.self, file, line))
     }
 
@@ -74,7 +70,7 @@ extension Connection {
     public func forEachLine<Next: Thenable>(
         limit: Int = 65536, _ body: @escaping (String) throws -> Next, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<Void> {
-        let core = FrameLoop.startLines(limit, of: self, readsAhead: false) { try body($0).asPromise().core }
+        let core = FrameLoop.startLines(limit, of: self, readsAhead: false, WaitingBody(body))
         return Promise(core.traced(root: "forEachLine", Promise<Void>.self, file, line))
     }
 
@@ -87,10 +83,7 @@ extension Connection {
     public func forEachLine(
         limit: Int = 65536, _ body: @escaping (String) throws -> Void, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<Void> {
-        let core = FrameLoop.startLines(limit, of: self, readsAhead: true) {
-            try body($0)
-            return PromiseCore.void
-        }
+        let core = FrameLoop.startLines(limit, of: self, readsAhead: true, PlainBody { line, _ in try body(line) })
         return Promise(core.traced(root: "forEachLine", Promise<Void>.self, file, line))
     }
 }

@@ -43,9 +43,7 @@ extension Connection {
         lending decoder: Decoder, _ body: @escaping (Decoder.Frame, inout ByteReader) throws -> Next,
         file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<Void> {
-        let core = FrameLoop.start(decoder, of: self, readsAhead: false) { frame, bytes in
-            try body(frame, &bytes).asPromise().core
-        }
+        let core = FrameLoop.start(decoder, of: self, readsAhead: false, LendingBody(body))
         return Promise(core.traced(root: "forEachFrame", Promise<Void>.self, file, line))
     }
 
@@ -61,10 +59,7 @@ extension Connection {
         lending decoder: Decoder, _ body: @escaping (Decoder.Frame, inout ByteReader) throws -> Void,
         file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<Void> {
-        let core = FrameLoop.start(decoder, of: self, readsAhead: true) { frame, bytes in
-            try body(frame, &bytes)
-            return PromiseCore.void
-        }
+        let core = FrameLoop.start(decoder, of: self, readsAhead: true, PlainBody(body))
         return Promise(core.traced(root: "forEachFrame", Promise<Void>.self, file, line))
     }
 

@@ -4,11 +4,9 @@ import Reactor
 /// The operation of the result of `forEachFrame`. It runs when input has arrived, and when the promise that the body
 /// has returned has settled.
 @usableFromInline
-struct FrameLoop<Decoder: FrameDecoder>: Operation {
+struct FrameLoop<Decoder: FrameDecoder, Body: FrameBody>: Operation where Body.Frame == Decoder.Frame {
     @usableFromInline typealias Input = Never
     @usableFromInline typealias Output = Void
-    /// Called with a frame, and with the bytes that it was decoded from.
-    @usableFromInline typealias Body = (Decoder.Frame, inout ByteReader) throws -> PromiseCore
     @usableFromInline let context: Context
 
     /// What all rounds share.
@@ -23,7 +21,7 @@ struct FrameLoop<Decoder: FrameDecoder>: Operation {
         @exclusivity(unchecked) @usableFromInline var isAnswering = false
 
         @inlinable
-        init(_ connection: Connection, _ decoder: Decoder, _ body: @escaping Body) {
+        init(_ connection: Connection, _ decoder: Decoder, _ body: Body) {
             self.connection = connection
             reader = FrameReader.of(connection)
             self.decoder = decoder
@@ -51,7 +49,7 @@ struct FrameLoop<Decoder: FrameDecoder>: Operation {
     }
 
     @inlinable
-    init(_ connection: Connection, _ decoder: Decoder, _ body: @escaping Body) {
+    init(_ connection: Connection, _ decoder: Decoder, _ body: Body) {
         context = Context(connection, decoder, body)
     }
 
@@ -59,8 +57,7 @@ struct FrameLoop<Decoder: FrameDecoder>: Operation {
     /// - Returns: the core of the result.
     @inlinable
     static func start(
-        _ decoder: Decoder, of connection: Connection, readsAhead: Bool,
-        _ body: @escaping Body
+        _ decoder: Decoder, of connection: Connection, readsAhead: Bool, _ body: Body
     ) -> PromiseCore {
         let frames = FrameLoop(connection, decoder, body)
         let core = makeWaitingCore()
@@ -162,7 +159,7 @@ struct FrameLoop<Decoder: FrameDecoder>: Operation {
     ) throws -> PromiseCore? {
         context.connection.input.drop(consumed)
         var reader = ByteReader(UnsafeRawBufferPointer(rebasing: bytes[..<consumed]).bytes)
-        let next = try context.body(frame, &reader)
+        let next = try context.body.handle(frame, &reader)
         // If the body has cancelled this core, waiting for `next` finds that out.
         if core.isOpen && next.settled?.isFulfilled == true { return nil }
         context.beginAnswer()
@@ -170,14 +167,61 @@ struct FrameLoop<Decoder: FrameDecoder>: Operation {
     }
 }
 
-extension FrameLoop<LineDecoder> {
-    static func startLines(
-        _ limit: Int, of connection: Connection, readsAhead: Bool, _ body: @escaping (String) throws -> PromiseCore
-    ) -> PromiseCore {
+extension FrameLoop where Decoder == LineDecoder {
+    static func startLines(_ limit: Int, of connection: Connection, readsAhead: Bool, _ body: Body) -> PromiseCore {
         if limit < 1 {
             let error = SystemError(connection.readCall, EINVAL, detail: "limit: \(limit)")
             return PromiseCore(error: error)
         }
-        return start(LineDecoder(limit: limit), of: connection, readsAhead: readsAhead) { line, _ in try body(line) }
+        return start(LineDecoder(limit: limit), of: connection, readsAhead: readsAhead, body)
+    }
+}
+
+/// What a loop calls with each frame: the closure of the program, without another one around it.
+@usableFromInline
+protocol FrameBody<Frame> {
+    associatedtype Frame
+
+    /// - Parameter bytes: those that the frame was decoded from.
+    /// - Returns: what the next frame waits for.
+    func handle(_ frame: Frame, _ bytes: inout ByteReader) throws -> PromiseCore
+}
+
+@usableFromInline
+struct WaitingBody<Frame, Next: Thenable>: FrameBody {
+    @usableFromInline let body: (Frame) throws -> Next
+
+    @inlinable
+    init(_ body: @escaping (Frame) throws -> Next) { self.body = body }
+
+    @inlinable @inline(__always)
+    func handle(_ frame: Frame, _ bytes: inout ByteReader) throws -> PromiseCore { try body(frame).asPromise().core }
+}
+
+@usableFromInline
+struct LendingBody<Frame, Next: Thenable>: FrameBody {
+    @usableFromInline let body: (Frame, inout ByteReader) throws -> Next
+
+    @inlinable
+    init(_ body: @escaping (Frame, inout ByteReader) throws -> Next) { self.body = body }
+
+    @inlinable @inline(__always)
+    func handle(_ frame: Frame, _ bytes: inout ByteReader) throws -> PromiseCore {
+        try body(frame, &bytes).asPromise().core
+    }
+}
+
+/// Of a loop that does not wait for the program.
+@usableFromInline
+struct PlainBody<Frame>: FrameBody {
+    @usableFromInline let body: (Frame, inout ByteReader) throws -> Void
+
+    @inlinable
+    init(_ body: @escaping (Frame, inout ByteReader) throws -> Void) { self.body = body }
+
+    @inlinable @inline(__always)
+    func handle(_ frame: Frame, _ bytes: inout ByteReader) throws -> PromiseCore {
+        try body(frame, &bytes)
+        return PromiseCore.void
     }
 }
