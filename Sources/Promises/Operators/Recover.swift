@@ -19,10 +19,7 @@ extension Catchable {
         policy: CatchPolicy = conf.catchPolicy, _ body: @escaping (any Error) throws -> any Thenable<T>,
         file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<T> {
-        let replace = { (error: any Error) throws -> (any Thenable<T>)? in
-            policy.catches(error) ? try body(error) : nil
-        }
-        return derived("recover", Recover(replace), file, line)
+        derived("recover", RecoverByPolicy(body, policy), file, line)
     }
 
     /// Replaces every rejection, including a cancellation, with the guarantee that `body` returns.
@@ -87,6 +84,30 @@ struct Recover<T>: Operation {
             guard let next = try body(source.error) else { return core.finish(rejectedAs: source.reference) }
             core.finish(following: next.asPromise().core, as: T.self)
         } catch { core.finish(throwing: error) }
+    }
+}
+
+/// `Recover` without a closure around the program's.
+@usableFromInline
+struct RecoverByPolicy<T>: Operation {
+    @usableFromInline typealias Input = T
+    @usableFromInline typealias Output = T
+    @usableFromInline let body: (any Error) throws -> any Thenable<T>
+    @usableFromInline let policy: CatchPolicy
+
+    @inlinable
+    init(_ body: @escaping (any Error) throws -> any Thenable<T>, _ policy: CatchPolicy) {
+        self.body = body
+        self.policy = policy
+    }
+
+    @inlinable @inline(__always)
+    func run(_ source: Source<T>, _ core: PromiseCore) {
+        guard !source.isFulfilled else { return core.finish(as: source) }
+        guard policy.catches(source.error) else { return core.finish(rejectedAs: source.reference) }
+        do { core.finish(following: try body(source.error).asPromise().core, as: T.self) } catch {
+            core.finish(throwing: error)
+        }
     }
 }
 

@@ -3,10 +3,15 @@ import Reactor
 /// What a listener keeps with a connection that it serves: the handler that may have to be cancelled, the share of a memory budget, the
 /// progress of a drain. Made for the first of them, since most connections have none.
 final class ServedConnection: ConnectionAttachment {
-    /// The async handler of `serve`, until the connection has ended.
-    private var task: HandlerTask?
-    /// The promise of a handler that is cancelled when its peer has gone, until the connection has ended.
-    private var work: PromiseCore?
+    private enum Handler {
+        /// An async one, until the connection has ended.
+        case task(HandlerTask)
+        /// The promise of one that is cancelled when its peer has gone, until the connection has ended.
+        case work(PromiseCore)
+    }
+
+    private var handler: Handler?
+    private var task: HandlerTask? { if case .task(let task) = handler { task } else { nil } }
     /// What the connection watches for while the handler neither reads nor writes.
     private(set) var restingInterest: Interest = []
     /// Present while the listener is drained.
@@ -41,13 +46,13 @@ final class ServedConnection: ConnectionAttachment {
     }
 
     func begin(_ task: HandlerTask, cancelsWhenPeerGone: Bool) {
-        self.task = task
+        handler = .task(task)
         restingInterest = cancelsWhenPeerGone ? .peerGone : [.error, .hangUp]
     }
 
     /// Cancels `work`, the promise of a handler, when the peer has gone.
     func begin(cancelling work: PromiseCore) {
-        self.work = work
+        handler = .work(work)
         restingInterest = .peerGone
     }
 
@@ -88,8 +93,13 @@ final class ServedConnection: ConnectionAttachment {
     }
 
     private func cancelHandler(with error: any Error) {
-        task?.clientDidFail(error)
-        work.take()?.cancel(with: error)
+        switch handler {
+        case .task(let task): task.clientDidFail(error)
+        case .work(let work):
+            handler = nil
+            work.cancel(with: error)
+        case nil: break
+        }
     }
 
     func peerDidGo() {}
@@ -98,7 +108,7 @@ final class ServedConnection: ConnectionAttachment {
 
     func connectionDidEnd(_ end: ConnectionEnd) {
         task?.connectionDidEnd(end)
-        work = nil
+        if case .work = handler { handler = nil }
         budget.take()?.note(-notedMemory)
     }
 }
