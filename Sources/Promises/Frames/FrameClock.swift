@@ -1,70 +1,91 @@
 import Reactor
 
 /// The limits of `frameTimeouts`, and the deadline of the read that waits. Its reader sets the timer.
+///
+/// Each connection of a server with limits has one, however idle: so what is absent is a number that is no other, and takes no
+/// further byte, and times are nanoseconds of the loop's clock.
 final class FrameClock {
     private let shared: SharedLimits
     var limits: FrameTimeouts { shared.limits }
-    var timer: EventLoop.Timer?
     /// The reader, while one of its reads waits. Not counted: the connection retains the reader, and while a read waits, the
     /// poller retains the connection, or during an event of the descriptor the loop.
     var waiting: Uncounted<FrameReader>?
-    /// When the timer fires: never after the deadline, often before.
-    private var due = LoopInstant(nanoseconds: .max)
-    private(set) var deadline: LoopInstant?
+    /// The timer, and when it fires: never after the deadline, often before.
+    private var timer = FrameClock.noTimer
+    private var due = LoopInstant.distantFuture
+    /// `distantFuture` without one.
+    private(set) var deadline = LoopInstant.distantFuture
     /// The position in the input at which an incomplete frame begins, and the time at which its first bytes were found.
-    private var frame: (offset: Int, since: LoopInstant)?
-    /// The position in the input, without skipped bytes, at which the last wait for a frame began, and the time of that.
-    private var gap: (offset: Int, since: LoopInstant)?
-    /// The number of bytes that decoders have skipped.
-    private var skippedCount = 0
+    private var frame = (offset: FrameClock.nowhere, since: LoopInstant.distantFuture)
+    /// The position in the input at which the last wait for a frame began, behind what was skipped since, and the time of that.
+    private var gap = (offset: FrameClock.nowhere, since: LoopInstant.distantFuture)
+    /// The message that reads belong to.
+    // Unchecked: no user code is called during an access, and each frame of a loop makes one.
+    @exclusivity(unchecked) private var message = Message()
+    /// Since when a read waits for a part of that message; `distantFuture` if none does.
+    private var waitSince = LoopInstant.distantFuture
     /// Whether bytes were skipped since the last wait.
     private var hasSkipped = false
     /// Whether the deadline has passed while the kernel had input, which is read first.
     private var isLate = false
-    /// The message that reads belong to; `nil` if each read is one of its own.
-    // Unchecked: no user code is called during an access, and each frame of a loop makes one.
-    @exclusivity(unchecked) var message: Message?
-    /// Since when a read waits for a part of that message.
-    private var waitSince: LoopInstant?
+    /// As `isLate`, of the message.
+    private var isMessageLate = false
     /// Whether `deadline` is that of the message.
     private var limitsMessage = false
 
-    struct Message {
-        /// The position in the input at which it begins.
-        let offset: Int
-        /// How long reads have waited for it.
-        var used = Duration.zero
-        /// As `FrameClock.isLate`.
-        var isLate = false
+    private struct Message {
+        /// The position in the input at which it begins; `nowhere` if each read is a message of its own.
+        var offset = FrameClock.nowhere
+        /// How long reads have waited for it, in nanoseconds.
+        var used: Int64 = 0
     }
+
+    /// Far before each position in an input, also with what is skipped added.
+    private static var nowhere: Int { .min }
+    private static var noTimer: UInt64 { .max }
 
     /// - Parameters:
     ///   - connection: the connection that reads.
     ///   - clock: the clock that this one replaces, with the frame that is under way.
     init(_ limits: FrameTimeouts, of connection: Connection, continuing clock: FrameClock?) {
         shared = .of(connection, limits)
-        frame = clock?.frame
-        message = clock?.message
+        guard let clock else { return }
+        frame = clock.frame
+        message = clock.message
+        isMessageLate = clock.isMessageLate
     }
 
     // MARK: What happens to the input
 
     /// The next byte of `connection` that no read has consumed begins a message.
     func beginMessage(of connection: Connection) {
-        let offset = connection.deliveredByteCount - connection.bufferedByteCount
-        if message?.offset != offset { message = Message(offset: offset) }
+        beginMessage(at: connection.deliveredByteCount - connection.bufferedByteCount)
+    }
+
+    private func beginMessage(at offset: Int) {
+        if message.offset == offset { return }
+        message = Message(offset: offset)
+        isMessageLate = false
+    }
+
+    /// The reads that follow are messages of their own.
+    func endMessages() {
+        message = Message()
+        isMessageLate = false
     }
 
     func skip(_ count: Int) {
-        skippedCount += count
+        gap.offset += count
         hasSkipped = true
     }
 
     /// A read of a frame no longer waits.
-    func endWait(at loop: EventLoop) { if waitSince != nil { endWait(at: loop.now) } }
+    func endWait(at loop: EventLoop) { if waitSince != .distantFuture { endWait(at: loop.now) } }
 
     private func endWait(at now: LoopInstant) {
-        if let waitSince = waitSince.take() { message?.used += waitSince.duration(to: now) }
+        if waitSince == .distantFuture { return }
+        message.used += now.nanoseconds - waitSince.nanoseconds
+        waitSince = .distantFuture
     }
 
     /// Computes the deadline of a read that waits.
@@ -79,22 +100,26 @@ final class FrameClock {
         let offset = received - count
         endWait(at: now)
         if count == 0 {
-            if beginsMessage { message = Message(offset: offset) }
-            frame = nil
+            if beginsMessage {
+                message = Message(offset: offset)
+                isMessageLate = false
+            }
+            frame.offset = Self.nowhere
             // Bytes that were skipped do not begin the idle time anew: otherwise a peer could stay without any frame.
-            let continues = hasSkipped && gap?.offset == offset - skippedCount
-            if continues, let gap { start = gap.since } else { isLate = false }
-            gap = (offset - skippedCount, start)
+            if hasSkipped && gap.offset == offset { start = gap.since } else { isLate = false }
+            gap = (offset, start)
             hasSkipped = false
         } else {
             // A frame is identified by its position in the stream: the time of all its waits counts from its first
             // byte.
-            if let frame, frame.offset == offset { start = frame.since } else { isLate = false }
+            if frame.offset == offset { start = frame.since } else { isLate = false }
             frame = (offset, start)
             limit = limits.grown(limits.frame, by: count)
-            if message == nil, let own = limits.grown(limits.message, by: count) { limit = min(limit ?? own, own) }
+            if message.offset == Self.nowhere, let own = limits.grown(limits.message, by: count) {
+                limit = min(limit ?? own, own)
+            }
         }
-        deadline = nil
+        deadline = .distantFuture
         if let limit, limit > .zero { deadline = start.advanced(by: limit) }
         limitMessage(received, now)
     }
@@ -102,12 +127,12 @@ final class FrameClock {
     /// Applies the limit of a message that has begun.
     private func limitMessage(_ received: Int, _ now: LoopInstant) {
         limitsMessage = false
-        guard let message, received > message.offset,
+        guard message.offset != Self.nowhere, received > message.offset,
             let limit = limits.grown(limits.message, by: received - message.offset)
         else { return }
         waitSince = now
-        let moment = now.advanced(by: limit - message.used)
-        if let deadline, deadline <= moment { return }
+        let moment = now.advanced(by: limit - .nanoseconds(message.used))
+        if deadline <= moment { return }
         deadline = moment
         limitsMessage = true
     }
@@ -115,33 +140,38 @@ final class FrameClock {
     // MARK: The timer
 
     /// - Returns: when a timer must be started; `nil` if the present one fires in time, or if there is no deadline.
-    func momentToArm() -> LoopInstant? {
-        guard let deadline else { return nil }
-        if let timer {
-            if due <= deadline { return nil }
-            timer.cancel()
-        }
+    func momentToArm(on loop: EventLoop) -> LoopInstant? {
+        if deadline == .distantFuture || timer != Self.noTimer && due <= deadline { return nil }
+        cancelTimer(on: loop)
         due = deadline
         return deadline
     }
 
+    func timerDidStart(_ id: UInt64) { timer = id }
+    func timerDidFire() { timer = Self.noTimer }
+
+    func cancelTimer(on loop: EventLoop) {
+        if timer != Self.noTimer { _ = loop.removeTimer(timer) }
+        timer = Self.noTimer
+    }
+
     /// Whether a read whose deadline has passed may go on until it has what the kernel has for it. This is granted once per
     /// frame, or per message, so that further bytes do not prolong it.
-    var mayPostpone: Bool { !(limitsMessage ? message?.isLate ?? true : isLate) }
+    var mayPostpone: Bool { !(limitsMessage ? isMessageLate : isLate) }
 
     func postpone() {
-        if limitsMessage { message?.isLate = true } else { isLate = true }
-        if let deadline { due = deadline }
+        if limitsMessage { isMessageLate = true } else { isLate = true }
+        due = deadline
     }
 
     /// The read ends at its limit. One that continues this frame gets the whole time again: otherwise a handler that reads on
     /// after each time-out would be called in every turn.
     /// - Returns: the number of bytes of the message, if its limit was reached.
     func expire(received: Int) -> Int? {
-        frame = nil
-        waitSince = nil
-        message?.used = .zero
-        return limitsMessage ? received - (message?.offset ?? 0) : nil
+        frame.offset = Self.nowhere
+        waitSince = .distantFuture
+        message.used = 0
+        return limitsMessage ? received - message.offset : nil
     }
 }
 

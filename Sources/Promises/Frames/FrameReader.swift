@@ -166,7 +166,7 @@ final class FrameReader: FrameReading {
     // MARK: Events
 
     var isLoopWaiting: Bool { pending.map { $0.decode == nil } ?? false }
-    func cancelTimer() { clock?.timer?.cancel() }
+    func cancelTimer(on loop: EventLoop) { clock?.cancelTimer(on: loop) }
 
     /// If more bytes than this are missing, a read asks for these alone: the array that collects them can then be
     /// returned without a copy. Otherwise it asks for the next frames too, whose copy costs less than another call.
@@ -297,7 +297,7 @@ final class FrameReader: FrameReading {
     var limits: FrameTimeouts? {
         get { clock?.limits }
         set {
-            cancelTimer()
+            cancelTimer(on: connection.loop)
             clock = newValue.map { FrameClock($0, of: connection, continuing: clock) }
             if newValue != nil && pending != nil { updateDeadline(connection) }
         }
@@ -306,7 +306,7 @@ final class FrameReader: FrameReading {
     func beginMessage() { clock?.beginMessage(of: connection) }
 
     /// The reads that follow a loop over frames are messages of their own.
-    func endMessages() { clock?.message = nil }
+    func endMessages() { clock?.endMessages() }
 
     /// Notes that a decoder has skipped `count` of the buffered bytes.
     @usableFromInline @inline(never)
@@ -324,32 +324,33 @@ final class FrameReader: FrameReading {
 
     /// Starts the timer. One that fires before the deadline is kept, and is set anew when it fires.
     private func armTimer() {
-        guard let clock, let moment = clock.momentToArm() else { return }
-        startTimer(clock, at: moment)
+        reference.borrow { connection in
+            guard let clock, let moment = clock.momentToArm(on: connection.loop) else { return }
+            startTimer(clock, at: moment, on: connection.loop)
+        }
     }
 
     /// The timer does not keep the loop alive, since it outlives the read. The read does.
-    private func startTimer(_ clock: FrameClock, at moment: LoopInstant) {
+    private func startTimer(_ clock: FrameClock, at moment: LoopInstant, on loop: EventLoop) {
         // Without a reference to the connection: a weak one would make it dearer to count all others.
-        let timer = connection.loop.schedule(at: moment) {
-            clock.timer = nil
+        let timer = loop.addBackgroundTimer(at: moment) {
+            clock.timerDidFire()
             // If no read waits, the next one starts the timer.
             clock.waiting?.object.timerFired()
         }
-        timer.unref()
-        clock.timer = timer
+        clock.timerDidStart(timer)
     }
 
     private func timerFired() {
         // Retained until the end: the read may be all that the poller retains it for.
         let connection = connection
         defer { withExtendedLifetime(connection) {} }
-        guard let clock, connection.lifecycle.isOpen, pending != nil, let deadline = clock.deadline else { return }
-        guard deadline <= connection.loop.now else { return armTimer() }
+        guard let clock, connection.lifecycle.isOpen, pending != nil else { return }
+        guard clock.deadline <= connection.loop.now else { return armTimer() }
         // Bytes that have reached the kernel in time are not late: they are read before the limit applies.
         if clock.mayPostpone && connection.isReadyInKernel {
             clock.postpone()
-            return startTimer(clock, at: connection.loop.now)
+            return startTimer(clock, at: connection.loop.now, on: connection.loop)
         }
         guard let waiter = connection.reader.take() else { return }
         pending = nil

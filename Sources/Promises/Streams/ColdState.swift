@@ -29,10 +29,10 @@ final class ColdState {
 
     /// When a close begins, which sets a limit of its own, and when the descriptor is released: no timer may fire for a
     /// descriptor whose number another connection may have.
-    func cancelTimers() {
+    func cancelTimers(on loop: EventLoop) {
         ending.close?.cancelTimer()
         idleClock?.cancelTimer()
-        frames?.cancelTimer()
+        frames?.cancelTimer(on: loop)
         layer?.cancelTimer()
     }
 

@@ -60,7 +60,7 @@ public final class Connection {
         guard lifecycle.hasDescriptor else { return }
         if loop.isOwnedByThisThread { return release() }
         loop.performCleanup { [loop, fd, cold] in
-            if !loop.hasEnded { cold?.cancelTimers() }
+            if !loop.hasEnded { cold?.cancelTimers(on: loop) }
             loop.closeDescriptor(fd)
             cold?.descriptorWasClosed(loop.hasEnded ? .loopEnded : .closed)
         }
@@ -121,7 +121,7 @@ public final class Connection {
         // An inline handler of an operation that has just failed or was cancelled may have closed it meanwhile.
         guard lifecycle.release(as: end) else { return }
         interest.registered = []
-        cold?.cancelTimers()
+        cold?.cancelTimers(on: loop)
         if isGivenAway { loop.forget(fd) }
         cancelRead(isGivenAway ? "the connection was detached" : "the connection was closed")
         if !isGivenAway { loop.closeDescriptor(fd) }

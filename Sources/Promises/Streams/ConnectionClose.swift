@@ -37,7 +37,7 @@ final class ConnectionClose: ConnectionClosing {
         let close = ConnectionClose(connection)
         cold.ending.close = close
         cold.attachment?.connectionWillClose()
-        cold.cancelTimers()
+        cold.cancelTimers(on: connection.loop)
         connection.cancelRead()
         // An inline handler of that read may have aborted the connection.
         if connection.lifecycle == .flushing {

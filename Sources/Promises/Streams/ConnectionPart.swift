@@ -1,3 +1,5 @@
+import Reactor
+
 /// A part of a connection that exists when it is used, and that may have a timer.
 protocol ConnectionPart: AnyObject {
     func cancelTimer()
@@ -5,7 +7,8 @@ protocol ConnectionPart: AnyObject {
 
 /// What waits, on behalf of a read, for more of the input than the next bytes: for a frame. A connection makes it with the
 /// first such read, and calls it on the loop's thread.
-protocol FrameReading: ConnectionPart {
+protocol FrameReading: AnyObject {
+    func cancelTimer(on loop: EventLoop)
     /// Whether a loop over frames or lines waits, and not a single read.
     var isLoopWaiting: Bool { get }
     /// Reads the descriptor once.

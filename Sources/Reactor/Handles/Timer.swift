@@ -85,6 +85,13 @@ extension EventLoop {
         return insert(job, at: notOverdue(deadline))
     }
 
+    /// As `schedule(at:)`, for a caller that keeps the id alone. The timer does not keep the loop alive.
+    package func addBackgroundTimer(at deadline: LoopInstant, _ body: @escaping () -> Void) -> UInt64 {
+        let timer = schedule(at: deadline, body)
+        timers.setReferenced(timer.id, false)
+        return timer.id
+    }
+
     package func addTimer(after delay: Duration, _ job: Job) -> UInt64 {
         assertOwner()
         return hasReleasedAll ? discardTimer(job) : insert(.job(job), after: delay)
@@ -144,7 +151,7 @@ extension EventLoop {
         // The loop's number. A handle that retained the loop would count four references for a timer that is started and
         // cancelled; this one finds no loop once it has ended.
         private let loop: Int
-        private let id: UInt64
+        fileprivate let id: UInt64
 
         @inline(__always)
         init(_ loop: EventLoop, _ id: UInt64) {
