@@ -116,7 +116,7 @@ SERVERS = {
     "http-fields": ("http-server", 800, GET + FIELDS + b"\r\n", 1, answered(1)),
     "http-pipelined": ("http-server", 1600, (GET + HOST + b"\r\n") * 16, 16, answered(16)),
     "socket-echo": (
-        "http-server", 800, b"\x82\xc0abcd" + b"x" * 64, 1, lambda data: len(data) == 66, SOCKET),
+        "http-server", 800, b"\x81\xc0abcd" + b"x" * 64, 1, lambda data: len(data) == 66, SOCKET),
     "http-post": (
         "http-server", 800, b"POST /echo HTTP/1.1\r\n" + HOST + b"Content-Length: 64\r\n\r\n" + b"x" * 64, 1, answered(1)),
 }

@@ -19,10 +19,13 @@ import Testing
     static func frame(_ first: UInt8, _ text: String) -> [UInt8] { frame(first, Array(text.utf8)) }
 
     /// What a server that sends messages back answers to frames that arrive with the handshake, behind the head.
-    private func answers(_ frames: [UInt8], fields: String = "", _ check: (String, [UInt8]) -> Void) throws {
+    private func answers(
+        _ frames: [UInt8], fields: String = "", limit: Int = 1000, _ check: (String, [UInt8]) -> Void
+    ) throws {
         let handler = { (request: Request) -> Answer in
             .now(
-                .webSocket(request, protocols: ["b", "a"], limit: 1000) { socket in socket.forEach { socket.send($0) } }
+                .webSocket(request, protocols: ["b", "a"], limit: limit) { socket in socket.forEach { socket.send($0) }
+                }
             )
         }
         try withServer(handler) { address, _ in
@@ -65,6 +68,9 @@ import Testing
             section: "5.3 masks of a word and more", frames: frame(0x82, Array(0...18)) + closed,
             answer: [0x82, 19] + Array(0...18) + ended),
         Case(
+            section: "5.3 masks of a text", frames: frame(0x81, "twenty-one bytes: né") + closed,
+            answer: [0x81, 21] + Array("twenty-one bytes: né".utf8) + ended),
+        Case(
             section: "5.2 longer", frames: frame(0x82, [UInt8](repeating: 7, count: 200)) + closed,
             answer: [0x82, 126, 0, 200] + [UInt8](repeating: 7, count: 200) + ended),
         Case(
@@ -99,6 +105,13 @@ import Testing
     ])
     func framesAreAnsweredOrRefused(_ one: Case) throws {
         try answers(one.frames) { _, rest in #expect(rest == one.answer, "\(one.section)") }
+    }
+
+    /// One whose length stands in the second byte.
+    @Test(arguments: [0x81, 0x82] as [UInt8]) func aShortMessageMayBeTooLong(first: UInt8) throws {
+        let hello = Self.frame(first, "Hello") + Self.closed
+        try answers(hello, limit: 5) { _, rest in #expect(rest == [first, 5] + Array("Hello".utf8) + Self.ended) }
+        try answers(hello, limit: 4) { _, rest in #expect(rest == Self.refused(1009)) }
     }
 
     @Test(arguments: [

@@ -44,30 +44,21 @@ final class WebSocketDecoder: FrameDecoder {
         if reader.remaining < lengthBytes { return .incomplete(missing: lengthBytes - reader.remaining) }
         let count = try length(&reader, Int(second & 0x7F))
         if reader.remaining < 4 + count { return .incomplete(missing: 4 + count - reader.remaining) }
-        let mask: UInt32 = try reader.integer(.littleEndian)
-        var payload = [UInt8](try reader.bytes(count))
-        unmask(&payload, mask)
-        guard let event = try event(code, isLast, payload) else { return .skipped(consumed: reader.position) }
+        // The first byte of the mask is the lowest one. Any four bytes are a number.
+        let mask = UInt32(littleEndian: try reader.bytes(4).unsafeLoadUnaligned(as: UInt32.self))
+        let payload = try reader.bytes(count)
+        if code == 1, isLast {
+            // Usual, and needs no array.
+            if count > limit { throw tooLong }
+            return .frame(.message(.text(try unmaskedText(payload, mask))), consumed: reader.position)
+        }
+        var bytes = [UInt8](payload)
+        bytes.withUnsafeMutableBytes { unmask(UnsafeRawBufferPointer($0), mask, into: $0) }
+        guard let event = try event(code, isLast, bytes) else { return .skipped(consumed: reader.position) }
         return .frame(event, consumed: reader.position)
     }
 
-    /// - Parameter mask: its first byte is the lowest one.
-    private func unmask(_ payload: inout [UInt8], _ mask: UInt32) {
-        let wide = UInt64(mask) << 32 | UInt64(mask)
-        payload.withUnsafeMutableBytes { bytes in
-            var index = 0
-            // Eight at a time; each access lies within the array, by the condition of the loop.
-            while index + 8 <= bytes.count {
-                let word = UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self)) ^ wide
-                bytes.storeBytes(of: word.littleEndian, toByteOffset: index, as: UInt64.self)
-                index += 8
-            }
-            while index < bytes.count {
-                bytes[index] ^= UInt8(truncatingIfNeeded: mask >> (8 * UInt32(index & 3)))
-                index += 1
-            }
-        }
-    }
+    private var tooLong: WebSocketError { WebSocketError(1009, "a message of more than \(limit) bytes") }
 
     private func check(_ code: UInt8, _ isLast: Bool, short length: Int) throws(WebSocketError) {
         switch code {
@@ -87,9 +78,7 @@ final class WebSocketDecoder: FrameDecoder {
             throw WebSocketError(1002, "a length in more bytes than needed")
         }
         // Control frames are shorter; they may be between two fragments.
-        if short >= 126, length > limit - (begun?.bytes.count ?? 0) {
-            throw WebSocketError(1009, "a message of more than \(limit) bytes")
-        }
+        if short >= 126, length > limit - (begun?.bytes.count ?? 0) { throw tooLong }
         return Int(length)
     }
 
@@ -102,19 +91,14 @@ final class WebSocketDecoder: FrameDecoder {
         default: break
         }
         var message = begun.take() ?? (code == 1, [])
-        if payload.count > limit - message.bytes.count {
-            throw WebSocketError(1009, "a message of more than \(limit) bytes")
-        }
+        if payload.count > limit - message.bytes.count { throw tooLong }
         if message.bytes.isEmpty { message.bytes = payload } else { message.bytes += payload }
         guard isLast else {
             begun = message
             return nil
         }
         if !message.isText { return .message(.bytes(message.bytes)) }
-        guard let text = String(validating: message.bytes, as: UTF8.self) else {
-            throw WebSocketError(1007, "a text that is not UTF-8")
-        }
-        return .message(.text(text))
+        return .message(.text(try text(message.bytes.span.bytes)))
     }
 
     /// RFC 6455, sections 5.5.1 and 7.4.
@@ -123,11 +107,43 @@ final class WebSocketDecoder: FrameDecoder {
         guard payload.count >= 2 else { throw WebSocketError(1002, "half a code") }
         let code = UInt16(payload[0]) << 8 | UInt16(payload[1])
         guard isCloseCode(code) else { throw WebSocketError(1002, "the code \(code)") }
-        guard String(validating: payload.dropFirst(2), as: UTF8.self) != nil else {
+        guard (try? String(utf8: payload.span.bytes.extracting(2...))) != nil else {
             throw WebSocketError(1007, "a reason that is not UTF-8")
         }
         return code
     }
+}
+
+/// The text of one frame, whose payload is masked.
+private func unmaskedText(_ payload: RawSpan, _ mask: UInt32) throws(WebSocketError) -> String {
+    let result = withUnsafeTemporaryAllocation(byteCount: payload.byteCount, alignment: 8) { memory in
+        payload.withUnsafeBytes { unmask($0, mask, into: memory) }
+        // All bytes are written, and the text is a copy of them.
+        return Result { () throws(WebSocketError) in try text(UnsafeRawBufferPointer(memory).bytes) }
+    }
+    return try result.get()
+}
+
+/// RFC 6455, section 5.3.
+/// - Parameter memory: as many bytes; they may be the same.
+private func unmask(_ bytes: UnsafeRawBufferPointer, _ mask: UInt32, into memory: UnsafeMutableRawBufferPointer) {
+    let wide = UInt64(mask) << 32 | UInt64(mask)
+    var index = 0
+    // Eight at a time; each access lies within both, by the condition of the loop.
+    while index + 8 <= bytes.count {
+        let word = UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self)) ^ wide
+        memory.storeBytes(of: word.littleEndian, toByteOffset: index, as: UInt64.self)
+        index += 8
+    }
+    while index < bytes.count {
+        memory[index] = bytes[index] ^ UInt8(truncatingIfNeeded: mask >> (8 * UInt32(index & 3)))
+        index += 1
+    }
+}
+
+private func text(_ bytes: RawSpan) throws(WebSocketError) -> String {
+    // Not `String(validating:)`, which looks up metadata in each call.
+    do { return try String(utf8: bytes) } catch { throw WebSocketError(1007, "a text that is not UTF-8") }
 }
 
 /// Whether a close frame may have this code.
