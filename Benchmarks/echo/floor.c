@@ -7,6 +7,8 @@
 //
 // With --answer TEXT it is the floor of HTTP: it sends TEXT for each empty line, and looks at nothing else.
 //
+// With --web-socket it is the floor of a WebSocket echo: it takes any request for a handshake, and frames for whole and short.
+//
 // With --threads N above 1 the first thread only accepts, and hands the connections to N others in turn: a list per thread, and an
 // eventfd for one that sleeps. It is the floor of handing over.
 
@@ -55,6 +57,7 @@ static _Thread_local size_t unsent_capacity;
 static _Thread_local int epoll_fd;
 static bool until_empty;
 static const char *answer;
+static bool speaks_web_socket;
 static struct worker workers[MAX_THREADS];
 static int worker_count;
 static struct handed asleep;
@@ -112,6 +115,27 @@ static size_t answer_all(size_t received) {
     return requests * length;
 }
 
+// Puts the echoes of what was read in its place.
+static size_t echo_frames(size_t received) {
+    static const char handshake[] = "HTTP/1.1 101 Switching Protocols\r\n\r\n";
+    if (received > 4 && memcmp(buffer, "GET ", 4) == 0) {
+        memcpy(buffer, handshake, sizeof handshake - 1);
+        return sizeof handshake - 1;
+    }
+    unsigned char *to = buffer;
+    for (const unsigned char *at = buffer, *end = buffer + received; at < end;) {
+        size_t length = end - at < 6 ? 0 : at[1] & 0x7f;
+        if (length == 0 || length > 125 || (size_t)(end - at) < 6 + length) die("a frame that is cut, empty or long");
+        unsigned char mask[4];
+        memcpy(mask, at + 2, 4);
+        *to++ = at[0];
+        *to++ = (unsigned char)length;
+        for (size_t i = 0; i < length; i++) *to++ = at[6 + i] ^ mask[i % 4];
+        at += 6 + length;
+    }
+    return (size_t)(to - buffer);
+}
+
 // Answers whether all of it could be sent.
 static bool on_readable(int fd) {
     ssize_t received = read(fd, buffer, sizeof buffer);
@@ -121,6 +145,7 @@ static bool on_readable(int fd) {
         return false;
     }
     if (answer) received = (ssize_t)answer_all((size_t)received);
+    if (speaks_web_socket) received = (ssize_t)echo_frames((size_t)received);
     ssize_t sent = send(fd, buffer, (size_t)received, MSG_NOSIGNAL);
     if (sent == received) return true;
     if (sent < 0) {
@@ -259,6 +284,9 @@ int main(int argc, char **argv) {
     if (argc > 1 && strcmp(argv[1], "--until-empty") == 0) {
         until_empty = true;
         argc--, argv++;
+    } else if (argc > 1 && strcmp(argv[1], "--web-socket") == 0) {
+        speaks_web_socket = true;
+        argc--, argv++;
     } else if (argc > 2 && strcmp(argv[1], "--answer") == 0) {
         answer = argv[2];
         argc -= 2, argv += 2;
@@ -268,7 +296,7 @@ int main(int argc, char **argv) {
     }
     if (argc != 3 || strcmp(argv[1], "--listen") != 0 || threads < 1 || threads > MAX_THREADS ||
         sscanf(argv[2], "%63[^:]:%d%c", host, &port, &end) != 2 || port < 0 || port > 65535) {
-        fprintf(stderr, "usage: floor [--until-empty | --answer TEXT | --threads N] --listen ADDRESS:PORT\n");
+        fprintf(stderr, "usage: floor [--until-empty | --answer TEXT | --web-socket | --threads N] --listen ADDRESS:PORT\n");
         return 2;
     }
     signal(SIGTERM, on_terminate);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Races the WebSocket echo of Examples/http-server against one on NIOWebSocket: texts of 32 bytes, from websocket.c.
+"""Races the WebSocket echo of Examples/http-server and a floor in C against one on NIOWebSocket: texts of 32 bytes.
 
     swift build -c release --package-path Examples --product http-server
     swift build -c release --package-path Benchmarks --product nio-websocket
@@ -7,14 +7,16 @@
 
 measuring.py says what is compared, and how; a request is an echoed message. The exit status is that of http.py.
 """
+import shlex
 import subprocess
 import tempfile
 from pathlib import Path
 
-from measuring import RaceError, Server, are_installed, options, other_builds, product_command, race, report, run, run_load
+from measuring import (
+    RaceError, Server, are_installed, build, options, other_builds, product_command, race, report, run, run_load)
 
-OURS, NIO = "http-server", "nio-websocket"
-# See `report`. Requests per second have no target.
+OURS, NIO, FLOOR = "http-server", "nio-websocket", "floor"
+# See `report`. Requests per second have no target. One at a time, the two system calls of a message are more than this target.
 TARGETS = {1: (0.5, None), 16: (0.5, None)}
 
 
@@ -45,13 +47,14 @@ def main():
     if not are_installed("cc"):
         return 0
     contestants = {OURS: (Server, product_command(OURS, "Examples")), NIO: (Server, product_command(NIO, "Benchmarks"))}
+    contestants[FLOOR] = (Server, f"{shlex.quote(build(FLOOR))} --web-socket")
     contestants |= other_builds(arguments)
     cells = [("echo", pipeline) for pipeline in arguments.pipelines]
     with tempfile.TemporaryDirectory() as name:
         load = compile_load(Path(name))
         samples = race(
             contestants, cells, lambda server, cell, cpu: measure(load, server, cell, cpu, arguments), arguments)
-    return report(samples, cells, NIO, TARGETS)
+    return report(samples, cells, NIO, TARGETS, without_target=FLOOR)
 
 
 if __name__ == "__main__":
