@@ -12,10 +12,11 @@ final class FrameReader: FrameReading {
     private var connection: Connection { reference.object }
     /// The frame that a read waits for.
     @exclusivity(unchecked) private var pending: PendingFrame?
+    /// How many loops over frames there are: more than one where the body of one has begun another.
+    // In four bytes behind `pending`: a block of 64 bytes is enough.
+    @exclusivity(unchecked) private var loops: UInt32 = 0
     /// Present with `frameTimeouts`.
     @exclusivity(unchecked) private(set) var clock: FrameClock?
-    /// How many loops over frames there are: more than one where the body of one has begun another.
-    @exclusivity(unchecked) private var loops = 0
 
     /// Settles the promise of a read.
     @usableFromInline typealias Settling = (PromiseCore) -> Void
@@ -25,10 +26,21 @@ final class FrameReader: FrameReading {
 
     /// An incomplete frame.
     private struct PendingFrame {
-        /// The number of bytes that it needs at least.
-        var missing: Int
         /// `nil` if the promise waits for the bytes alone: `forEachFrame` decodes them itself, so that its waits need no closures.
         let decode: Decoding?
+        /// If it is larger than a number of this size, the decoder is asked once before.
+        private var count: UInt32
+
+        /// The number of bytes that it needs at least.
+        var missing: Int {
+            get { Int(count) }
+            set { count = UInt32(clamping: newValue) }
+        }
+
+        init(missing: Int, decode: Decoding?) {
+            self.decode = decode
+            count = UInt32(clamping: missing)
+        }
     }
 
     private init(_ connection: Connection) { reference = Uncounted(connection) }
