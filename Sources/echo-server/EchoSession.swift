@@ -2,8 +2,8 @@ import Promises
 
 /// The echo of one connection: sends every byte back until the peer ends its side.
 ///
-/// One object is all that the server has of a connection: what waits for the connection has it, and so releases it when the
-/// echo ends, in whatever way.
+/// It exists for the closures, each of which captures it alone: one that captures a single object is no block of memory of its
+/// own.
 final class EchoSession {
     private let connection: Connection
     private let worker: Worker
@@ -11,15 +11,11 @@ final class EchoSession {
     init(_ connection: Connection, _ worker: Worker) {
         self.connection = connection
         self.worker = worker
-        worker.begin()
     }
-
-    deinit { worker.end() }
 
     /// A loop, written as recursion: it runs in constant memory for as long as the connection lives. Each write completes
     /// before the next read, so a client that sends and never reads is slowed down, and costs no more than one chunk.
     func echo() -> Promise<Void> {
-        // The closures capture one object and no more: then they are no blocks of memory of their own.
         connection.read().then { [self] outcome -> Promise<Void> in
             switch outcome {
             case .bytes(let bytes):

@@ -22,17 +22,18 @@ final class Worker {
     /// Serves one connection from its first byte to its last. The listener closes it afterwards.
     func serve(_ connection: Connection) -> Promise<Void> {
         connection.idleTimeout = idleTimeout
-        return EchoSession(connection, self).echo()
-    }
-
-    func begin() {
-        statistics.begin()
-        openCount.begin()
+        begin()
+        return EchoSession(connection, self).echo().ensure { self.end() }
     }
 
     func count(_ received: Int) { statistics.bytes += received }
 
-    func end() {
+    private func begin() {
+        statistics.begin()
+        openCount.begin()
+    }
+
+    private func end() {
         statistics.end()
         openCount.end()
     }
