@@ -66,9 +66,9 @@ extension Parking {
 
     /// Undoes what one user of a connection may have set, for the next one.
     static func resetSettings(of connection: Connection) {
-        connection.idleTimeout = nil
         connection.frameTimeouts = nil
-        if connection.cold == nil { return }
+        guard connection.cold?.hasRareState == true else { return }
+        connection.idleTimeout = nil
         connection.writeQueueLimit = WriteLimits.defaultQueueLimit
         connection.writeWatermarks = WriteLimits.defaultWatermarks
     }

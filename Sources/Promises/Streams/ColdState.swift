@@ -2,7 +2,8 @@ import Reactor
 
 /// What few connections need, in an object that is made for the first of it: a connection without it has a pointer.
 final class ColdState {
-    var failure: ConnectionFailure?
+    /// What a connection of a server does not need either, as long as nothing fails.
+    private var rare: RareState?
     var ending = ConnectionEnding()
     /// The listener that serves the connection, or the pool in which it is idle.
     var attachment: (any ConnectionAttachment)?
@@ -10,11 +11,8 @@ final class ColdState {
     var layer: (any ConnectionLayer)?
     /// What waits for frames.
     var frames: (any FrameReading)?
-    /// Present with `idleTimeout`.
-    var idleClock: (any ConnectionPart)?
     /// When bytes were last received or sent, while `Connection.notesActivity` is set.
     @exclusivity(unchecked) var lastActivity = LoopInstant(nanoseconds: 0)
-    var writeLimits = WriteLimits()
     /// What waits for the peer's end.
     var peerWatches = PeerWatches()
     /// Whether an option of the socket was set since a pool has looked.
@@ -46,10 +44,52 @@ final class ColdState {
 
     /// Settles the promise of `closed`.
     func settleClosed(_ usual: ConnectionEnd) {
-        let end = ending.end ?? failure.map { .failed($0.error) } ?? usual
-        ending.end = end
+        let end = end ?? failure.map { .failed($0.error) } ?? usual
+        // `closed` takes a connection without one for closed.
+        if end != .closed { self.end = end }
         attachment?.connectionDidEnd(end)
         ending.closed.take()?.fulfill(end)
+    }
+}
+
+extension ColdState {
+    private final class RareState {
+        var failure: ConnectionFailure?
+        var end: ConnectionEnd?
+        var idleClock: (any ConnectionPart)?
+        var writeLimits = WriteLimits()
+    }
+
+    private var ensuredRareState: RareState {
+        if let rare { return rare }
+        let made = RareState()
+        rare = made
+        return made
+    }
+
+    var hasRareState: Bool { rare != nil }
+
+    var failure: ConnectionFailure? {
+        get { rare?.failure }
+        set { ensuredRareState.failure = newValue }
+    }
+
+    /// How the connection ends, if that does not follow from its failure, and how it has ended.
+    var end: ConnectionEnd? {
+        get { rare?.end }
+        set { ensuredRareState.end = newValue }
+    }
+
+    /// Present with `idleTimeout`.
+    var idleClock: (any ConnectionPart)? {
+        get { rare?.idleClock }
+        set { if newValue != nil || rare != nil { ensuredRareState.idleClock = newValue } }
+    }
+
+    /// `nil` for those that every connection has at first.
+    var writeLimits: WriteLimits? {
+        get { rare?.writeLimits }
+        set { ensuredRareState.writeLimits = newValue ?? WriteLimits() }
     }
 }
 
@@ -69,8 +109,6 @@ struct ConnectionEnding {
     var close: (any ConnectionClosing)?
     /// The promise of `closed`.
     var closed: PromiseCore?
-    /// How the connection ends, if that does not follow from its failure, and how it has ended.
-    var end: ConnectionEnd?
 }
 
 /// What a connection allows its queue of writes to become.

@@ -17,7 +17,7 @@ extension Connection {
     @available(*, noasync, message: "an async function has no loop of its own; use it before you await")
     public var closed: Guarantee<ConnectionEnd> {
         loop.assertOwner()
-        guard lifecycle.hasDescriptor else { return .value(cold?.ending.end ?? .closed) }
+        guard lifecycle.hasDescriptor else { return .value(cold?.end ?? .closed) }
         let cold = ensuredColdState
         let core = cold.ending.closed ?? .connectionEnd()
         cold.ending.closed = core
@@ -27,7 +27,7 @@ extension Connection {
     /// Records how the connection ends, unless a failure or an earlier call has decided that.
     func recordEnd(_ end: ConnectionEnd) {
         let cold = ensuredColdState
-        if cold.ending.end == nil { cold.ending.end = failure.map(ConnectionEnd.failed) ?? end }
+        if cold.end == nil { cold.end = failure.map(ConnectionEnd.failed) ?? end }
     }
 }
 

@@ -94,8 +94,8 @@ extension Connection {
     }
 
     func withdrawWrite(_ promise: PromiseCore) -> Bool {
-        if cold?.writeLimits.writable === promise {
-            cold?.writeLimits.writable = nil
+        if cold?.writeLimits?.writable === promise {
+            cold?.writeLimits?.writable = nil
             return true
         }
         guard let queue = writer.queue, let write = promise as? WritePromise, queue.withdraw(write) else {

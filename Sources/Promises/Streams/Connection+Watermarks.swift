@@ -10,7 +10,7 @@ extension Connection {
     /// Each waiting write, even an empty one, counts with its bytes and with 192 more, for its promise and its entry in
     /// the queue. The default therefore admits 4 MiB of large writes, or 21,700 writes of one byte.
     public var writeQueueLimit: Int {
-        get { cold?.writeLimits.queueLimit ?? WriteLimits.defaultQueueLimit }
+        get { cold?.writeLimits?.queueLimit ?? WriteLimits.defaultQueueLimit }
         set { changeWriteLimits { $0.queueLimit = newValue } }
     }
 
@@ -21,7 +21,7 @@ extension Connection {
     /// Only the bytes of the writes count. If the writes are so small that `writeQueueLimit`, which also counts the
     /// overhead of each write, is reached first, `isWritable` becomes false at that limit and true again at half of it.
     public var writeWatermarks: (low: Int, high: Int) {
-        get { cold?.writeLimits.watermarks ?? WriteLimits.defaultWatermarks }
+        get { cold?.writeLimits?.watermarks ?? WriteLimits.defaultWatermarks }
         set { changeWriteLimits { $0.watermarks = newValue } }
     }
 
@@ -59,13 +59,17 @@ extension Connection {
     func waitUntilWritable() -> Guarantee<Void> {
         guard writer.isCongested else { return .value }
         let cold = ensuredColdState
-        let core = cold.writeLimits.writable ?? IOPromise(Void.self, self)
-        cold.writeLimits.writable = core
+        var limits = cold.writeLimits ?? WriteLimits()
+        let core = limits.writable ?? IOPromise(Void.self, self)
+        limits.writable = core
+        cold.writeLimits = limits
         return Guarantee(core)
     }
 
     private func changeWriteLimits(_ change: (inout WriteLimits) -> Void) {
-        change(&ensuredColdState.writeLimits)
+        var limits = cold?.writeLimits ?? WriteLimits()
+        change(&limits)
+        ensuredColdState.writeLimits = limits
         updateCongestion()
         signalWritableIfNeeded()
     }
@@ -93,6 +97,6 @@ extension Connection {
     /// Fulfills `writable()`.
     func endCongestion() {
         writer.isCongested = false
-        cold?.writeLimits.writable.take()?.fulfill(())
+        cold?.writeLimits?.writable.take()?.fulfill(())
     }
 }

@@ -63,6 +63,24 @@ private func instanceSize(_ type: AnyClass) -> Int
         }
     }
 
+    /// What a server with limits of time keeps for a connection that waits for its next frame, beside the promises.
+    @Test func aLoopOverFramesWithLimitsOfTimeIsWithinItsBound() throws {
+        try withNetwork { net in
+            let (a, b) = try Connection.pair()
+            a.frameTimeouts = FrameTimeouts(idle: .seconds(60), frame: .seconds(10))
+            let all = a.forEachFrame(DelimiterDecoder("\n")) { a.write($0) }
+            try hang(b.write("message\n"), timeout: patience)
+            expectEqual(try hang(b.read(exactly: 7), timeout: patience).count, 7)
+            let cold = try #require(Mirror(reflecting: a).descendant("cold", "some")) as AnyObject
+            let reader = try #require(Mirror(reflecting: cold).descendant("frames", "some")) as AnyObject
+            let clock = try #require(Mirror(reflecting: reader).descendant("clock", "some")) as AnyObject
+            let sizes = [size(cold), size(reader), size(clock)]
+            expect(sizes.reduce(0, +) <= 352, "\(sizes)")
+            a.abort()
+            all.catch(policy: .allErrors) { _ in }
+        }
+    }
+
     /// From the first weak reference on the runtime counts in a table beside the object: a block more, and each count takes longer.
     @Test func limitsOfTimeMakeNoSideTable() throws {
         try withNetwork { net in
