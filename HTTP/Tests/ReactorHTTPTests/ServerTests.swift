@@ -426,6 +426,18 @@ import Testing
         #expect(log.lines == ["/ 200", "- 400"])
     }
 
+    @Test func aLineOfTheLogNamesTheClientTheRequestAndTheStatus() throws {
+        let log = LoggedLines()
+        var options = HTTPOptions()
+        options.log = { log.add("\($0)") }
+        try withServer(limits: options, { _ in .now(Response("")) }) { address, _ in
+            _ = try conversation(address, Self.get + "GET /\u{1}\r\n\r\n")
+        }
+        #expect(log.lines.count == 2)
+        #expect(log.lines.first?.hasPrefix("127.0.0.1:") == true && log.lines.first?.contains(" GET / 200 ") == true)
+        #expect(log.lines.last?.contains(" - 400 ") == true)
+    }
+
     /// Which has been sent in part.
     @Test(arguments: [false, true]) func aStreamThatFailsIsLogged(_ leaves: Bool) throws {
         let log = LoggedLines()

@@ -18,7 +18,11 @@ public struct HTTPOptions: Sendable {
     /// Bytes a second, at which a request may take longer.
     public var minimumRate: Int? = 1000
     /// Called on the connection's loop with each response that has been sent, or whose stream has failed, for an access log. A
-    /// request whose client has left before its response has the status 499, as in the log of nginx.
+    /// request whose client has left before its response has the status 499, as in the log of nginx. With swift-log:
+    ///
+    /// ```swift
+    /// options.log = { logger.info("\($0)") }
+    /// ```
     public var log: (@Sendable (ServedRequest) -> Void)?
 
     /// The limits above.
@@ -35,4 +39,11 @@ public struct ServedRequest {
     public let peer: SocketAddress?
     /// From the end of the request's head to the end of the response.
     public let duration: Duration
+}
+
+extension ServedRequest: CustomStringConvertible {
+    /// `127.0.0.1:54321 GET /path?query 200 0.0012 seconds`. A client cannot put an end of a line there.
+    public var description: String {
+        "\(peer.map { "\($0)" } ?? "-") \(request.map { "\($0)" } ?? "-") \(status.code) \(duration)"
+    }
 }
