@@ -40,7 +40,7 @@ extension Response {
             let socket = WebSocket(connection, limit: limit, idle: idle, subprotocol: chosen)
             return firstly { try body(socket) }.then { socket.close() }
                 .recover { error in
-                    let isOfClient = error is WebSocketError || connection.hasEnded(with: error)
+                    let isOfClient = socket.hasEnded(with: error)
                     return socket.close(code: 1011).then { isOfClient ? .value : Promise<Void>(error: error) }
                 }
         }
