@@ -181,17 +181,20 @@ private final class SharedLimits {
 
     private init(_ limits: FrameTimeouts) { self.limits = limits }
 
+    /// Several, since a protocol may have other limits for each of its parts.
     private final class Latest {
-        var limits: SharedLimits?
+        var limits: [SharedLimits] = []
+        static var most: Int { 4 }
     }
 
     private static let ofLoops = LoopLocal { Latest() }
 
     static func of(_ connection: Connection, _ limits: FrameTimeouts) -> SharedLimits {
         let latest = ofLoops.value(for: connection)
-        if let present = latest.limits, present.limits == limits { return present }
+        if let present = latest.limits.first(where: { $0.limits == limits }) { return present }
         let made = SharedLimits(limits)
-        latest.limits = made
+        if latest.limits.count == Latest.most { latest.limits.removeFirst() }
+        latest.limits.append(made)
         return made
     }
 }
