@@ -44,6 +44,7 @@ public struct ServedRequest {
 extension ServedRequest: CustomStringConvertible {
     /// `127.0.0.1:54321 GET /path?query 200 0.0012 seconds`. A client cannot put an end of a line there.
     public var description: String {
-        "\(peer.map { "\($0)" } ?? "-") \(request.map { "\($0)" } ?? "-") \(status.code) \(duration)"
+        let (peer, request) = (peer?.description ?? "-", request?.description ?? "-")
+        return "\(peer) \(request) \(status.code) \(duration)"
     }
 }

@@ -123,8 +123,8 @@ public final class WebSocket {
         }
     }
 
-    /// Whether the client has caused `error`.
-    func hasEnded(with error: any Error) -> Bool { error is WebSocketError || connection.hasEnded(with: error) }
+    /// Whether `error` is none of the program.
+    func clientHasCaused(_ error: any Error) -> Bool { error is WebSocketError || connection.hasEnded(with: error) }
 
     /// The client has closed, a drain has ended the reading, or the connection has ended.
     private func readingDidEnd() throws -> Promise<Void> {

@@ -40,8 +40,8 @@ extension Response {
             let socket = WebSocket(connection, limit: limit, idle: idle, subprotocol: chosen)
             return firstly { try body(socket) }.then { socket.close() }
                 .recover { error in
-                    let isOfClient = socket.hasEnded(with: error)
-                    return socket.close(code: 1011).then { isOfClient ? .value : Promise<Void>(error: error) }
+                    let isOfProgram = !socket.clientHasCaused(error)
+                    return socket.close(code: 1011).then { isOfProgram ? Promise(error: error) : .value }
                 }
         }
     }
