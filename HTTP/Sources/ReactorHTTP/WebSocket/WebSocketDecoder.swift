@@ -98,7 +98,7 @@ final class WebSocketDecoder: FrameDecoder {
             return nil
         }
         if !message.isText { return .message(.bytes(message.bytes)) }
-        return .message(.text(try text(message.bytes.span.bytes)))
+        return .message(.text(try decodedText(message.bytes.span.bytes)))
     }
 
     /// RFC 6455, sections 5.5.1 and 7.4.
@@ -119,7 +119,7 @@ private func unmaskedText(_ payload: RawSpan, _ mask: UInt32) throws(WebSocketEr
     let result = withUnsafeTemporaryAllocation(byteCount: payload.byteCount, alignment: 8) { memory in
         payload.withUnsafeBytes { unmask($0, mask, into: memory) }
         // All bytes are written, and the text is a copy of them.
-        return Result { () throws(WebSocketError) in try text(UnsafeRawBufferPointer(memory).bytes) }
+        return Result { () throws(WebSocketError) in try decodedText(UnsafeRawBufferPointer(memory).bytes) }
     }
     return try result.get()
 }
@@ -141,7 +141,7 @@ private func unmask(_ bytes: UnsafeRawBufferPointer, _ mask: UInt32, into memory
     }
 }
 
-private func text(_ bytes: RawSpan) throws(WebSocketError) -> String {
+private func decodedText(_ bytes: RawSpan) throws(WebSocketError) -> String {
     // Not `String(validating:)`, which looks up metadata in each call.
     do { return try String(utf8: bytes) } catch { throw WebSocketError(1007, "a text that is not UTF-8") }
 }
