@@ -149,7 +149,7 @@ import Testing
             var begun = 0
             let served = listener.serveHTTP(options) { _ in
                 begun += 1
-                return after(.seconds(3600)).asPromise().map { Response("") }
+                return after(.seconds(3600)).map { Response("") }
             }
             let client = try hang(connect(to: listener.localAddress), timeout: patience)
             try hang(client.write(Self.get), timeout: patience)

@@ -158,3 +158,9 @@ extension Promise: ResponseConvertible where T == Response {
     @inlinable
     public consuming func asAnswer() -> Answer { .later(self) }
 }
+
+extension Guarantee: ResponseConvertible where T == Response {
+    /// This, later.
+    @inlinable
+    public consuming func asAnswer() -> Answer { .later(asPromise()) }
+}
