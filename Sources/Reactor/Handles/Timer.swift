@@ -218,7 +218,7 @@ extension EventLoop {
             // Interrupted: the next turn polls again before it fires timers.
             if poller.wasInterrupted { return }
             hasDelivered = poller.hasUndelivered
-            deliverEvents()
+            if hasDelivered { deliverEvents() }
         }
         meter.beginTiming()
         while let action = timers.popDue(due) {

@@ -77,12 +77,9 @@ extension EventLoop {
     private func pollKernel(mayBlock: Bool, _ limit: Int64) throws(SystemError) -> Bool {
         timeOfPoll = LoopMeter.unknown
         // A server that waits for its clients.
-        if mayBlock && limit == .max && timers.isEmpty && hasWaker { return try sleepForEvents() }
+        if mayBlock && limit == .max && timers.isEmpty && hasWaker { return try sleep(-1) }
         return try pollUntilDeadline(mayBlock: mayBlock, limit)
     }
-
-    @inline(never)
-    private func sleepForEvents() throws(SystemError) -> Bool { try sleep(-1) }
 
     @inline(never)
     private func pollUntilDeadline(mayBlock: Bool, _ limit: Int64) throws(SystemError) -> Bool {
@@ -195,13 +192,12 @@ extension EventLoop {
         if waker.unpark(shared.waker) { meter.counters.wakeups += 1 }
     }
 
+    /// There must be an event.
     func deliverEvents() {
-        if meter.isTiming && poller.hasUndelivered { meter.beginTiming() }
-        // Checked here too: a call that finds no event costs a quarter of one that finds one.
-        while poller.hasUndelivered {
+        if meter.isTiming { meter.beginTiming() }
+        repeat {
             // A handler may have begun to measure handlers.
-            if !meter.isTiming, let (slot, ready) = poller.expected() {
-                let fd = slot - poller.slots.baseAddress.unsafelyUnwrapped
+            if !meter.isTiming, let (slot, fd, ready) = poller.expected() {
                 let handler = poller.take(slot)
                 let interest = handler.descriptorIsReady(Interest(rawValue: ready))
                 if interest.isEmpty { continue }
@@ -216,7 +212,7 @@ extension EventLoop {
                 if !poller.deferred.isEmpty { scheduleRetry() }
                 if let event { deliver(event) }
             }
-        }
+        } while poller.hasUndelivered
     }
 
     /// Tells `handler` that `fd` is ready, and sets the interest that it returns; see `ReadinessHandler`.

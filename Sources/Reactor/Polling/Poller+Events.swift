@@ -41,18 +41,19 @@ extension Poller {
     /// The next event, if it is as expected: exactly what a handler waits for has occurred, and no error. Then `take` takes
     /// it. If this returns nil, `next` finds the event. There must be one.
     @inline(__always)
-    func expected() -> (slot: UnsafeMutablePointer<Slot>, ready: UInt32)? {
+    func expected() -> (slot: UnsafeMutablePointer<Slot>, fd: Int, ready: UInt32)? {
         // Opened before there can be an event.
         let event = events.unsafelyUnwrapped[undelivered.lowerBound]
         let data = event.data.u64
         guard data < OwnDescriptor.mailbox.rawValue else { return nil }
         // The table has a slot for each registered number, and never shrinks.
-        let slot = slots.baseAddress.unsafelyUnwrapped + Int(data & 0xFFFF_FFFF)
+        let fd = Int(data & 0xFFFF_FFFF)
+        let slot = slots.baseAddress.unsafelyUnwrapped + fd
         let ready = event.events
         guard slot.pointee.generation == UInt32(truncatingIfNeeded: data >> 32), slot.pointee.wanted == ready,
             slot.pointee.registered & ready == ready, ready & UInt32(clinux_EPOLLERR | clinux_EPOLLHUP) == 0
         else { return nil }
-        return (slot, ready)
+        return (slot, fd, ready)
     }
 
     /// Takes the event that `expected` has returned. The slot's reference to the handler passes to the caller.
@@ -81,7 +82,8 @@ extension Poller {
         slot.pointee.wanted = interest.rawValue
         waiting &+= 1
         if slot.pointee.isReferenced { referenced &+= 1 }
-        slot.pointee.handler = handler
+        // A slot that nothing waits for has no handler: there is none to release.
+        withUnsafeMutablePointer(to: &slot.pointee.handler) { $0.initialize(to: handler) }
     }
 
     /// Returns the next event that a handler still waits for. The poller's own state is consistent when this returns,
