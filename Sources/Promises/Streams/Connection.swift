@@ -57,8 +57,9 @@ public final class Connection {
 
     // No operation waits any more; see `ConnectionInterest`.
     deinit {
-        guard lifecycle.hasDescriptor else { return }
         if loop.isOwnedByThisThread { return release() }
+        cold?.idleClock?.connectionEndsElsewhere()
+        guard lifecycle.hasDescriptor else { return }
         loop.performCleanup { [loop, fd, cold] in
             if !loop.hasEnded { cold?.cancelTimers(on: loop) }
             loop.closeDescriptor(fd)

@@ -167,4 +167,51 @@ import Testing
             expectEqual(try peer.receive(), [])
         }
     }
+
+    @Test func aConnectionOnWhichNothingWaitsFailsToo() throws {
+        let clock = VirtualClock()
+        try withNetwork(clock: clock) { net in
+            let (connection, peer) = try net.pair()
+            connection.idleTimeout = .milliseconds(100)
+            hang(after(.milliseconds(150)))
+            try peer.send("late")
+            expectEqual(connection.read().settledValue, failed(ETIMEDOUT))
+            expectEqual(code(connection.write("x")), ETIMEDOUT)
+        }
+    }
+
+    @Test func theOneThatWasDetachedLeavesTheOneWithItsDescriptorAlone() throws {
+        let clock = VirtualClock()
+        try withNetwork(clock: clock) { net in
+            let (connection, peer) = try net.pair()
+            connection.idleTimeout = .milliseconds(100)
+            let descriptor = try connection.detach()
+            let heir = try Connection(adopting: descriptor)
+            let read = heir.read()
+            hang(after(.seconds(1)))
+            expect(read.isPending)
+            heir.idleTimeout = .milliseconds(300)
+            let begin = clock.now
+            expectEqual(hang(read), failed(ETIMEDOUT))
+            expectEqual(begin.duration(to: clock.now), .milliseconds(300))
+            heir.abort()
+            withExtendedLifetime((connection, peer)) {}
+        }
+    }
+
+    /// In a table beside the connection they would cost each message hundreds of instructions.
+    @Test func theReferencesAreCountedInTheConnection() throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let (connection, peer) = try net.pair()
+            connection.idleTimeout = .seconds(100)
+            connection.frameTimeouts = FrameTimeouts(idle: .seconds(100), frame: .seconds(100))
+            let line = connection.readLine()
+            try net.loop.turn(.poll)
+            // The word of the counts, which has its two highest bits set if it is the address of a table.
+            let counts = Unmanaged.passUnretained(connection).toOpaque().load(fromByteOffset: 8, as: UInt.self)
+            expect(counts >> 62 != 3, "a weak reference leads to the connection")
+            line.cancel()
+            withExtendedLifetime(peer) {}
+        }
+    }
 }

@@ -83,6 +83,18 @@ import Testing
         }
     }
 
+    @Test func aConnectionWhoseIdleTimeoutHasPassedWhenTheLoopComesToIt() throws {
+        let clock = VirtualClock()
+        try EventLoop.withLoop(clock: clock) { loop throws in
+            let (there, socket) = try pairWithOneLetGo()
+            clock.advance(by: .seconds(20))
+            expect(there.receive(), gives: [])
+            expect(!socket.isOpen)
+            there.close()
+            try loop.run()
+        }
+    }
+
     private func pairWithOneLetGo() throws -> (Connection, OpenSocket) {
         var (there, socket): (Connection?, OpenSocket?) = (nil, nil)
         try letGoElsewhere { () throws -> Connection in
@@ -99,6 +111,7 @@ import Testing
         try letGoElsewhere { () throws -> Connection in
             try EventLoop.withLoop { _ throws in
                 let (one, other) = try Connection.pair()
+                one.idleTimeout = .seconds(5)
                 other.close()
                 socket = OpenSocket(of: one)
                 return one
