@@ -77,8 +77,11 @@ struct ChunkStep: ~Copyable, Operation {
             end()
             return core.finishReading(rejectedAs: source.reference)
         }
+        // A registration that fails releases the step, and may be in a call of a connection that nothing else retains.
+        let connection = connection
         // The running reference.
         readNext(core.ref, isInEvent: false)
+        withExtendedLifetime(connection) {}
     }
 
     /// Whether the connection has buffered bytes.
@@ -95,7 +98,7 @@ struct ChunkStep: ~Copyable, Operation {
     @inline(__always)
     private consuming func readNext(_ core: CoreRef, isInEvent: Bool) {
         // Not retained: the step retains it. While the step is in the core, which a failure may release, the caller does: it
-        // is a call of the connection, or `run`, which holds it.
+        // is a call of the connection, or `run`.
         let connection = Uncounted(connection)
         if !connection.borrow({ $0.lifecycle.isOpen }) { return refuse(core) }
         if connection.borrow({ $0.hasInput }) { return handInput(core) }

@@ -132,6 +132,21 @@ import Testing
         }
     }
 
+    /// The promise of the read has the only reference to the connection, and gives it up in a call of the connection.
+    @Test func aConnectionThatOnlyTheReadRetainsFailsWhenItCannotBeRegistered() throws {
+        try withNetwork { net in
+            var (connection, peer): (Connection?, Peer) = try net.pair()
+            defer { peer.close() }
+            let end = try #require(connection?.closed)
+            let reading = try #require(connection?.forEachChunk { _ -> Void in })
+            connection = nil
+            net.kernel.epollControl = { _, _, _, _ in -Int(EPERM) }
+            expectEqual(try rejection(of: reading), EPERM)
+            guard case .failed(let error)? = end.settledValue else { return expect(Bool(false), "\(end)") }
+            expectEqual(error.code, EPERM)
+        }
+    }
+
     @Test func cancelledItLeavesTheRestToOthers() throws {
         try withNetwork { net in
             let (a, b) = try Connection.pair()
