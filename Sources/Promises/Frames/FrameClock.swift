@@ -68,10 +68,11 @@ final class FrameClock {
         isMessageLate = false
     }
 
-    /// The reads that follow are messages of their own.
+    /// The reads that follow are messages of their own. One that waits keeps its deadline.
     func endMessages() {
         message = Message()
         isMessageLate = false
+        limitsMessage = false
     }
 
     func skip(_ count: Int) {
@@ -151,7 +152,8 @@ final class FrameClock {
     func timerDidFire() { timer = Self.noTimer }
 
     func cancelTimer(on loop: EventLoop) {
-        if timer != Self.noTimer { _ = loop.removeTimer(timer) }
+        // A loop that has ended has no timer, and other threads may release its connections.
+        if timer != Self.noTimer && !loop.hasEnded { _ = loop.removeTimer(timer) }
         timer = Self.noTimer
     }
 

@@ -251,6 +251,23 @@ import Testing
         }
     }
 
+    @Test func aReadThatOutlastsItsLoopEndsAtTheLimitOfTheMessage() throws {
+        try withNetwork(clock: VirtualClock(), turns: 4000) { net in
+            let (connection, peer) = try net.pair()
+            connection.frameTimeouts = FrameTimeouts(message: .seconds(20))
+            var part: Promise<[UInt8]>?
+            let all = connection.forEachLine { _ -> Promise<Void> in
+                part = connection.read(exactly: 100)
+                throw StopReading()
+            }
+            try peer.send("head\nrest")
+            try hang(all, timeout: patience)
+            try hang(part!.asVoid().recover(policy: .allErrors) { _ in .value }, timeout: .seconds(21))
+            guard case StreamError.timedOut(got: 4)? = part?.error else { return expect(Bool(false), "\(part!)") }
+            connection.abort()
+        }
+    }
+
     @Test func aLoopBehindALoopBeginsMessages() throws {
         try withNetwork(clock: VirtualClock(), turns: 4000) { net in
             let (connection, peer) = try net.pair()
