@@ -62,10 +62,9 @@ extension EventLoop {
 
     /// - Returns: whether the loop may still wait.
     private func callHooksBeforeWaiting() -> Bool {
-        let wasAlive = isAlive
         // An earlier request to stop is meant for a surrounding `run()`, or for the next one. A `hang`, or a turn that
         // is called directly, waits in any case, with hooks or without.
-        let wasStopped = stopRequested
+        let (wasAlive, wasStopped) = (isAlive, stopRequested)
         hooks.call(.beforeWaiting, meter)
         // If a hook removes the last reason to stay alive, waiting would never end. (A caller that turns a loop which
         // is not alive at all wants it to wait for other threads.)

@@ -123,8 +123,7 @@ public final class EventLoop {
     var isCurrent: Bool { clinux_get_current_loop() == Unmanaged.passUnretained(self).toOpaque() && !hasEnded }
 
     /// Whether the calling thread may use the loop: it is the loop's own thread, and the loop has not ended. The caller
-    /// must know that the loop exists. (Any other thread reads nothing that the owner could be changing.) A turn need
-    /// not be under way: a timer may be cancelled between turns, too.
+    /// must know that the loop exists. (Any other thread reads nothing that the owner could be changing.)
     package var isUsableHere: Bool { isOwnedByThisThread && !hasEnded }
 
     /// Whether the calling thread may use the loop and also drives it, as far as is known.
