@@ -74,7 +74,7 @@ import Testing
         arguments: [
             SystemError(.receive, ECONNRESET), StreamError.endedEarly(expected: .frame, got: 1),
             StreamError.timedOut(got: 0),
-            BodyError.endedEarly, BodyError.unreadable,
+            BodyError.endedEarly, BodyError.unreadable, PeerGone.failed(SystemError(.receive, ECONNRESET)),
         ] as [any Error & Sendable]) func theErrorsOfOthersAreTheServices(_ error: any Error & Sendable) throws
     {
         for request in ["GET / HTTP/1.1\r\nHost: x\r\n\r\n", Self.post + "defghi"] {
@@ -89,13 +89,83 @@ import Testing
         }
     }
 
+    /// The peer of another connection has left, such as a database; this client reads on.
+    @Test(arguments: [true, false]) func thePeerOfAnotherConnectionIsNotTheClient(_ isStream: Bool) throws {
+        var errors: [String] = []
+        let handler = { (request: Request) -> Answer in
+            let gone = Promise<Response>(error: PeerGone.ended)
+            return isStream ? .now(.stream { _ in gone.asVoid() }) : .later(gone)
+        }
+        try withServer(onError: { error, _ in errors.append("\(error)") }, handler) { address, _ in
+            let client = try hang(connect(to: address), timeout: patience)
+            try hang(client.write(Self.get), timeout: patience)
+            let answer = try hang(client.read(until: "\r\n"), timeout: patience)
+            #expect(answer.map { String(decoding: $0, as: UTF8.self) } == "HTTP/1.1 500 Internal Server Error")
+            client.close()
+        }
+        #expect(errors == ["\(PeerGone.ended)"])
+    }
+
+    /// The handler has done without the body; what fails then has nothing to do with it.
+    @Test func anErrorBehindABodyThatHasFailedIsTheServices() throws {
+        struct NoDatabase: Error {}
+        var errors: [String] = []
+        let handler = { (request: Request) -> Answer in
+            return .later(request.body.text().recover { _ in .value("") }.map { _ in throw NoDatabase() })
+        }
+        try withServer(onError: { error, _ in errors.append("\(error)") }, handler) { address, _ in
+            let chunks = "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nno length\r\n"
+            try expect([500], address, chunks)
+        }
+        #expect(errors == ["\(NoDatabase())"])
+    }
+
+    /// Of a layer such as TLS, whose clients end without its end record, or send what is none of its records.
+    @Test(arguments: ["", "GET / HTTP/1.1\r\nHo", get, post, "PUT" + post.dropFirst(4), "!"])
+    func whatClientsBreakInAFilterIsNoErrorOfTheService(_ sent: String) throws {
+        struct Broken: Error {}
+        struct Filter: ConnectionFilter {
+            mutating func receive(_ bytes: RawSpan, _ output: inout FilterOutput) throws {
+                if bytes.byteCount > 0, bytes.unsafeLoad(as: UInt8.self) == UInt8(ascii: "!") { throw Broken() }
+                output.deliver(bytes)
+            }
+            mutating func write(_ bytes: RawSpan, _ output: inout FilterOutput) { output.send(bytes) }
+        }
+        var errors: [String] = []
+        let lines = LoggedLines()
+        var options = HTTPOptions()
+        options.log = { lines.add("\($0.status.code)") }
+        try EventLoop.withLoop { _ in
+            let listener = try Listener.bind("127.0.0.1:0")
+            var serving = ServeOptions()
+            serving.prepare = { $0.filter(Filter()) }
+            let served = listener.serveHTTP(
+                options, serving: serving, onError: { error, _ in errors.append("\(error)") }
+            ) { request -> Answer in
+                let body = request.body
+                if request.method == .put { return .now(.stream { output in body.forEach { output.write($0) } }) }
+                return .later(body.text().map { Response($0) })
+            }
+            let client = try hang(connect(to: listener.localAddress), timeout: patience)
+            try hang(client.write(sent).then { client.shutdownWrite() }, timeout: patience)
+            try? hang(client.forEachChunk { _ in .value }, timeout: patience)
+            client.close()
+            _ = try hang(
+                repeatWhile { after(.milliseconds(1)).map { listener.activeConnections > 0 } }, timeout: patience)
+            listener.close()
+            _ = try hang(served, timeout: patience)
+        }
+        #expect(errors == [])
+        #expect(lines.lines.count == (sent.contains("\r\n\r\n") ? 1 : 0), "\(lines.lines)")
+    }
+
     // MARK: The access log
 
     private static let get = "GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 
     /// Of nginx, too.
-    @Test(arguments: ["a promise", "a task", "a stream", "a body", "a limit of the listener"])
-    func aClientThatLeavesBeforeItsResponseIsLogged(_ what: String) throws {
+    @Test(arguments: ["a promise", "a task", "a stream", "a body", "a limit of the listener"], [true, false])
+    func aClientThatLeavesBeforeItsResponseIsLogged(_ what: String, resets: Bool) throws {
         let log = LoggedLines()
         var options = HTTPOptions()
         options.log = { log.add("\($0.request?.path ?? "-") \($0.status.code)") }
@@ -130,12 +200,13 @@ import Testing
             try hang(client.write(what == "a body" ? Self.post : Self.get), timeout: patience)
             try hang(repeatWhile { after(.milliseconds(1)).map { begun == 0 } }, timeout: patience)
             #expect(log.lines.isEmpty)
-            client.abort()
+            if resets { client.abort() } else { client.close() }
             try hang(repeatWhile { after(.milliseconds(1)).map { log.lines.isEmpty } }, timeout: patience)
             listener.close()
             _ = try hang(served, timeout: patience)
         }
-        #expect(log.lines == ["/ 499"])
+        // One that has ended its side alone may still read.
+        #expect(log.lines == [what == "a body" && !resets ? "/ 400" : "/ 499"])
         #expect(errors.isEmpty)
     }
 

@@ -39,8 +39,8 @@ extension Connection {
     /// connection.cancelWhenPeerGone { report(for: request) }.then { connection.write($0) }
     /// ```
     ///
-    /// As with `timeout`, the promise is not cancelled if it has other waiters. `work` is not called if an earlier read
-    /// or write has found that the peer has gone, or if the connection is closed. A later `close`, `abort` or `detach`
+    /// As with `timeout`, the promise is not cancelled if it has other waiters. `work` is not called if an earlier read,
+    /// write or watch has found that the peer has gone, or if the connection is closed. A later `close`, `abort` or `detach`
     /// on this side does not cancel the work. `peerGone` describes what counts as gone.
     /// - Parameters:
     ///   - ignoringHalfClose: whether the end of the peer's side alone does not count; see `peerGone`.

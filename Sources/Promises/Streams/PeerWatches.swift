@@ -24,6 +24,8 @@ struct PeerWatches {
     private var nextNumber = 0
     /// How many do not ignore a half-close.
     private var strictCount: Int32 = 0
+    /// Whether the poller has reported the peer's end.
+    var hasSeenEnd = false
 
     var isEmpty: Bool { watches.isEmpty }
 

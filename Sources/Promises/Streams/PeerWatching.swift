@@ -13,7 +13,8 @@ enum PeerWatching {
             throw SystemError(connection.readCall, EBADF, detail: "the connection is closed")
         }
         if let failure = connection.failure { return .failed(failure) }
-        return connection.reader.hasEnded && !ignoringHalfClose ? .ended : nil
+        let hasEnded = connection.reader.hasEnded || connection.cold?.peerWatches.hasSeenEnd == true
+        return hasEnded && !ignoringHalfClose ? .ended : nil
     }
 
     @usableFromInline
@@ -85,6 +86,8 @@ enum PeerWatching {
                 return settle(as: .failed(SystemError(connection.writeCall, EPIPE)), at: connection)
             }
         }
+        // For those who ask when they have been told.
+        if !ready.isDisjoint(with: [.hangUp, .readHangUp]) { connection.cold?.peerWatches.hasSeenEnd = true }
         if ready.contains(.hangUp) {
             // Without an error both sides have ended in order, and there is nothing more to hear.
             connection.attachment?.peerDidEnd(bothSides: true)

@@ -13,13 +13,25 @@ extension Connection {
     /// Whether `error` is that of a peer that has left or does not read. Nobody here can mend it, and any client can cause it as
     /// often as it likes.
     func hasEnded(with error: any Error) -> Bool {
-        if error is PeerGone { return true }
-        // Also of other connections. ENOBUFS is that of a server whose memory is used up.
-        guard let error = error as? SystemError, error.code != ENOBUFS else { return false }
-        let gone = peerGone(ignoringHalfClose: true)
-        defer { gone.cancel() }
-        guard case .failed(let failure)? = gone.settledValue else { return false }
-        return failure.code == error.code
+        // Those of other connections, such as to a database, have the same types.
+        let watch = peerGone()
+        defer { watch.cancel() }
+        guard let gone = watch.settledValue else { return false }
+        switch error {
+        case PeerGone.ended: return gone == .ended
+        case PeerGone.failed(let error): return isFailure(error)
+        case let error as SystemError: return isFailure(error)
+        case is StreamError, is BodyError: return false
+        // That of a filter, such as TLS, whose client has ended without an end record or sends what is none.
+        default:
+            guard case .failed(let failure) = gone else { return false }
+            return failure.code == EPROTO && failure.detail == "\(error)"
+        }
+        // ENOBUFS is that of a server whose memory is used up.
+        func isFailure(_ error: SystemError) -> Bool {
+            guard case .failed(let failure) = gone else { return false }
+            return failure.code == error.code && error.code != ENOBUFS
+        }
     }
 }
 

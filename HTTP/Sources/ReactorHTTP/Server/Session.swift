@@ -66,10 +66,15 @@ final class Session {
 
     /// The response to a request whose handler has failed.
     private func failure(_ error: any Error, of request: RequestStorage) -> Response {
-        let isOfClient = error is HTTPError || error is PeerGone || request.usedBody?.hasFailed == true
-        if isOfClient { return Self.response(for: error) }
+        if error is HTTPError || Self.isOfBody(error, request) { return Self.response(for: error) }
         service.onError?(error, connection)
         return Response(for: error)
+    }
+
+    /// Whether `error` is that of a read of the body. A handler may do without the body, and fail later.
+    private static func isOfBody(_ error: any Error, _ request: RequestStorage) -> Bool {
+        guard request.usedBody?.hasFailed == true else { return false }
+        return error is HTTPError || error is StreamError || error is BodyError
     }
 
     /// The response to what a client has broken.
@@ -275,7 +280,7 @@ final class Session {
         // The client sees that the response is incomplete, unless its end is that of the connection: then that is reset.
         if let request = current, request.begunStatus != nil {
             if request.isHTTP10 { connection.abort() }
-            if hasLeft || request.usedBody?.hasFailed == true { return .value }
+            if hasLeft || Self.isOfBody(error, request) { return .value }
             throw error
         }
         switch error {
