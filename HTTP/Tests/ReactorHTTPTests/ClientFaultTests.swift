@@ -159,6 +159,26 @@ import Testing
         #expect(lines.lines.count == (sent.contains("\r\n\r\n") ? 1 : 0), "\(lines.lines)")
     }
 
+    /// However the server gives it up.
+    @Test func aWebSocketWhoseClientDoesNotReadIsNoErrorOfTheService() throws {
+        var errors: [String] = []
+        let large = [UInt8](repeating: 0, count: 1 << 20)
+        try withVirtualTime { _ in
+            let (client, server) = try Connection.pair()
+            let served = server.serveHTTP(onError: { error, _ in errors.append("\(error)") }) { request in
+                Response.webSocket(request) { socket in
+                    for _ in 0..<3 { socket.send(.bytes(large)) }
+                    return socket.forEach { _ in .value }
+                }
+            }
+            try hang(client.write(WebSocketTests.handshake + "\r\n"))
+            do { try hang(served, timeout: .seconds(3600)) } catch { errors.append("\(error)") }
+            server.close()
+            client.close()
+        }
+        #expect(errors == [])
+    }
+
     // MARK: The access log
 
     private static let get = "GET / HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -284,6 +304,54 @@ import Testing
             }
         }
         #expect(lines == [])
+    }
+
+    /// The queue is full, and what is refused is missing in the middle: the client must not take it for the whole.
+    @Test(arguments: [nil, 8 << 20]) func aStreamThatHasLostAPartIsNotEndedAsAWholeOne(_ length: Int?) throws {
+        let part = [UInt8](repeating: 0x2E, count: 1 << 20)
+        let handler = { (_: Request) -> Answer in
+            .now(
+                .stream(length: length) { output in
+                    for _ in 0..<8 { output.write(part) }
+                    return after(.seconds(1)).done { _ in }
+                })
+        }
+        try withVirtualServer(handler) { client in
+            try hang(client.write(Self.get))
+            var all: [UInt8] = []
+            #expect(throws: Never.self) { try hang(toTheEnd(client) { all += [UInt8]($0) }, timeout: .seconds(30)) }
+            #expect(all.count < 8 << 20 && all.suffix(5) != Array("0\r\n\r\n".utf8)[...])
+        }
+    }
+
+    /// Fulfilled when the server has ended the connection, in any way.
+    private func toTheEnd(_ client: Connection, _ body: @escaping (RawSpan) -> Void = { _ in }) -> Promise<Void> {
+        client.forEachChunk { body($0) }.recover { _ in .value }
+    }
+
+    /// A message of a room that is refused since the queue is full must not be missing among those that follow.
+    @Test func aSocketThatHasLostAMessageEnds() throws {
+        let large = [UInt8](repeating: 0, count: 1 << 20)
+        var told: (any Error)?
+        var failures: [String] = []
+        let lines = try unhandled {
+            try withVirtualTime { _ in
+                let (client, server) = try Connection.pair()
+                let served = server.serveHTTP(onError: { error, _ in failures.append("\(error)") }) { request in
+                    Response.webSocket(request) { socket in
+                        for _ in 0..<8 { socket.send(.bytes(large)) }
+                        return socket.forEach { _ in .value }.tapError { told = $0 }
+                    }
+                }
+                try hang(client.write(WebSocketTests.handshake + "\r\n"))
+                try hang(after(.seconds(1)).then { toTheEnd(client) }, timeout: .seconds(30))
+                try hang(served, timeout: .seconds(30))
+                client.close()
+                server.close()
+            }
+        }
+        #expect((told as? WebSocketError)?.code == 1006)
+        #expect(lines == [] && failures == [])
     }
 }
 

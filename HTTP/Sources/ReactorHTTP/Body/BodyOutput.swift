@@ -13,6 +13,8 @@ public final class BodyOutput {
     private var left: Int
     /// Whether the message is over: what comes later would be part of the next one.
     private var isEnded = false
+    /// Why a part is missing.
+    private var failure: (any Error)?
 
     enum Form {
         case length(Int)
@@ -46,7 +48,7 @@ public final class BodyOutput {
         if isEnded || bytes.count > left { return Promise(error: TooMuch()) }
         if case .length = form { left -= bytes.count }
         let head = head.take()
-        return send { output in
+        let sent = send { output in
             head?(&output)
             if bytes.isEmpty { return }
             if case .chunked = form {
@@ -55,7 +57,10 @@ public final class BodyOutput {
             }
             output.append(bytes)
             if case .chunked = form { output.append("\r\n") }
-        }.mayBeIgnored
+        }
+        // A queue that is full takes later parts again.
+        if case .failure(let error)? = sent.result { failure = error }
+        return sent.mayBeIgnored
     }
 
     /// Writes a part of the body in UTF-8; see the form with bytes.
@@ -66,9 +71,11 @@ public final class BodyOutput {
     func close() { isEnded = true }
 
     /// Ends the body.
-    /// - Throws: an error if the length was not reached: the peer must not take the message for a whole one.
+    /// - Throws: an error if the length was not reached, or a part was refused: the peer must not take the message for a whole
+    ///   one.
     func finish() throws -> Promise<Void> {
         defer { close() }
+        if let failure { throw failure }
         switch form {
         case .length where left > 0: throw BodyError.endedEarly
         case .length, .untilEnd: return head == nil ? .value : write([UInt8]())

@@ -1,4 +1,6 @@
+import Glibc
 import Promises
+import Reactor
 
 /// A WebSocket with a client: RFC 6455. See `Response.webSocket`.
 ///
@@ -20,6 +22,8 @@ public final class WebSocket {
     private var hasSentClose = false
     /// The client has closed, or nothing more can come from it.
     private var hasEnded = false
+    /// The client does not read.
+    private var hasGivenUp = false
     /// A loop over frames that is under way.
     private var reading: Promise<Void>?
     /// The promise of the body of `forEach` is pending.
@@ -43,7 +47,8 @@ public final class WebSocket {
     /// The next message; `nil` when the client or this side has closed, or the listener is drained. Pings are answered meanwhile.
     ///
     /// Rejected with `WebSocketError` for what breaks the protocol, after which the client gets the code of the error; with 1006
-    /// if the connection ends without a close, or the client is silent for too long; and with the `SystemError` of the connection.
+    /// if the connection ends without a close, or the client is silent for too long or does not read; and with the
+    /// `SystemError` of the connection.
     public func receive() -> Promise<Message?> {
         var received: Message?
         return forEach { message in
@@ -84,6 +89,7 @@ public final class WebSocket {
             }
         }.recover(policy: .allErrors) { [self] error -> Promise<Void> in
             if failure != nil { throw error }
+            if hasGivenUp { return try readingDidFail(error) }
             if case StreamError.timedOut(got: 0) = error, !isAsked {
                 isAsked = true
                 return ping().then { [self] in forEach(body) }
@@ -113,6 +119,7 @@ public final class WebSocket {
 
     private func readingDidFail(_ error: any Error) throws -> Promise<Void> {
         hasEnded = true
+        if hasGivenUp { throw WebSocketError(1006, "the client does not read") }
         if let failure = decoder.failure { return sendClose(failure.code).then { Promise(error: failure) } }
         // After a close, any end is one.
         if hasSentClose { return .value }
@@ -124,7 +131,9 @@ public final class WebSocket {
     }
 
     /// Whether `error` is none of the program.
-    func clientHasCaused(_ error: any Error) -> Bool { error is WebSocketError || connection.hasEnded(with: error) }
+    func clientHasCaused(_ error: any Error) -> Bool {
+        error is WebSocketError || hasGivenUp && error is SystemError || connection.hasEnded(with: error)
+    }
 
     /// The client has closed, a drain has ended the reading, or the connection has ended.
     private func readingDidEnd() throws -> Promise<Void> {
@@ -136,6 +145,9 @@ public final class WebSocket {
     // MARK: Sending
 
     /// Sends a message, in one frame.
+    ///
+    /// A client for which messages of `connection.writeQueueLimit` (4 MiB) wait is given up: those that follow a lost one would
+    /// make no sense.
     /// - Returns: a promise that is fulfilled when the kernel has taken it. Rejected as `Connection.write`, and with
     ///   `WebSocketError` after `close`. It may be ignored: that the client has gone is told by what receives.
     @discardableResult
@@ -215,7 +227,14 @@ public final class WebSocket {
             append(&output)
         }
         if sent.isPending, let idle { watchReader(idle) }
+        // Without the message, those that follow would make no sense.
+        if case .failure(let error as SystemError)? = sent.result, error.code == ENOBUFS { giveUp() }
         return sent.mayBeIgnored
+    }
+
+    private func giveUp() {
+        hasGivenUp = true
+        connection.abort()
     }
 
     /// Gives up a client that takes nothing for `idle`, whatever it sends.
@@ -229,7 +248,7 @@ public final class WebSocket {
             guard let self else { return }
             slowReader = nil
             if connection.queuedBytes == 0 { return }
-            if half, connection.bytesSent == before { return connection.abort() }
+            if half, connection.bytesSent == before { return giveUp() }
             watchReader(idle, half: connection.bytesSent == before)
         }
     }
