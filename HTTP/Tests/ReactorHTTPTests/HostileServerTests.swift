@@ -52,6 +52,39 @@ import Testing
 
     private static let body100 = "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n" + String(repeating: "x", count: 100)
 
+    /// The server must not take a body without some of its parts for a whole one, nor wait for them.
+    @Test(arguments: [nil, 32 << 20]) func aBodyThatHasLostAPartIsNotSent(_ length: Int?) throws {
+        let part = [UInt8](repeating: 0, count: 1 << 20)
+        var got: [UInt8] = []
+        let read = { (connection: Connection) in
+            after(.seconds(1)).then { connection.forEachChunk { got += [UInt8]($0) } }
+        }
+        try withHostile(read) { client, address in
+            let body = RequestBody.stream(length: length) { output in
+                for _ in 0..<32 { output.write(part) }
+                return .value
+            }
+            let (error, time) = outcome(client, address, body)
+            #expect(error.contains("ENOBUFS") && time < .seconds(3), "\(error)")
+        }
+        #expect(got.count < 32 << 20 && got.suffix(5) != Array("0\r\n\r\n".utf8)[...])
+    }
+
+    /// A server that hands on to others answers 502, not with the status of what its own clients break.
+    @Test(arguments: [
+        "SSH-2.0-OpenSSH_9.2\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
+        "HTTP/1.1 101 Switching Protocols\r\n\r\n", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n",
+    ]) func whatServersBreakIsABadGateway(_ response: String) throws {
+        var options = HTTPClient.Options()
+        options.maxBody = 99
+        try withHostile(options: options, { $0.write(response) }) { client, address in
+            let fetched = client.fetch("http://\(address)/").then { $0.body.bytes() }
+            let error = #expect(throws: HTTPError.self) { _ = try hang(fetched, timeout: .seconds(3600)) }
+            #expect(error?.status == Status(502) && error?.reason.isEmpty == false)
+        }
+    }
+
     @Test func aTrickleOfAHeadIsEndedAtFirstByte() throws {
         var options = HTTPClient.Options()
         options.firstByte = .seconds(5)
@@ -153,7 +186,13 @@ import Testing
         for body in [.bytes([UInt8](repeating: 1, count: 16 << 20)), parts] {
             try withHostile(options: options, { connection in after(.seconds(100)).asPromise() }) { client, address in
                 let (error, time) = outcome(client, address, body)
-                #expect(error.contains("ETIMEDOUT") && time >= .seconds(5) && time < .seconds(12), "\(error)")
+                #expect(error == "\(FetchError.timedOut(.idle))" && time >= .seconds(5) && time < .seconds(12))
+            }
+            var options = options
+            options.total = .seconds(3)
+            try withHostile(options: options, { connection in after(.seconds(100)).asPromise() }) { client, address in
+                let (error, time) = outcome(client, address, body)
+                #expect(error == "\(FetchError.timedOut(.total))" && time >= .seconds(3) && time < .seconds(4))
             }
         }
     }

@@ -12,8 +12,8 @@ public final class Body {
     /// The number of its bytes, if the sender has said it; `nil` for a body in chunks, or until the connection ends.
     public let length: Int?
 
-    /// How many bytes the body may have; reads of a longer one are rejected with `HTTPError` (413). At first the limit of the
-    /// server or of the client.
+    /// How many bytes the body may have; reads of a longer one are rejected with `HTTPError`: 413, and 502 in the client. At first
+    /// the limit of the server or of the client.
     public var limit: Int {
         get { decoder.limit }
         set { decoder.limit = min(max(newValue, 0), Self.largestLimit) }
@@ -109,7 +109,7 @@ public final class Body {
             return Promise(error: BodyError.unreadable)
         }
         // Before the client is told to continue, and without waiting for a byte of it.
-        if let error = decoder.excess { return Promise(error: error) }
+        if let error = decoder.excess { return Promise(error: fail(error)) }
         hasBegun = true
         if let beforeFirstRead {
             source = .connection(connection, beforeFirstRead: nil)

@@ -1,3 +1,4 @@
+import Glibc
 import Promises
 import Reactor
 
@@ -43,12 +44,19 @@ final class Exchange {
 
     /// There will be no response.
     func end(_ error: any Error) {
-        resolver.take()?.reject(failure ?? named(error, timedOut: .firstByte))
+        // Named while the resolver is here.
+        let error = failure ?? named(error, timedOut: .firstByte)
+        resolver.take()?.reject(error)
     }
 
     /// The error of the client for one of the connection, its pool or its reads.
     private func named(_ error: any Error, timedOut limit: FetchError.Limit) -> any Error {
         switch error {
+        // A response that no server may send, whatever this program sends its own clients.
+        case let error as HTTPError: return HTTPError(Status(502), error.reason)
+        // While the request is written.
+        case let error as SystemError where error.code == ETIMEDOUT && resolver != nil && options.idle != nil:
+            return FetchError.timedOut(.idle)
         case StreamError.timedOut:
             let isTotal = request.deadline.map { $0 <= EventLoop.current.now } ?? false
             return FetchError.timedOut(isTotal ? .total : limit)
@@ -84,7 +92,11 @@ final class Exchange {
         let output = BodyOutput(length.map { .length($0) } ?? .chunked) { [request, proxy] in
             request.writeHead(to: &$0, by: proxy)
         } send: { [self] part in
-            limited(connection.write(part), on: connection).tapError { _ in self.isCut = true }
+            let write = limited(connection.write(part), on: connection)
+            if write.isPending { return write.tapError { _ in self.isCut = true } }
+            // What a full queue refuses is the program's, which has not waited for the writes before.
+            if case .failure(let error)? = write.result, (error as? SystemError)?.code != ENOBUFS { isCut = true }
+            return write
         }
         let writing = firstly { try body(output) }.then { try output.finish() }
         return writing.ensure { output.close() }.tapError { [self] error in

@@ -23,7 +23,7 @@ public enum FetchError: Error, Hashable, Sendable {
         case connect
         /// `firstByte`: there was no response, or only a part of its head.
         case firstByte
-        /// `idle`: the server has paused inside of the body.
+        /// `idle`: the server has paused inside of the body, or has not read that of the request.
         case idle
         /// `total`.
         case total
@@ -44,7 +44,7 @@ extension FetchError: CustomStringConvertible {
         case .tooManyRedirects(let limit): "more than \(limit) redirects"
         case .timedOut(.connect): "no connection within connections.makeTimeout"
         case .timedOut(.firstByte): "no response within firstByte"
-        case .timedOut(.idle): "nothing more of the body within idle"
+        case .timedOut(.idle): "nothing more of a body within idle"
         case .timedOut(.total): "not done within total"
         case .endedEarly: "the server has ended the connection before its response"
         }

@@ -1,5 +1,5 @@
 /// Why a message is refused, with the status of the response that says so. A handler throws it to answer with that status:
-/// `throw HTTPError(.notFound)`. The client throws it for a response that no server may send.
+/// `throw HTTPError(.notFound)`. The client throws it, with 502, for a response that no server may send.
 public struct HTTPError: Error, Hashable, Sendable {
     /// The status that a server answers with.
     public let status: Status
