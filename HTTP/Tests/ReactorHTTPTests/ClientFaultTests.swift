@@ -159,6 +159,30 @@ import Testing
         #expect(lines.lines.count == (sent.contains("\r\n\r\n") ? 1 : 0), "\(lines.lines)")
     }
 
+    /// Which may be that of the certificate: `onError` gets it, and limits its lines.
+    @Test func aHandshakeThatFailsIsReported() throws {
+        struct Broken: Error {}
+        struct Filter: ConnectionFilter {
+            mutating func begin(_ output: inout FilterOutput) {}
+            mutating func receive(_ bytes: RawSpan, _ output: inout FilterOutput) throws { throw Broken() }
+            mutating func write(_ bytes: RawSpan, _ output: inout FilterOutput) {}
+        }
+        var errors: [String] = []
+        try EventLoop.withLoop { _ in
+            let listener = try Listener.bind("127.0.0.1:0")
+            var serving = ServeOptions()
+            serving.prepare = { $0.filter(Filter()) }
+            listener.serveHTTP(serving: serving, onError: { error, _ in errors.append("\(error)") }) { _ in Response("")
+            }
+            let client = try hang(connect(to: listener.localAddress), timeout: patience)
+            try hang(client.write("hello"), timeout: patience)
+            try hang(repeatWhile { after(.milliseconds(1)).map { errors.isEmpty } }, timeout: patience)
+            client.close()
+            listener.close()
+        }
+        #expect(errors == ["\(Broken())"])
+    }
+
     /// However the server gives it up.
     @Test func aWebSocketWhoseClientDoesNotReadIsNoErrorOfTheService() throws {
         var errors: [String] = []

@@ -1,4 +1,5 @@
 import Promises
+import Reactor
 
 /// What the sessions of a server share: its limits, and the handler.
 // @unchecked: all properties are constants, and the closures are called on the loops of the sessions. With a group, where that
@@ -26,6 +27,10 @@ final class Service: @unchecked Sendable {
     @usableFromInline
     var onConnectionError: (@Sendable (any Error, Connection) -> Void)? {
         if onError == nil { return nil }
-        return { [self] error, connection in if !connection.hasEnded(with: error) { onError?(error, connection) } }
+        return { [self] error, connection in
+            // The error of a filter is that of a handshake: sessions have kept back what comes later.
+            if error is SystemError || error is PeerGone, connection.hasEnded(with: error) { return }
+            onError?(error, connection)
+        }
     }
 }
