@@ -58,6 +58,7 @@ public final class BodyOutput {
             output.append(bytes)
             if case .chunked = form { output.append("\r\n") }
         }
+        if sent.isFulfilled { return sent }
         // A queue that is full takes later parts again.
         if case .failure(let error)? = sent.result { failure = error }
         return sent.mayBeIgnored

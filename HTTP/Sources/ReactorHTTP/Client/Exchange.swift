@@ -93,6 +93,7 @@ final class Exchange {
             request.writeHead(to: &$0, by: proxy)
         } send: { [self] part in
             let write = limited(connection.write(part), on: connection)
+            if write.isFulfilled { return write }
             if write.isPending { return write.tapError { _ in self.isCut = true } }
             // What a full queue refuses is the program's, which has not waited for the writes before.
             if case .failure(let error)? = write.result, (error as? SystemError)?.code != ENOBUFS { isCut = true }

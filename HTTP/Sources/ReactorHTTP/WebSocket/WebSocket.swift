@@ -226,6 +226,7 @@ public final class WebSocket {
             }
             append(&output)
         }
+        if sent.isFulfilled { return sent }
         if sent.isPending, let idle { watchReader(idle) }
         // Without the message, those that follow would make no sense.
         if case .failure(let error as SystemError)? = sent.result, error.code == ENOBUFS { giveUp() }
