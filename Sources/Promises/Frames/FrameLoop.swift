@@ -11,34 +11,19 @@ struct FrameLoop<Decoder: FrameDecoder, Body: FrameBody>: Operation where Body.F
 
     /// What all rounds share.
     @usableFromInline
-    final class Context {
-        @usableFromInline let connection: Connection
+    final class Context: FrameLoopContext {
         @usableFromInline let reader: FrameReader
         @usableFromInline let body: Body
         // Unchecked: only one job at a time uses the decoder, and `decode` cannot reach it by another way.
         @exclusivity(unchecked) @usableFromInline var decoder: Decoder
-        /// Whether the promise of the body is pending, and the connection therefore busy for a drain.
-        @exclusivity(unchecked) @usableFromInline var isAnswering = false
 
         @inlinable
         init(_ connection: Connection, _ decoder: Decoder, _ body: Body) {
-            self.connection = connection
             reader = FrameReader.of(connection)
             self.decoder = decoder
             self.body = body
+            super.init(connection)
             reader.beginLoop()
-        }
-
-        @usableFromInline
-        func beginAnswer() {
-            isAnswering = true
-            connection.pendingAnswers += 1
-        }
-
-        @usableFromInline
-        func endAnswer() {
-            isAnswering = false
-            connection.pendingAnswers -= 1
         }
 
         // If it is answering, the result was cancelled while it waited for the promise of `body`.
@@ -60,13 +45,15 @@ struct FrameLoop<Decoder: FrameDecoder, Body: FrameBody>: Operation where Body.F
         _ decoder: Decoder, of connection: Connection, readsAhead: Bool, _ body: Body
     ) -> PromiseCore {
         let frames = FrameLoop(connection, decoder, body)
-        let core = makeWaitingCore()
+        let core = FrameLoopCore { PromiseCore.perform(Self.self, $0, $1) }
         if readsAhead { frames.context.reader.beginReadingAhead() }
         core.retain()
         // Buffered frames are handled in a job, so that the body is never called inside this call.
-        let isReady = connection.bufferedByteCount > 0 || connection.refusalToRead != nil
-        let ready = isReady ? PromiseCore.void : frames.context.reader.waitForInput(missing: 1).core
-        core.wait(for: ready, andRun: frames)
+        if FrameReader.mayWait(connection) {
+            frames.waitForInput(missing: 1, core)
+        } else {
+            core.wait(for: PromiseCore.void, andRun: frames)
+        }
         return core
     }
 
@@ -79,30 +66,42 @@ struct FrameLoop<Decoder: FrameDecoder, Body: FrameBody>: Operation where Body.F
         if context.isAnswering { context.endAnswer() }
         guard source.isFulfilled else { return core.finishReading(rejectedAs: source.reference) }
         do {
-            if let next = try handleFrames(core) {
-                core.wait(for: next, andRun: self)
-            } else {
-                core.finish(())
+            switch try handleFrames(core) {
+            case .wait(let next): core.wait(for: next, andRun: self)
+            case .waitForInput(let missing): waitForInput(missing: missing, core)
+            case .again: core.wait(for: PromiseCore.void, andRun: self)
+            case .end: core.finish(())
             }
         } catch { core.finishReading(throwing: error) }
     }
 
-    /// Handles buffered frames.
-    /// - Returns: the promise to wait for; `nil` if the stream has ended.
+    /// Makes `core`, whose operation has run, run again when `missing` more bytes have arrived, or the stream has ended.
     @inlinable
-    func handleFrames(_ core: PromiseCore) throws -> PromiseCore? {
+    func waitForInput(missing: Int, _ core: PromiseCore) {
+        // Cancelled while its operation ran.
+        guard core.isOpen else { return core.release() }
+        core.payload.store(self)
+        context.reader.resume(core, whenArrived: missing)
+    }
+
+    /// Handles buffered frames.
+    @inlinable
+    func handleFrames(_ core: PromiseCore) throws -> FrameStep {
         var left = Self.framesInJob
         while left > 0 {
             let step = try context.connection.input.lend { try handleFrames(in: $0, core, &left) }
-            if case .wait(let next) = step { return next }
+            if case .again = step { continue }
+            return step
         }
-        return PromiseCore.void
+        return .again
     }
 
     @usableFromInline
     enum FrameStep {
-        /// Wait for the promise; `nil` if the stream has ended.
-        case wait(PromiseCore?)
+        case wait(PromiseCore)
+        case waitForInput(missing: Int)
+        /// The stream has ended.
+        case end
         /// Look at the input again: a job has done what it may, or the user's code has changed the input.
         case again
     }
@@ -146,7 +145,8 @@ struct FrameLoop<Decoder: FrameDecoder, Body: FrameBody>: Operation where Body.F
                     }
                 }
             }
-            return .wait(try context.reader.moreInput(missing: missing, context.decoder.expectation))
+            guard try context.reader.mayContinue(context.decoder.expectation) else { return .end }
+            return .waitForInput(missing: missing)
         } while left > 0 && start < bytes.count && connection.input.begins(at: bytes.baseAddress! + start)
         return .again
     }

@@ -158,12 +158,16 @@ final class FrameReader: FrameReading {
     }
 
     private func startWaiting(_ core: PromiseCore, for frame: PendingFrame, of connection: Connection) {
+        // A plain core, which the loop can use again, as that of a `ByteRead`.
+        core.beginProduction(by: connection)
+        startWaiting(.retaining(core), for: frame, of: connection)
+    }
+
+    private func startWaiting(_ core: CoreRef, for frame: PendingFrame, of connection: Connection) {
         pending = frame
         if clock != nil { updateDeadline(connection) }
         connection.noteHeldMemory()
-        // A plain core, which the loop can use again, as that of a `ByteRead`.
-        core.beginProduction(by: connection)
-        connection.requestInput(.frame, for: .retaining(core))
+        connection.requestInput(.frame, for: core)
         if frame.decode == nil { connection.mayBeIdle() }
     }
 
@@ -219,9 +223,9 @@ final class FrameReader: FrameReading {
             // The decoder is the user's: it may have cancelled this read, and have begun another one.
             guard connection.reader.promise === waiting else { return }
         } else if count <= 0, let failure = connection.reportedFailure {
-            settling = { $0.reject(failure) }
+            settling = { $0.inputDidArrive(failure) }
         } else {
-            settling = { $0.fulfill(()) }
+            settling = { $0.inputDidArrive(nil) }
         }
         guard let settling else {
             pending?.missing = missing
@@ -257,41 +261,50 @@ final class FrameReader: FrameReading {
         connection.attachment?.endsFrameLoop = true
         stopWaiting()
         connection.updateInterest()
-        promise.fulfill(())
+        promise.inputDidArrive(nil)
         return true
     }
 
-    /// Waits for `missing` more bytes, or for the end. Rejected with the failure of the connection.
+    /// Whether a loop that begins has nothing to do before there is input.
     @usableFromInline
-    func waitForInput(missing: Int) -> Promise<Void> { reference.borrow { waitForInput(of: $0, missing: missing) } }
+    static func mayWait(_ connection: Connection) -> Bool {
+        connection.bufferedByteCount == 0 && connection.refusalToRead == nil && !connection.reader.hasEnded
+    }
 
-    private func waitForInput(of connection: Connection, missing: Int) -> Promise<Void> {
-        if let refusal = connection.refusalToRead { return Promise(refused: refusal) }
-        if connection.reader.hasEnded { return connection.reportedFailure.map { Promise(refused: $0) } ?? .value }
+    /// Resumes a loop when `missing` more bytes have arrived, or with the failure of the connection.
+    /// - Parameter core: has its operation in its payload. Its running reference passes to the connection.
+    @usableFromInline
+    func resume(_ core: PromiseCore, whenArrived missing: Int) {
+        core.upstream.store(.none)
+        reference.borrow { startWaiting(core.ref, for: PendingFrame(missing: missing, decode: nil), of: $0) }
+    }
+
+    /// A promise of `missing` more bytes; `nil` if the stream has ended between two frames, or a drain ends it there.
+    func moreInput(missing: Int, _ expectation: @autoclosure () -> StreamError.Expectation) throws -> PromiseCore? {
+        guard try mayContinue(expectation()) else { return nil }
         let core = PromiseCore.pending { PromiseCore.perform(Follow<Void>.self, $0, $1) }
         startWaiting(core, for: PendingFrame(missing: missing, decode: nil), of: connection)
-        return Promise(core)
+        return core
     }
 
-    /// Returns a promise of further input; `nil` if the stream has ended between two frames, or a drain ends it there.
+    /// Whether more input may come; false if the stream has ended between two frames, or a drain ends it there.
     @usableFromInline
-    func moreInput(missing: Int, _ expectation: @autoclosure () -> StreamError.Expectation) throws -> PromiseCore? {
-        try reference.borrow { try moreInput(of: $0, missing: missing, expectation) }
+    func mayContinue(_ expectation: @autoclosure () -> StreamError.Expectation) throws -> Bool {
+        try reference.borrow { try mayContinue($0, expectation) }
     }
 
-    private func moreInput(
-        of connection: Connection, missing: Int, _ expectation: () -> StreamError.Expectation
-    ) throws -> PromiseCore? {
+    private func mayContinue(_ connection: Connection, _ expectation: () -> StreamError.Expectation) throws -> Bool {
         guard connection.reader.hasEnded else {
             if let attachment = connection.attachment, attachment.endsFrameLoop, !connection.hasInput {
                 attachment.endsFrameLoop = false
-                return nil
+                return false
             }
-            return waitForInput(of: connection, missing: missing).core
+            if let refusal = connection.refusalToRead { throw refusal }
+            return true
         }
         if let failure = connection.reportedFailure { throw failure }
         let count = connection.bufferedByteCount
-        if count == 0 { return nil }
+        if count == 0 { return false }
         throw StreamError.endedEarly(expected: expectation(), got: count)
     }
 
@@ -369,6 +382,6 @@ final class FrameReader: FrameReading {
         clock.waiting = nil
         let got = clock.expire(received: connection.deliveredByteCount) ?? connection.bufferedByteCount
         connection.updateInterest()
-        waiter.promise.reject(StreamError.timedOut(got: got))
+        waiter.promise.inputDidArrive(StreamError.timedOut(got: got))
     }
 }

@@ -152,6 +152,7 @@ extension Connection {
         updateInterest()
         // Last, since it releases the body, and whatever the body retains.
         if case .chunk = demand { _ = promise.ref.takeChunkStep() }
+        (promise as? FrameLoopCore)?.dropLoop()
         layer?.readWasCancelled(promise)
         return true
     }

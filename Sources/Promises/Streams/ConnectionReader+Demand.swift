@@ -19,7 +19,9 @@ extension ConnectionReader.Demand {
     func reject(_ promise: PromiseCore, _ error: SystemError, at connection: Connection) {
         switch self {
         case .bytes: return promise.fulfill(ReadOutcome.failed(error))
-        case .frame: connection.cold?.frames?.stopWaiting()
+        case .frame:
+            connection.cold?.frames?.stopWaiting()
+            return promise.inputDidArrive(connection.reported(error))
         case .chunk: _ = promise.ref.takeChunkStep()
         case .handshake: break
         }

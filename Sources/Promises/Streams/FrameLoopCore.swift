@@ -1,0 +1,71 @@
+import Reactor
+
+/// The part of a loop over frames that its core uses.
+@usableFromInline
+class FrameLoopContext {
+    @usableFromInline final let connection: Connection
+    /// Whether the promise of the body is pending, and the connection therefore busy for a drain.
+    @exclusivity(unchecked) @usableFromInline final var isAnswering = false
+
+    @usableFromInline
+    init(_ connection: Connection) {
+        self.connection = connection
+    }
+
+    @usableFromInline
+    final func beginAnswer() {
+        isAnswering = true
+        connection.pendingAnswers += 1
+    }
+
+    @usableFromInline
+    final func endAnswer() {
+        isAnswering = false
+        connection.pendingAnswers -= 1
+    }
+}
+
+/// The promise of a loop over frames. While it waits for input, it is the promise that the connection's reader has, and keeps
+/// its operation, which is not to run, in its payload.
+// @unchecked: as PromiseCore.
+@usableFromInline
+final class FrameLoopCore: PromiseCore, @unchecked Sendable {
+    @usableFromInline
+    init(_ code: @escaping (PromiseCore, CorePhase) -> Void) {
+        super.init(state: .pending, loop: .ofThisThread, code: code)
+        upstream.store(.taken)
+    }
+
+    /// It waits for input. The operation is a struct whose only property is the context.
+    override func cancelProducer() -> Bool {
+        payload.pointer(to: FrameLoopContext.self).pointee.connection.stop(self)
+    }
+
+    /// The reader has given it up: it is cancelled.
+    func dropLoop() {
+        upstream.store(.taken)
+        destroyOperation()
+    }
+
+    /// Runs the operation in a job, with the outcome of `source`.
+    func resume(after source: PromiseCore) {
+        upstream.store(.taken)
+        isAttachedThroughLink = false
+        source.attach(self)
+    }
+}
+
+extension PromiseCore {
+    /// The input that this has waited for is there, or will not come. A single read settles, and a loop runs.
+    func inputDidArrive(_ failure: (any Error)?) {
+        if type(of: self) == FrameLoopCore.self {
+            // Checked; a conditional cast counts a reference.
+            let loop = unsafeDowncast(self, to: FrameLoopCore.self)
+            loop.resume(after: failure.map { PromiseCore(error: $0) } ?? PromiseCore.void)
+        } else if let failure {
+            reject(failure)
+        } else {
+            fulfill(())
+        }
+    }
+}
