@@ -67,11 +67,17 @@ public final class Pool<Resource>: PoolOwner {
     // Whatever else a pool has, retains it: only idle resources are left. The poller retains idle connections, by their watches.
     deinit {
         loop.performCleanup { [loop, timer, state, closeResource, backgroundSources] in
-            if loop.hasEnded { return }
-            var timer = timer
-            timer.cancel()
-            loop.changeBackgroundSources(by: -backgroundSources)
-            for member in state.members.all { member.close(closeResource) }
+            let hasEnded = loop.hasEnded
+            if !hasEnded {
+                var timer = timer
+                timer.cancel()
+                loop.changeBackgroundSources(by: -backgroundSources)
+            }
+            for member in state.members.all {
+                // As in `loopWillEnd`, which is not called any more.
+                if hasEnded { member.connection.take()?.loopWillEnd() }
+                member.close(closeResource)
+            }
         }
     }
 }

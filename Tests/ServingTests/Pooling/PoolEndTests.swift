@@ -227,6 +227,26 @@ import Testing
         if let pool { expectEqual(pool.counts.all, [0, 0, 0, 0]) }
     }
 
+    /// By a job that is released without being run.
+    @Test func aPoolThatIsReleasedAsTheLoopEndsReleasesItsConnections() throws {
+        weak var idle: Connection?
+        let workshop = Workshop()
+        try withNetwork(clock: VirtualClock()) { net in
+            let server = try LineServer(net)
+            let (connections, items) = (Pool<Connection>(), workshop.pool())
+            let request = connections.with(.address(server.address)) { connection in
+                idle = connection
+                return talk("x", connection)
+            }
+            try hang(request)
+            try hang(items.with { _ in Promise.value })
+            net.loop.enqueue { withExtendedLifetime((connections, items)) {} }
+            server.end()
+        }
+        #expect(idle == nil)
+        workshop.expectAllClosed()
+    }
+
     @Test func aRequestThatMayWaitForeverDoesNotKeepTheLoopAliveByItself() throws {
         try withNetwork(clock: VirtualClock()) { net in
             let server = try LineServer(net)
