@@ -96,10 +96,6 @@ extension Promise where T == Void {
     public static var value: Promise<Void> { Promise(PromiseCore.void) }
 }
 
-extension PromiseCore {
-    @usableFromInline static let void = PromiseCore(value: ())
-}
-
 // Sound by PromiseCore's own rules: the shared state consists of values of T, which may cross threads.
 extension Promise: Sendable where T: Sendable {}
 
