@@ -15,7 +15,9 @@ private enum VoidCore {
 }
 
 extension PromiseCore {
-    @usableFromInline static var void: PromiseCore {
-        (CoreRef(addressOrZero: VoidCore.address.load(ordering: .acquiring)) ?? VoidCore.make()).object
+    @usableFromInline static var void: PromiseCore { voidRef.object }
+
+    static var voidRef: CoreRef {
+        CoreRef(addressOrZero: VoidCore.address.load(ordering: .acquiring)) ?? VoidCore.make()
     }
 }
