@@ -21,6 +21,7 @@ import Testing
             expect(gone.isPending)
             peer.end()
             expectEqual(try hang(gone, timeout: patience), .ended)
+            expectEqual(connection.peerGone().settledValue, .ended)
             // The end remains, and is reported once.
             expect(net.turns { net.settle() } <= 4)
             expectEqual(try hang(connection.read(), timeout: patience), .bytes(Array("unread".utf8)))
