@@ -78,6 +78,8 @@ public final class Pool<Resource>: PoolOwner {
                 if hasEnded { member.connection.take()?.loopWillEnd() }
                 member.close(closeResource)
             }
+            // Requests that waited, and whose handlers were discarded, and their lines retain each other.
+            if hasEnded { state.abort() }
         }
     }
 }

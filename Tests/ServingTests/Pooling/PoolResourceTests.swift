@@ -168,6 +168,21 @@ import Testing
         expectEqual(workshop.items.map(\.closes), [1, 1, 1])
     }
 
+    @Test func aRequestThatWaitsForANewResourceIsReleasedWithTheLoop() throws {
+        weak var waiting: PoolRequest?
+        let workshop = Workshop()
+        let (promise, resolver) = Promise<Void>.pending()
+        workshop.making = { promise }
+        try withNetwork(clock: VirtualClock()) { _ in
+            let pool = workshop.pool()
+            pool.with { _ in Promise.value }.ignoringErrors()
+            waiting = pool.state.waiting.first
+            expect(waiting != nil)
+        }
+        expect(waiting == nil)
+        resolver.fulfill()
+    }
+
     // MARK: Async bodies
 
     /// What belongs to the thread, and would not compile in `Promise { … }`.
