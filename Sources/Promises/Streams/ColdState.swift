@@ -56,7 +56,7 @@ extension ColdState {
     private final class RareState {
         var failure: ConnectionFailure?
         var end: ConnectionEnd?
-        var idleClock: (any IdleWatching)?
+        var idleClock: (any ConnectionPart)?
         var writeLimits = WriteLimits()
     }
 
@@ -81,7 +81,7 @@ extension ColdState {
     }
 
     /// Present with `idleTimeout`.
-    var idleClock: (any IdleWatching)? {
+    var idleClock: (any ConnectionPart)? {
         get { rare?.idleClock }
         set { if newValue != nil || rare != nil { ensuredRareState.idleClock = newValue } }
     }

@@ -24,7 +24,7 @@ extension Connection {
             notesActivity = false
             let clock = newValue.map { IdleClock($0, of: self) }
             ensuredColdState.idleClock = clock
-            if lifecycle.isOpen { clock?.start(self) }
+            if lifecycle.isOpen { clock?.start() }
         }
     }
 

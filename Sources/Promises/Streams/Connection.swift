@@ -57,9 +57,8 @@ public final class Connection {
 
     // No operation waits any more; see `ConnectionInterest`.
     deinit {
-        if loop.isOwnedByThisThread { return release() }
-        cold?.idleClock?.connectionEndsElsewhere()
         guard lifecycle.hasDescriptor else { return }
+        if loop.isOwnedByThisThread { return release() }
         loop.performCleanup { [loop, fd, cold] in
             if !loop.hasEnded { cold?.cancelTimers(on: loop) }
             loop.closeDescriptor(fd)

@@ -5,12 +5,6 @@ protocol ConnectionPart: AnyObject {
     func cancelTimer()
 }
 
-/// The idle time-out of a connection.
-protocol IdleWatching: ConnectionPart {
-    /// The connection is being released on another thread than its loop's. Called first in its `deinit`.
-    func connectionEndsElsewhere()
-}
-
 /// What waits, on behalf of a read, for more of the input than the next bytes: for a frame. A connection makes it with the
 /// first such read, and calls it on the loop's thread.
 protocol FrameReading: AnyObject {

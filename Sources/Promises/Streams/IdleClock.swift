@@ -3,29 +3,27 @@ import Reactor
 
 /// Fails a connection that is idle for the time of `idleTimeout`. The timer checks the last activity when it fires, so it fires
 /// once per period, and not once per message.
-final class IdleClock: IdleWatching {
+final class IdleClock: ConnectionPart {
     let limit: Duration
-    // Not retained. The loop may retain this while another thread releases the connection.
-    private let connection: UntilReleased<Connection>
+    // Weak: the loop may retain this while another thread releases the connection.
+    private weak var connection: Connection?
     private var timer: EventLoop.Timer?
     /// Whether the limit has been reached once, and was postponed because the descriptor may be ready.
     private var wasPostponed = false
 
     init(_ limit: Duration, of connection: Connection) {
         self.limit = limit
-        self.connection = UntilReleased(connection)
+        self.connection = connection
     }
 
-    func start(_ connection: Connection) {
-        guard limit > .zero else { return }
+    func start() {
+        guard limit > .zero, let connection else { return }
         connection.notesActivity = true
         connection.noteActivity()
         restart(connection)
     }
 
     func cancelTimer() { timer?.cancel() }
-
-    func connectionEndsElsewhere() { connection.end() }
 
     private func restart(_ connection: Connection) {
         wasPostponed = false
@@ -41,18 +39,9 @@ final class IdleClock: IdleWatching {
     }
 
     private func timerFired() {
-        // Retained before it fails if anything waits: that runs code of the program. If nothing does, it only becomes a failed one.
-        let held = connection.borrow { connection -> Connection? in
-            if connection.isRetainedHere { return connection }
-            check(connection)
-            return nil
-        }
-        if case let connection?? = held { check(connection) }
-    }
-
-    private func check(_ connection: Connection) {
         // The queue of a filter that has failed still waits for the peer.
-        guard connection.lifecycle == .open, connection.failure == nil || connection.writer.isQueued else { return }
+        guard let connection, connection.lifecycle == .open, connection.failure == nil || connection.writer.isQueued
+        else { return }
         let now = connection.loop.now
         let deadline = deadline(of: connection)
         guard deadline <= now else { return restart(connection) }
@@ -81,13 +70,5 @@ final class IdleClock: IdleWatching {
         connection.lifecycle.fail()
         connection.failWrites()
         connection.updateInterest()
-    }
-}
-
-extension Connection {
-    /// Whether someone on the loop's thread retains this until an event there, and waits for it: the poller or a flush job for an
-    /// operation (see `ConnectionInterest`), the listener or the pool for their attachment.
-    fileprivate var isRetainedHere: Bool {
-        reader.isWaiting || writer.isQueued || !interest.registered.isEmpty || attachment != nil
     }
 }
