@@ -229,11 +229,12 @@ import Testing
         try EventLoop.withLoop { _ in
             let listener = try Listener.bind("127.0.0.1:0")
             let serving = ServeOptions(cancelsWhenPeerGone: what != "a promise" && what != "a stream")
+            let forever = never()
             let served =
                 if what == "a task" {
                     listener.serveHTTP(options, serving: serving) { _ async throws in
                         begun += 1
-                        try await Task.sleep(for: .seconds(3600))
+                        try await forever.value
                         return Response("")
                     }
                 } else {
