@@ -176,13 +176,13 @@ def main():
         results[key] = table(title, unit, samples, beside_floor)
 
     if "connects" in options.only:
-        race("connects", f"{CONNECTS} connects and one message each", "CPU us a connection", connects)
+        race("connects", f"{CONNECTS} connects and one message each", "CPU us per connection", connects)
     if "idle" in options.only:
         race("idle", f"{IDLE} idle connections", "bytes each", idle(0), 2, beside_floor=False)
         race("idle-after", f"{IDLE} idle connections after one message", "bytes each", idle(64), 2, beside_floor=False)
     if "crowd" in options.only:
         both = alternate(servers, options.rounds, lambda name, command: crowd(name, command, cpus, clients))
-        for index, (key, what) in enumerate((("p99", "p99 of a round trip"), ("cpu", "CPU a message"))):
+        for index, (key, what) in enumerate((("p99", "p99 of a round trip"), ("cpu", "CPU per message"))):
             samples = {name: [values[index] for values in rounds] for name, rounds in both.items()}
             title = f"{PINGING} connections beside {CROWD} idle ones, {what}"
             results[f"crowd-{key}"] = table(title, "of that without them", samples, beside_floor=False)
