@@ -28,7 +28,7 @@ final class FrameReader: FrameReading {
     private struct PendingFrame {
         /// `nil` if the promise waits for the bytes alone: `forEachFrame` decodes them itself, so that its waits need no closures.
         let decode: Decoding?
-        /// If it is larger than a number of this size, the decoder is asked once before.
+        /// At most 4 GiB: the decoder of a longer frame is called once on the way.
         private var count: UInt32
 
         /// The number of bytes that it needs at least.

@@ -69,7 +69,7 @@ public final class Body {
         decoder = BodyDecoder(framing, limit: min(max(limit, 0), Self.largestLimit), maxHead: maxHead)
         source = .connection(connection, beforeFirstRead: beforeFirstRead)
         self.onEnd = onEnd
-        if decoder.isComplete { _ = finish(nil) }
+        if decoder.isComplete { finish(nil) }
     }
 
     /// A body of a message that has ended.
@@ -79,11 +79,12 @@ public final class Body {
         source = .ended
     }
 
-    deinit { if !decoder.isComplete { _ = finish(BodyError.unread) } }
+    deinit { if !decoder.isComplete { finish(BodyError.unread) } }
 
     /// No further reads.
     func end() { source = .ended }
 
+    @discardableResult
     private func finish(_ error: (any Error)?) -> (any Error)? {
         source = .ended
         let onEnd = onEnd
@@ -139,7 +140,7 @@ public final class Body {
     private func accept(_ part: [UInt8]?) throws -> Promise<[UInt8]?> {
         reading = nil
         guard let part else { return try connectionDidEnd() }
-        if decoder.isComplete { _ = finish(nil) }
+        if decoder.isComplete { finish(nil) }
         // The framing of a chunk, without bytes of the body.
         return part.isEmpty ? read() : .value(part)
     }
@@ -148,7 +149,7 @@ public final class Body {
     private func connectionDidEnd() throws -> Promise<[UInt8]?> {
         decoder.end()
         guard decoder.isComplete else { throw fail(BodyError.endedEarly) }
-        _ = finish(nil)
+        finish(nil)
         return .value(nil)
     }
 
