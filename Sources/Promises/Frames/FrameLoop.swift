@@ -29,6 +29,13 @@ struct FrameLoop<Decoder: FrameDecoder, Body: FrameBody>: Operation where Body.F
         // If it is answering, the result was cancelled while it waited for the promise of `body`.
         deinit {
             if isAnswering { endAnswer() }
+            endLoop()
+        }
+
+        @usableFromInline
+        func endLoop() {
+            if hasEnded { return }
+            hasEnded = true
             reader.endLoop()
         }
     }
@@ -64,7 +71,9 @@ struct FrameLoop<Decoder: FrameDecoder, Body: FrameBody>: Operation where Body.F
     @inlinable
     func run(_ source: AnySource, _ core: PromiseCore) {
         if context.isAnswering { context.endAnswer() }
-        guard source.isFulfilled else { return core.finishReading(rejectedAs: source.reference) }
+        guard source.isFulfilled else {
+            return recover(from: source.error, core) ? () : core.finishReading(rejectedAs: source.reference)
+        }
         do {
             switch try handleFrames(core) {
             case .wait(let next): core.wait(for: next, andRun: self)
@@ -72,7 +81,20 @@ struct FrameLoop<Decoder: FrameDecoder, Body: FrameBody>: Operation where Body.F
             case .again: core.wait(for: PromiseCore.void, andRun: self)
             case .end: core.finish(())
             }
-        } catch { core.finishReading(throwing: error) }
+        } catch { if !recover(from: error, core) { core.finishReading(throwing: error) } }
+    }
+
+    /// - Returns: whether the body has taken over: it has returned a promise, which `core` follows, or thrown.
+    @inlinable @inline(__always)
+    func recover(from error: any Error, _ core: PromiseCore) -> Bool {
+        if error is StopReading { return false }
+        // The closure may begin another loop, whose messages are not parts of one of this.
+        context.endLoop()
+        do {
+            guard let next = try context.body.recover(error) else { return false }
+            core.finish(following: next, as: Void.self)
+        } catch { core.finish(throwing: error) }
+        return true
     }
 
     /// Makes `core`, whose operation has run, run again when `missing` more bytes have arrived, or the stream has ended.
@@ -185,6 +207,14 @@ protocol FrameBody<Frame> {
     /// - Parameter bytes: those that the frame was decoded from.
     /// - Returns: what the next frame waits for.
     func handle(_ frame: Frame, _ bytes: inout ByteReader) throws -> PromiseCore
+
+    /// - Returns: what the result follows in place of `error`; `nil` if it is rejected with that.
+    func recover(_ error: any Error) throws -> PromiseCore?
+}
+
+extension FrameBody {
+    @inlinable @inline(__always)
+    func recover(_ error: any Error) throws -> PromiseCore? { nil }
 }
 
 @usableFromInline
@@ -196,6 +226,24 @@ struct WaitingBody<Frame, Next: Thenable>: FrameBody {
 
     @inlinable @inline(__always)
     func handle(_ frame: Frame, _ bytes: inout ByteReader) throws -> PromiseCore { try body(frame).asPromise().core }
+}
+
+/// `WaitingBody` with a closure for the error that ends the loop.
+@usableFromInline
+struct RecoveringBody<Frame, Next: Thenable>: FrameBody {
+    @usableFromInline let body: (Frame) throws -> Next
+    @usableFromInline let recovery: (any Error) throws -> Promise<Void>
+
+    @inlinable
+    init(_ body: @escaping (Frame) throws -> Next, _ recovery: @escaping (any Error) throws -> Promise<Void>) {
+        (self.body, self.recovery) = (body, recovery)
+    }
+
+    @inlinable @inline(__always)
+    func handle(_ frame: Frame, _ bytes: inout ByteReader) throws -> PromiseCore { try body(frame).asPromise().core }
+
+    @inlinable @inline(__always)
+    func recover(_ error: any Error) throws -> PromiseCore? { try recovery(error).core }
 }
 
 @usableFromInline

@@ -6,6 +6,8 @@ class FrameLoopContext {
     @usableFromInline final let connection: Connection
     /// Whether the promise of the body is pending, and the connection therefore busy for a drain.
     @exclusivity(unchecked) @usableFromInline final var isAnswering = false
+    /// Whether the reader has been told of the end.
+    @usableFromInline final var hasEnded = false
 
     @usableFromInline
     init(_ connection: Connection) {

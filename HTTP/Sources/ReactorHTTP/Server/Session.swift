@@ -35,8 +35,10 @@ final class Session {
     /// Answers one request after the other, until the client or the server ends the conversation.
     private func serve() -> Promise<Void> {
         connection.frameTimeouts = service.timeouts
-        return connection.forEachFrame(self) { _ in try self.respond() }.recover(policy: .allErrors) { error in
-            try self.end(error)
+        return connection.forEachFrame(self) { _ in
+            try self.respond()
+        } recover: {
+            try self.end($0)
         }
     }
 

@@ -1,0 +1,113 @@
+import Promises
+import Reactor
+import TestSupport
+import Testing
+
+@testable import PromisesTestSupport
+
+/// What follows the error that ends a loop over frames.
+@Suite struct FrameRecoveryTests {
+    private struct Refused: Error, Equatable {}
+
+    enum Origin: CaseIterable { case decoder, body, answer, laterAnswer, limitOfTime }
+
+    @Test(arguments: Origin.allCases) func theErrorReachesTheClosureOnceWhateverItComesFrom(_ origin: Origin) throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let (a, b) = try Connection.pair()
+            if origin == .limitOfTime { a.frameTimeouts = FrameTimeouts(idle: .seconds(1)) }
+            var errors: [any Error] = []
+            let all = a.forEachFrame(LineDecoder(limit: origin == .decoder ? 4 : 64)) { _ -> Promise<Void> in
+                switch origin {
+                case .body: throw Refused()
+                case .answer: return Promise(error: Refused())
+                case .laterAnswer: return after(.milliseconds(10)).done { throw Refused() }
+                case .decoder, .limitOfTime: return .value
+                }
+            } recover: { error in
+                errors.append(error)
+                return a.write("refused")
+            }
+            if origin != .limitOfTime { try hang(b.write("a line\n"), timeout: patience) }
+            try hang(all, timeout: patience)
+            expectEqual(errors.count, 1)
+            switch origin {
+            case .decoder: expectEqual(errors.first as? StreamError, .limitExceeded(limit: 4))
+            case .body, .answer, .laterAnswer: expectEqual(errors.first as? Refused, Refused())
+            case .limitOfTime: expectEqual(errors.first as? StreamError, .timedOut(got: 0))
+            }
+            expectEqual(try hang(b.read(), timeout: patience), .bytes(Array("refused".utf8)))
+        }
+    }
+
+    @Test func anOrderlyEndIsNoError() throws {
+        try withNetwork { net in
+            for stops in [false, true] {
+                let (a, b) = try Connection.pair()
+                let all = a.forEachFrame(LineDecoder(limit: 64)) { _ -> Promise<Void> in
+                    if stops { throw StopReading() }
+                    return .value
+                } recover: { error in
+                    Issue.record("\(error)")
+                    return .value
+                }
+                try hang(b.write("a line\n").then { stops ? .value : b.shutdownWrite() }, timeout: patience)
+                try hang(all, timeout: patience)
+            }
+        }
+    }
+
+    @Test func theResultFollowsTheClosure() throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            for isThrown in [false, true] {
+                let (a, b) = try Connection.pair()
+                let all = a.forEachFrame(LineDecoder(limit: 4)) { _ in
+                    Promise<Void>.value
+                } recover: { _ in
+                    if isThrown { throw Refused() }
+                    return after(.seconds(1)).done { throw Refused() }
+                }
+                try hang(b.write("a line\n"), timeout: patience)
+                #expect(throws: Refused()) { try hang(all, timeout: patience) }
+            }
+        }
+    }
+
+    @Test func cancellingTheResultCancelsWhatItFollows() throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let (a, b) = try Connection.pair()
+            var isCancelled = false
+            let (never, resolver) = Promise<Void>.pending()
+            resolver.onCancel { isCancelled = true }
+            let (begun, begin) = Promise<Void>.pending()
+            let all = a.forEachFrame(LineDecoder(limit: 4)) { _ in
+                Promise<Void>.value
+            } recover: { _ in
+                begin.fulfill()
+                return never
+            }
+            try hang(when(fulfilled: b.write("a line\n"), begun), timeout: patience)
+            all.cancel()
+            #expect(throws: PromiseError.cancelled) { try hang(all, timeout: patience) }
+            hang(after(.zero))
+            expect(isCancelled)
+        }
+    }
+
+    /// The wait of a loop that the closure begins is no part of the message whose answer has failed.
+    @Test func anotherLoopGoesOn() throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let (a, b) = try Connection.pair()
+            a.frameTimeouts = FrameTimeouts(message: .seconds(1))
+            var payloads: [[UInt8]] = []
+            let all = a.forEachFrame(LineDecoder(limit: 64)) { _ in
+                Promise<Void>(error: Refused())
+            } recover: { _ in
+                a.forEachFrame(LengthPrefixDecoder<UInt8>()) { payload in payloads.append(payload) }
+            }
+            try hang(b.write("upgrade\n"), timeout: patience)
+            let rest = after(.seconds(2)).then { b.write([1, 7]) }.then { b.shutdownWrite() }
+            try hang(when(fulfilled: rest, all), timeout: patience)
+            expectEqual(payloads, [[7]])
+        }
+    }
+}
