@@ -10,7 +10,7 @@ import Reactor
 /// One read at a time. A body can be read once, in parts or as a whole.
 public final class Body {
     /// The number of its bytes, if the sender has said it; `nil` for a body in chunks, or until the connection ends.
-    public let length: Int?
+    public var length: Int? { decoder.length }
 
     /// How many bytes the body may have; reads of a longer one are rejected with `HTTPError`: 413, and 502 in the client. At first
     /// the limit of the server or of the client.
@@ -26,67 +26,48 @@ public final class Body {
     public var isComplete: Bool { decoder.isComplete }
 
     /// Whether what is left of it can be read.
-    var isReadable: Bool {
-        if case .ended = source { return false }
-        return decoder.excess == nil
-    }
+    var isReadable: Bool { connection != nil && decoder.excess == nil }
 
     /// Whether a read has failed.
     private(set) var hasFailed = false
     /// Whether a read has been made.
     private(set) var hasBegun = false
-    /// Whether the first read tells the peer to send the body.
-    var awaitsContinue: Bool { if case .connection(_, .some) = source { true } else { false } }
+    /// Tells the peer to send the body, before the first read.
+    var beforeFirstRead: ((Connection) -> Promise<Void>)?
 
     /// A read that waits, which a second one may not join.
     private var reading: Promise<[UInt8]?>?
     /// Whether a read waits.
     var isReading: Bool { reading?.isPending == true }
 
-    /// The peer is no longer told to send the body.
-    func readAtOnce() {
-        if case .connection(let connection, _) = source { source = .connection(connection, beforeFirstRead: nil) }
-    }
-
     let decoder: BodyDecoder
-    private var source: Source
+    /// `nil` when nothing more can be read.
+    private var connection: Connection?
     /// Called once when the body is complete, with nil, or will never be. Returns the error of the read.
-    private var onEnd: ((any Error)?) -> (any Error)? = { $0 }
-
-    private enum Source {
-        case connection(Connection, beforeFirstRead: (() -> Promise<Void>)?)
-        case ended
-    }
+    private var onEnd: ((any Error)?) -> (any Error)?
 
     /// Sums with such a limit do not overflow.
     static var largestLimit: Int { .max / 64 }
 
+    /// - Parameter connection: `nil` for a message that has ended.
     init(
-        _ framing: Framing, of connection: Connection, limit: Int, maxHead: Int,
-        beforeFirstRead: (() -> Promise<Void>)? = nil, onEnd: @escaping ((any Error)?) -> (any Error)? = { $0 }
+        _ framing: Framing, of connection: Connection?, limit: Int, maxHead: Int,
+        onEnd: @escaping ((any Error)?) -> (any Error)? = { $0 }
     ) {
-        length = framing.knownLength
         decoder = BodyDecoder(framing, limit: min(max(limit, 0), Self.largestLimit), maxHead: maxHead)
-        source = .connection(connection, beforeFirstRead: beforeFirstRead)
+        self.connection = connection
         self.onEnd = onEnd
         if decoder.isComplete { finish(nil) }
-    }
-
-    /// A body of a message that has ended.
-    init(refusing framing: Framing) {
-        length = framing.knownLength
-        decoder = BodyDecoder(framing, limit: 0, maxHead: 0)
-        source = .ended
     }
 
     deinit { if !decoder.isComplete { finish(BodyError.unread) } }
 
     /// No further reads.
-    func end() { source = .ended }
+    func end() { (connection, beforeFirstRead) = (nil, nil) }
 
     @discardableResult
     private func finish(_ error: (any Error)?) -> (any Error)? {
-        source = .ended
+        end()
         let onEnd = onEnd
         self.onEnd = { $0 }
         return onEnd(error)
@@ -106,15 +87,12 @@ public final class Body {
     /// After an error the message cannot be continued: its connection ends.
     public func read() -> Promise<[UInt8]?> {
         if decoder.isComplete { return .value(nil) }
-        guard case .connection(let connection, let beforeFirstRead) = source else {
-            return Promise(error: BodyError.unreadable)
-        }
+        guard let connection else { return Promise(error: BodyError.unreadable) }
         // Before the client is told to continue, and without waiting for a byte of it.
         if let error = decoder.excess { return Promise(error: fail(error)) }
         hasBegun = true
-        if let beforeFirstRead {
-            source = .connection(connection, beforeFirstRead: nil)
-            return beforeFirstRead().then { self.read() }
+        if let beforeFirstRead = beforeFirstRead.take() {
+            return beforeFirstRead(connection).then { self.read() }
         }
         let part = connection.readFrame(decoder)
         // It has usually arrived with the head.
@@ -139,18 +117,10 @@ public final class Body {
 
     private func accept(_ part: [UInt8]?) throws -> Promise<[UInt8]?> {
         reading = nil
-        guard let part else { return try connectionDidEnd() }
-        if decoder.isComplete { finish(nil) }
+        if part == nil { decoder.connectionDidEnd() }
+        if decoder.isComplete { finish(nil) } else if part == nil { throw fail(BodyError.endedEarly) }
         // The framing of a chunk, without bytes of the body.
-        return part.isEmpty ? read() : .value(part)
-    }
-
-    /// The connection has ended between two parts.
-    private func connectionDidEnd() throws -> Promise<[UInt8]?> {
-        decoder.end()
-        guard decoder.isComplete else { throw fail(BodyError.endedEarly) }
-        finish(nil)
-        return .value(nil)
+        return part?.isEmpty == true ? read() : .value(part)
     }
 
     /// All bytes, in one array.
@@ -193,14 +163,4 @@ public enum BodyError: Error, Hashable, Sendable {
     case unreadable
     /// The body was released before it was read to its end.
     case unread
-}
-
-extension Framing {
-    fileprivate var knownLength: Int? {
-        switch self {
-        case .none: 0
-        case .length(let length): length
-        case .chunked, .untilEnd: nil
-        }
-    }
 }

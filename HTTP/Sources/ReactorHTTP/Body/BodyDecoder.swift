@@ -9,6 +9,8 @@ final class BodyDecoder: FrameDecoder {
         case endOfChunk, chunkSize, trailers, complete
     }
 
+    /// The number of bytes, if it is known from the beginning.
+    let length: Int?
     private let isChunked: Bool
     private var state: State
     private var total = 0
@@ -24,10 +26,10 @@ final class BodyDecoder: FrameDecoder {
         self.limit = limit
         self.maxHead = maxHead
         switch framing {
-        case .none: (isChunked, state) = (false, .complete)
-        case .length(let length): (isChunked, state) = (false, .data(left: length))
-        case .chunked: (isChunked, state) = (true, .chunkSize)
-        case .untilEnd: (isChunked, state) = (false, .data(left: .max))
+        case .none: (length, isChunked, state) = (0, false, .complete)
+        case .length(let count): (length, isChunked, state) = (count, false, .data(left: count))
+        case .chunked: (length, isChunked, state) = (nil, true, .chunkSize)
+        case .untilEnd: (length, isChunked, state) = (nil, false, .data(left: .max))
         }
     }
 
@@ -91,16 +93,14 @@ final class BodyDecoder: FrameDecoder {
             guard let line = try nextLine(bytes, &position, limit: maxHead) else { return false }
             trailerBytes += line.count + 2
             if trailerBytes > maxHead { throw HTTPError(Status(431), "trailers of more than \(maxHead) bytes") }
-            if line.isEmpty { state = .complete } else { try addTrailer(line) }
+            if line.isEmpty {
+                state = .complete
+            } else {
+                let colon = try HeadFields.nameLength(line)
+                trailers.append(line.slice(0..<colon).text, line.slice(colon + 1..<line.count).trimmed.text)
+            }
         }
         return true
-    }
-
-    private func addTrailer(_ line: Bytes) throws(HTTPError) {
-        let length = try HeadFields.nameLength(line)
-        trailers.append(
-            String(decoding: line.slice(0..<length), as: UTF8.self),
-            String(decoding: line.slice(length + 1..<line.count).trimmed, as: UTF8.self))
     }
 
     private func nextLine(_ bytes: Bytes, _ position: inout Int, limit: Int) throws(HTTPError) -> Bytes? {
@@ -134,5 +134,5 @@ final class BodyDecoder: FrameDecoder {
     }
 
     /// A body until the end of the connection is complete there.
-    func end() { if case .data(.max) = state { state = .complete } }
+    func connectionDidEnd() { if case .data(.max) = state { state = .complete } }
 }

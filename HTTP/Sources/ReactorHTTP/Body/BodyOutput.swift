@@ -52,7 +52,7 @@ public final class BodyOutput {
             head?(&output)
             if bytes.isEmpty { return }
             if case .chunked = form {
-                output.append(hexadecimal: bytes.count)
+                output.append(String(bytes.count, radix: 16))
                 output.append("\r\n")
             }
             output.append(bytes)
@@ -93,8 +93,10 @@ public final class BodyOutput {
 }
 
 extension ByteWriter {
-    /// The field `Content-Length`, and the end of the head, in two steps.
-    mutating func append(contentLength length: Int) {
+    /// The field that says where the body ends, and the end of the head, in two steps.
+    /// - Parameter length: the number of its bytes; `nil` if it is sent in chunks.
+    mutating func append(framing length: Int?) {
+        guard let length else { return append("Transfer-Encoding: chunked\r\n\r\n" as StaticString) }
         append("Content-Length: " as StaticString)
         var text = InlineArray<24, UInt8>(repeating: 0)
         // CR LF CR LF, and the digits before them, from the last to the first.
@@ -107,12 +109,5 @@ extension ByteWriter {
             rest /= 10
         } while rest > 0
         append(text.span.bytes.extracting(first..<24))
-    }
-
-    /// The digits of a number that is not negative, in lower case.
-    mutating func append(hexadecimal value: Int) {
-        if value >= 16 { append(hexadecimal: value / 16) }
-        let digit = UInt8(value % 16)
-        append(CollectionOfOne(digit < 10 ? UInt8(ascii: "0") + digit : UInt8(ascii: "a") - 10 + digit))
     }
 }

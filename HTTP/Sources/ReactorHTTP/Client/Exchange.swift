@@ -83,7 +83,7 @@ final class Exchange {
             }
         case .stream(let length, let body): return stream(length, body, on: connection)
         }
-        return limited(write, on: connection)
+        return connection.limit(write, idle: options.idle)
     }
 
     private func stream(
@@ -92,7 +92,7 @@ final class Exchange {
         let output = BodyOutput(length.map { .length($0) } ?? .chunked) { [request, proxy] in
             request.writeHead(to: &$0, by: proxy)
         } send: { [self] part in
-            let write = limited(connection.write(part), on: connection)
+            let write = connection.limit(connection.write(part), idle: options.idle)
             if write.isFulfilled { return write }
             if write.isPending { return write.tapError { _ in self.isCut = true } }
             // What a full queue refuses is the program's, which has not waited for the writes before.
@@ -106,11 +106,6 @@ final class Exchange {
             failure = error
             connection.abort()
         }
-    }
-
-    /// Limits the time of a write that waits for a server that does not read.
-    private func limited(_ write: Promise<Void>, on connection: Connection) -> Promise<Void> {
-        write.isPending ? connection.limit(write, idle: options.idle) : write
     }
 
     // MARK: The response

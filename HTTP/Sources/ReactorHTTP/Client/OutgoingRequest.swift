@@ -40,11 +40,10 @@ struct OutgoingRequest {
             output.append("\r\n" as StaticString)
         }
         switch body?.content {
-        case .bytes(let bytes): output.append(contentLength: bytes.count)
-        case .stream(let length?, _): output.append(contentLength: length)
-        case .stream: output.append("Transfer-Encoding: chunked\r\n\r\n" as StaticString)
+        case .bytes(let bytes): output.append(framing: bytes.count)
+        case .stream(let length, _): output.append(framing: length)
         // RFC 9110, section 8.6.
-        case nil where method == .post || method == .put || method == .patch: output.append(contentLength: 0)
+        case nil where method == .post || method == .put || method == .patch: output.append(framing: 0)
         case nil: output.append("\r\n" as StaticString)
         }
     }

@@ -19,9 +19,7 @@ struct WebAddress: Equatable {
     private init?(_ text: Bytes) {
         // The fragment is for the program.
         let text = text.slice(0..<(text.position(of: UInt8(ascii: "#")) ?? text.count))
-        guard text.allSatisfy(isVisible), let colon = text.position(of: UInt8(ascii: ":")) else {
-            return nil
-        }
+        guard text.allSatisfy(isVisible), let colon = text.position(of: UInt8(ascii: ":")) else { return nil }
         isSecure = text.slice(0..<colon).isEqual(ignoringCase: "https")
         if !isSecure && !text.slice(0..<colon).isEqual(ignoringCase: "http") { return nil }
         let rest = text.slice(colon + 1..<text.count)
@@ -32,11 +30,11 @@ struct WebAddress: Equatable {
         guard HeadFields.isHost(authority) else { return nil }
         let bracket = authority.position(of: UInt8(ascii: "]"))
         let hostEnd = authority.position(of: UInt8(ascii: ":"), from: bracket ?? 0) ?? authority.count
-        host = String(decoding: authority.slice(0..<hostEnd), as: UTF8.self).lowercased()
-        let digits = String(decoding: authority.slice(hostEnd..<authority.count).dropFirst(), as: UTF8.self)
+        host = authority.slice(0..<hostEnd).text.lowercased()
+        let digits = authority.slice(hostEnd..<authority.count).text.dropFirst()
         guard !host.isEmpty, let port = digits.isEmpty ? isSecure ? 443 : 80 : UInt16(digits) else { return nil }
         self.port = port
-        let behind = String(decoding: rest.slice(end..<rest.count), as: UTF8.self)
+        let behind = rest.slice(end..<rest.count).text
         target = behind.hasPrefix("/") ? behind : "/" + behind
     }
 

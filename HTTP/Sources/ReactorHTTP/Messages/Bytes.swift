@@ -8,6 +8,9 @@ extension Bytes {
     @inline(__always)
     func slice(_ range: Range<Int>) -> Bytes { Bytes(rebasing: self[range]) }
 
+    /// The text in UTF-8. Bytes that are none of it are replaced.
+    var text: String { String(decoding: self, as: UTF8.self) }
+
     /// The index of the first `byte` from `start` on.
     @inline(__always)
     func position(of byte: UInt8, from start: Int = 0) -> Int? {
@@ -40,15 +43,6 @@ extension Bytes {
         guard start + name.count < count, self[start + name.count] == UInt8(ascii: ":") else { return false }
         for index in 0..<name.count where lowercased(self[start + index]) != lowercased(name[index]) { return false }
         return true
-    }
-
-    /// Calls `body` with the range of each line, with its end.
-    func forEachLine(from start: Int, _ body: (Range<Int>) -> Void) {
-        var start = start
-        while let end = position(of: 0x0A, from: start) {
-            body(start..<end + 1)
-            start = end + 1
-        }
     }
 
     /// `range` without the blanks and tabs at both ends of its bytes.

@@ -99,11 +99,9 @@ public struct Headers: Sendable, ExpressibleByDictionaryLiteral {
     public mutating func append(_ name: String, _ value: String) {
         if name.isEmpty { return }
         for byte in name.utf8 { lines.append(isTokenByte(byte) ? byte : UInt8(ascii: "-")) }
-        lines.append(UInt8(ascii: ":"))
-        lines.append(UInt8(ascii: " "))
+        lines += ": ".utf8
         for byte in value.utf8 { lines.append(isValueByte(byte) ? byte : UInt8(ascii: " ")) }
-        lines.append(0x0D)
-        lines.append(0x0A)
+        lines += "\r\n".utf8
     }
 
     /// Removes all fields `name`.
@@ -125,7 +123,13 @@ public struct Headers: Sendable, ExpressibleByDictionaryLiteral {
 
     /// Calls `body` with the lines, each with its end.
     func forEachLine(_ body: (Bytes) -> Void) {
-        lines.withUnsafeBytes { bytes in bytes.forEachLine(from: start) { body(bytes.slice($0)) } }
+        lines.withUnsafeBytes { bytes in
+            var start = start
+            while let end = bytes.position(of: 0x0A, from: start) {
+                body(bytes.slice(start..<end + 1))
+                start = end + 1
+            }
+        }
     }
 }
 
@@ -135,8 +139,7 @@ extension Headers: Sequence {
         var fields: [(name: String, value: String)] = []
         forEachLine { line in
             guard let colon = line.position(of: UInt8(ascii: ":")) else { return }
-            let (name, value) = (line.slice(0..<colon), line.slice(colon + 1..<line.count - 2).trimmed)
-            fields.append((String(decoding: name, as: UTF8.self), String(decoding: value, as: UTF8.self)))
+            fields.append((line.slice(0..<colon).text, line.slice(colon + 1..<line.count - 2).trimmed.text))
         }
         return fields.makeIterator()
     }

@@ -32,9 +32,7 @@ public struct Method: Hashable, Sendable, ExpressibleByStringLiteral {
         }
     }
 
-    init(_ bytes: Bytes) {
-        if bytes.isEqual(to: "GET") { self = .get } else { name = String(decoding: bytes, as: UTF8.self) }
-    }
+    init(_ bytes: Bytes) { name = bytes.isEqual(to: "GET") ? "GET" : bytes.text }
 }
 
 extension Method: CustomStringConvertible {

@@ -63,16 +63,6 @@ extension Status: CustomStringConvertible {
 }
 
 extension ByteWriter {
-    /// The first line of a response.
-    mutating func append(statusLine status: Status) {
-        if status.code == 200 { return append("HTTP/1.1 200 OK\r\n") }
-        append("HTTP/1.1 ")
-        append(decimal: status.code)
-        append(" ")
-        append(status.reason)
-        append("\r\n")
-    }
-
     /// Without the steps that a `String` takes.
     @inline(__always)
     mutating func append(_ text: StaticString) { text.withUTF8Buffer { append($0) } }

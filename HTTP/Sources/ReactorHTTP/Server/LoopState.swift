@@ -33,7 +33,11 @@ final class LoopState {
         let now = time(nil)
         if cached.second != now || cached.status != status || cached.type != type {
             var output = ByteWriter()
-            output.append(statusLine: status)
+            output.append("HTTP/1.1 ")
+            output.append(decimal: status.code)
+            output.append(" ")
+            output.append(status.reason)
+            output.append("\r\n")
             if date.second != now { date = (now, Array("Date: \(httpDate(now))\r\n".utf8)) }
             output.append(date.line)
             if let type {

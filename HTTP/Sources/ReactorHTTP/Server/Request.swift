@@ -68,35 +68,30 @@ final class RequestStorage {
     @exclusivity(unchecked) var began: ContinuousClock.Instant?
 
     func text(_ range: Range<Int>) -> String {
-        headers.lines.withUnsafeBytes { String(decoding: $0.slice(range), as: UTF8.self) }
+        headers.lines.withUnsafeBytes { $0.slice(range).text }
     }
 
     var body: Body {
         if let usedBody { return usedBody }
-        let body = makeBody()
+        let body = Body(framing, of: connection, limit: limits.body, maxHead: limits.trailers)
+        if expectsContinue {
+            body.beforeFirstRead = { connection in
+                // A client that sends the body already does not wait for this.
+                connection.bufferedByteCount == 0 ? connection.write("HTTP/1.1 100 Continue\r\n\r\n") : .value
+            }
+        }
         usedBody = body
         return body
     }
 
-    private func makeBody() -> Body {
-        guard let connection else { return Body(refusing: framing) }
-        // A client that sends the body already does not wait for this.
-        let sendContinue = { () -> Promise<Void> in
-            connection.bufferedByteCount == 0 ? connection.write("HTTP/1.1 100 Continue\r\n\r\n") : .value
-        }
-        return Body(
-            framing, of: connection, limit: limits.body, maxHead: limits.trailers,
-            beforeFirstRead: expectsContinue ? sendContinue : nil)
-    }
-
     /// Whether the client has not been told to send the body, and may never do so.
-    var awaitsContinue: Bool { expectsContinue && usedBody?.awaitsContinue != false }
+    var awaitsContinue: Bool { expectsContinue && (usedBody == nil || usedBody?.beforeFirstRead != nil) }
 
     /// The client is no longer told to continue: that would stand inside of the response.
     func responseBegins(_ status: Status) {
         begunStatus = status
         expectsContinue = false
-        usedBody?.readAtOnce()
+        usedBody?.beforeFirstRead = nil
     }
 
     /// Takes a head that is complete.
@@ -123,6 +118,6 @@ final class RequestStorage {
     func end() {
         connection = nil
         begunStatus = nil
-        if let body = usedBody.take() { body.end() }
+        usedBody.take()?.end()
     }
 }

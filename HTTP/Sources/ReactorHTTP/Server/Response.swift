@@ -21,12 +21,21 @@ public struct Response {
     var content: Content
 
     enum Content {
-        case none
         case text(String)
         case bytes([UInt8])
         /// Of this length if it is known.
         case stream(length: Int?, (BodyOutput) throws -> Promise<Void>)
         case upgrade(String, (Connection) throws -> Promise<Void>)
+
+        /// The number of bytes; `nil` where only the end says it.
+        var length: Int? {
+            switch self {
+            case .text(let text): text.utf8.count
+            case .bytes(let bytes): bytes.count
+            case .stream(let length, _): length
+            case .upgrade: nil
+            }
+        }
     }
 
     /// A response with a text, or with none.
@@ -53,7 +62,7 @@ public struct Response {
     /// - Parameters:
     ///   - status: the status.
     ///   - headers: further fields.
-    public init(_ status: Status, headers: Headers = Headers()) { self.init(status, nil, headers, .none) }
+    public init(_ status: Status, headers: Headers = Headers()) { self.init(status, nil, headers, .text("")) }
 
     /// A response that sends the client elsewhere.
     /// - Parameters:
@@ -93,16 +102,12 @@ public struct Response {
     ) -> Response { Response(Status(101), nil, headers, .upgrade(`protocol`, body)) }
 
     private init(_ status: Status, _ type: String?, _ headers: Headers, _ content: Content) {
-        self.status = status
-        self.headers = headers
-        contentType = type
-        self.content = content
+        (self.status, contentType, self.headers, self.content) = (status, type, headers, content)
     }
 
     /// The response to a request that has failed with `error`.
     init(for error: any Error) {
-        self.init((error as? HTTPError)?.status ?? .internalServerError)
-        contentType = "text/plain; charset=utf-8"
+        self.init("", status: (error as? HTTPError)?.status ?? .internalServerError)
     }
 
     /// What no client would understand. `nil` if nothing is wrong.
@@ -112,14 +117,6 @@ public struct Response {
         if status.code < 200 { return .status(status) }
         if case .stream(let length?, _) = content, length < 0 { return .length(length) }
         return nil
-    }
-
-    /// Whether the whole body is here.
-    var isWhole: Bool {
-        switch content {
-        case .none, .text, .bytes: true
-        case .stream, .upgrade: false
-        }
     }
 }
 
@@ -163,4 +160,15 @@ extension Guarantee: ResponseConvertible where T == Response {
     /// This, later.
     @inlinable
     public consuming func asAnswer() -> Answer { .later(asPromise()) }
+}
+
+extension ByteWriter {
+    /// The bytes of a body that is here.
+    mutating func append(_ content: Response.Content) {
+        switch content {
+        case .text(let text): append(text)
+        case .bytes(let bytes): append(bytes)
+        case .stream, .upgrade: break
+        }
+    }
 }

@@ -27,18 +27,15 @@ final class Session {
     // The client has left, or a drain has ended the handler: however that was cancelled, nothing else is told of it.
     deinit { if let current { log(.value, current.begunStatus ?? Status(499), current) } }
 
+    /// Answers one request after the other, until the client or the server ends the conversation.
     @usableFromInline
     static func serve(_ connection: Connection, _ service: Service) -> Promise<Void> {
-        Session(connection, service).serve()
-    }
-
-    /// Answers one request after the other, until the client or the server ends the conversation.
-    private func serve() -> Promise<Void> {
+        let session = Session(connection, service)
         connection.frameTimeouts = service.timeouts
-        return connection.forEachFrame(self) { _ in
-            try self.respond()
+        return connection.forEachFrame(session) { _ in
+            try session.respond()
         } recover: {
-            try self.end($0)
+            try session.end($0)
         }
     }
 
@@ -88,12 +85,12 @@ final class Session {
     /// Sends a response once the body of its request has been read, and ends the request.
     private func send(_ response: Response, to request: RequestStorage) -> Promise<Void> {
         if case .none = request.framing { return sendNow(response, to: request, isLast: false) }
-        // The client has been promised nothing yet, and waits to hear whether it shall send the body.
-        let isStream = !response.isWhole && request.method != .head
         // The other protocol begins behind the whole request, and 101 behind 100: RFC 9110, section 7.8.
         if case .upgrade = response.content, !request.isHTTP10 {
             return request.body.discard().then { self.sendNow(response, to: request, isLast: false) }
         }
+        let isStream = if case .stream = response.content { request.method != .head } else { false }
+        // The client has been promised nothing yet, and waits to hear whether it shall send the body.
         if request.awaitsContinue, !isStream || request.usedBody == nil {
             return sendNow(response, to: request, isLast: true)
         }
@@ -115,23 +112,16 @@ final class Session {
         let isLast =
             isLast || !request.keepsAlive || connection.isDraining
             || !response.headers.isEmpty && response.headers.has("connection", listing: "close")
-        if response.isWhole {
-            let sent = write(response, to: request, isLast: isLast)
-            return finish(sent, response.status, request, isLast: isLast)
-        }
         switch response.content {
         case .stream(let length, let body) where request.method != .head && !response.status.hasNoBody:
             return stream(response, length, body, to: request, isLast)
-        case .upgrade(let name, let body):
+        case .upgrade(_, let body):
             if request.isHTTP10 { return sendNow(Response(Status(426)), to: request, isLast: isLast) }
-            let sent = connection.write { output in
-                appendHead(response, to: request, isLast: false, length: nil, upgrade: name, &output)
-            }
-            return finish(limited(sent), response.status, request, isLast: false).done { throw Upgraded(body: body) }
-        case .stream(let length, _):
-            let sent = connection.write { appendHead(response, to: request, isLast: isLast, length: length, &$0) }
-            return finish(limited(sent), response.status, request, isLast: isLast)
-        case .none, .text, .bytes: return .value
+            let sent = write(response, to: request, isLast: false)
+            return finish(sent, response.status, request, isLast: false).done { throw Upgraded(body: body) }
+        case .text, .bytes, .stream:
+            let sent = write(response, to: request, isLast: isLast)
+            return finish(sent, response.status, request, isLast: isLast)
         }
     }
 
@@ -160,72 +150,49 @@ final class Session {
 
     // MARK: Writing
 
-    /// Writes a response whose body is here.
+    /// Writes a response, with its body if that is here.
     private func write(_ response: Response, to request: RequestStorage, isLast: Bool) -> Promise<Void> {
         let withBody = request.method != .head && !response.status.hasNoBody
-        switch response.content {
-        case .text(let text):
-            let sent = text.utf8.withContiguousStorageIfAvailable {
-                write(response, Bytes($0), withBody, to: request, isLast)
-            }
-            return sent ?? Array(text.utf8).withUnsafeBytes { write(response, $0, withBody, to: request, isLast) }
-        case .bytes(let bytes) where withBody && bytes.count > 16_384:
+        if withBody, case .bytes(let bytes) = response.content, bytes.count > 16_384 {
             // A large body is sent without a copy.
             var head = ByteWriter(reserving: 512)
-            appendHead(response, to: request, isLast: isLast, length: bytes.count, &head)
+            appendHead(response, to: request, isLast: isLast, &head)
             return limited(connection.write([head.bytes, bytes]))
-        case .bytes(let bytes): return bytes.withUnsafeBytes { write(response, $0, withBody, to: request, isLast) }
-        case .none, .stream, .upgrade: return write(response, Bytes(start: nil, count: 0), false, to: request, isLast)
         }
+        let sent = connection.write { output in
+            appendHead(response, to: request, isLast: isLast, &output)
+            if withBody { output.append(response.content) }
+        }
+        return limited(sent)
     }
 
-    private func write(
-        _ response: Response, _ bytes: Bytes, _ withBody: Bool, to request: RequestStorage, _ isLast: Bool
-    ) -> Promise<Void> {
-        limited(
-            connection.write { output in
-                appendHead(response, to: request, isLast: isLast, length: bytes.count, &output)
-                if withBody { output.append(bytes) }
-            })
-    }
-
-    /// - Parameters:
-    ///   - length: the number of bytes of the body; `nil` where only its end says it.
-    ///   - upgrade: the protocol of a response 101.
     private func appendHead(
-        _ response: Response, to request: RequestStorage?, isLast: Bool, length: Int?, upgrade: String? = nil,
-        _ output: inout ByteWriter
+        _ response: Response, to request: RequestStorage?, isLast: Bool, _ output: inout ByteWriter
     ) {
+        let length = response.content.length
         output.append(state.beginning(response.status, response.contentType))
         if !response.headers.isEmpty { output.append(response.headers, without: Self.ownFields) }
-        if let upgrade {
+        if case .upgrade(let name, _) = response.content {
             output.append("Connection: Upgrade\r\nUpgrade: " as StaticString)
-            output.append(value: upgrade)
-            output.append("\r\n\r\n" as StaticString)
-            return
-        }
-        if isLast {
+            output.append(value: name)
+            output.append("\r\n" as StaticString)
+        } else if isLast {
             output.append("Connection: close\r\n" as StaticString)
         } else if request?.isHTTP10 == true {
             output.append("Connection: keep-alive\r\n" as StaticString)
         }
-        if response.status.hasNoBody {
-            output.append("\r\n" as StaticString)
-        } else if let length {
-            output.append(contentLength: length)
-        } else if request?.isHTTP10 == true {
+        if response.status.hasNoBody || length == nil && request?.isHTTP10 == true {
             output.append("\r\n" as StaticString)
         } else {
-            output.append("Transfer-Encoding: chunked\r\n\r\n" as StaticString)
+            output.append(framing: length)
         }
     }
 
     private static var ownFields: [StaticString] { ["content-length", "transfer-encoding", "connection", "date"] }
 
-    /// Limits the time of a write that waits for a client that does not read.
     @inline(__always)
     private func limited(_ write: Promise<Void>) -> Promise<Void> {
-        write.isPending ? connection.limit(write, idle: service.options.idle) : write
+        connection.limit(write, idle: service.options.idle)
     }
 
     // MARK: Streams
@@ -237,7 +204,7 @@ final class Session {
         let isLast = isLast || length == nil && request.isHTTP10
         let form: BodyOutput.Form = length.map { .length($0) } ?? (request.isHTTP10 ? .untilEnd : .chunked)
         let output = BodyOutput(form) { [self] in
-            appendHead(response, to: request, isLast: isLast, length: length, &$0)
+            appendHead(response, to: request, isLast: isLast, &$0)
         } send: { [self, status = response.status] part in
             if request.begunStatus == nil { request.responseBegins(status) }
             return limited(connection.write(part))
@@ -254,26 +221,20 @@ final class Session {
         if written.isFulfilled, request.framing == .none || isUnread || request.body.isComplete {
             return finish(.value, response.status, request, isLast: isLast || isUnread || connection.isDraining)
         }
-        return
-            written
-            .recover(policy: .allErrors) { [self] error -> Promise<Void> in
-                output.close()
-                if !output.isUnsent || connection.hasEnded(with: error) { throw error }
-                return sendNow(failure(error, of: request), to: request, isLast: request.usedBody?.isComplete == false)
-                    .then { Promise<Void>(error: Answered()) }
-            }.then { [self] in
-                // What the body of the response has left of that of the request.
-                let isUnread = isUnread
-                let rest = request.framing == .none || isUnread ? .value : request.body.discard()
-                // A drain may have begun since the head was sent.
-                return rest.then { [self] in
-                    finish(.value, response.status, request, isLast: isLast || isUnread || connection.isDraining)
-                }
-            }.recover(only: Answered.self) { _ in Promise<Void>.value }
+        return written.then { [self] in
+            // What the body of the response has left of that of the request.
+            let isUnread = isUnread
+            let rest = request.framing == .none || isUnread ? .value : request.body.discard()
+            // A drain may have begun since the head was sent.
+            return rest.then { [self] in
+                finish(.value, response.status, request, isLast: isLast || isUnread || connection.isDraining)
+            }
+        }.recover(policy: .allErrors) { [self] error in
+            output.close()
+            if !output.isUnsent || connection.hasEnded(with: error) { throw error }
+            return sendNow(failure(error, of: request), to: request, isLast: request.usedBody?.isComplete == false)
+        }
     }
-
-    /// Thrown behind a response that was sent in place of a stream.
-    private struct Answered: Error {}
 
     // MARK: The end
 
@@ -302,7 +263,7 @@ final class Session {
 
     /// Answers a request that is not understood. Its connection ends, since where the next request begins is unknown.
     private func refuse(_ response: Response) -> Promise<Void> {
-        let sent = connection.write { appendHead(response, to: nil, isLast: true, length: 0, &$0) }
+        let sent = connection.write { appendHead(response, to: nil, isLast: true, &$0) }
         log(sent, response.status, current.take())
         // A client that has left misses nothing.
         return limited(sent).recover(policy: .allErrors) { _ in .value }
