@@ -8,6 +8,8 @@ import Testing
 @Suite(.serialized) struct ClientFaultTests {
     private static let post = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nabc"
 
+    private static let upgrade = "GET /upgrade HTTP/1.1\r\nHost: x\r\n\r\n"
+
     struct Fault: Sendable, CustomStringConvertible {
         let description: String
         let sent: String
@@ -54,6 +56,9 @@ import Testing
         Fault(
             description: "a WebSocket, and no frame", sent: WebSocketTests.handshake + "\r\n\u{7F}\u{7F}", resets: false
         ),
+        Fault(description: "another protocol, half a frame, and a reset", sent: upgrade + "\u{5}abc"),
+        Fault(description: "another protocol, half a frame, and the end", sent: upgrade + "\u{5}abc", resets: false),
+        Fault(description: "another protocol, and too long a frame", sent: upgrade + "\u{7F}abc", resets: false),
     ]) func clientsCauseNoErrorOfTheService(_ fault: Fault) throws {
         let large = [UInt8](repeating: 0, count: 1 << 20)
         let reported = try errors(of: fault) { request in
@@ -61,6 +66,11 @@ import Testing
             switch (request.method, request.path) {
             case (.post, _): return .later(body.bytes().map { Response($0) })
             case (.put, _): return .now(.stream { output in body.forEach { output.write($0) } })
+            case (.get, "/upgrade"):
+                return .now(
+                    .upgrade(to: "x") { connection in
+                        connection.forEachFrame(LengthPrefixDecoder<UInt8>(limit: 9)) { connection.write($0) }
+                    })
             case (.get, "/large"): return .now(.stream { output in repeatWhile { output.write(large).map { true } } })
             case (.get, _): return .now(.webSocket(request) { socket in socket.forEach { socket.send($0) } })
             default: return .now(Response(""))
@@ -87,6 +97,16 @@ import Testing
             }
             #expect(errors == ["\(error)"])
         }
+    }
+
+    @Test func anErrorBehindAnUpgradeIsTheServices() throws {
+        struct NoDatabase: Error {}
+        var errors: [String] = []
+        let handler = { (_: Request) in Answer.now(.upgrade(to: "x") { _ in Promise(error: NoDatabase()) }) }
+        try withServer(onError: { error, _ in errors.append("\(error)") }, handler) { address, _ in
+            try expect([101], address, Self.upgrade)
+        }
+        #expect(errors == ["\(NoDatabase())"])
     }
 
     /// The peer of another connection has left, such as a database; this client reads on.
@@ -192,7 +212,7 @@ import Testing
             let served = server.serveHTTP(onError: { error, _ in errors.append("\(error)") }) { request in
                 Response.webSocket(request) { socket in
                     for _ in 0..<3 { socket.send(.bytes(large)) }
-                    return socket.forEach { _ in .value }
+                    return socket.forEach { _ in }
                 }
             }
             try hang(client.write(WebSocketTests.handshake + "\r\n"))
@@ -302,7 +322,7 @@ import Testing
                 return .now(
                     .webSocket(request) { socket in
                         for _ in 0..<3 { socket.send(.bytes(large)) }
-                        return socket.forEach { _ in .value }.recover(policy: .allErrors) { _ in
+                        return socket.forEach { _ in }.recover(policy: .allErrors) { _ in
                             failures += 1
                             for _ in 0..<3 { socket.send("gone") }
                             return socket.close().done { for _ in 0..<3 { socket.send("closed") } }

@@ -162,6 +162,22 @@ import Testing
         }
     }
 
+    /// Whether the rest has arrived by then, or has not, or another read waits for it.
+    @Test(arguments: [100, 10, 0]) func totalEndsABodyThatTheProgramReadsSlowly(_ sent: Int) throws {
+        var options = HTTPClient.Options()
+        options.total = .seconds(20)
+        let serve = { (connection: Connection) -> Promise<Void> in
+            connection.write("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nx").then { after(.seconds(1)) }
+                .then { connection.write([UInt8](repeating: 1, count: max(sent - 1, 0))) }.then { after(.seconds(60)) }
+        }
+        try withHostile(options: options, serve) { client, address in
+            let response = try hang(client.fetch("http://\(address)/"), timeout: .seconds(3600))
+            _ = try hang(response.body.read(), timeout: .seconds(3600))
+            if sent > 0 { hang(after(.seconds(25))) }
+            #expect(throws: FetchError.timedOut(.total)) { try hang(response.body.read(), timeout: .seconds(3600)) }
+        }
+    }
+
     @Test func aHandshakeThatTricklesIsEndedWithTheConnect() throws {
         var options = HTTPClient.Options()
         options.connections.makeTimeout = .seconds(10)

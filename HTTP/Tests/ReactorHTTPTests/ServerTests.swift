@@ -287,6 +287,35 @@ import Testing
         }
     }
 
+    @Test func aBodyMayBeReadWithoutAPromiseForEachPart() throws {
+        let handler = { (request: Request) -> Answer in
+            var count = 0
+            return .later(
+                request.body.forEach { part in
+                    count += part.count
+                    if part.contains(UInt8(ascii: "!")) { throw HTTPError(.forbidden) }
+                }.map { Response("\(count)") })
+        }
+        try withServer(handler) { address, _ in
+            let head = "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+            let counted = try conversation(address, head + "3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n")
+            #expect(counted.hasSuffix("\r\n\r\n5"))
+            try expect([403], address, head + "1\r\n!\r\n0\r\n\r\n")
+        }
+    }
+
+    /// A reset could destroy the response.
+    @Test func aWholeResponseIsDeliveredWhereTheBodyOfTheRequestEndsEarly() throws {
+        let handler = { (_: Request) in Answer.now(.stream(length: 3) { output in output.write("abc") }) }
+        for version in ["1.0", "1.1"] {
+            try withServer(handler) { address, _ in
+                let sent = "POST / HTTP/\(version)\r\nHost: x\r\nContent-Length: 9\r\n\r\nabc"
+                let answer = try conversation(address, sent)
+                #expect(answer.hasSuffix("\r\n\r\nabc"))
+            }
+        }
+    }
+
     // MARK: Upgrade
 
     @Test func anUpgradeHandsOverTheConnectionWithWhatFollows() throws {
@@ -322,6 +351,14 @@ import Testing
             let answer = try readToEnd(client)
             #expect(statuses(answer) == [101])
             #expect(answer.hasSuffix("\r\n\r\n<d>"))
+        }
+    }
+
+    @Test func behindARefusedUpgradeTheNextRequestIsRead() throws {
+        let handler = { (_: Request) in Answer.now(.upgrade(to: "x") { _ in .value }) }
+        try withServer(handler) { address, _ in
+            let kept = "GET / HTTP/1.0\r\nConnection: keep-alive\r\n"
+            try expect([426, 426], address, kept + "Content-Length: 4\r\n\r\na b " + kept + "\r\n")
         }
     }
 

@@ -202,6 +202,22 @@ import Testing
         }
     }
 
+    @Test func messagesMayBeTakenWithoutAPromiseForEach() throws {
+        var messages: [WebSocket.Message] = []
+        let serve = { (socket: WebSocket) -> Promise<Void> in
+            socket.forEach { message in
+                messages.append(message)
+                if messages.count == 2 { throw StopReading() }
+            }
+        }
+        try withSocket(serve) { client, _ in
+            try hang(client.write(Self.frame(0x81, "a") + Self.frame(0x81, "b")), timeout: patience)
+            let frame = try hang(client.read(exactly: 4), timeout: patience)
+            #expect(frame == [0x88, 2, 0x03, 0xE8])
+        }
+        #expect(messages == [.text("a"), .text("b")])
+    }
+
     @Test func aSilentClientIsAskedForASignOfLife() throws {
         try withVirtualServer({ .now(.webSocket($0) { socket in socket.forEach { socket.send($0) } }) }) { client in
             _ = try hang(client.write(Self.handshake + "\r\n").then { client.read(until: "\r\n\r\n") })
@@ -232,7 +248,7 @@ import Testing
         let large = [UInt8](repeating: 0, count: 2 << 20)
         let serve = { (socket: WebSocket) -> Promise<Void> in
             socket.send(.bytes(large)).catch(policy: .allErrors) { _ in }
-            return socket.forEach { _ in .value }
+            return socket.forEach { _ in }
         }
         try withVirtualServer({ .now(.webSocket($0, serve)) }) { client in
             _ = try hang(client.write(Self.handshake + "\r\n"))

@@ -44,7 +44,7 @@ public final class Body {
     /// `nil` when nothing more can be read.
     private var connection: Connection?
     /// Called once when the body is complete, with nil, or will never be. Returns the error of the read.
-    private var onEnd: ((any Error)?) -> (any Error)?
+    private var onEnd: (((any Error)?) -> (any Error)?)?
 
     /// Sums with such a limit do not overflow.
     static var largestLimit: Int { .max / 64 }
@@ -52,7 +52,7 @@ public final class Body {
     /// - Parameter connection: `nil` for a message that has ended.
     init(
         _ framing: Framing, of connection: Connection?, limit: Int, maxHead: Int,
-        onEnd: @escaping ((any Error)?) -> (any Error)? = { $0 }
+        onEnd: (((any Error)?) -> (any Error)?)? = nil
     ) {
         decoder = BodyDecoder(framing, limit: min(max(limit, 0), Self.largestLimit), maxHead: maxHead)
         self.connection = connection
@@ -63,13 +63,16 @@ public final class Body {
     deinit { if !decoder.isComplete { finish(BodyError.unread) } }
 
     /// No further reads.
-    func end() { (connection, beforeFirstRead) = (nil, nil) }
+    func end() {
+        if connection == nil { return }
+        (connection, beforeFirstRead) = (nil, nil)
+    }
 
     @discardableResult
     private func finish(_ error: (any Error)?) -> (any Error)? {
         end()
-        let onEnd = onEnd
-        self.onEnd = { $0 }
+        guard let onEnd else { return error }
+        self.onEnd = nil
         return onEnd(error)
     }
 
@@ -91,18 +94,19 @@ public final class Body {
         // Before the client is told to continue, and without waiting for a byte of it.
         if let error = decoder.excess { return Promise(error: fail(error)) }
         hasBegun = true
-        if let beforeFirstRead = beforeFirstRead.take() {
+        if let beforeFirstRead {
+            self.beforeFirstRead = nil
             return beforeFirstRead(connection).then { self.read() }
         }
         let part = connection.readFrame(decoder)
         // It has usually arrived with the head.
         switch part.result {
-        case .success(let part): return firstly { try self.accept(part) }
+        case .success(let part): return accept(part)
         case .failure(let error): return Promise(error: fail(error))
         case nil:
             // Not of a read that was refused since another one waits.
             if !isReading { reading = part }
-            return part.mapError { self.fail($0) }.then { try self.accept($0) }
+            return part.mapError(policy: .allErrors) { self.fail($0) }.then { self.accept($0) }
         }
     }
 
@@ -115,12 +119,13 @@ public final class Body {
         return finish(error) ?? error
     }
 
-    private func accept(_ part: [UInt8]?) throws -> Promise<[UInt8]?> {
+    private func accept(_ part: [UInt8]?) -> Promise<[UInt8]?> {
         reading = nil
         if part == nil { decoder.connectionDidEnd() }
-        if decoder.isComplete { finish(nil) } else if part == nil { throw fail(BodyError.endedEarly) }
+        if decoder.isComplete { finish(nil) }
+        guard let part else { return decoder.isComplete ? .value(nil) : Promise(error: fail(BodyError.endedEarly)) }
         // The framing of a chunk, without bytes of the body.
-        return part?.isEmpty == true ? read() : .value(part)
+        return part.isEmpty ? read() : .value(part)
     }
 
     /// All bytes, in one array.
@@ -128,10 +133,7 @@ public final class Body {
     public func bytes() -> Promise<[UInt8]> {
         read().then { first -> Promise<[UInt8]> in
             guard var all = first, !self.isComplete else { return .value(first ?? []) }
-            return self.forEach { part in
-                all += part
-                return .value
-            }.map { all }
+            return self.forEach { all += $0 }.map { all }
         }
     }
 
@@ -141,18 +143,27 @@ public final class Body {
 
     /// Calls `body` with each part, the next one when the promise of the call before is fulfilled.
     /// - Returns: a promise that is fulfilled at the end, and rejected as `read` or with the error of `body`.
-    public func forEach(_ body: @escaping ([UInt8]) throws -> Promise<Void>) -> Promise<Void> {
+    @inlinable
+    public func forEach<Next: Thenable<Void>>(_ body: @escaping ([UInt8]) throws -> Next) -> Promise<Void> {
         let part = read()
-        if isComplete, case .success(let part?) = part.result { return firstly { try body(part) } }
+        if isComplete, case .success(let part?) = part.result { return firstly { try body(part).asPromise() } }
         // A loop, written as recursion: it runs in constant memory.
         return part.then { part -> Promise<Void> in
             guard let part else { return .value }
-            return try body(part).then { self.forEach(body) }
+            return try body(part).asPromise().then { self.forEach(body) }
+        }
+    }
+
+    /// Calls `body` with each part, without waiting between the calls; see the form with promises.
+    public func forEach(_ body: @escaping ([UInt8]) throws -> Void) -> Promise<Void> {
+        forEach { part -> Promise<Void> in
+            try body(part)
+            return .value
         }
     }
 
     /// Reads what is left, and drops it.
-    func discard() -> Promise<Void> { isComplete ? .value : forEach { _ in .value } }
+    func discard() -> Promise<Void> { isComplete ? .value : forEach { _ in } }
 }
 
 /// Why a body cannot be read.

@@ -5,12 +5,8 @@ import Reactor
 extension Connection {
     /// Fails the connection if its peer takes nothing for `idle` while `write` waits. The limit is that of the first write that
     /// waits, and ends when nothing is queued any more.
-    @inline(__always)
     func limit(_ write: Promise<Void>, idle: Duration?) -> Promise<Void> {
-        write.isPending ? limitPending(write, idle) : write
-    }
-
-    private func limitPending(_ write: Promise<Void>, _ idle: Duration?) -> Promise<Void> {
+        guard write.isPending else { return write }
         if idleTimeout == nil { idleTimeout = idle }
         return write.ensure { [self] in if queuedBytes == 0 { idleTimeout = nil } }
     }

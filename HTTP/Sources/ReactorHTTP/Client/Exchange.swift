@@ -57,9 +57,8 @@ final class Exchange {
         // While the request is written.
         case let error as SystemError where error.code == ETIMEDOUT && resolver != nil && options.idle != nil:
             return FetchError.timedOut(.idle)
-        case StreamError.timedOut:
-            let isTotal = request.deadline.map { $0 <= EventLoop.current.now } ?? false
-            return FetchError.timedOut(isTotal ? .total : limit)
+        case _ where request.deadline.map { $0 <= EventLoop.current.now } == true: return FetchError.timedOut(.total)
+        case StreamError.timedOut: return FetchError.timedOut(limit)
         case PromiseError.timedOut: return FetchError.timedOut(.connect)
         case is SocketAddress.ParseError: return FetchError.badAddress(request.address.text)
         default: return error
@@ -111,12 +110,8 @@ final class Exchange {
     // MARK: The response
 
     private func begin(_ head: ResponseHead, _ sent: Promise<Void>, on connection: Connection) -> Promise<Void> {
-        var limits = FrameTimeouts(idle: options.idle, frame: options.idle)
-        if let deadline = request.deadline {
-            limits.message = max(EventLoop.current.now.duration(to: deadline), .milliseconds(1))
-        }
+        let limits = FrameTimeouts(idle: options.idle, frame: options.idle)
         if connection.frameTimeouts != limits { connection.frameTimeouts = limits }
-        if limits.message != nil { connection.beginMessage() }
         let (done, end) = Promise<Void>.pending()
         let body = Body(
             head.framing, of: connection, limit: options.maxBody, maxHead: options.maxHead,
@@ -131,7 +126,8 @@ final class Exchange {
                 return nil
             })
         resolver.take()?.fulfill(Fetched(status: head.status, headers: head.headers, body: body))
-        return done
+        // Its rejection closes the connection, so that a read of the body fails, whether it waits or comes later.
+        return request.deadline.map { done.timeout(EventLoop.current.now.duration(to: $0)) } ?? done
     }
 }
 

@@ -73,6 +73,12 @@ final class RequestStorage {
 
     var body: Body {
         if let usedBody { return usedBody }
+        let body = makeBody()
+        usedBody = body
+        return body
+    }
+
+    private func makeBody() -> Body {
         let body = Body(framing, of: connection, limit: limits.body, maxHead: limits.trailers)
         if expectsContinue {
             body.beforeFirstRead = { connection in
@@ -80,7 +86,6 @@ final class RequestStorage {
                 connection.bufferedByteCount == 0 ? connection.write("HTTP/1.1 100 Continue\r\n\r\n") : .value
             }
         }
-        usedBody = body
         return body
     }
 
@@ -90,6 +95,7 @@ final class RequestStorage {
     /// The client is no longer told to continue: that would stand inside of the response.
     func responseBegins(_ status: Status) {
         begunStatus = status
+        if !expectsContinue { return }
         expectsContinue = false
         usedBody?.beforeFirstRead = nil
     }

@@ -91,17 +91,23 @@ public struct Response {
     /// Answers `101 Switching Protocols`, and hands the connection over: RFC 9110, section 7.8.
     ///
     /// Bytes that the client has sent behind its request are the first that `body` reads. The limits of time of HTTP no longer
-    /// apply. The connection ends with the promise of `body`. The handler checks the request first: `Upgrade: protocol`, and
-    /// what the protocol asks for. For HTTP/1.0, which has no upgrades, the response is 426.
+    /// apply. The connection ends with the promise of `body`; `onError` gets its error, unless it is a `StreamError` or that of the
+    /// connection, which clients cause. The handler checks the request first: `Upgrade: protocol`, and what the protocol asks for.
+    /// For HTTP/1.0, which has no upgrades, the response is 426.
     /// - Parameters:
     ///   - protocol: the field `Upgrade`.
     ///   - headers: further fields.
     ///   - body: continues with the connection.
     public static func upgrade(
         to protocol: String, headers: Headers = Headers(), _ body: @escaping (Connection) throws -> Promise<Void>
-    ) -> Response { Response(Status(101), nil, headers, .upgrade(`protocol`, body)) }
+    ) -> Response {
+        let content = Content.upgrade(`protocol`) { connection in
+            try body(connection).recover(only: StreamError.self) { _ in Promise.value }
+        }
+        return Response(Status(101), nil, headers, content)
+    }
 
-    private init(_ status: Status, _ type: String?, _ headers: Headers, _ content: Content) {
+    init(_ status: Status, _ type: String?, _ headers: Headers, _ content: Content) {
         (self.status, contentType, self.headers, self.content) = (status, type, headers, content)
     }
 

@@ -192,7 +192,7 @@ final class Session {
 
     @inline(__always)
     private func limited(_ write: Promise<Void>) -> Promise<Void> {
-        connection.limit(write, idle: service.options.idle)
+        write.isPending ? connection.limit(write, idle: service.options.idle) : write
     }
 
     // MARK: Streams
@@ -218,17 +218,20 @@ final class Session {
         let writing = firstly { try body(output) }
         // Usually the body of a small request has arrived, and the kernel takes what is written.
         let written = writing.isFulfilled ? firstly { try output.finish() } : writing.then { try output.finish() }
-        if written.isFulfilled, request.framing == .none || isUnread || request.body.isComplete {
-            return finish(.value, response.status, request, isLast: isLast || isUnread || connection.isDraining)
-        }
-        return written.then { [self] in
-            // What the body of the response has left of that of the request.
-            let isUnread = isUnread
-            let rest = request.framing == .none || isUnread ? .value : request.body.discard()
+        /// What has been sent is a whole response, whatever has become of the body of the request.
+        func end(hasRest: Bool) -> Promise<Void> {
             // A drain may have begun since the head was sent.
-            return rest.then { [self] in
-                finish(.value, response.status, request, isLast: isLast || isUnread || connection.isDraining)
-            }
+            finish(.value, response.status, request, isLast: isLast || hasRest || connection.isDraining)
+        }
+        if written.isFulfilled, request.framing == .none || isUnread || request.body.isComplete {
+            return end(hasRest: isUnread)
+        }
+        return written.then {
+            // What the body of the response has left of that of the request.
+            if request.framing == .none || isUnread { return end(hasRest: isUnread) }
+            let body = request.body
+            return body.discard().recover(policy: .allErrors) { _ in Promise.value }
+                .then { end(hasRest: !body.isComplete) }
         }.recover(policy: .allErrors) { [self] error in
             output.close()
             if !output.isUnsent || connection.hasEnded(with: error) { throw error }

@@ -51,7 +51,7 @@ public final class WebSocket {
     /// `SystemError` of the connection.
     public func receive() -> Promise<Message?> {
         var received: Message?
-        return forEach { message in
+        return forEachMessage { message in
             received = message
             throw StopReading()
         }.map { received }
@@ -61,29 +61,35 @@ public final class WebSocket {
     /// promise of the call before is fulfilled.
     /// - Parameter body: called with each message. `StopReading` ends the loop.
     /// - Returns: a promise that is rejected as `receive`, or with the error of `body`.
-    public func forEach(_ body: @escaping (Message) throws -> Promise<Void>) -> Promise<Void> {
+    @inlinable
+    public func forEach<Next: Thenable<Void>>(_ body: @escaping (Message) throws -> Next) -> Promise<Void> {
+        forEachMessage { try body($0).asPromise() }
+    }
+
+    /// Calls `body` with each message, without waiting between the calls; see the form with promises.
+    public func forEach(_ body: @escaping (Message) throws -> Void) -> Promise<Void> {
+        forEachMessage { message in
+            try body(message)
+            return .value
+        }
+    }
+
+    @usableFromInline
+    func forEachMessage(_ body: @escaping (Message) throws -> Promise<Void>) -> Promise<Void> {
         if hasEnded || hasSentClose { return .value }
         /// That of `body`.
         var failure: (any Error)?
         return readFrames { [self] event in
             isAsked = false
             guard case .message(let message) = event, !hasSentClose else { return answer(event) }
-            let answer: Promise<Void>
             isInBody = true
-            do { answer = try body(message) } catch {
+            let answer = firstly { try body(message) }
+            if !answer.isPending {
                 isInBody = false
-                failure = error
-                throw error
-            }
-            if answer.isFulfilled {
-                isInBody = false
+                failure = answer.error
                 return answer
             }
-            return answer.tapError { [self] error in
-                isInBody = false
-                failure = error
-            }.done { [self] in
-                isInBody = false
+            return answer.tapError { failure = $0 }.ensure { [self] in isInBody = false }.done { [self] in
                 // A `close` has read the client's.
                 if hasEnded { throw StopReading() }
             }
@@ -92,7 +98,7 @@ public final class WebSocket {
             if hasGivenUp { return try readingDidFail(error) }
             if case StreamError.timedOut(got: 0) = error, !isAsked {
                 isAsked = true
-                return ping().then { [self] in forEach(body) }
+                return ping().then { [self] in forEachMessage(body) }
             }
             return try readingDidFail(error)
         }.then { [self] in failure is StopReading ? .value : try readingDidEnd() }

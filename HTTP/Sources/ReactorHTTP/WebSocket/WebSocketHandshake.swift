@@ -36,7 +36,7 @@ extension Response {
             .map { $0.drop { $0 == " " }.prefix { $0 != " " } }
         let chosen = protocols.first { offered.contains(Substring($0)) }
         if let chosen { headers.append("Sec-WebSocket-Protocol", chosen) }
-        return .upgrade(to: "websocket", headers: headers) { connection in
+        let content = Content.upgrade("websocket") { connection in
             let socket = WebSocket(connection, limit: limit, idle: idle, subprotocol: chosen)
             return firstly { try body(socket) }.then { socket.close() }
                 .recover { error in
@@ -44,6 +44,7 @@ extension Response {
                     return socket.close(code: 1011).then { isOfProgram ? Promise(error: error) : .value }
                 }
         }
+        return Response(Status(101), nil, headers, content)
     }
 
     /// Whether `text` is the Base64 of 16 bytes.
