@@ -81,9 +81,9 @@ extension Connection {
     }
 
     func updateCongestion() {
-        if !writer.isCongested && (queuedBytes >= writeWatermarks.high || isFull) && failure == nil {
-            writer.isCongested = true
-        }
+        // Gathered bytes leave at the end of the turn, and only what the kernel does not take is queued then.
+        let isOpen = !writer.isCongested && !writer.isGathering && failure == nil
+        if isOpen && (queuedBytes >= writeWatermarks.high || isFull) { writer.isCongested = true }
         noteHeldMemory()
     }
 

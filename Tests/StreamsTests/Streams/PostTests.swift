@@ -105,6 +105,19 @@ import Testing
         }
     }
 
+    @Test func newWatermarksDoNotWaitForBytesThatAreGathered() throws {
+        try withNetwork { net in
+            let (a, b) = try Connection.pair()
+            hang(
+                after(.zero).done {
+                    expect(a.post(pattern(500), overflow: .drop))
+                    a.writeWatermarks = (low: 10, high: 20)
+                })
+            expectEqual(try hang(b.read(exactly: 500), timeout: patience), pattern(500))
+            expect(a.isWritable && a.writable().isResolved)
+        }
+    }
+
     @Test func aPeerThatDoesNotReadGetsWhatWasTakenAndTheRestIsDropped() throws {
         try withNetwork(turns: 4_000) { net in
             let (connection, peer) = try full(net)
