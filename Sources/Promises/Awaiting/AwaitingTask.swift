@@ -35,12 +35,13 @@ final class AwaitingTask: PromiseCore, @unchecked Sendable {
     private init(until promise: PromiseCore) {
         self.promise = promise.ref
         home = VirtualTasks.home(waitingFor: promise)
-        super.init(state: .pending, loop: nil) { core, phase in
+        let code = CoreCode { core, phase in
             core.as(AwaitingTask.self).sourceDidSettle()
             // The waiter owns this reference. The outcome stays in `upstream` for the task, and is released with the
             // waiter.
             if case .run = phase { core.release() }
         }
+        super.init(state: .pending, loop: nil, code: code)
     }
 
     // There is no payload: dropping the operation resumes the task.

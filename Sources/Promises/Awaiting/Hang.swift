@@ -184,7 +184,7 @@ private final class WakeUp: PromiseCore, @unchecked Sendable {
 
     private init(_ loop: EventLoop) {
         eventLoop = loop
-        super.init(state: .pending, loop: LoopRef(loop), role: [.leavesUnhandled, .onlyWaking]) { _, _ in }
+        super.init(state: .pending, loop: LoopRef(loop), role: [.leavesUnhandled, .onlyWaking], code: .none)
     }
 
     /// A waiter that waits for nothing yet, with a reference for the list that it will wait in.

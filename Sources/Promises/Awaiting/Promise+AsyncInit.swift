@@ -122,9 +122,7 @@ private final class TaskCore: PromiseCore, @unchecked Sendable {
 
     init<Value>(_ type: Value.Type, _ file: StaticString, _ line: UInt) {
         madeAt = CallSite(file, line)
-        super.init(state: .pending, loop: .ofThisThread, role: .externallySettled) {
-            PromiseCore.perform(Follow<Value>.self, $0, $1)
-        }
+        super.init(state: .pending, loop: .ofThisThread, role: .externallySettled, code: .of(Follow<Value>.self))
     }
 
     /// Starts the task that is to settle this promise. This thread's loop counts it as external work.

@@ -7,7 +7,7 @@ import Synchronization
 class CancellationWaiter: PromiseCore, @unchecked Sendable {
     /// - Parameter loop: where it runs; `nil` for the thread that settles the source.
     init(on loop: LoopRef?) {
-        super.init(state: .pending, loop: loop, role: .keepsNoWorkAlive) { _, _ in }
+        super.init(state: .pending, loop: loop, role: .keepsNoWorkAlive, code: .none)
     }
 
     // The loop counts what this waiter continues, not the waiter itself.

@@ -7,7 +7,7 @@ class CombinatorCore: PromiseCore, @unchecked Sendable {
     /// Nodes that have not run yet, plus one for the code that is adding sources.
     @exclusivity(unchecked) private final var outstanding = 1
 
-    init(code: @escaping (PromiseCore, CorePhase) -> Void) {
+    init(code: CoreCode) {
         super.init(state: .pending, loop: .ofThisThread, code: code)
     }
 

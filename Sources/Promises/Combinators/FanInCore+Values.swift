@@ -6,7 +6,7 @@ extension FanInCore {
     convenience init<Value>(
         _ rule: Rule, _ count: Int, as type: Value.Type, complete: @escaping (FanInCore, Int) -> Void
     ) {
-        self.init(rule, count, complete: complete) { PromiseCore.perform(Follow<Value>.self, $0, $1) }
+        self.init(rule, count, complete: complete, code: .of(Follow<Value>.self))
     }
 
     /// Waits for `thenables`. The list must not be empty.

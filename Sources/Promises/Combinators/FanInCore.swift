@@ -68,7 +68,7 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
     @usableFromInline
     init(
         _ rule: Rule, _ count: Int, complete: @escaping (FanInCore, Int) -> Void,
-        code: @escaping (PromiseCore, CorePhase) -> Void
+        code: CoreCode
     ) {
         self.rule = rule
         self.count = count

@@ -13,7 +13,7 @@ final class InputNode: PromiseCore, @unchecked Sendable {
     init(of combinator: CombinatorCore, _ index: Int, role: CoreRole = []) {
         self.combinator = .retaining(combinator)
         self.index = index
-        super.init(state: .pending, loop: combinator.loop, role: role) { _, _ in }
+        super.init(state: .pending, loop: combinator.loop, role: role, code: .none)
     }
 
     deinit { combinator?.release() }

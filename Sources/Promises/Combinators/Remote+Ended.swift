@@ -34,9 +34,7 @@ private final class EndOfLoops: PromiseCore, @unchecked Sendable {
 
     private init(_ count: Int) {
         left = Atomic(count)
-        super.init(state: .pending, loop: .ofThisThread, role: .externallySettled) {
-            PromiseCore.perform(Follow<Void>.self, $0, $1)
-        }
+        super.init(state: .pending, loop: .ofThisThread, role: .externallySettled, code: .of(Follow<Void>.self))
     }
 
     static func of(_ loops: some Collection<LoopRemote>) -> PromiseCore {

@@ -51,9 +51,7 @@ extension Operation {
     /// wait.
     @inlinable
     static func makeWaitingCore() -> PromiseCore {
-        let core = PromiseCore(state: .pending, loop: .ofThisThread) {
-            PromiseCore.perform(Self.self, $0, $1)
-        }
+        let core = PromiseCore(state: .pending, loop: .ofThisThread, code: .of(Self.self))
         core.upstream.store(.taken)
         return core
     }

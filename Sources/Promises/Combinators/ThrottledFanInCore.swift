@@ -50,7 +50,7 @@ final class ThrottledFanInCore: CombinatorCore, @unchecked Sendable {
 
     /// - Parameter limit: the maximum number of pending sources, at least 1.
     @usableFromInline
-    init(_ limit: Int, _ callbacks: Callbacks, code: @escaping (PromiseCore, CorePhase) -> Void) {
+    init(_ limit: Int, _ callbacks: Callbacks, code: CoreCode) {
         self.limit = limit
         self.callbacks = callbacks
         super.init(code: code)

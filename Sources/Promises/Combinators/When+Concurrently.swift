@@ -33,7 +33,7 @@ public func when<Items: Sequence, Next: Thenable>(
     } complete: {
         $0.fulfill(values.map { $0! })
     }
-    let all = ThrottledFanInCore(limit, callbacks) { PromiseCore.perform(Follow<[Next.T]>.self, $0, $1) }
+    let all = ThrottledFanInCore(limit, callbacks, code: .of(Follow<[Next.T]>.self))
     all.start()
     return Promise(all, of: "when", file, line)
 }

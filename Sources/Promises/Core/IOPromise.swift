@@ -15,9 +15,7 @@ class IOPromise: PromiseCore, @unchecked Sendable {
 
     init<Value>(_ type: Value.Type, _ producer: any IOProducer) {
         self.producer = producer
-        super.init(state: .pending, loop: .ofThisThread) {
-            PromiseCore.perform(Follow<Value>.self, $0, $1)
-        }
+        super.init(state: .pending, loop: .ofThisThread, code: .of(Follow<Value>.self))
     }
 
     override func cancelProducer() -> Bool { producer.stop(self) }

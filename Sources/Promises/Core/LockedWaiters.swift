@@ -78,7 +78,7 @@ struct LockedWaiters: ~Copyable {
         }
         EventLoop.nodesWereVisited(visited)
         last?.next = nil
-        core.borrow { $0.withdrawals.reset(nodesLeft: left) }
+        core.borrow { $0.shared.restartCount(nodesLeft: left) }
         unlock(keeping: kept)
         return removed
     }
@@ -201,7 +201,7 @@ extension PromiseCore {
 
     /// Counts a waiter of the list that has become a tombstone.
     func noteWithdrawal() {
-        switch withdrawals.add() {
+        switch shared.countWithdrawal() {
         case .due where mayLockWaiters, .justDue where mayLockWaiters: sweep()
         case .justDue:
             loop?.post(InternalJob { [self] in sweep() }) { settled == nil && root === self }

@@ -68,38 +68,35 @@ extension PromiseCore {
     /// A pending core whose operation runs on this thread's loop.
     @inlinable @inline(__always)
     convenience init<Op: Operation>(_ operation: Op, role: CoreRole = []) {
-        self.init(state: .pending, loop: .ofThisThread, role: role) { PromiseCore.perform(Op.self, $0, $1) }
+        self.init(state: .pending, loop: .ofThisThread, role: role, code: .of(Op.self))
         payload.store(operation)
     }
 
     /// A pending core whose operation runs inline, on whichever thread settles its source.
     @inlinable @inline(__always)
     convenience init<Op: Operation>(inline operation: Op) {
-        self.init(state: .pending, loop: nil) { PromiseCore.perform(Op.self, $0, $1) }
+        self.init(state: .pending, loop: nil, code: .of(Op.self))
         payload.store(operation)
     }
 
     /// A pending core that its holder settles, on this thread.
     @inlinable @inline(__always)
     convenience init<Value>(root type: Value.Type) {
-        self.init(state: .pending, loop: .ofThisThread) {
-            PromiseCore.perform(Follow<Value>.self, $0, $1)
-        }
+        self.init(state: .pending, loop: .ofThisThread, code: .of(Follow<Value>.self))
     }
 
     /// A core that is fulfilled from the start. It never waits, and therefore belongs to no loop.
     @inlinable @inline(__always)
     convenience init<Value>(value: consuming Value) {
-        self.init(state: .fulfilled(isTrivial: CorePayload.isTrivial(Value.self)), loop: nil) {
-            PromiseCore.perform(Follow<Value>.self, $0, $1)
-        }
+        self.init(
+            state: .fulfilled(isTrivial: CorePayload.isTrivial(Value.self)), loop: nil, code: .of(Follow<Value>.self))
         payload.store(value)
     }
 
     /// A core that is rejected from the start.
     @inlinable
     convenience init(error: any Error, at callSite: CallSite? = nil) {
-        self.init(state: .rejected, loop: nil) { _, _ in }
+        self.init(state: .rejected, loop: nil, code: .none)
         payload.storeError(error, at: callSite)
     }
 
@@ -107,14 +104,12 @@ extension PromiseCore {
 
     /// A pending core of this thread's loop, whose operation the caller stores.
     @inlinable @inline(__always)
-    static func pending(_ code: @escaping (PromiseCore, CorePhase) -> Void) -> PromiseCore { makePendingCore(code) }
+    static func pending(_ code: CoreCode) -> PromiseCore { makePendingCore(code) }
 
     /// A core that is fulfilled from the start.
     @inlinable @inline(__always)
     static func fulfilled<Value>(_ value: consuming Value) -> PromiseCore {
-        let core = makeSettledCore(.fulfilled(isTrivial: CorePayload.isTrivial(Value.self))) {
-            PromiseCore.perform(Follow<Value>.self, $0, $1)
-        }
+        let core = makeSettledCore(.fulfilled(isTrivial: CorePayload.isTrivial(Value.self)), .of(Follow<Value>.self))
         core.payload.store(value)
         return core
     }
@@ -122,7 +117,7 @@ extension PromiseCore {
     /// Makes a core whose operation runs once this core has settled.
     @inlinable
     func derive<Op: Operation>(_ operation: consuming Op) -> PromiseCore {
-        let child = PromiseCore.pending { PromiseCore.perform(Op.self, $0, $1) }
+        let child = PromiseCore.pending(.of(Op.self))
         child.payload.store(operation)
         attach(child)
         return child

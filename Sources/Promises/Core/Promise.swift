@@ -47,10 +47,11 @@ public struct Promise<T> {
     /// ```
     ///
     /// - Returns: the promise and the resolver that settles it.
-    @inlinable
+    @inlinable @inline(__always)
     public static func pending(
         _ file: StaticString = #fileID, _ line: UInt = #line
     ) -> (promise: Promise<T>, resolver: Resolver<T>) {
+        // Inlined, so that a resolver that its caller releases is no block of memory.
         let core = ResolverCore(root: T.self, file, line).traced(Self.self, file, line)
         return (Promise(core), Resolver(core))
     }

@@ -74,7 +74,7 @@ extension PromiseCore {
     }
 
     /// The root of all promises that will never settle: always pending, and without waiters.
-    static let never = PromiseCore(state: .pending, loop: nil) { _, _ in }
+    static let never = PromiseCore(state: .pending, loop: nil, code: .none)
 
     // MARK: Without running
 

@@ -27,13 +27,13 @@ final class ResolverCore: PromiseCore, @unchecked Sendable {
     @usableFromInline override var callSite: CallSite? { madeAt }
 
     @usableFromInline
-    init(_ callSite: CallSite, code: @escaping (PromiseCore, CorePhase) -> Void) {
+    init(_ callSite: CallSite, code: CoreCode) {
         madeAt = callSite
         super.init(state: .pending, loop: .ofThisThread, role: .externallySettled, code: code)
     }
 
     @inlinable @inline(__always)
     convenience init<Value>(root type: Value.Type, _ file: StaticString, _ line: UInt) {
-        self.init(CallSite(file, line)) { PromiseCore.perform(Follow<Value>.self, $0, $1) }
+        self.init(CallSite(file, line), code: .of(Follow<Value>.self))
     }
 }

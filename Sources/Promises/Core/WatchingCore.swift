@@ -32,9 +32,8 @@ final class WatchingCore: PromiseCore, @unchecked Sendable {
 
     init<Op: Operation>(watching operation: Op, isCleanUp: Bool) {
         self.isCleanUp = isCleanUp
-        super.init(state: .pending, loop: .ofThisThread, role: [.leavesUnhandled, .keepsNoWorkAlive]) {
-            PromiseCore.perform(Op.self, $0, $1)
-        }
+        super.init(
+            state: .pending, loop: .ofThisThread, role: [.leavesUnhandled, .keepsNoWorkAlive], code: .of(Op.self))
         payload.store(operation)
     }
 

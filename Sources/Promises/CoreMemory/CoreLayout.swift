@@ -22,19 +22,13 @@ struct CoreLayout {
             return "PromiseCore.payload does not begin at byte \(payloadOffset), as CorePayload.offset says"
         }
         // The two constants before the payload, which SpareCores.reuse writes.
-        if words[-3] != core.loop?.address ?? 0 {
-            return "PromiseCore.loop is not at byte \(payloadOffset - 24), where SpareCores.reuse writes it"
+        if words[-2] != core.loop?.address ?? 0 {
+            return "PromiseCore.loop is not at byte \(payloadOffset - 16), where SpareCores.reuse writes it"
         }
-        // In a struct, since a bare closure would first be wrapped in another one. Its words: the function, and the captures.
-        let code = unsafeBitCast(Code(code: core.code), to: (UInt, UInt).self)
-        if words[-2] != code.0 || words[-1] != code.1 {
-            return "PromiseCore.code is not at byte \(payloadOffset - 16), where SpareCores.reuse writes it"
+        if words[-1] != core.code.bits {
+            return "PromiseCore.code is not at byte \(payloadOffset - 8), where SpareCores.reuse writes it"
         }
         return nil
-    }
-
-    private struct Code {
-        let code: (PromiseCore, CorePhase) -> Void
     }
 
     /// Ends the process if the layout of this new core differs.

@@ -16,7 +16,7 @@ struct CorePayload {
     init(ofCoreAt core: UnsafeMutableRawPointer) { address = core + Self.offset }
 
     // Object header, Job.next, state, loop, code: CoreLayout checks it in debug builds.
-    @usableFromInline static var offset: Int { 16 + 8 + 8 + 8 + 16 }
+    @usableFromInline static var offset: Int { 16 + 8 + 8 + 8 + 8 }
     static var size: Int { 24 }
 
     /// Whether a `Value` fits into the payload; otherwise the payload holds a pointer to a block of its own.

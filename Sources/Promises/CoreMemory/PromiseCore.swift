@@ -9,8 +9,8 @@ import Synchronization
 /// one, and the other is often one that the loop has kept: see `SpareCores`.
 ///
 /// The class is not generic. A generic class's methods run unspecialised when they are called through its vtable, so
-/// its `deinit` would look up metadata for every value; here the specialised code is a closure without captures, made
-/// in `@inlinable` code where the types are known.
+/// its `deinit` would look up metadata for every value; here the specialised code is a function, made in `@inlinable` code
+/// where the types are known: see `CoreCode`.
 ///
 /// The contents of the `payload`, three words:
 ///
@@ -30,31 +30,20 @@ class PromiseCore: Job, @unchecked Sendable {
     /// The loop whose thread runs this node's operation. `nil`: the operation runs inline, on the thread that settles the
     /// source.
     @usableFromInline final let loop: LoopRef?
-    /// The node's specialised code for each `CorePhase`. A constant, so that calling it retains nothing.
-    @usableFromInline final let code: (PromiseCore, CorePhase) -> Void
+    final let code: CoreCode
     // Accessed through `payload` only; see CorePayload.
     @exclusivity(unchecked)
     private final var payloadWords: (UInt, UInt, UInt) = (0, 0, 0)
     /// What the node waits for, and the progress of that.
     @usableFromInline final let upstream = AtomicUpstream()
-    final let role: CoreRole
-    /// Accessed on the loop's thread only.
-    @exclusivity(unchecked) @usableFromInline final var marks: CoreMarks = []
-    /// No loop uses a core with any of them again. Atomic since any thread that has a reference may set one, and another thread
-    /// may release the core.
-    final let annotations = Atomic<UInt8>(0)
-    /// Whether it was attached through a promise that was linked to its source. Written before the node is pushed.
-    @exclusivity(unchecked) final var isAttachedThroughLink = false
-    final let withdrawals = Withdrawals()
-    /// Its number among the `OutsideWaiters` of its loop, or zero. Accessed only on the loop's thread.
-    @exclusivity(unchecked) final var outsideNumber: UInt32 = 0
+    @exclusivity(unchecked) private final var home = HomeWord()
+    final let shared = SharedWord()
 
     @usableFromInline
-    init(state: StateWord, loop: LoopRef?, role: CoreRole = [], code: @escaping (PromiseCore, CorePhase) -> Void) {
+    init(state: StateWord, loop: LoopRef?, role: CoreRole = [], code: CoreCode) {
         self.state = AtomicState(state)
         self.loop = loop
-        self.code = code
-        self.role = role
+        self.code = code.with(role)
         super.init()
         #if DEBUG
             CoreLayout.check(self)
@@ -64,9 +53,8 @@ class PromiseCore: Job, @unchecked Sendable {
     /// Makes the fields that are not constant, apart from state and upstream, those of a new core.
     @inline(__always)
     final func resetMarks() {
-        marks = []
-        isAttachedThroughLink = false
-        withdrawals.clear()
+        home = HomeWord()
+        shared.clear()
     }
 
     /// For `CoreLayout`: whether these words are the payload, which is empty.
@@ -76,14 +64,29 @@ class PromiseCore: Job, @unchecked Sendable {
         return words[0] == 1 && words[1] == 2 && words[2] == 3
     }
 
-    @inline(__always)
-    final func has(_ annotation: CoreAnnotations) -> Bool {
-        annotations.load(ordering: .relaxed) & annotation.rawValue != 0
+    // MARK: What the words hold
+
+    final var role: CoreRole { @inline(__always) get { code.role } }
+
+    @usableFromInline final var marks: CoreMarks {
+        @inline(__always) get { home.marks }
+        @inline(__always) set { home.marks = newValue }
     }
 
-    final func annotate(_ annotation: CoreAnnotations) {
-        annotations.bitwiseOr(annotation.rawValue, ordering: .relaxed)
+    final var outsideNumber: UInt32 {
+        @inline(__always) get { home.outsideNumber }
+        @inline(__always) set { home.outsideNumber = newValue }
     }
+
+    final var isAttachedThroughLink: Bool {
+        @inline(__always) get { shared.isAttachedThroughLink }
+        @inline(__always) set { shared.isAttachedThroughLink = newValue }
+    }
+
+    @inline(__always)
+    final func has(_ annotation: CoreAnnotations) -> Bool { shared.annotations.contains(annotation) }
+
+    final func annotate(_ annotation: CoreAnnotations) { shared.annotate(annotation) }
 
     // MARK: What kinds of cores differ in
 
@@ -168,7 +171,7 @@ class PromiseCore: Job, @unchecked Sendable {
     override var awaitedCallSite: CallSite? { callSiteOfAwaited }
 
     deinit {
-        let isAnnotated = annotations.load(ordering: .relaxed) != 0
+        let isAnnotated = !shared.annotations.isEmpty
         // A plain value leaves nothing to do, not even a call.
         if state.load().isFulfilledTrivially && !isAnnotated { return }
         if isAnnotated { endAnnotated() } else { end() }

@@ -39,20 +39,20 @@ import Synchronization
 
 /// A pending core of this thread's loop, whose operation the caller stores.
 @usableFromInline @inline(never)
-func makePendingCore(_ code: @escaping (PromiseCore, CorePhase) -> Void) -> PromiseCore {
+func makePendingCore(_ code: CoreCode) -> PromiseCore {
     guard let here = LoopRef.ofThisThreadIfAny else { return makeNewPendingCore(.ofThisThread, code) }
     guard let spare = SpareCores.take(on: here) else { return makeNewPendingCore(here, code) }
     return SpareCores.reuse(spare, here, code, as: .pending)
 }
 
 @inline(never)
-private func makeNewPendingCore(
-    _ loop: LoopRef, _ code: @escaping (PromiseCore, CorePhase) -> Void
-) -> PromiseCore { PromiseCore(state: .pending, loop: loop, code: code) }
+private func makeNewPendingCore(_ loop: LoopRef, _ code: CoreCode) -> PromiseCore {
+    PromiseCore(state: .pending, loop: loop, code: code)
+}
 
 /// A core in this state, whose outcome the caller stores. No loop is made for a thread that has none.
 @usableFromInline @inline(never)
-func makeSettledCore(_ state: StateWord, _ code: @escaping (PromiseCore, CorePhase) -> Void) -> PromiseCore {
+func makeSettledCore(_ state: StateWord, _ code: CoreCode) -> PromiseCore {
     guard let here = LoopRef.ofThisThreadIfAny, let spare = SpareCores.take(on: here) else {
         return makeNewSettledCore(state, code)
     }
@@ -60,9 +60,9 @@ func makeSettledCore(_ state: StateWord, _ code: @escaping (PromiseCore, CorePha
 }
 
 @inline(never)
-private func makeNewSettledCore(
-    _ state: StateWord, _ code: @escaping (PromiseCore, CorePhase) -> Void
-) -> PromiseCore { PromiseCore(state: state, loop: nil, code: code) }
+private func makeNewSettledCore(_ state: StateWord, _ code: CoreCode) -> PromiseCore {
+    PromiseCore(state: state, loop: nil, code: code)
+}
 
 extension CoreRef {
     /// Releases the caller's reference to a core that has settled and whose outcome it has received. Keeps the core if
@@ -85,38 +85,21 @@ enum SpareCores {
     /// The fields that are written anew although they are constants: those before the payload.
     private struct Constants {
         let loop: LoopRef?
-        let code: (PromiseCore, CorePhase) -> Void
+        let code: CoreCode
     }
-
-    /// Their words: the last is the object with the captures of the code, or zero.
-    private typealias ConstantWords = (loop: UInt, function: UInt, captures: UInt)
 
     /// Makes a kept core one in this state.
     @inline(__always)
     fileprivate static func reuse(
-        _ spare: CoreRef, _ loop: LoopRef?, _ code: @escaping (PromiseCore, CorePhase) -> Void,
-        as state: StateWord
+        _ spare: CoreRef, _ loop: LoopRef?, _ code: CoreCode, as state: StateWord
     ) -> PromiseCore {
-        // `code` is a constant, so that calling it retains nothing. Writing it is sound here: the caller has the only
-        // reference, which it has taken from the loop as it would take a block from the allocator, so no code has read
-        // a constant through this reference. An assignment releases the captures of the code before: generic code that
-        // is not specialised captures its types. Other code has no captures, and its words are copied.
-        let place = spare.payload.address - MemoryLayout<Constants>.size
-        let words = unsafeBitCast(Constants(loop: loop, code: code), to: ConstantWords.self)
-        if words.captures | place.load(as: ConstantWords.self).captures == 0 {
-            place.storeBytes(of: words, as: ConstantWords.self)
-        } else {
-            reassign(place, loop, code)
-        }
+        // Writing constants is sound here: the caller has the only reference, which it has taken from the loop as it would
+        // take a block from the allocator, so no code has read a constant through this reference.
+        let place = (spare.payload.address - MemoryLayout<Constants>.size).assumingMemoryBound(to: Constants.self)
+        place.pointee = Constants(loop: loop, code: code)
         begin(spare, as: state)
         return spare.takeOver()
     }
-
-    @inline(never)
-    private static func reassign(
-        _ place: UnsafeMutableRawPointer, _ loop: LoopRef?,
-        _ code: @escaping (PromiseCore, CorePhase) -> Void
-    ) { place.assumingMemoryBound(to: Constants.self).pointee = Constants(loop: loop, code: code) }
 
     /// A node that runs inline and that `releaseOrKeep(node:)` has kept, pending again, with its only reference.
     static func takeNode(on loop: LoopRef) -> CoreRef? {
@@ -169,7 +152,7 @@ enum SpareCores {
     /// core.
     @inline(__always)
     fileprivate static func isUnannotated(_ core: PromiseCore) -> Bool {
-        core.annotations.load(ordering: .relaxed) == 0
+        core.shared.annotations.isEmpty
     }
 
     /// Keeps the core, with the caller's reference, or releases that. The core has nothing to destroy.

@@ -52,7 +52,7 @@ struct FrameLoop<Decoder: FrameDecoder, Body: FrameBody>: Operation where Body.F
         _ decoder: Decoder, of connection: Connection, readsAhead: Bool, _ body: Body
     ) -> PromiseCore {
         let frames = FrameLoop(connection, decoder, body)
-        let core = FrameLoopCore { PromiseCore.perform(Self.self, $0, $1) }
+        let core = FrameLoopCore(.of(Self.self))
         if readsAhead { frames.context.reader.beginReadingAhead() }
         core.retain()
         // Buffered frames are handled in a job, so that the body is never called inside this call.

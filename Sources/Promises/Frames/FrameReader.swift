@@ -65,7 +65,7 @@ final class FrameReader: FrameReading {
         if let refusal = connection.refusalToRead { return Promise(refused: refusal) }
         let missing = count - connection.bufferedByteCount
         if missing <= 0 { return Promise(PromiseCore.fulfilled(connection.input.take(count))) }
-        let core = PromiseCore.pending { PromiseCore.perform(Follow<[UInt8]>.self, $0, $1) }
+        let core = PromiseCore.pending(.of(Follow<[UInt8]>.self))
         wait(core, for: missing, of: connection, ended: end(of: connection, nil, expecting: .bytes(count))) {
             connection, missing in
             missing = count - connection.bufferedByteCount
@@ -123,7 +123,7 @@ final class FrameReader: FrameReading {
         } catch { return Promise(refused: error) }
         // The decoder may have begun a read.
         if let refusal = connection.refusalToRead { return Promise(refused: refusal) }
-        let core = PromiseCore.pending { PromiseCore.perform(Follow<Decoder.Frame?>.self, $0, $1) }
+        let core = PromiseCore.pending(.of(Follow<Decoder.Frame?>.self))
         let none: Settling = { $0.fulfill(Decoder.Frame?.none) }
         wait(core, for: missing, of: connection, ended: end(of: connection, none, expecting: decoder.expectation)) {
             connection, missing in
@@ -282,7 +282,7 @@ final class FrameReader: FrameReading {
     /// A promise of `missing` more bytes; `nil` if the stream has ended between two frames, or a drain ends it there.
     func moreInput(missing: Int, _ expectation: @autoclosure () -> StreamError.Expectation) throws -> PromiseCore? {
         guard try mayContinue(expectation()) else { return nil }
-        let core = PromiseCore.pending { PromiseCore.perform(Follow<Void>.self, $0, $1) }
+        let core = PromiseCore.pending(.of(Follow<Void>.self))
         startWaiting(core, for: PendingFrame(missing: missing, decode: nil), of: connection)
         return core
     }

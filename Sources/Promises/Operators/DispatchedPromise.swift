@@ -77,9 +77,7 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
         jobs = dispatcher is ThreadPool ? .ofPool : dispatcher == nil ? .none : .ofOthers
         home = jobs == .ofPool ? EventLoop.ofCurrentThread.loopToNotify : EventLoop.ofCurrentThread.remote
         progress = LockedValue(Progress(dispatcher: dispatcher, plan: plan))
-        super.init(state: .pending, loop: .ofThisThread, role: .externallySettled) {
-            PromiseCore.perform(Follow<Value>.self, $0, $1)
-        }
+        super.init(state: .pending, loop: .ofThisThread, role: .externallySettled, code: .of(Follow<Value>.self))
     }
 
     fileprivate func start(after source: PromiseCore) { wait(for: source, at: .waiting) { $0.sourceDidSettle($1) } }

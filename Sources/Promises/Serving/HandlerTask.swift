@@ -24,9 +24,7 @@ final class HandlerTask: PromiseCore, @unchecked Sendable {
     init(_ callSite: CallSite, on loop: EventLoop) {
         madeAt = callSite
         home = loop
-        super.init(state: .pending, loop: .ofThisThread, role: .externallySettled) {
-            PromiseCore.perform(Follow<Void>.self, $0, $1)
-        }
+        super.init(state: .pending, loop: .ofThisThread, role: .externallySettled, code: .of(Follow<Void>.self))
     }
 
     override var callSite: CallSite? { madeAt }

@@ -14,7 +14,7 @@ enum ByteRead {
         if connection.hasInput || connection.reader.hasEnded {
             return Guarantee(PromiseCore.fulfilled(outcome(limit, of: connection)))
         }
-        let core = PromiseCore.pending { PromiseCore.perform(Follow<ReadOutcome>.self, $0, $1) }
+        let core = PromiseCore.pending(.of(Follow<ReadOutcome>.self))
         // A plain core, which the loop can use again. Until `take` the reader keeps it; `ConnectionInterest` says what keeps the
         // connection meanwhile.
         core.beginProduction(by: connection)

@@ -52,7 +52,8 @@ enum ChunkLoop {
 // @unchecked: as PromiseCore.
 private final class ChunkCore: PromiseCore, @unchecked Sendable {
     init() {
-        super.init(state: .pending, loop: .ofThisThread) { PromiseCore.perform(ChunkStep.self, $0, $1) }
+        super.init(
+            state: .pending, loop: .ofThisThread, code: CoreCode { PromiseCore.perform(ChunkStep.self, $0, $1) })
     }
 
     /// It waits for input.
@@ -127,7 +128,8 @@ struct ChunkStep: ~Copyable, Operation {
     }
 
     /// Calls the body.
-    @inline(__always)
+    // Transparent, because it is in a circle of functions, where the optimiser does not always follow `@inline(__always)`.
+    @_transparent
     fileprivate consuming func hand(_ bytes: RawSpan, _ core: CoreRef, isInEvent: Bool) {
         let inner: PromiseCore
         do { inner = try body.function(bytes) } catch { return finish(core.takeOver(), throwing: error) }

@@ -34,8 +34,7 @@ extension Connection {
 extension PromiseCore {
     /// Once the loop has ended, any thread may release the connection, and settle this.
     fileprivate static func connectionEnd() -> PromiseCore {
-        PromiseCore(state: .pending, loop: .ofThisThread, role: .externallySettled) {
-            PromiseCore.perform(Follow<ConnectionEnd>.self, $0, $1)
-        }
+        PromiseCore(
+            state: .pending, loop: .ofThisThread, role: .externallySettled, code: .of(Follow<ConnectionEnd>.self))
     }
 }

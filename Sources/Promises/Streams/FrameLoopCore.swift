@@ -33,7 +33,7 @@ class FrameLoopContext {
 @usableFromInline
 final class FrameLoopCore: PromiseCore, @unchecked Sendable {
     @usableFromInline
-    init(_ code: @escaping (PromiseCore, CorePhase) -> Void) {
+    init(_ code: CoreCode) {
         super.init(state: .pending, loop: .ofThisThread, code: code)
         upstream.store(.taken)
     }

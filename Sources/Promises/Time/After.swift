@@ -48,7 +48,7 @@ enum TimerPromise {
 
     @inline(__always)
     private static func make(_ start: (EventLoop, PromiseCore) -> UInt64) -> PromiseCore {
-        let core = PromiseCore.pending { PromiseCore.perform(Follow<Void>.self, $0, $1) }
+        let core = PromiseCore.pending(.of(Follow<Void>.self))
         let timer = LoopRef.ofThisThread.borrow { start($0, core) }
         // A loop that has ended has rejected the core, or is about to, and has no such timer.
         if core.state.loadRelaxed().isPending {

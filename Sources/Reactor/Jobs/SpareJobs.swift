@@ -13,8 +13,7 @@ struct SpareJobs: ~Copyable {
     @usableFromInline var room = clinux_is_sanitized() ? 0 : SpareJobs.capacity
 
     /// Enough for the steps that are under way at a time in most turns. It bounds the memory that a loop keeps: of
-    /// promises, 112 bytes each with the allocator's overhead, 14 KiB, and some 48 bytes for the types that code captures
-    /// which the compiler has not specialised.
+    /// promises, 96 bytes each with the allocator's overhead, 12 KiB.
     @usableFromInline static var capacity: Int { 128 }
 
     /// - Returns: false if there is no room; the reference is then still the caller's.

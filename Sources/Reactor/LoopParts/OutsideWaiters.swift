@@ -14,6 +14,9 @@ struct OutsideWaiters: ~Copyable {
     @usableFromInline var room = 0
     private var isClosed = false
 
+    /// A number has 27 bits, since the layer above keeps it beside others: as many waiters have 13 GB.
+    static var largestNumber: Int { 1 << 27 - 1 }
+
     /// - Returns: the waiter's number, which is never zero; or zero if there is no room, and the waiter is not added.
     @inlinable @inline(__always)
     mutating func add(_ waiter: Unmanaged<Job>) -> UInt32 {
@@ -48,7 +51,8 @@ struct OutsideWaiters: ~Copyable {
     /// - Returns: false if the loop is ending.
     mutating func grow() -> Bool {
         if isClosed || count < room { return !isClosed }
-        room = max(16, room * 2)
+        precondition(count < Self.largestNumber, "a loop has 134,217,727 waiters for promises of other threads")
+        room = min(max(16, room * 2), Self.largestNumber)
         // Memory is there, or the process ends, as it does wherever Swift allocates.
         places = realloc(places, room * MemoryLayout<Unmanaged<Job>>.stride)!
             .bindMemory(to: Unmanaged<Job>.self, capacity: room)

@@ -5,7 +5,7 @@ import Testing
 
 /// A field that is not where the code of the core expects it is named. `LayoutGuardTests` adds one.
 @Suite struct CoreLayoutTests {
-    private let core = PromiseCore(state: .pending, loop: nil) { _, _ in }
+    private let core = PromiseCore(state: .pending, loop: nil, code: .none)
 
     @Test func theFieldsAreWhereTheCodeExpectsThem() {
         expectEqual(CoreLayout().fault(in: core), nil)

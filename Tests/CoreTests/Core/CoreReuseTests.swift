@@ -157,67 +157,43 @@ import Testing
 
     // MARK: The memory of a core
 
-    /// The fields behind the payload, with what is between them.
+    /// The bytes of the fields behind the payload: `upstream`, and two words.
     private static let fields = CorePayload.offset + 24..<CorePayload.offset + 40
-
-    /// Bytes of the fields that differ between `role` or `annotations` with nothing in them and with everything.
-    private func constantBytes() -> Set<Int> {
-        let code: (PromiseCore, CorePhase) -> Void = { _, _ in }
-        let plain = PromiseCore(state: .fulfilled(isTrivial: true), loop: nil, code: code)
-        let special = PromiseCore(
-            state: .fulfilled(isTrivial: true), loop: nil, role: .init(rawValue: 255), code: code)
-        special.annotations.store(255, ordering: .relaxed)
-        defer { special.annotations.store(0, ordering: .relaxed) }
-        return Set(Self.fields.filter { byte(special, $0) == 255 && byte(plain, $0) == 0 })
-    }
 
     private func byte(_ core: PromiseCore, _ offset: Int) -> UInt8 {
         Unmanaged.passUnretained(core).toOpaque().load(fromByteOffset: offset, as: UInt8.self)
     }
 
-    /// Writes a pattern to all fields of the core at this address except those that are the same in all kept cores.
-    private func fill(_ core: UnsafeMutableRawPointer, except constants: Set<Int>) {
-        for offset in Self.fields where !constants.contains(offset) {
-            core.storeBytes(of: 0xA5, toByteOffset: offset, as: UInt8.self)
-        }
+    /// The bits of each field that are the annotations, with which no core is kept.
+    private func annotationBits() -> [UInt8] {
+        let core = PromiseCore(state: .fulfilled(isTrivial: true), loop: nil, code: .none)
+        core.annotate([.isRecorded, .isNoted, .isHeldWeakly, .isLetGo])
+        defer { core.resetMarks() }
+        return Self.fields.map { byte(core, $0) }
     }
 
-    /// Which bytes an initializer leaves as they were: those between the fields.
-    private func bytesLeftByInit(_ constants: Set<Int>) throws -> Set<Int> {
-        for _ in 0..<100 {
-            let old = PromiseCore(state: .fulfilled(isTrivial: true), loop: nil) { _, _ in }
-            let block = Unmanaged.passRetained(consume old).toOpaque()
-            fill(block, except: constants)
-            Unmanaged<PromiseCore>.fromOpaque(block).release()
-            let core = PromiseCore(state: .pending, loop: nil) { _, _ in }
-            core.upstream.store(.taken)
-            // The allocator gives the block that was freed last.
-            guard Unmanaged.passUnretained(core).toOpaque() == block else { continue }
-            return Set(Self.fields.filter { byte(core, $0) == 0xA5 })
+    /// Sets all bits of the fields of the core at this address except the annotations.
+    private func fill(_ core: UnsafeMutableRawPointer) {
+        for (offset, annotations) in zip(Self.fields, annotationBits()) {
+            core.storeBytes(of: ~annotations, toByteOffset: offset, as: UInt8.self)
         }
-        throw Missing()
     }
-
-    private struct Missing: Error {}
 
     /// A field that `reuse` forgets keeps what the previous promise has left in it.
     @Test(.disabled(if: isSanitized)) func noFieldIsLeftAsItWas() throws {
         try inLoop { loop throws in
-            let constants = constantBytes()
-            expectEqual(constants.count, 2)
-            let padding = try bytesLeftByInit(constants)
+            expectEqual(annotationBits().map(\.nonzeroBitCount).reduce(0, +), 4)
             let (promise, resolver) = Promise<Int>.pending()
             let (first, last) = twoSteps(after: promise)
             resolver.fulfill(1)
             try loop.run()
-            fill(first, except: constants)
-            let code: (PromiseCore, CorePhase) -> Void = { _, _ in }
-            let used = PromiseCore.pending(code)
+            fill(first)
+            let used = PromiseCore.pending(.none)
             expectEqual(Unmanaged.passUnretained(used).toOpaque(), first)
-            let new = PromiseCore(state: .pending, loop: LoopRef.ofThisThread, code: code)
+            let new = PromiseCore(state: .pending, loop: LoopRef.ofThisThread, code: .none)
             let differing = Self.fields.filter { byte(used, $0) != byte(new, $0) }
-            expect(used.loop == new.loop && used.next == nil)
-            expect(padding.isSuperset(of: differing), "the bytes at \(differing)")
+            expect(used.loop == new.loop && used.next == nil && used.code.bits == new.code.bits)
+            expect(differing.isEmpty, "the bytes at \(differing)")
             // As if they had run, so that nothing is dropped.
             for core in [used, new] { core.state.store(.fulfilled(isTrivial: true)) }
             expectEqual(last.settledValue, 3)

@@ -2,6 +2,7 @@ import TestSupport
 import Testing
 
 @testable import Promises
+@testable import Reactor
 
 /// The words of a core: which transitions lead where. What threads do with them is in the other tests.
 @Suite struct CoreWordTests {
@@ -71,13 +72,73 @@ import Testing
         expect(UpstreamWord.taken.mark == .taken && UpstreamWord.taken.hasNoOutcome && !UpstreamWord.taken.isOwner)
     }
 
+    // MARK: What is left beside the addresses
+
+    private func coreOfGenericCode<Value>(_ value: Value) -> PromiseCore {
+        PromiseCore(state: .pending, loop: nil, role: .shielding, code: .ofGeneric(Follow<Value>.self))
+    }
+
+    @Test func theCodeOfACoreKeepsItsRole() {
+        let code = CoreCode { core, _ in core.payload.store(7) }
+        for role in [CoreRole(rawValue: 0), .inlineAtHome, CoreRole(rawValue: 255)] {
+            let core = PromiseCore(state: .fulfilled(isTrivial: true), loop: nil, role: role, code: code)
+            expect(core.role == role && core.code.with([]).bits == code.bits)
+            core.code(core, .run)
+            expectEqual(core.payload.value(as: Int.self), 7)
+        }
+    }
+
+    @Test func genericCodeThatIsNotSpecialisedKnowsTheType() {
+        let tally = Tally()
+        let core = coreOfGenericCode([tally.token()])
+        expectEqual(core.role, .shielding)
+        expectEqual(core.code.with([]).bits, CoreCode.ofGeneric(Follow<[Tally.Token]>.self).bits)
+        core.payload.store([tally.token()])
+        expectEqual(tally.alive, 1)
+        core.code(core, .destroy)
+        expectEqual(tally.alive, 0)
+        core.state.store(.fulfilled(isTrivial: true))
+    }
+
+    @Test func marksAndANumberAreInOneWord() {
+        let all = CoreMarks([.isAdopting, .isEndingCancelled, .hasHeldProducer, .hasTimer, .countsAsWaiting])
+        var word = HomeWord()
+        expect(word.marks == [] && word.outsideNumber == 0)
+        word.outsideNumber = UInt32(OutsideWaiters.largestNumber)
+        expect(word.marks == [] && word.outsideNumber == OutsideWaiters.largestNumber)
+        word.marks = all
+        expect(word.marks == all && word.outsideNumber == OutsideWaiters.largestNumber)
+        word.outsideNumber = 0
+        word.marks.remove(.hasTimer)
+        expect(word.marks == all.subtracting(.hasTimer) && word.outsideNumber == 0)
+    }
+
+    @Test func annotationsAndHowACoreWasAttachedAreInOneWord() {
+        let all = CoreAnnotations([.isRecorded, .isNoted, .isHeldWeakly, .isLetGo])
+        let word = SharedWord()
+        word.isAttachedThroughLink = true
+        expect(word.isAttachedThroughLink && word.annotations.isEmpty)
+        word.annotate(all)
+        for _ in 1..<16 { expectEqual(word.countWithdrawal(), .notDue) }
+        word.isAttachedThroughLink = false
+        expect(!word.isAttachedThroughLink && word.annotations == all)
+        expectEqual(word.countWithdrawal(), .justDue)
+        word.restartCount(nodesLeft: .max)
+        expect(word.annotations == all && word.countWithdrawal() == .notDue)
+        word.clear()
+        expect(word.annotations.isEmpty)
+    }
+
     @Test func aListIsSweptWhenTombstonesOutnumberTheOthers() {
-        let withdrawals = Withdrawals()
-        for _ in 1..<16 { expectEqual(withdrawals.add(), .notDue) }
-        expectEqual(withdrawals.add(), .justDue)
-        expectEqual(withdrawals.add(), .due)
-        withdrawals.reset(nodesLeft: 100)
-        for _ in 1..<128 { expectEqual(withdrawals.add(), .notDue) }
-        expectEqual(withdrawals.add(), .justDue)
+        let word = SharedWord()
+        for _ in 1..<16 { expectEqual(word.countWithdrawal(), .notDue) }
+        expectEqual(word.countWithdrawal(), .justDue)
+        expectEqual(word.countWithdrawal(), .due)
+        word.restartCount(nodesLeft: 100)
+        for _ in 1..<100 { expectEqual(word.countWithdrawal(), .notDue) }
+        expectEqual(word.countWithdrawal(), .justDue)
+        word.restartCount(nodesLeft: 1)
+        for _ in 1..<16 { expectEqual(word.countWithdrawal(), .notDue) }
+        expectEqual(word.countWithdrawal(), .justDue)
     }
 }

@@ -17,7 +17,7 @@ import Testing
     /// Makes promises of all cores that the loop has kept, waits for them, and cancels some: none may reach a connection.
     private func useAllKeptCores(of loop: EventLoop) throws {
         // Cores without a source and without a producer, which a cancellation cannot end.
-        let bare = (0..<128).map { _ in PromiseCore.pending { PromiseCore.perform(Follow<Int>.self, $0, $1) } }
+        let bare = (0..<128).map { _ in PromiseCore.pending(.of(Follow<Int>.self)) }
         for core in bare { core.cancel() }
         expect(bare.allSatisfy { $0.settled == nil })
         for core in bare { core.fulfill(1) }
