@@ -9,31 +9,23 @@ public final class BodyOutput {
     private let send: ((inout ByteWriter) -> Void) -> Promise<Void>
     /// What has not been sent yet: it leaves with the first part.
     private var head: ((inout ByteWriter) -> Void)?
-    private let form: Form
-    private var left: Int
+    /// How many bytes the message still needs, if it says so.
+    private var left: Int?
+    /// Otherwise, and without a length, the end of the connection ends the body: for HTTP/1.0.
+    private let isChunked: Bool
     /// Whether the message is over: what comes later would be part of the next one.
     private var isEnded = false
     /// Why a part is missing.
     private var failure: (any Error)?
 
-    enum Form {
-        case length(Int)
-        case chunked
-        /// The end of the connection ends the body: for HTTP/1.0.
-        case untilEnd
-    }
-
     /// More bytes were written than the length of the message says, or bytes behind its end.
     public struct TooMuch: Error, Hashable, Sendable {}
 
     init(
-        _ form: Form, head: @escaping (inout ByteWriter) -> Void,
+        _ length: Int?, isChunked: Bool, head: @escaping (inout ByteWriter) -> Void,
         send: @escaping ((inout ByteWriter) -> Void) -> Promise<Void>
     ) {
-        self.send = send
-        self.form = form
-        self.head = head
-        if case .length(let length) = form { left = length } else { left = .max }
+        (left, self.isChunked, self.head, self.send) = (length, isChunked, head, send)
     }
 
     /// Whether nothing has been sent.
@@ -45,18 +37,15 @@ public final class BodyOutput {
     ///   down. Rejected as `Connection.write`, and with `TooMuch`. It may be ignored: the end of the body fails as it does.
     @discardableResult
     public func write(_ bytes: [UInt8]) -> Promise<Void> {
-        if isEnded || bytes.count > left { return Promise(error: TooMuch()) }
-        if case .length = form { left -= bytes.count }
+        if isEnded || bytes.count > left ?? .max { return Promise(error: TooMuch()) }
+        left = left.map { $0 - bytes.count }
         let head = head.take()
         let sent = send { output in
             head?(&output)
             if bytes.isEmpty { return }
-            if case .chunked = form {
-                output.append(String(bytes.count, radix: 16))
-                output.append("\r\n")
-            }
+            if isChunked { output.append("\(String(bytes.count, radix: 16))\r\n") }
             output.append(bytes)
-            if case .chunked = form { output.append("\r\n") }
+            if isChunked { output.append("\r\n") }
         }
         if sent.isFulfilled { return sent }
         // A queue that is full takes later parts again.
@@ -77,17 +66,14 @@ public final class BodyOutput {
     func finish() throws -> Promise<Void> {
         defer { close() }
         if let failure { throw failure }
-        switch form {
-        case .length where left > 0: throw BodyError.endedEarly
-        case .length, .untilEnd: return head == nil ? .value : write([UInt8]())
-        case .chunked:
-            let head = head.take()
-            return send { [trailers] output in
-                head?(&output)
-                output.append("0\r\n")
-                output.append(trailers, without: ["content-length", "transfer-encoding", "host", "trailer"])
-                output.append("\r\n")
-            }
+        if let left, left > 0 { throw BodyError.endedEarly }
+        if !isChunked { return head == nil ? .value : write([UInt8]()) }
+        let head = head.take()
+        return send { [trailers] output in
+            head?(&output)
+            output.append("0\r\n")
+            output.append(trailers, without: ["content-length", "transfer-encoding", "host", "trailer"])
+            output.append("\r\n")
         }
     }
 }

@@ -68,27 +68,15 @@ final class Exchange {
     // MARK: The request
 
     private func send(on connection: Connection) -> Promise<Void> {
-        let write: Promise<Void>
-        switch request.body?.content {
-        case nil: write = connection.write { request.writeHead(to: &$0, by: proxy) }
-        case .bytes(let bytes) where bytes.count > 16_384:
-            var head = ByteWriter(reserving: 1024)
-            request.writeHead(to: &head, by: proxy)
-            write = connection.write([head.bytes, bytes])
-        case .bytes(let bytes):
-            write = connection.write {
-                request.writeHead(to: &$0, by: proxy)
-                $0.append(bytes)
-            }
-        case .stream(let length, let body): return stream(length, body, on: connection)
-        }
+        if case .stream(let length, let body)? = request.body?.content { return stream(length, body, on: connection) }
+        let write = connection.write(request.body?.content) { request.writeHead(to: &$0, by: proxy) }
         return connection.limit(write, idle: options.idle)
     }
 
     private func stream(
         _ length: Int?, _ body: (BodyOutput) throws -> Promise<Void>, on connection: Connection
     ) -> Promise<Void> {
-        let output = BodyOutput(length.map { .length($0) } ?? .chunked) { [request, proxy] in
+        let output = BodyOutput(length, isChunked: length == nil) { [request, proxy] in
             request.writeHead(to: &$0, by: proxy)
         } send: { [self] part in
             let write = connection.limit(connection.write(part), idle: options.idle)

@@ -39,12 +39,13 @@ struct OutgoingRequest {
             output.append(value: type)
             output.append("\r\n" as StaticString)
         }
-        switch body?.content {
-        case .bytes(let bytes): output.append(framing: bytes.count)
-        case .stream(let length, _): output.append(framing: length)
-        // RFC 9110, section 8.6.
-        case nil where method == .post || method == .put || method == .patch: output.append(framing: 0)
-        case nil: output.append("\r\n" as StaticString)
+        if let body {
+            output.append(framing: body.content.length)
+        } else if method == .post || method == .put || method == .patch {
+            // RFC 9110, section 8.6.
+            output.append(framing: 0)
+        } else {
+            output.append("\r\n" as StaticString)
         }
     }
 

@@ -6,11 +6,6 @@ public struct RequestBody {
     public var contentType: String?
     let content: Content
 
-    enum Content {
-        case bytes([UInt8])
-        case stream(length: Int?, (BodyOutput) throws -> Promise<Void>)
-    }
-
     /// A body of bytes.
     public static func bytes(_ bytes: [UInt8], type: String? = "application/octet-stream") -> RequestBody {
         RequestBody(contentType: type, content: .bytes(bytes))
@@ -18,7 +13,7 @@ public struct RequestBody {
 
     /// A text, which is sent in UTF-8.
     public static func text(_ text: String, type: String? = "text/plain; charset=utf-8") -> RequestBody {
-        .bytes(Array(text.utf8), type: type)
+        RequestBody(contentType: type, content: .text(text))
     }
 
     /// A body that is written while it is sent.

@@ -20,24 +20,6 @@ public struct Response {
     public var contentType: String?
     var content: Content
 
-    enum Content {
-        case text(String)
-        case bytes([UInt8])
-        /// Of this length if it is known.
-        case stream(length: Int?, (BodyOutput) throws -> Promise<Void>)
-        case upgrade(String, (Connection) throws -> Promise<Void>)
-
-        /// The number of bytes; `nil` where only the end says it.
-        var length: Int? {
-            switch self {
-            case .text(let text): text.utf8.count
-            case .bytes(let bytes): bytes.count
-            case .stream(let length, _): length
-            case .upgrade: nil
-            }
-        }
-    }
-
     /// A response with a text, or with none.
     /// - Parameters:
     ///   - text: the body, which is sent in UTF-8.
@@ -166,15 +148,4 @@ extension Guarantee: ResponseConvertible where T == Response {
     /// This, later.
     @inlinable
     public consuming func asAnswer() -> Answer { .later(asPromise()) }
-}
-
-extension ByteWriter {
-    /// The bytes of a body that is here.
-    mutating func append(_ content: Response.Content) {
-        switch content {
-        case .text(let text): append(text)
-        case .bytes(let bytes): append(bytes)
-        case .stream, .upgrade: break
-        }
-    }
 }

@@ -153,15 +153,8 @@ final class Session {
     /// Writes a response, with its body if that is here.
     private func write(_ response: Response, to request: RequestStorage, isLast: Bool) -> Promise<Void> {
         let withBody = request.method != .head && !response.status.hasNoBody
-        if withBody, case .bytes(let bytes) = response.content, bytes.count > 16_384 {
-            // A large body is sent without a copy.
-            var head = ByteWriter(reserving: 512)
-            appendHead(response, to: request, isLast: isLast, &head)
-            return limited(connection.write([head.bytes, bytes]))
-        }
-        let sent = connection.write { output in
-            appendHead(response, to: request, isLast: isLast, &output)
-            if withBody { output.append(response.content) }
+        let sent = connection.write(withBody ? response.content : nil) {
+            appendHead(response, to: request, isLast: isLast, &$0)
         }
         return limited(sent)
     }
@@ -202,8 +195,7 @@ final class Session {
         to request: RequestStorage, _ isLast: Bool
     ) -> Promise<Void> {
         let isLast = isLast || length == nil && request.isHTTP10
-        let form: BodyOutput.Form = length.map { .length($0) } ?? (request.isHTTP10 ? .untilEnd : .chunked)
-        let output = BodyOutput(form) { [self] in
+        let output = BodyOutput(length, isChunked: length == nil && !request.isHTTP10) { [self] in
             appendHead(response, to: request, isLast: isLast, &$0)
         } send: { [self, status = response.status] part in
             if request.begunStatus == nil { request.responseBegins(status) }
