@@ -1,5 +1,5 @@
 /// Why a request of the client could not be made.
-public enum FetchError: Error, Hashable, Sendable {
+public enum FetchError: Error, Hashable, Sendable, CustomStringConvertible {
     /// No address of the form `http://host:port/path`.
     case badAddress(String)
     /// The method is not a token, or the request has a field that the client writes itself in another way.
@@ -28,9 +28,7 @@ public enum FetchError: Error, Hashable, Sendable {
         /// `total`.
         case total
     }
-}
 
-extension FetchError: CustomStringConvertible {
     /// A sentence for people.
     public var description: String {
         switch self {

@@ -15,10 +15,7 @@ struct OutgoingRequest {
             throw .badRequest("the method '\(method)'")
         }
         if headers.has("upgrade") || headers.has("expect") { throw .badRequest("with Upgrade or Expect") }
-        self.address = address
-        self.method = method
-        self.headers = headers
-        self.body = body
+        (self.address, self.method, self.headers, self.body) = (address, method, headers, body)
     }
 
     /// Whether it may be made again.

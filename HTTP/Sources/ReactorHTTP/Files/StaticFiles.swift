@@ -77,20 +77,15 @@ public struct StaticFiles: Sendable {
         headers["Accept-Ranges"] = "bytes"
         if let content { return Response(content, type: type, headers: headers) }
         if file.isCurrent(for: request.headers) { return Response(.notModified, headers: headers) }
+        var (status, range) = (Status.ok, 0..<file.size)
         switch file.range(for: request.headers) {
-        case .whole: return body(of: file, 0..<file.size, .ok, type, headers)
-        case .part(let range):
-            headers["Content-Range"] = "bytes \(range.lowerBound)-\(range.upperBound - 1)/\(file.size)"
-            return body(of: file, range, Status(206), type, headers)
-        case .outside:
-            return Response(Status(416), headers: ["Content-Range": "bytes */\(file.size)"])
+        case .whole: break
+        case .part(let part):
+            (status, range) = (Status(206), part)
+            headers["Content-Range"] = "bytes \(part.lowerBound)-\(part.upperBound - 1)/\(file.size)"
+        case .outside: return Response(Status(416), headers: ["Content-Range": "bytes */\(file.size)"])
         }
-    }
-
-    private func body(
-        of file: OpenFile, _ range: Range<Int>, _ status: Status, _ type: String, _ headers: Headers
-    ) -> Response {
-        .stream(status: status, type: type, headers: headers, length: range.count) { output in
+        return .stream(status: status, type: type, headers: headers, length: range.count) { [range] output in
             send(range, of: file, to: output)
         }
     }

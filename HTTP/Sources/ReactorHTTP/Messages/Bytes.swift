@@ -29,11 +29,7 @@ extension Bytes {
     /// Whether the bytes are `name`, which is in lower case, whatever their own case.
     func isEqual(ignoringCase name: StaticString) -> Bool {
         guard count == name.utf8CodeUnitCount else { return false }
-        var index = 0
-        while index < count {
-            if lowercased(self[index]) != name.utf8Start[index] { return false }
-            index += 1
-        }
+        for index in 0..<count where lowercased(self[index]) != name.utf8Start[index] { return false }
         return true
     }
 

@@ -1,5 +1,5 @@
 /// The method of a request, which is distinguished by case: RFC 9110, section 9.
-public struct Method: Hashable, Sendable, ExpressibleByStringLiteral {
+public struct Method: Hashable, Sendable, ExpressibleByStringLiteral, CustomStringConvertible {
     /// A token, such as `GET`.
     public let name: String
 
@@ -33,9 +33,7 @@ public struct Method: Hashable, Sendable, ExpressibleByStringLiteral {
     }
 
     init(_ bytes: Bytes) { name = bytes.isEqual(to: "GET") ? "GET" : bytes.text }
-}
 
-extension Method: CustomStringConvertible {
     /// The name.
     public var description: String { name }
 }

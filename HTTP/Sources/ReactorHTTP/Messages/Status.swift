@@ -1,7 +1,7 @@
 import Promises
 
 /// The status code of a response: RFC 9110, section 15.
-public struct Status: Hashable, Sendable {
+public struct Status: Hashable, Sendable, CustomStringConvertible {
     /// Three digits.
     public let code: Int
 
@@ -16,6 +16,9 @@ public struct Status: Hashable, Sendable {
 
     /// The words that follow the code, which mean nothing to a client; empty for codes without well-known words.
     public var reason: String { reasons[code] ?? "" }
+
+    /// `404 Not Found`.
+    public var description: String { reason.isEmpty ? "\(code)" : "\(code) \(reason)" }
 }
 
 private let reasons = [
@@ -55,11 +58,6 @@ extension Status {
     public static var internalServerError: Status { Status(500) }
     /// 503: the server cannot do it now.
     public static var serviceUnavailable: Status { Status(503) }
-}
-
-extension Status: CustomStringConvertible {
-    /// `404 Not Found`.
-    public var description: String { reason.isEmpty ? "\(code)" : "\(code) \(reason)" }
 }
 
 extension ByteWriter {

@@ -21,9 +21,7 @@ final class ResponseParser: FrameDecoder {
     private var start: (status: Status, isHTTP10: Bool, end: Int)?
 
     init(maxHead: Int, maxFields: Int, isToHead: Bool) {
-        self.maxHead = maxHead
-        self.maxFields = maxFields
-        self.isToHead = isToHead
+        (self.maxHead, self.maxFields, self.isToHead) = (maxHead, maxFields, isToHead)
     }
 
     func decode(_ bytes: RawSpan) throws -> DecodedFrame<ResponseHead> {

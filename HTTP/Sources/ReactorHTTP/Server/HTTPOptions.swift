@@ -30,7 +30,7 @@ public struct HTTPOptions: Sendable {
 }
 
 /// A request whose response has been sent, or has failed to be.
-public struct ServedRequest {
+public struct ServedRequest: CustomStringConvertible {
     /// The request; `nil` if it was not understood.
     public let request: Request?
     /// The status of the response.
@@ -39,9 +39,7 @@ public struct ServedRequest {
     public let peer: SocketAddress?
     /// From the end of the request's head to the end of the response.
     public let duration: Duration
-}
 
-extension ServedRequest: CustomStringConvertible {
     /// `127.0.0.1:54321 GET /path?query 200 0.0012 seconds`. A client cannot put an end of a line there.
     public var description: String {
         let (peer, request) = (peer?.description ?? "-", request?.description ?? "-")

@@ -62,7 +62,7 @@ extension Listener {
         return serve(serving, onError: service.onConnectionError) { connection in Session.serve(connection, service) }
     }
 
-    /// As `serveHTTP`, with an async `handler`, which runs in a task on this thread's loop.
+    /// As the form with promises, with an async `handler`, which runs in a task on this thread's loop.
     ///
     /// ```swift
     /// listener.serveHTTP { request async throws in
@@ -70,12 +70,6 @@ extension Listener {
     ///     return Response(try await shop.place(order))
     /// }
     /// ```
-    /// - Parameters:
-    ///   - options: the limits of a client.
-    ///   - serving: the limits of the server, TLS, and what stops it; see `serve`.
-    ///   - onError: as for the form with promises.
-    ///   - handler: returns the response to a request.
-    /// - Returns: as `serve`.
     @_disfavoredOverload
     @discardableResult
     @available(*, noasync, message: "no loop runs the handler in an async function")
@@ -88,14 +82,8 @@ extension Listener {
         }
     }
 
-    /// As `serveHTTP`, on the loops of `group`; see `serve(on:)`.
-    /// - Parameters:
-    ///   - group: the loops that run the handlers.
-    ///   - options: the limits of a client.
-    ///   - serving: the limits of the server, TLS, and what stops it; see `serve`.
-    ///   - onError: as for the form of one loop; called on the connection's loop.
-    ///   - handler: returns the response to a request, or a promise of one; called on the connection's loop.
-    /// - Returns: as `serve(on:)`.
+    /// As the form of one loop, on the loops of `group`; see `serve(on:)`. `handler` and `onError` are called on the loop of the
+    /// connection.
     @discardableResult
     @available(*, noasync, message: "no loop runs the handler in an async function")
     @inlinable
@@ -109,17 +97,8 @@ extension Listener {
             Session.serve(connection, service)
         }
     }
-}
 
-extension Listener {
-    /// As `serveHTTP(on:)`, with an async `handler`: each runs in a task on the loop of its connection.
-    /// - Parameters:
-    ///   - group: the loops that run the handlers.
-    ///   - options: the limits of a client.
-    ///   - serving: the limits of the server, TLS, and what stops it; see `serve`.
-    ///   - onError: as for the form with promises.
-    ///   - handler: returns the response to a request; called on the connection's loop.
-    /// - Returns: as `serve(on:)`.
+    /// As the form with promises, with an async `handler`: each runs in a task on the loop of its connection.
     @_disfavoredOverload
     @discardableResult
     @available(*, noasync, message: "no loop runs the handler in an async function")

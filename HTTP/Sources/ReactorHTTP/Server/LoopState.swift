@@ -7,14 +7,8 @@ final class LoopState {
     private static let ofLoops = LoopLocal { LoopState() }
     /// The beginning of the head of the last response, which is that of many: see `beginning`.
     // `@exclusivity(unchecked)`: one thread, and no field is being changed while code is called that could call back.
-    @exclusivity(unchecked) private var cached = Beginning()
-
-    private struct Beginning {
-        var status = Status(0)
-        var type: String?
-        var second: time_t = -1
-        var bytes: [UInt8] = []
-    }
+    @exclusivity(unchecked) private var cached: (status: Status, type: String?, second: time_t, bytes: [UInt8]) =
+        (.ok, nil, -1, [])
     /// `Date: Sun, 06 Nov 1994 08:49:37 GMT`, with its CR LF: formatted once a second.
     @exclusivity(unchecked) private var date: (second: time_t, line: [UInt8]) = (-1, [])
     /// The request that was answered last. It serves again if nothing else has it by then.
@@ -45,7 +39,7 @@ final class LoopState {
                 output.append(value: type)
                 output.append("\r\n")
             }
-            cached = Beginning(status: status, type: type, second: now, bytes: output.bytes)
+            cached = (status, type, now, output.bytes)
         }
         return cached.bytes
     }

@@ -59,9 +59,10 @@ final class RequestStorage {
     @exclusivity(unchecked) private var expectsContinue = false
     /// The body, if the handler has asked for it.
     @exclusivity(unchecked) private(set) var usedBody: Body?
-    @exclusivity(unchecked) private(set) var connection: Connection?
+    /// Present while the handler may read the body from it.
+    @exclusivity(unchecked) var connection: Connection?
     /// How many bytes the body, and its trailers, may have.
-    @exclusivity(unchecked) private var limits = (body: 0, trailers: 0)
+    @exclusivity(unchecked) var limits = (body: 0, trailers: 0)
     /// That of a response that has been sent in part, so that no other one can be given.
     @exclusivity(unchecked) private(set) var begunStatus: Status?
     /// When the head was complete, if that is logged.
@@ -112,12 +113,6 @@ final class RequestStorage {
         headers.replace(with: bytes.slice(0..<bytes.count - 2), from: line.end)
         keepsAlive = fields.keepsAlive(isHTTP10: line.isHTTP10)
         expectsContinue = fields.expectsContinue && !line.isHTTP10 && framing != .none
-    }
-
-    /// The handler may have it from now on, and its body is read from `connection`.
-    func handOut(on connection: Connection, maxBody: Int, maxHead: Int) {
-        self.connection = connection
-        limits = (maxBody, maxHead)
     }
 
     /// The response has been sent: the body can no longer be read.

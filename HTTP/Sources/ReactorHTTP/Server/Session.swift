@@ -44,7 +44,8 @@ final class Session {
     /// Answers the request that has been decoded. The next one is decoded when the returned promise is fulfilled.
     private func respond() throws -> Promise<Void> {
         guard let request = current else { return .value }
-        request.handOut(on: connection, maxBody: service.options.maxBody, maxHead: service.options.maxHead)
+        request.connection = connection
+        request.limits = (service.options.maxBody, service.options.maxHead)
         if service.options.log != nil { request.began = .now }
         let answer: Answer
         do { answer = try service.handler(Request(storage: request)) } catch {
@@ -138,12 +139,10 @@ final class Session {
 
     private func log(_ sent: Promise<Void>, _ status: Status, _ request: RequestStorage?) {
         guard let log = service.options.log else { return }
-        let peer = connection.peerAddress
+        let (peer, request) = (connection.peerAddress, request.map { Request(storage: $0) })
         func write() {
-            let duration = request?.began.map { ContinuousClock.now - $0 } ?? .zero
-            log(
-                ServedRequest(
-                    request: request.map { Request(storage: $0) }, status: status, peer: peer, duration: duration))
+            let duration = request?.storage.began.map { ContinuousClock.now - $0 } ?? .zero
+            log(ServedRequest(request: request, status: status, peer: peer, duration: duration))
         }
         if sent.isPending { sent.ensure(write).catch(policy: .allErrors) { _ in } } else { write() }
     }

@@ -34,15 +34,11 @@ final class WebSocketDecoder: FrameDecoder {
         if first & 0x70 != 0 { throw WebSocketError(1002, "a reserved bit") }
         if second & 0x80 == 0 { throw WebSocketError(1002, "a frame without a mask") }
         // Before more has arrived, since it may never do.
-        try check(code, isLast, short: Int(second & 0x7F))
-        let lengthBytes =
-            switch second & 0x7F {
-            case 126: 2;
-            case 127: 8;
-            default: 0
-            }
+        let short = Int(second & 0x7F)
+        try check(code, isLast, short: short)
+        let lengthBytes = short == 127 ? 8 : short == 126 ? 2 : 0
         if reader.remaining < lengthBytes { return .incomplete(missing: lengthBytes - reader.remaining) }
-        let count = try length(&reader, Int(second & 0x7F))
+        let count = try length(&reader, short)
         if reader.remaining < 4 + count { return .incomplete(missing: 4 + count - reader.remaining) }
         // The first byte of the mask is the lowest one. Any four bytes are a number.
         let mask = UInt32(littleEndian: try reader.bytes(4).unsafeLoadUnaligned(as: UInt32.self))
@@ -155,19 +151,16 @@ func isCloseCode(_ code: UInt16) -> Bool {
 }
 
 /// Why a WebSocket has ended, with the code that says so: RFC 6455, section 7.4.
-public struct WebSocketError: Error, Hashable, Sendable {
+public struct WebSocketError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The code of the close frame; 1006 if the connection has ended without one.
     public let code: UInt16
     /// What was wrong, for logs.
     public let reason: String
 
     init(_ code: UInt16, _ reason: String) {
-        self.code = code
-        self.reason = reason
+        (self.code, self.reason) = (code, reason)
     }
-}
 
-extension WebSocketError: CustomStringConvertible {
     /// `1002: a frame without a mask`.
     public var description: String { "\(code): \(reason)" }
 }
