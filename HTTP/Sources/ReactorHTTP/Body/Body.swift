@@ -16,7 +16,8 @@ public final class Body {
     /// the limit of the server or of the client.
     public var limit: Int {
         get { decoder.limit }
-        set { decoder.limit = min(max(newValue, 0), Self.largestLimit) }
+        // Sums with it do not overflow.
+        set { decoder.limit = min(max(newValue, 0), .max / 64) }
     }
 
     /// The fields behind a body in chunks, once it has been read.
@@ -46,17 +47,14 @@ public final class Body {
     /// Called once when the body is complete, with nil, or will never be. Returns the error of the read.
     private var onEnd: (((any Error)?) -> (any Error)?)?
 
-    /// Sums with such a limit do not overflow.
-    static var largestLimit: Int { .max / 64 }
-
     /// - Parameter connection: `nil` for a message that has ended.
     init(
         _ framing: Framing, of connection: Connection?, limit: Int, maxHead: Int,
         onEnd: (((any Error)?) -> (any Error)?)? = nil
     ) {
-        decoder = BodyDecoder(framing, limit: min(max(limit, 0), Self.largestLimit), maxHead: maxHead)
-        self.connection = connection
-        self.onEnd = onEnd
+        decoder = BodyDecoder(framing, maxHead: maxHead)
+        (self.connection, self.onEnd) = (connection, onEnd)
+        self.limit = limit
         if decoder.isComplete { finish(nil) }
     }
 
@@ -114,8 +112,7 @@ public final class Body {
     private func fail(_ error: any Error) -> any Error {
         reading = nil
         hasFailed = true
-        var error = error
-        if case StreamError.endedEarly = error { error = BodyError.endedEarly }
+        let error: any Error = if case StreamError.endedEarly = error { BodyError.endedEarly } else { error }
         return finish(error) ?? error
     }
 

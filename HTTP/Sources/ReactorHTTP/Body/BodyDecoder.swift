@@ -17,13 +17,12 @@ final class BodyDecoder: FrameDecoder {
     private var trailerBytes = 0
     private let maxHead: Int
     /// How many bytes the body may have.
-    var limit: Int
+    var limit = 0
     /// The fields behind a body in chunks.
     private(set) var trailers = Headers()
 
     /// - Parameter maxHead: how many bytes the trailers may have.
-    init(_ framing: Framing, limit: Int, maxHead: Int) {
-        self.limit = limit
+    init(_ framing: Framing, maxHead: Int) {
         self.maxHead = maxHead
         switch framing {
         case .none: (length, isChunked, state) = (0, false, .complete)
@@ -121,13 +120,8 @@ final class BodyDecoder: FrameDecoder {
         guard let first = digits.first, first == line[0] else { throw .bad("a chunk without a size") }
         var size = 0
         for byte in digits {
-            let digit: UInt8
-            switch byte {
-            case 0x30...0x39: digit = byte - 0x30
-            case 0x41...0x46, 0x61...0x66: digit = (byte | 0x20) - 0x61 + 10
-            default: throw .bad("a size of a chunk that is not a hexadecimal number")
-            }
-            size = size << 4 | Int(digit)
+            guard let digit = hexadecimal(byte) else { throw .bad("a size of a chunk that is no hexadecimal number") }
+            size = size << 4 | digit
             if size > limit { throw tooLarge }
         }
         return size

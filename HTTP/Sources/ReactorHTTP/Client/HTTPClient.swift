@@ -81,18 +81,17 @@ public final class HTTPClient {
     public func fetch(
         _ address: String, _ method: Method = .get, headers: Headers = Headers(), body: RequestBody? = nil
     ) -> Promise<Fetched> {
-        var outgoing: OutgoingRequest
-        do { outgoing = try OutgoingRequest(WebAddress(address), method, headers, body) } catch {
-            return Promise(error: error)
+        firstly {
+            var outgoing = try OutgoingRequest(WebAddress(address), method, headers, body)
+            guard let total = options.total else { return try follow(outgoing, redirects: 0) }
+            outgoing.deadline = EventLoop.current.now.advanced(by: total)
+            return try follow(outgoing, redirects: 0).timeout(total, error: FetchError.timedOut(.total))
         }
-        guard let total = options.total else { return follow(outgoing, redirects: 0) }
-        outgoing.deadline = EventLoop.current.now.advanced(by: total)
-        return follow(outgoing, redirects: 0).timeout(total, error: FetchError.timedOut(.total))
     }
 
     /// Makes a request, and further ones for its redirects.
-    private func follow(_ request: OutgoingRequest, redirects: Int) -> Promise<Fetched> {
-        send(request).then { [self] response -> Promise<Fetched> in
+    private func follow(_ request: OutgoingRequest, redirects: Int) throws(FetchError) -> Promise<Fetched> {
+        try send(request).then { [self] response -> Promise<Fetched> in
             guard options.maxRedirects > 0, let next = try request.redirected(by: response) else {
                 return .value(response)
             }
@@ -100,18 +99,15 @@ public final class HTTPClient {
             // So that the connection can be used again; a long one is not worth it.
             let isShort = response.body.length.map { $0 <= 65_536 } ?? false
             let rest = isShort ? response.body.discard() : .value
-            return rest.then { self.follow(next, redirects: redirects + 1) }
+            return rest.then { try self.follow(next, redirects: redirects + 1) }
         }
     }
 
-    private func send(_ request: OutgoingRequest) -> Promise<Fetched> {
+    private func send(_ request: OutgoingRequest) throws(FetchError) -> Promise<Fetched> {
         let address = request.address
-        var proxy: Proxy?
-        if address.isSecure {
-            if options.startTLS == nil { return Promise(error: FetchError.noTLS(address.authority)) }
-        } else if options.proxies.http != nil {
-            do { proxy = try options.proxies.proxy(for: address) } catch { return Promise(error: error) }
-        }
+        if address.isSecure, options.startTLS == nil { throw .noTLS(address.authority) }
+        // That for `https:` opens a tunnel, with the connection.
+        let proxy = address.isSecure ? nil : try options.proxies.proxy(for: address)
         let (promise, resolver) = Promise<Fetched>.pending()
         let exchange = Exchange(request, by: proxy, options, resolver)
         // The connection is the exchange's until the body has been read, which may be long after the head.

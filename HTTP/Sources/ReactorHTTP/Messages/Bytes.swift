@@ -126,7 +126,10 @@ func isVisible(_ byte: UInt8) -> Bool { 0x21...0x7E ~= byte }
 @inline(__always)
 func isDigit(_ byte: UInt8) -> Bool { UInt8(ascii: "0")...UInt8(ascii: "9") ~= byte }
 
+/// The value of a hexadecimal digit; `nil` for any other byte.
+func hexadecimal(_ byte: UInt8) -> Int? { Character(Unicode.Scalar(byte)).hexDigitValue }
+
 /// Whether a byte may be in an IPv6 address.
 func isAddressByte(_ byte: UInt8) -> Bool {
-    isDigit(byte) || 0x61...0x66 ~= byte | 0x20 || byte == UInt8(ascii: ":") || byte == UInt8(ascii: ".")
+    hexadecimal(byte) != nil || byte == UInt8(ascii: ":") || byte == UInt8(ascii: ".")
 }

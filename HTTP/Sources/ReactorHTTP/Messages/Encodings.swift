@@ -3,14 +3,13 @@ func unescaped(_ text: Substring.UTF8View) -> [UInt8]? {
     var bytes: [UInt8] = []
     var rest = text
     while let byte = rest.popFirst() {
-        guard byte == UInt8(ascii: "%") else {
+        if byte != UInt8(ascii: "%") {
             bytes.append(byte)
-            continue
+        } else if let high = rest.popFirst().flatMap(hexadecimal), let low = rest.popFirst().flatMap(hexadecimal) {
+            bytes.append(UInt8(high << 4 | low))
+        } else {
+            return nil
         }
-        guard let high = rest.popFirst(), let low = rest.popFirst(),
-            let value = UInt8(String(decoding: [high, low], as: UTF8.self), radix: 16), high != UInt8(ascii: "+")
-        else { return nil }
-        bytes.append(value)
     }
     return bytes
 }

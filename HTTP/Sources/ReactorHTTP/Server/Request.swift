@@ -103,7 +103,7 @@ final class RequestStorage {
 
     /// Takes a head that is complete.
     /// - Parameter bytes: all of it.
-    func begin(_ line: RequestParser.RequestLine, _ fields: HeadFields, _ bytes: Bytes) throws(HTTPError) {
+    func begin(_ line: RequestLine, _ fields: HeadFields, _ bytes: Bytes) throws(HTTPError) {
         guard fields.hasHost || line.isHTTP10 else { throw .bad("no Host field") }
         framing = try fields.framing(isHTTP10: line.isHTTP10)
         method = Method(bytes.slice(line.method))

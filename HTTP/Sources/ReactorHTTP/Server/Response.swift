@@ -20,30 +20,17 @@ public struct Response {
     public var contentType: String?
     var content: Content
 
-    /// A response with a text, or with none.
-    /// - Parameters:
-    ///   - text: the body, which is sent in UTF-8.
-    ///   - status: the status.
-    ///   - type: the field `Content-Type`.
-    ///   - headers: further fields.
+    /// A response with a text as its body, in UTF-8.
     public init(
         _ text: String, status: Status = .ok, type: String? = "text/plain; charset=utf-8", headers: Headers = Headers()
     ) { self.init(status, type, headers, .text(text)) }
 
-    /// A response with bytes.
-    /// - Parameters:
-    ///   - bytes: the body.
-    ///   - status: the status.
-    ///   - type: the field `Content-Type`.
-    ///   - headers: further fields.
+    /// A response with these bytes as its body.
     public init(
         _ bytes: [UInt8], status: Status = .ok, type: String? = "application/octet-stream", headers: Headers = Headers()
     ) { self.init(status, type, headers, .bytes(bytes)) }
 
     /// A response without a body.
-    /// - Parameters:
-    ///   - status: the status.
-    ///   - headers: further fields.
     public init(_ status: Status, headers: Headers = Headers()) { self.init(status, nil, headers, .text("")) }
 
     /// A response that sends the client elsewhere.
@@ -60,9 +47,6 @@ public struct Response {
     /// connection ends, so that the client sees an incomplete response; before the first write the client gets the error's status
     /// instead.
     /// - Parameters:
-    ///   - status: the status.
-    ///   - type: the field `Content-Type`.
-    ///   - headers: further fields.
     ///   - length: the number of bytes of the body; `nil` to send it in chunks.
     ///   - body: writes the body. Once it has written, a client that waits for `100 Continue` does not get it any more.
     public static func stream(

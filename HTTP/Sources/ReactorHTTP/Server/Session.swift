@@ -14,8 +14,8 @@ final class Session {
     @exclusivity(unchecked) private var current: RequestStorage?
 
     private final class PartialHead {
-        let parser: RequestParser
-        init(_ parser: RequestParser) { self.parser = parser }
+        let parser: HeadParser<RequestLine>
+        init(_ parser: HeadParser<RequestLine>) { self.parser = parser }
     }
 
     private init(_ connection: Connection, _ service: Service) {
@@ -276,12 +276,15 @@ extension Session: FrameDecoder {
         // The bytes are lent for the call, and nothing keeps the pointer.
         try bytes.withUnsafeBytes { bytes throws(HTTPError) in
             var parser =
-                partial?.parser
-                ?? RequestParser(maxHead: service.options.maxHead, maxFields: service.options.maxFields)
-            let frame = try parser.decode(bytes) { line, fields, head throws(HTTPError) in
+                partial?.parser ?? HeadParser(maxHead: service.options.maxHead, maxFields: service.options.maxFields)
+            // Some clients send an empty line behind a body: RFC 9112, section 2.2.
+            let frame = try parser.decode(bytes, isRequest: true) { line, position throws(HTTPError) in
+                line.isEmpty ? nil : try RequestLine(line, at: position)
+            } take: { line, fields, head throws(HTTPError) -> Void? in
                 let request = state.takeRequest()
                 try request.begin(line, fields, head)
                 current = request
+                return ()
             }
             if case .frame = frame { partial = nil } else { partial = PartialHead(parser) }
             return frame

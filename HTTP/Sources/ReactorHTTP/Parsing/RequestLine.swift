@@ -1,64 +1,13 @@
-import Promises
+/// The first line of a request. Positions are those in the bytes of the head: RFC 9112, section 3.
+struct RequestLine {
+    let method: Range<Int>
+    let target: Range<Int>
+    /// The target without its scheme, host and query.
+    let path: Range<Int>
+    let isHTTP10: Bool
+    /// Where the fields begin.
+    let end: Int
 
-/// Decodes the head of one request: RFC 9112, sections 2 to 6.
-struct RequestParser {
-    private let maxHead: Int
-    private let maxFields: Int
-    private var lines = HeadLines()
-    private var fields = HeadFields()
-    /// Present once the first line has been decoded.
-    private var requestLine: RequestLine?
-
-    /// Positions are those in the bytes of the head.
-    struct RequestLine {
-        var method: Range<Int>
-        var target: Range<Int>
-        /// The target without its scheme, host and query.
-        var path: Range<Int>
-        var isHTTP10: Bool
-        /// Where the fields begin.
-        var end: Int
-    }
-
-    @inline(__always)
-    init(maxHead: Int, maxFields: Int) { (self.maxHead, self.maxFields) = (maxHead, maxFields) }
-
-    /// - Parameter take: gets the head when it is complete, with all of its bytes.
-    @inline(__always)
-    mutating func decode(
-        _ bytes: Bytes, take: (RequestLine, HeadFields, Bytes) throws(HTTPError) -> Void
-    ) throws(HTTPError) -> DecodedFrame<Void> {
-        while let line = try lines.next(in: bytes) {
-            try checkLength(lines.start - 2)
-            if !line.isEmpty {
-                if requestLine == nil {
-                    requestLine = try RequestLine(line, at: lines.start - 2 - line.count)
-                } else {
-                    try fields.add(line, limit: maxFields, isRequest: true)
-                }
-            } else if let requestLine {
-                let consumed = lines.start
-                try take(requestLine, fields, bytes.slice(0..<consumed))
-                return .frame((), consumed: consumed)
-            }
-            // Some clients send an empty line behind a body: RFC 9112, section 2.2.
-        }
-        if requestLine == nil && lines.start > 0 {
-            try checkLength(lines.start)
-            return .skipped(consumed: lines.skip())
-        }
-        try checkLength(bytes.count)
-        return .incomplete(missing: 1)
-    }
-
-    /// Refuses a head with more bytes than allowed, whether they are one line or many.
-    private func checkLength(_ count: Int) throws(HTTPError) {
-        guard lines.skipped + count > maxHead else { return }
-        throw HTTPError(Status(requestLine == nil ? 414 : 431), "a head of more than \(maxHead) bytes")
-    }
-}
-
-extension RequestParser.RequestLine {
     /// Decodes `method SP target SP version`.
     /// - Parameter start: the position of the line.
     init(_ line: Bytes, at start: Int) throws(HTTPError) {
