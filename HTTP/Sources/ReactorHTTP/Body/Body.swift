@@ -74,8 +74,6 @@ public final class Body {
         return onEnd(error)
     }
 
-    // MARK: Reading
-
     /// The next part, as it has arrived; never empty. `nil` at the end.
     ///
     /// Rejected with

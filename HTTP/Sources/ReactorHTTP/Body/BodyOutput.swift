@@ -24,9 +24,7 @@ public final class BodyOutput {
     init(
         _ length: Int?, isChunked: Bool, head: @escaping (inout ByteWriter) -> Void,
         send: @escaping ((inout ByteWriter) -> Void) -> Promise<Void>
-    ) {
-        (left, self.isChunked, self.head, self.send) = (length, isChunked, head, send)
-    }
+    ) { (left, self.isChunked, self.head, self.send) = (length, isChunked, head, send) }
 
     /// Whether nothing has been sent.
     var isUnsent: Bool { head != nil }

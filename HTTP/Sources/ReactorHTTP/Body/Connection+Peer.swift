@@ -18,20 +18,14 @@ extension Connection {
         let watch = peerGone()
         defer { watch.cancel() }
         guard let gone = watch.settledValue else { return false }
-        switch error {
-        case PeerGone.ended: return gone == .ended
-        case PeerGone.failed(let error): return isFailure(error)
-        case let error as SystemError: return isFailure(error)
-        case is StreamError, is BodyError: return false
-        // That of a filter, such as TLS, whose client has ended without an end record or sends what is none.
-        default:
-            guard case .failed(let failure) = gone else { return false }
-            return failure.code == EPROTO && failure.detail == "\(error)"
-        }
+        let failure: SystemError? = if case .failed(let error) = gone { error } else { nil }
+        return switch error {
+        case PeerGone.ended: gone == .ended
         // ENOBUFS is that of a server whose memory is used up.
-        func isFailure(_ error: SystemError) -> Bool {
-            guard case .failed(let failure) = gone else { return false }
-            return failure.code == error.code && error.code != ENOBUFS
+        case PeerGone.failed(let error), let error as SystemError: failure?.code == error.code && error.code != ENOBUFS
+        case is StreamError, is BodyError: false
+        // That of a filter, such as TLS, whose client has ended without an end record or sends what is none.
+        default: failure?.code == EPROTO && failure?.detail == "\(error)"
         }
     }
 }

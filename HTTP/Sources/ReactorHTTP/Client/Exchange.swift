@@ -14,9 +14,7 @@ final class Exchange {
     /// Why the body of the request has not been written.
     private var failure: (any Error)?
 
-    init(
-        _ request: OutgoingRequest, by proxy: Proxy?, _ options: HTTPClient.Options, _ resolver: Resolver<Fetched>
-    ) {
+    init(_ request: OutgoingRequest, by proxy: Proxy?, _ options: HTTPClient.Options, _ resolver: Resolver<Fetched>) {
         (self.request, self.proxy, self.options, self.resolver) = (request, proxy, options, resolver)
     }
 

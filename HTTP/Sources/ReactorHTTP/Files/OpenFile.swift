@@ -72,8 +72,6 @@ final class OpenFile: Sendable {
         }
     }
 
-    // MARK: Conditions
-
     /// Whether the client has this already: RFC 9110, section 13.2.2. Dates are compared as texts: clients send the one that
     /// they have got.
     func isCurrent(for headers: Headers) -> Bool {

@@ -25,9 +25,7 @@ public struct StaticFiles: Sendable {
     ///   - pool: the threads that read.
     public init(
         _ folder: String, index: String = "index.html", headers: Headers = Headers(), on pool: ThreadPool = .shared
-    ) {
-        (self.folder, self.index, self.headers, self.pool) = (folder, index, headers, pool)
-    }
+    ) { (self.folder, self.index, self.headers, self.pool) = (folder, index, headers, pool) }
 
     /// The response with the file that `request` asks for: 404 where there is none, and 403 where it may not be read.
     /// - Parameters:
@@ -66,11 +64,7 @@ public struct StaticFiles: Sendable {
         return name.contains("\u{FFFD}") ? nil : name
     }
 
-    // MARK: The response
-
-    private func respond(
-        to request: Request, with file: OpenFile, _ content: [UInt8]?, _ type: String
-    ) -> Response {
+    private func respond(to request: Request, with file: OpenFile, _ content: [UInt8]?, _ type: String) -> Response {
         var headers = headers
         headers["ETag"] = file.tag
         headers["Last-Modified"] = file.date

@@ -130,6 +130,4 @@ func isDigit(_ byte: UInt8) -> Bool { UInt8(ascii: "0")...UInt8(ascii: "9") ~= b
 func hexadecimal(_ byte: UInt8) -> Int? { Character(Unicode.Scalar(byte)).hexDigitValue }
 
 /// Whether a byte may be in an IPv6 address.
-func isAddressByte(_ byte: UInt8) -> Bool {
-    hexadecimal(byte) != nil || byte == UInt8(ascii: ":") || byte == UInt8(ascii: ".")
-}
+func isAddressByte(_ byte: UInt8) -> Bool { hexadecimal(byte) != nil || ":.".utf8.contains(byte) }

@@ -9,9 +9,7 @@ public struct HTTPError: Error, Hashable, Sendable, CustomStringConvertible {
     /// - Parameters:
     ///   - status: the status that a server answers with.
     ///   - reason: what is wrong, for logs.
-    public init(_ status: Status, _ reason: String = "") {
-        (self.status, self.reason) = (status, reason)
-    }
+    public init(_ status: Status, _ reason: String = "") { (self.status, self.reason) = (status, reason) }
 
     static func bad(_ reason: String) -> HTTPError { HTTPError(.badRequest, reason) }
 

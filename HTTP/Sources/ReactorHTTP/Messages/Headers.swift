@@ -157,9 +157,7 @@ extension Headers: Equatable, CustomStringConvertible {
 
 extension ByteWriter {
     /// The value of a field, as `Headers.append` does it.
-    mutating func append(value: String) {
-        append(value.utf8.lazy.map { isValueByte($0) ? $0 : UInt8(ascii: " ") })
-    }
+    mutating func append(value: String) { append(value.utf8.lazy.map { isValueByte($0) ? $0 : UInt8(ascii: " ") }) }
 
     /// The fields of a program, without those that the library writes itself.
     mutating func append(_ headers: Headers, without own: [StaticString]) {

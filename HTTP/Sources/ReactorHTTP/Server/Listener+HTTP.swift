@@ -25,9 +25,7 @@ extension Connection {
     public func serveHTTP<Result: ResponseConvertible>(
         _ options: HTTPOptions = HTTPOptions(), onError: ((any Error, Connection) -> Void)? = nil,
         handler: @escaping (Request) throws -> Result
-    ) -> Promise<Void> {
-        Session.serve(self, Service(options, onError) { try handler($0).asAnswer() })
-    }
+    ) -> Promise<Void> { Session.serve(self, Service(options, onError) { try handler($0).asAnswer() }) }
 }
 
 extension Listener {

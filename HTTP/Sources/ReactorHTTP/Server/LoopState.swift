@@ -60,6 +60,6 @@ func httpDate(_ second: time_t) -> String {
     let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
     func two(_ number: CInt) -> String { number < 10 ? "0\(number)" : "\(number)" }
     let date = "\(two(fields.tm_mday)) \(months[Int(fields.tm_mon)]) \(1900 + Int(fields.tm_year))"
-    return
-        "\(days[Int(fields.tm_wday)]), \(date) \(two(fields.tm_hour)):\(two(fields.tm_min)):\(two(fields.tm_sec)) GMT"
+    let time = [fields.tm_hour, fields.tm_min, fields.tm_sec].map(two).joined(separator: ":")
+    return "\(days[Int(fields.tm_wday)]), \(date) \(time) GMT"
 }

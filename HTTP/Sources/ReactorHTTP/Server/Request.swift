@@ -68,9 +68,7 @@ final class RequestStorage {
     /// When the head was complete, if that is logged.
     @exclusivity(unchecked) var began: ContinuousClock.Instant?
 
-    func text(_ range: Range<Int>) -> String {
-        headers.lines.withUnsafeBytes { $0.slice(range).text }
-    }
+    func text(_ range: Range<Int>) -> String { headers.lines.withUnsafeBytes { $0.slice(range).text } }
 
     var body: Body {
         if let usedBody { return usedBody }

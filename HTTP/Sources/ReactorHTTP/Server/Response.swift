@@ -78,9 +78,7 @@ public struct Response {
     }
 
     /// The response to a request that has failed with `error`.
-    init(for error: any Error) {
-        self.init("", status: (error as? HTTPError)?.status ?? .internalServerError)
-    }
+    init(for error: any Error) { self.init("", status: (error as? HTTPError)?.status ?? .internalServerError) }
 
     /// What no client would understand. `nil` if nothing is wrong.
     var fault: ResponseError? {

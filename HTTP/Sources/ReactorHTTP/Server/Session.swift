@@ -19,9 +19,7 @@ final class Session {
     }
 
     private init(_ connection: Connection, _ service: Service) {
-        self.connection = connection
-        self.service = service
-        state = .of(connection)
+        (self.connection, self.service, state) = (connection, service, .of(connection))
     }
 
     // The client has left, or a drain has ended the handler: however that was cancelled, nothing else is told of it.

@@ -116,7 +116,7 @@ public final class WebSocket {
         switch event {
         // Nothing follows a close frame.
         case .ping(let payload) where !hasSentClose: return write(0x8A, payload)
-        case .message, .ping, .pong: return .value
+        case .message, .ping, .signOfLife: return .value
         case .close(let code):
             hasEnded = true
             return sendClose(code).recover { _ in .value }.then { () -> Promise<Void> in throw StopReading() }
@@ -245,8 +245,7 @@ public final class WebSocket {
     }
 
     /// Gives up a client that takes nothing for `idle`, whatever it sends.
-    /// - Parameters:
-    ///   - half: whether it has taken nothing for half of the time already. After a stall of the loop, it still has the other.
+    /// - Parameter half: whether it has taken nothing for half of the time already. After a stall of the loop, it still has the other.
     private func watchReader(_ idle: Duration, half: Bool = false) {
         if slowReader != nil { return }
         let before = connection.bytesSent

@@ -4,7 +4,8 @@ import Promises
 enum WebSocketEvent {
     case message(WebSocket.Message)
     case ping([UInt8])
-    case pong
+    /// A pong, or a fragment that others follow.
+    case signOfLife
     case close(UInt16?)
 }
 
@@ -27,8 +28,10 @@ final class WebSocketDecoder: FrameDecoder {
     }
 
     private func frame(_ bytes: RawSpan) throws -> DecodedFrame<WebSocketEvent> {
-        var reader = ByteReader(bytes)
-        guard bytes.byteCount >= 2 else { return .incomplete(missing: 2 - bytes.byteCount) }
+        try .reading(bytes) { reader in try event(&reader) }
+    }
+
+    private func event(_ reader: inout ByteReader) throws -> WebSocketEvent {
         let (first, second) = (try reader.byte(), try reader.byte())
         let (isLast, code) = (first & 0x80 != 0, first & 0x0F)
         if first & 0x70 != 0 { throw WebSocketError(1002, "a reserved bit") }
@@ -36,22 +39,18 @@ final class WebSocketDecoder: FrameDecoder {
         // Before more has arrived, since it may never do.
         let short = Int(second & 0x7F)
         try check(code, isLast, short: short)
-        let lengthBytes = short == 127 ? 8 : short == 126 ? 2 : 0
-        if reader.remaining < lengthBytes { return .incomplete(missing: lengthBytes - reader.remaining) }
         let count = try length(&reader, short)
-        if reader.remaining < 4 + count { return .incomplete(missing: 4 + count - reader.remaining) }
         // The first byte of the mask is the lowest one. Any four bytes are a number.
         let mask = UInt32(littleEndian: try reader.bytes(4).unsafeLoadUnaligned(as: UInt32.self))
         let payload = try reader.bytes(count)
         if code == 1, isLast {
             // Usual, and needs no array.
             if count > limit { throw tooLong }
-            return .frame(.message(.text(try unmaskedText(payload, mask))), consumed: reader.position)
+            return .message(.text(try unmaskedText(payload, mask)))
         }
         var bytes = [UInt8](payload)
         bytes.withUnsafeMutableBytes { unmask(UnsafeRawBufferPointer($0), mask, into: $0) }
-        guard let event = try event(code, isLast, bytes) else { return .skipped(consumed: reader.position) }
-        return .frame(event, consumed: reader.position)
+        return try event(code, isLast, bytes)
     }
 
     private var tooLong: WebSocketError { WebSocketError(1009, "a message of more than \(limit) bytes") }
@@ -78,12 +77,11 @@ final class WebSocketDecoder: FrameDecoder {
         return Int(length)
     }
 
-    /// - Returns: `nil` for a fragment that others follow.
-    private func event(_ code: UInt8, _ isLast: Bool, _ payload: [UInt8]) throws(WebSocketError) -> WebSocketEvent? {
+    private func event(_ code: UInt8, _ isLast: Bool, _ payload: [UInt8]) throws(WebSocketError) -> WebSocketEvent {
         switch code {
         case 8: return .close(try closeCode(payload))
         case 9: return .ping(payload)
-        case 10: return .pong
+        case 10: return .signOfLife
         default: break
         }
         var message = begun.take() ?? (code == 1, [])
@@ -91,7 +89,7 @@ final class WebSocketDecoder: FrameDecoder {
         if message.bytes.isEmpty { message.bytes = payload } else { message.bytes += payload }
         guard isLast else {
             begun = message
-            return nil
+            return .signOfLife
         }
         if !message.isText { return .message(.bytes(message.bytes)) }
         return .message(.text(try decodedText(message.bytes.span.bytes)))
@@ -157,9 +155,7 @@ public struct WebSocketError: Error, Hashable, Sendable, CustomStringConvertible
     /// What was wrong, for logs.
     public let reason: String
 
-    init(_ code: UInt16, _ reason: String) {
-        (self.code, self.reason) = (code, reason)
-    }
+    init(_ code: UInt16, _ reason: String) { (self.code, self.reason) = (code, reason) }
 
     /// `1002: a frame without a mask`.
     public var description: String { "\(code): \(reason)" }
