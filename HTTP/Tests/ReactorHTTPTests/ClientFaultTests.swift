@@ -126,6 +126,25 @@ import Testing
         #expect(errors == ["\(PeerGone.ended)"])
     }
 
+    /// Another connection fails as that of the client has, which has been reset.
+    @Test(arguments: [true, false]) func anErrorOfTheSameKindIsNotThatOfTheClient(_ isStream: Bool) throws {
+        var (errors, isCalled) = ([String](), false)
+        let handler = { (request: Request) -> Answer in
+            guard let connection = request.connection else { return .now(Response("")) }
+            isCalled = true
+            let failed = connection.peerGone().then { _ in Promise<Response>(error: SystemError(.receive, ECONNRESET)) }
+            return isStream ? .now(.stream { _ in failed.asVoid() }) : .later(failed)
+        }
+        try withServer(onError: { error, _ in errors.append("\(error)") }, handler) { address, _ in
+            let client = try hang(connect(to: address), timeout: patience)
+            try hang(client.write(Self.get), timeout: patience)
+            _ = try hang(repeatWhile { after(.milliseconds(1)).map { !isCalled } }, timeout: patience)
+            client.abort()
+            _ = try hang(repeatWhile { after(.milliseconds(1)).map { errors.isEmpty } }, timeout: patience)
+        }
+        #expect(errors == ["\(SystemError(.receive, ECONNRESET))"])
+    }
+
     /// The handler has done without the body; what fails then has nothing to do with it.
     @Test func anErrorBehindABodyThatHasFailedIsTheServices() throws {
         struct NoDatabase: Error {}

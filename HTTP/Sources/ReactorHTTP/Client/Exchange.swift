@@ -63,8 +63,6 @@ final class Exchange {
         }
     }
 
-    // MARK: The request
-
     private func send(on connection: Connection) -> Promise<Void> {
         if case .stream(let length, let body)? = request.body?.content { return stream(length, body, on: connection) }
         let write = connection.write(request.body?.content) { request.writeHead(to: &$0, by: proxy) }
@@ -92,8 +90,6 @@ final class Exchange {
             connection.abort()
         }
     }
-
-    // MARK: The response
 
     private func begin(_ head: ResponseHead, _ sent: Promise<Void>, on connection: Connection) -> Promise<Void> {
         let limits = FrameTimeouts(idle: options.idle, frame: options.idle)

@@ -106,8 +106,7 @@ final class RequestStorage {
         framing = try fields.framing(isHTTP10: line.isHTTP10)
         method = Method(bytes.slice(line.method))
         isHTTP10 = line.isHTTP10
-        target = line.target
-        path = line.path
+        (target, path) = (line.target, line.path)
         headers.replace(with: bytes.slice(0..<bytes.count - 2), from: line.end)
         keepsAlive = fields.keepsAlive(isHTTP10: line.isHTTP10)
         expectsContinue = fields.expectsContinue && !line.isHTTP10 && framing != .none

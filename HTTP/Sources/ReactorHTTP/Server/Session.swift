@@ -57,9 +57,14 @@ final class Session {
 
     private func send(_ promise: Promise<Response>, to request: RequestStorage) -> Promise<Void> {
         promise.recover(policy: .allErrors) { error in
-            if self.connection.hasEnded(with: error) { throw error }
+            if self.hasLeft(with: error, request) { throw error }
             return .value(self.failure(error, of: request))
         }.then { self.send($0, to: request) }
+    }
+
+    /// Whether `error` is that of a client that has left. A handler gets the `SystemError` of its client's connection by the body.
+    private func hasLeft(with error: any Error, _ request: RequestStorage) -> Bool {
+        (!(error is SystemError) || request.usedBody?.hasFailed == true) && connection.hasEnded(with: error)
     }
 
     /// The response to a request whose handler has failed.
@@ -223,7 +228,7 @@ final class Session {
                 .then { end(hasRest: !body.isComplete) }
         }.recover(policy: .allErrors) { [self] error in
             output.close()
-            if !output.isUnsent || connection.hasEnded(with: error) { throw error }
+            if !output.isUnsent || hasLeft(with: error, request) { throw error }
             return sendNow(failure(error, of: request), to: request, isLast: request.usedBody?.isComplete == false)
         }
     }
