@@ -40,8 +40,8 @@ struct HeadParser<First> {
             }
         }
         searched = bytes.count
-        if first == nil && start > 0 { return .skipped(consumed: skip()) }
         try checkLength(bytes.count)
+        if first == nil && start > 0 { return .skipped(consumed: skip()) }
         return .incomplete(missing: 1)
     }
 
