@@ -52,8 +52,12 @@ struct InputBuffer {
     ///
     /// `body` may be user code that closes the connection, which drops the bytes. Therefore the array is retained
     /// during the call, and the number of dropped bytes is limited to those that are left.
+    /// - Parameter callsUser: false if `body` calls no code of the user's; nothing is retained then.
     @inline(__always)
-    mutating func consume(_ body: (UnsafeRawBufferPointer) throws -> Int) rethrows {
+    mutating func consume(callsUser: Bool, _ body: (UnsafeRawBufferPointer) throws -> Int) rethrows {
+        if !callsUser {
+            return drop(try bytes.withUnsafeBytes { try body(UnsafeRawBufferPointer(rebasing: $0[self.start...])) })
+        }
         let (bytes, start) = (Self.retaining(bytes), start)
         let consumed = try bytes.withUnsafeBytes { try body(UnsafeRawBufferPointer(rebasing: $0[start...])) }
         if consumed > 0 { drop(min(consumed, count)) }

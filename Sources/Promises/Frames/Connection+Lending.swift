@@ -86,7 +86,7 @@ extension Connection {
     public func readFrame<Frame>(
         _ body: @escaping (inout ByteReader) throws -> Frame, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<Frame?> {
-        let core = FrameReader.read(ReadingDecoder(body), from: self).core
+        let core = FrameRead.frame(ReadingDecoder(body), from: self).core
         return Promise(core.traced(root: "readFrame", Promise<Frame?>.self, file, line))
     }
 }

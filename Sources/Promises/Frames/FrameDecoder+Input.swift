@@ -1,6 +1,10 @@
 // A decoder reads what a connection has buffered.
 
 extension FrameDecoder {
+    /// Whether a decoder of this type calls code of the user's. A constant where the type is known.
+    @inlinable @inline(__always)
+    static var isUsers: Bool { Self.self != LineDecoder.self && Self.self != DelimiterDecoder.self }
+
     /// Decodes the next frame of the buffered bytes; `nil` if it is incomplete.
     @inlinable @inline(__always)
     mutating func next(in connection: Connection, _ missing: inout Int) throws -> Frame? {
@@ -16,7 +20,7 @@ extension FrameDecoder {
     @inlinable @inline(__always)
     mutating func decode(in connection: Connection, _ missing: inout Int) throws -> Frame? {
         var frame: Frame?
-        try connection.input.consume { bytes in
+        try connection.input.consume(callsUser: Self.isUsers) { bytes in
             switch try decode(bytes.bytes) {
             case .frame(let found, let consumed):
                 if consumed < 1 || consumed > bytes.count { throw miscount("frame", consumed, of: bytes.count) }
@@ -42,7 +46,7 @@ extension FrameDecoder {
     mutating func last(in connection: Connection) throws -> Frame? {
         guard connection.input.isLast else { return nil }
         var frame: Frame?
-        try connection.input.consume { bytes in
+        try connection.input.consume(callsUser: Self.isUsers) { bytes in
             frame = try decodeLast(bytes.bytes)
             return frame == nil ? 0 : bytes.count
         }

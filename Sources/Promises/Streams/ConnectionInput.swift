@@ -28,9 +28,10 @@ struct ConnectionInput {
     func take(_ count: Int) -> [UInt8] { cold?.borrow { $0.input.take(min(count, $0.input.count)) } ?? [] }
 
     /// Lends the bytes to `body`, if there are any, and consumes as many of them as `body` returns.
+    /// - Parameter callsUser: false if `body` calls no code of the user's.
     @usableFromInline
-    func consume(_ body: (UnsafeRawBufferPointer) throws -> Int) rethrows {
-        try cold?.borrow { if !$0.input.isEmpty { try $0.input.consume(body) } }
+    func consume(callsUser: Bool, _ body: (UnsafeRawBufferPointer) throws -> Int) rethrows {
+        try cold?.borrow { if !$0.input.isEmpty { try $0.input.consume(callsUser: callsUser, body) } }
     }
 
     /// Lends the bytes to `body`, which consumes them by `drop`. They stay valid during the call, whatever becomes of the
