@@ -11,44 +11,56 @@ extension PromiseCore {
     func attach(_ waiter: PromiseCore) { attach(waiter, .retaining(waiter)) }
 
     /// Attaches `waiter`. The list takes over `node`, the caller's reference to the waiter.
+    /// - Parameter passingReference: whether to consume a reference to this core, which a waiter that is queued at once
+    ///   receives.
     @inline(__always)
-    func attach(_ waiter: PromiseCore, _ node: CoreRef) {
+    func attach(_ waiter: PromiseCore, _ node: CoreRef, passingReference: Bool = false) {
+        if attachAtOnce(waiter, node, passingReference: passingReference) { return }
+        attachSlow(waiter, node)
+        if passingReference { release() }
+    }
+
+    /// The common cases.
+    /// - Returns: false in any other case; then the waiter is in no list.
+    @inline(__always)
+    private func attachAtOnce(_ waiter: PromiseCore, _ node: CoreRef, passingReference: Bool) -> Bool {
         var seen = state.load()
         if let loop = waiter.loop {
             if !waiter.role.isDisjoint(with: .uncounted) {
-                if !waiter.role.contains(.onlyWaking) { return attachSlow(waiter, node) }
+                if !waiter.role.contains(.onlyWaking) { return false }
             } else {
                 waiter.marks.insert(.countsAsWaiting)
                 loop.borrow { $0.handlerDidAttach() }
-                if seen.isPending && isOutside(loop) && !waiter.joinLoop(node) {
-                    return attachSlow(waiter, node)
-                }
+                if seen.isPending && isOutside(loop) && !waiter.joinLoop(node) { return false }
             }
         }
         waiter.upstream.store(.waiting(forCoreAt: address))
         if seen.isPending {
-            if push(waiter, node, &seen) { return }
-        } else if seen.isFulfilledForAll && waiter.isQueuedByItsLoop {
-            return attachToFulfilled(waiter, node)
+            let isPushed = push(waiter, node, &seen)
+            if isPushed && passingReference { release() }
+            return isPushed
         }
-        attachSlow(waiter, node)
+        guard seen.isFulfilledForAll && waiter.isQueuedByItsLoop else { return false }
+        if !passingReference { retain() }
+        scheduleAsFulfilled(waiter, node)
+        return true
     }
 
     /// Whether the node, once its source has settled, is queued on its loop, which is this thread's, and is a handler.
     @inline(__always)
     private var isQueuedByItsLoop: Bool { loop != nil && role.isDisjoint(with: .slowlyNotified) }
 
-    /// A handler of this thread is attached to a core that is already fulfilled, such as most writes.
+    /// A handler of this thread is attached to a core that is already fulfilled, such as most writes. Consumes a reference to
+    /// this core.
     @inline(never)
-    private func attachToFulfilled(_ waiter: PromiseCore, _ node: CoreRef) {
+    private func scheduleAsFulfilled(_ waiter: PromiseCore, _ node: CoreRef) {
         // Checked by the caller: the waiter has a loop, which is this thread's.
         schedule(waiter, node, as: .fulfilled(isTrivial: false), on: waiter.loop.unsafelyUnwrapped)
     }
 
-    /// Queues a waiter of this thread: this core has settled.
+    /// Queues a waiter of this thread: this core has settled. Consumes a reference to this core.
     @inline(__always)
     private func schedule(_ waiter: PromiseCore, _ node: CoreRef, as outcome: StateWord, on here: LoopRef) {
-        retain()
         waiter.upstream.store(.settled(address, as: outcome))
         here.borrow {
             // Other threads may have posted outcomes that were settled before: this node must not overtake them.
@@ -81,10 +93,10 @@ extension PromiseCore {
         let here = LoopRef.ofThisThread
         if seen.isLink { return attachToRoot(waiter, node, here) }
         if waiter.handles { markHandled() }
+        retain()
         if waiter.loop != nil && !waiter.role.contains(.inlineAtHome) {
             return schedule(waiter, node, as: seen, on: here)
         }
-        retain()
         waiter.upstream.store(.settled(address, as: seen))
         here.borrow { $0.runInline(node.job) }
     }
@@ -97,6 +109,13 @@ extension PromiseCore {
         waiter.upstream.store(.abandoned(CoreRef.retaining(root).address))
         here.borrow { $0.runInline(node.job) }
     }
+}
+
+/// As `attach` of `source`, to which it consumes a reference: that of a promise that is used for nothing else.
+// Not a method: a static one would receive the metadata of the class.
+@usableFromInline
+func attachWaiter(_ waiter: PromiseCore, consuming source: CoreRef) {
+    source.borrow { $0.attach(waiter, .retaining(waiter), passingReference: true) }
 }
 
 // The loop of a waiter. It counts its waiting handlers, and must find those when it ends that another thread may post.
@@ -138,9 +157,10 @@ extension PromiseCore {
     /// The loop no longer counts this waiter.
     @inline(__always)
     func waitsNoMore() {
-        guard marks.contains(.countsAsWaiting), let loop else { return }
+        guard marks.contains(.countsAsWaiting) else { return }
         marks.remove(.countsAsWaiting)
-        loop.borrow { $0.handlerDidDetach() }
+        // It was counted by its loop.
+        loop.unsafelyUnwrapped.borrow { $0.handlerDidDetach() }
     }
 
     @inline(__always)

@@ -1,4 +1,8 @@
 // How an operator makes its promise: a core whose operation runs once the source has settled, recorded for traces.
+//
+// The operators that end most steps of a protocol, `then` and `done`, consume the promise that they are called on, which is mostly
+// used for nothing else: if it has been fulfilled, its reference becomes that of the handler. For a promise that is kept and still
+// pending, that costs a retain and a release, so the others do not.
 
 extension Thenable {
     @inlinable @inline(__always)
@@ -16,6 +20,14 @@ extension Thenable {
         let source = asPromise().core
         let child = source.derive(operation, role: role)
         return Promise(child.traced(name, after: source, Promise<Op.Output>.self, file, line))
+    }
+
+    @inlinable @inline(__always)
+    consuming func consumed<Op: Operation>(
+        by name: StaticString, _ operation: consuming Op, _ file: StaticString, _ line: UInt
+    ) -> Promise<Op.Output> {
+        let source = CoreRef.retaining(asPromise().core)
+        return Promise(makeCore(consuming: source, by: name, operation, Promise<Op.Output>.self, file, line))
     }
 }
 
@@ -35,4 +47,27 @@ extension Guarantee {
         Guarantee<Op.Output>(
             core.derive(operation, role: role).traced(name, after: core, Guarantee<Op.Output>.self, file, line))
     }
+
+    @inlinable @inline(__always)
+    consuming func consumed<Op: Operation>(
+        by name: StaticString, _ operation: consuming Op, _ file: StaticString, _ line: UInt
+    ) -> Guarantee<Op.Output> {
+        let source = CoreRef.retaining(core)
+        return Guarantee<Op.Output>(
+            makeCore(consuming: source, by: name, operation, Guarantee<Op.Output>.self, file, line))
+    }
+}
+
+/// As `derive` of `source`, to which it consumes a reference.
+@inlinable @inline(__always)
+func makeCore<Op: Operation, Kind>(
+    consuming source: CoreRef, by name: StaticString, _ operation: consuming Op, _ type: Kind.Type,
+    _ file: StaticString, _ line: UInt
+) -> PromiseCore {
+    let isTraced = Tracing.isWanted
+    if isTraced { source.retain() }
+    let child = PromiseCore.pending(.of(Op.self))
+    child.payload.store(operation)
+    attachWaiter(child, consuming: source)
+    return isTraced ? child.traced(name, after: source.takeOver(), type, file, line) : child
 }

@@ -12,9 +12,9 @@ extension Thenable {
     ///   promise, or with the error that `body` throws.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
-    public func done(
+    public consuming func done(
         _ body: consuming @escaping (T) throws -> Void, file: StaticString = #fileID, line: UInt = #line
-    ) -> Promise<Void> { derived("done", Done(body), file, line) }
+    ) -> Promise<Void> { consumed(by: "done", Done(body), file, line) }
 }
 
 extension Guarantee {
@@ -24,9 +24,9 @@ extension Guarantee {
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     @discardableResult
-    public func done(
+    public consuming func done(
         _ body: consuming @escaping (T) -> Void, file: StaticString = #fileID, line: UInt = #line
-    ) -> Guarantee<Void> { derived("done", Done(body), file, line) }
+    ) -> Guarantee<Void> { consumed(by: "done", Done(body), file, line) }
 }
 
 /// `Map` with an output of `Void`. `Map` itself would wrap the body in another closure, which returns a generic `Void`.

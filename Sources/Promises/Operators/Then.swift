@@ -16,9 +16,9 @@ extension Thenable {
     ///   the error that `body` throws, or with `PromiseError.returnedSelf` if `body` returns the result itself.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
-    public func then<Next: Thenable>(
+    public consuming func then<Next: Thenable>(
         _ body: consuming @escaping (T) throws -> Next, file: StaticString = #fileID, line: UInt = #line
-    ) -> Promise<Next.T> { derived("then", Then(body), file, line) }
+    ) -> Promise<Next.T> { consumed(by: "then", Then(body), file, line) }
 
     // The compiler reads a closure of several statements one by one, and needs the type that `return` returns from
     // outside, which this form gives it. The form above is tried first, so it costs the compiler little.
@@ -30,7 +30,7 @@ extension Thenable {
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable
     @_disfavoredOverload
-    public func then<U>(
+    public consuming func then<U>(
         _ body: @escaping (T) throws -> any Thenable<U>, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<U> {
         let unwrap = { (value: T) throws -> Promise<U> in try body(value).asPromise() }
@@ -47,9 +47,22 @@ extension Guarantee {
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     @discardableResult
-    public func then<Next>(
+    public consuming func then<Next>(
         _ body: consuming @escaping (T) -> Guarantee<Next>, file: StaticString = #fileID, line: UInt = #line
-    ) -> Guarantee<Next> { derived("then", GuaranteeThen(body), file, line) }
+    ) -> Guarantee<Next> { consumed(by: "then", GuaranteeThen(body), file, line) }
+}
+
+// In the form above, the compiler wraps a closure without parameters in another one: a block of memory for each call. With a type
+// of promise that is fixed, this form costs the compiler least.
+extension Promise where T == Void {
+    /// Calls `body` and settles as the promise that `body` returns: the form for a closure without parameters.
+    /// - Parameter body: called in a job of this thread's loop. A rejection of this promise skips it.
+    /// - Returns: as the form that receives a value.
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
+    @inlinable @inline(__always)
+    public consuming func then<U>(
+        _ body: consuming @escaping () throws -> Promise<U>, file: StaticString = #fileID, line: UInt = #line
+    ) -> Promise<U> { consumed(by: "then", ThenWithout(body), file, line) }
 }
 
 @usableFromInline
@@ -66,6 +79,22 @@ struct Then<T, Next: Thenable>: Operation {
         do {
             core.finish(following: try body(source.takeValue()).asPromise().core, as: Next.T.self)
         } catch { core.finish(throwing: error) }
+    }
+}
+
+/// `Then` behind a value of `Void`.
+@usableFromInline
+struct ThenWithout<U>: Operation {
+    @usableFromInline typealias Input = Void
+    @usableFromInline typealias Output = U
+    @usableFromInline let body: () throws -> Promise<U>
+
+    @inlinable init(_ body: consuming @escaping () throws -> Promise<U>) { self.body = body }
+
+    @inlinable @inline(__always)
+    func run(_ source: Source<Void>, _ core: PromiseCore) {
+        guard source.isFulfilled else { return core.finish(rejectedAs: source.reference) }
+        do { core.finish(following: try body().core, as: U.self) } catch { core.finish(throwing: error) }
     }
 }
 
