@@ -22,16 +22,19 @@ extension PromiseCore {
     private func linkAtOnce(_ inner: PromiseCore, _ here: LoopRef) -> Bool {
         let own = state.load()
         // Without a mark: it is neither claimed nor locked, and has no waiters.
-        guard !Tracing.isOn, inner.state.load() == .pending, inner.loop == here, !inner.marks.contains(.isAdopting),
+        guard !Tracing.isOn, inner.state.load() == .pending, inner.loop.is(here), !inner.marks.contains(.isAdopting),
             !inner.role.contains(.externallySettled), own.isOpen
         else { return false }
         if own.isPending {
-            guard inner !== self && loop == here && inner.link(to: self, from: .pending) else { return false }
-            release()
+            // The running reference becomes that of the link.
+            guard inner !== self && loop.is(here),
+                inner.state.replace(.pending, by: .link(toAddress: address))
+            else { return false }
+            waitForSource(of: inner)
             return true
         }
         return own.root.borrow { root in
-            guard root.state.load().isPending && inner !== root && root.loop == here else { return false }
+            guard root.state.load().isPending && inner !== root && root.loop.is(here) else { return false }
             if SpareCores.canKeepLink(self, at: here) {
                 // Nothing else refers to this core: its link, with the reference to the root, becomes that of `inner`.
                 guard inner.state.replace(.pending, by: own) else { return false }

@@ -27,3 +27,9 @@ extension Uncounted where Object == EventLoop {
         }
     }
 }
+
+extension Optional where Wrapped == LoopRef {
+    /// Whether this is that loop: one comparison of addresses, where `==` of optional values looks for `nil` first.
+    @inline(__always)
+    func `is`(_ loop: LoopRef) -> Bool { UInt(bitPattern: self?.pointer) == loop.address }
+}

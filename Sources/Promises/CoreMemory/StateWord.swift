@@ -166,6 +166,10 @@ struct StateWord: Equatable {
     @inline(__always)
     var handled: StateWord { isRejected ? StateWord(bits: bits | Self.markBit) : self }
 
+    /// As `handled`, unless the handler was attached through a link; see `PromiseCore.handles`.
+    @inline(__always)
+    func handled(unless isThroughLink: Bool) -> StateWord { isRejected && !isThroughLink ? handled : self }
+
     /// Of an outcome: with the mark that another thread may have set meanwhile, since it has read the error. (A fulfilled
     /// promise has that bit from the start, or never.)
     @inline(__always)
