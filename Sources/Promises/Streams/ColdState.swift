@@ -86,6 +86,9 @@ extension ColdState {
         set { if newValue != nil || rare != nil { ensuredRareState.idleClock = newValue } }
     }
 
+    /// That of `writeLimits`. Each write asks for it: a copy of the others would be counted.
+    var writeQueueLimit: Int? { rare?.writeLimits.queueLimit }
+
     /// `nil` for those that every connection has at first.
     var writeLimits: WriteLimits? {
         get { rare?.writeLimits }

@@ -10,7 +10,7 @@ extension Connection {
     /// Each waiting write, even an empty one, counts with its bytes and with 192 more, for its promise and its entry in
     /// the queue. The default therefore admits 4 MiB of large writes, or 21,700 writes of one byte.
     public var writeQueueLimit: Int {
-        get { cold?.writeLimits?.queueLimit ?? WriteLimits.defaultQueueLimit }
+        get { cold?.writeQueueLimit ?? WriteLimits.defaultQueueLimit }
         set { changeWriteLimits { $0.queueLimit = newValue } }
     }
 

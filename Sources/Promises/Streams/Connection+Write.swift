@@ -42,9 +42,9 @@ extension Connection {
     /// - Returns: a promise without a value.
     @inlinable @inline(__always)
     public func write<Bytes: Collection>(
-        _ bytes: Bytes, file: StaticString = #fileID, line: UInt = #line
+        _ bytes: consuming Bytes, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<Void> where Bytes.Element == UInt8 {
-        let array = bytes as? [UInt8] ?? Array(bytes)
+        let array = Bytes.self == [UInt8].self ? (consume bytes) as! [UInt8] : Array(bytes)
         return Promise(ByteWrite.start(array, on: self).core.traced(root: "write", Promise<Void>.self, file, line))
     }
 
