@@ -1,7 +1,7 @@
 import Promises
 
-/// Decodes a head as it arrives, each line once, however the packets split it: RFC 9112, section 2.
-/// - Parameter First: what its first line says.
+/// Decodes a head as it arrives, each line once, however the packets split it: RFC 9112, section 2. `First` is what its first
+/// line says.
 struct HeadParser<First> {
     private let maxHead: Int
     private let maxFields: Int
