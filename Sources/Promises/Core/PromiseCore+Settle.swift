@@ -136,9 +136,9 @@ extension PromiseCore {
         let here = LoopRef.ofThisThread
         let isDone = node.borrow { waiter in
             guard waiter.isLoneHandler(of: address, here) else { return false }
-            if passingReference && role.isEmpty && loop.is(here) && isReferencedOnce {
+            if passingReference && role.isEmpty && loop.is(here) && isReferencedOnce && state.isStill(seen) {
                 // By the caller: of the others only the waiter knows this core, and is of this thread too. So no other thread can
-                // change the state, and a store takes a fraction of the time of an atomic exchange.
+                // change the state any more, and a store takes a fraction of the time of an atomic exchange.
                 state.store(outcome.handled(unless: waiter.isAttachedThroughLink))
             } else {
                 if !passingReference { retain() }

@@ -145,7 +145,7 @@ enum SpareCores {
     /// core holds.
     @inline(__always)
     fileprivate static func isPlain(_ core: PromiseCore, at here: LoopRef) -> Bool {
-        type(of: core) == PromiseCore.self && (core.loop == here || core.loop == nil) && core.role.isEmpty
+        type(of: core) == PromiseCore.self && (core.loop.is(here) || core.loop == nil) && core.role.isEmpty
     }
 
     /// Ask it only once the caller's reference is known to be the only one: until then, another thread may annotate the
