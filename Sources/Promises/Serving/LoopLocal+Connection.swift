@@ -18,8 +18,19 @@ extension LoopLocal {
     /// Like the connection, the value stays on its loop: the compiler lets neither be sent to another thread.
     /// - Parameter connection: a connection of this thread's loop.
     /// - Returns: the value.
+    @inlinable
     public func value(for connection: Connection) -> Value {
-        connection.loop.assertOwner()
-        return value(on: connection.loop)
+        if let known = known(to: connection) { return value(in: known) }
+        return makeValue(for: connection)
     }
+
+    /// What the loop of `connection` has for this object.
+    @usableFromInline
+    func known(to connection: Connection) -> Unmanaged<LoopLocalValue>? {
+        connection.loop.assertOwner()
+        return connection.loop.local(number)
+    }
+
+    @usableFromInline
+    func makeValue(for connection: Connection) -> Value { makeValue(on: connection.loop) }
 }

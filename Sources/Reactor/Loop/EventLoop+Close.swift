@@ -23,7 +23,6 @@ extension EventLoop {
             LoopEvent.send(.undelivered(undelivered))
         }
         shared.life.advance(to: .releasingLocals)
-        ending.beginReleasingLocals()
         // The `deinit` of a value may ask for another one, which is there as long as it has not been released.
         while ending.takeLastLocal() != nil {}
         ownRemote = nil

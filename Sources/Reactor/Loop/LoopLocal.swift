@@ -23,7 +23,7 @@ import Synchronization
 /// ending, the value can still be asked for; one that is made only then is
 /// not kept.
 public final class LoopLocal<Value>: Sendable {
-    private let number = LoopLocalNumbers.next()
+    package let number = LoopLocalNumbers.next()
     private let make: @Sendable () -> Value
     /// The loops that have a value.
     private let holders = LockedValue<Set<LoopRemote>>([])
@@ -60,10 +60,22 @@ public final class LoopLocal<Value>: Sendable {
 
     /// The value of `loop`, which is this thread's.
     package func value(on loop: EventLoop) -> Value {
-        if let known = loop.ending.local(number) as? Box { return known.value }
+        if let known = loop.local(number) { return value(in: known) }
+        return makeValue(on: loop)
+    }
+
+    /// The value in the box that a loop has for this object's number, and retains meanwhile.
+    // No other object has the number, so it is a box of this type. A server may ask with each message: hence inlinable.
+    @inlinable @inline(__always)
+    package func value(in box: Unmanaged<LoopLocalValue>) -> Value {
+        box._withUnsafeGuaranteedRef { unsafeDowncast($0, to: Box.self).value }
+    }
+
+    /// The value of a loop that has none yet.
+    package func makeValue(on loop: EventLoop) -> Value {
         let made = Box(make(), holders, loop.remote)
         // `make` may have asked for the value itself.
-        if let known = loop.ending.local(number) as? Box { return known.value }
+        if let known = loop.local(number) { return value(in: known) }
         guard !loop.shared.life.hasReached(.releasingLocals) else { return made.value }
         made.isKept = true
         holders.withLock { _ = $0.insert(made.remote) }
@@ -71,8 +83,9 @@ public final class LoopLocal<Value>: Sendable {
         return made.value
     }
 
-    private final class Box: LoopLocalValue {
-        let value: Value
+    @usableFromInline
+    final class Box: LoopLocalValue {
+        @usableFromInline let value: Value
         let remote: LoopRemote
         private let holders: LockedValue<Set<LoopRemote>>
         var isKept = false
@@ -87,6 +100,11 @@ public final class LoopLocal<Value>: Sendable {
             if isKept { holders.withLock { _ = $0.remove(remote) } }
         }
     }
+}
+
+extension EventLoop {
+    /// The value of the `LoopLocal` with that number, which this loop retains.
+    package func local(_ number: Int) -> Unmanaged<LoopLocalValue>? { ending.local(number) }
 }
 
 private enum LoopLocalNumbers {

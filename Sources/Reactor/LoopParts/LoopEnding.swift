@@ -6,10 +6,9 @@
 struct LoopEnding {
     private var bodies: [Int: () -> Void] = [:]
     private var last = 0
-    /// The values of each `LoopLocal` on this loop, by its number. Unfinished async handlers may retain one further.
-    private var locals: [Int: LoopLocalValue] = [:]
-    /// The numbers of the values that the end has yet to release, ascending.
-    private var unreleased: [Int] = []
+    /// The values of each `LoopLocal` on this loop, in the order of their numbers. Unfinished async handlers may retain one
+    /// further.
+    private var locals: ContiguousArray<(number: Int, value: LoopLocalValue)> = []
 
     mutating func add(_ body: @escaping () -> Void) -> Int {
         last += 1
@@ -22,24 +21,35 @@ struct LoopEnding {
     /// The identifiers of the bodies, in the order in which they were added.
     var ids: [Int] { bodies.keys.sorted() }
 
-    func local(_ number: Int) -> LoopLocalValue? { locals[number] }
+    func local(_ number: Int) -> Unmanaged<LoopLocalValue>? {
+        let (place, isThere) = place(of: number)
+        return isThere ? .passUnretained(locals[place].value) : nil
+    }
 
-    mutating func keep(_ value: LoopLocalValue, _ number: Int) { locals[number] = value }
+    mutating func keep(_ value: LoopLocalValue, _ number: Int) {
+        locals.insert((number, value), at: place(of: number).place)
+    }
 
-    mutating func takeLocal(_ number: Int) -> LoopLocalValue? { locals.removeValue(forKey: number) }
-
-    /// The end begins to release the values. No further value is kept.
-    mutating func beginReleasingLocals() { unreleased = locals.keys.sorted() }
+    mutating func takeLocal(_ number: Int) -> LoopLocalValue? {
+        let (place, isThere) = place(of: number)
+        return isThere ? locals.remove(at: place).value : nil
+    }
 
     /// The last number first, since a later value may have been made of an earlier one.
-    mutating func takeLastLocal() -> LoopLocalValue? {
-        while let number = unreleased.popLast() {
-            // The end of another value may have released it.
-            if let value = locals.removeValue(forKey: number) { return value }
+    mutating func takeLastLocal() -> LoopLocalValue? { locals.popLast()?.value }
+
+    /// The place of that number, or of the first one behind it.
+    private func place(of number: Int) -> (place: Int, isThere: Bool) {
+        var (first, end) = (0, locals.count)
+        while first < end {
+            let middle = (first + end) / 2
+            if locals[middle].number == number { return (middle, true) }
+            if locals[middle].number < number { first = middle + 1 } else { end = middle }
         }
-        return nil
+        return (first, false)
     }
 }
 
 /// The value of a `LoopLocal` on one loop. Accessed on the loop's thread only.
-class LoopLocalValue {}
+@usableFromInline
+package class LoopLocalValue {}

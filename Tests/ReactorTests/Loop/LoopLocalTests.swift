@@ -66,6 +66,21 @@ import Testing
         expectEqual(tally.enders, threads, "with the loop, and on its thread")
     }
 
+    /// Each is found among the others, in whatever order they were asked for, and however many have ended.
+    @Test func eachLocalHasItsOwnValue() {
+        let tally = Tally()
+        EventLoop.withLoop { loop in
+            var locals = (0..<20).map { number in LoopLocal { (number, tally.token()) } }
+            func numbers() -> [Int] { locals.map { local in local.withValue { $0.0 } } }
+            for index in [7, 19, 0, 12] { expectEqual(locals[index].withValue { $0.0 }, index) }
+            expectEqual(numbers(), Array(0..<20))
+            for index in [19, 13, 6, 0] { locals.remove(at: index) }
+            expectEqual(tally.alive, 16)
+            expectEqual(numbers(), (0..<20).filter { ![19, 13, 6, 0].contains($0) })
+        }
+        expectEqual(tally.alive, 0)
+    }
+
     @Test func itIsReleasedOnTheLoopsThreadWhenTheLocalIs() throws {
         let tally = Tally(keepsEnders: true)
         let loop = try EventLoop.spawn()
