@@ -51,7 +51,7 @@ extension Poller {
         let slot = slots.baseAddress.unsafelyUnwrapped + fd
         let ready = event.events
         guard slot.pointee.generation == UInt32(truncatingIfNeeded: data >> 32), slot.pointee.wanted == ready,
-            slot.pointee.registered & ready == ready, ready & UInt32(clinux_EPOLLERR | clinux_EPOLLHUP) == 0
+            slot.pointee.isRegistered(for: ready), ready & UInt32(clinux_EPOLLERR | clinux_EPOLLHUP) == 0
         else { return nil }
         return (slot, fd, ready)
     }
@@ -72,7 +72,7 @@ extension Poller {
     func mayRenew(_ interest: Interest, of fd: Int) -> Bool {
         // The table may have grown meanwhile.
         let slot = slots.baseAddress.unsafelyUnwrapped + fd
-        return slot.pointee.wanted == 0 && interest.rawValue & ~slot.pointee.registered == 0
+        return slot.pointee.wanted == 0 && slot.pointee.isRegistered(for: interest.rawValue)
     }
 
     /// Takes the caller's reference to the handler of `fd`, which has been called and waits for `interest` again.

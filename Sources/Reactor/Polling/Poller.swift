@@ -20,15 +20,46 @@ import Glibc
 /// more: it is stale. `next` distinguishes it from events that were merely fetched before their slot changed, and
 /// `rebuild` removes it.
 package struct Poller: ~Copyable {
-    // A slot that has not been used consists of zeros; see `grow`.
+    // A slot that has not been used consists of zeros; see `grow`. In 24 bytes, since there is one for each connection: the
+    // events of epoll_ctl(2) are in the low 14 bits of a mask.
     struct Slot {
         var generation: UInt32 = 0
-        var registered: UInt32 = 0
-        var wanted: UInt32 = 0
-        var isUnreferenced = false
+        private var registeredBits: UInt16 = 0
+        private var wantedBits: UInt16 = 0
         var handler: (any ReadinessHandler)?
 
-        var isReferenced: Bool { !isUnreferenced }
+        private static var unreferencedBit: UInt16 { 1 << 15 }
+
+        init(generation: UInt32 = 0) { self.generation = generation }
+
+        /// The mask of the registration; zero without one.
+        var registered: UInt32 {
+            @inline(__always) get { UInt32(registeredBits & ~Self.unreferencedBit) }
+            set {
+                let mask = UInt16(truncatingIfNeeded: newValue) & ~Self.unreferencedBit
+                registeredBits = registeredBits & Self.unreferencedBit | mask
+            }
+        }
+
+        /// Whether the kernel reports all of `mask`.
+        // The bit beside the registration is in no mask of epoll.
+        @inline(__always)
+        func isRegistered(for mask: UInt32) -> Bool { mask & ~UInt32(registeredBits) == 0 }
+
+        /// The mask of what the handler waits for.
+        var wanted: UInt32 {
+            @inline(__always) get { UInt32(wantedBits) }
+            @inline(__always) set { wantedBits = UInt16(truncatingIfNeeded: newValue) }
+        }
+
+        /// Whether the interest keeps the loop alive.
+        var isReferenced: Bool {
+            @inline(__always) get { registeredBits & Self.unreferencedBit == 0 }
+            set {
+                registeredBits =
+                    newValue ? registeredBits & ~Self.unreferencedBit : registeredBits | Self.unreferencedBit
+            }
+        }
     }
 
     /// The loop's own descriptors. Generations never reach these values: `following` keeps the last one free.
@@ -138,7 +169,7 @@ package struct Poller: ~Copyable {
     /// Whether the kernel already reports all of `interest`.
     @inline(__always)
     func isRegistered(_ fd: CInt, for interest: Interest) -> Bool {
-        descriptor >= 0 && Int(fd) < slots.count && interest.rawValue & ~slots[Int(fd)].registered == 0
+        descriptor >= 0 && Int(fd) < slots.count && slots[Int(fd)].isRegistered(for: interest.rawValue)
     }
 
     package func handler(of fd: CInt) -> (any ReadinessHandler)? {
@@ -149,7 +180,7 @@ package struct Poller: ~Copyable {
         let index = Int(fd)
         guard index < slots.count else { return }
         count(index, -1)
-        slots[index].isUnreferenced = !isReferenced
+        slots[index].isReferenced = isReferenced
         count(index, +1)
     }
 

@@ -17,6 +17,22 @@ import Testing
         }
     }
 
+    @Test func whatASlotHoldsIsIndependentOfTheRest() {
+        var slot = Poller.Slot(generation: 7)
+        slot.isReferenced = false
+        expect(slot.registered == 0 && slot.isRegistered(for: 0) && !slot.isRegistered(for: 1))
+        slot.registered = Interest([.reading, .peerGone]).rawValue
+        slot.wanted = Interest.peerGone.rawValue
+        expect(!slot.isReferenced && slot.registered == 0x2019 && slot.wanted == 0x2018 && slot.generation == 7)
+        expect(slot.isRegistered(for: 0x2018) && !slot.isRegistered(for: Interest.writing.rawValue))
+        slot.isReferenced = true
+        expect(slot.isReferenced && slot.registered == 0x2019)
+        slot.isReferenced = false
+        slot.registered = 0
+        expect(!slot.isReferenced && slot.registered == 0)
+        expectEqual(MemoryLayout<Poller.Slot>.stride, 24)
+    }
+
     @Test func watchesStayWhenTheTableGrows() throws {
         try EventLoop.withLoop { loop in
             let pipe = Ends.pipe()

@@ -27,17 +27,17 @@ private func instanceSize(_ type: AnyClass) -> Int
         return Mirror(reflecting: rare).children.isEmpty
     }
 
-    /// The loop's table has 32 bytes for each number, and has grown to twice of what it needs at the most.
-    private var table: Int { 64 }
+    /// The loop's table has 24 bytes for each number, and has grown to twice of what it needs at the most.
+    private var table: Int { 48 }
 
-    @Test func anIdleConnectionNeedsNoMoreThan288Bytes() throws {
+    @Test func anIdleConnectionNeedsNoMoreThan272Bytes() throws {
         try withNetwork(turns: 20_000) { net in
             // Each is asked for more to come, as a server's are.
             for _ in 0..<100 {
                 let (a, b) = try Connection.pair()
                 let read = a.read()
                 let fresh = size(a) + size(core(read)) + table
-                expect(fresh <= 288, "\(fresh) bytes")
+                expect(fresh <= 272, "\(fresh) bytes")
                 try hang(b.write("message"), timeout: patience)
                 expectEqual(try hang(read, timeout: patience), .bytes(Array("message".utf8)))
                 try hang(a.write("answer"), timeout: patience)
@@ -57,7 +57,7 @@ private func instanceSize(_ type: AnyClass) -> Int
             expectEqual(try hang(b.read(exactly: 7), timeout: patience).count, 7)
             expect(hasNothingCold(a))
             // The body is in the core. What it captures is the user's.
-            expect(size(a) + size(core(all)) + table <= 288)
+            expect(size(a) + size(core(all)) + table <= 272)
             a.abort()
             all.catch(policy: .allErrors) { _ in }
         }
@@ -129,7 +129,7 @@ private func instanceSize(_ type: AnyClass) -> Int
             try hang(when(guarantees: reads), timeout: patience)
             let again = connections.map { $0.read() }
             for (connection, read) in zip(connections, again) { bytes += size(connection) + size(core(read)) + table }
-            expect(bytes <= 288 * connections.count, "\(bytes / connections.count) bytes each")
+            expect(bytes <= 272 * connections.count, "\(bytes / connections.count) bytes each")
             for connection in connections { connection.abort() }
         }
     }
