@@ -25,12 +25,13 @@ extension Pool {
     /// The peer of a connection may close it while a request is on its way. `body` then meets a reset, or an end where it
     /// expects an answer, although nothing is wrong with the server. With `isIdempotent: true` the request is made again in
     /// that case, if another one has used the connection before, and not a byte of an answer has arrived: `body` is called
-    /// once more, with another connection, whatever it has made of the end. Only the caller knows whether a request may be
-    /// made twice.
+    /// again, with another connection, whatever it has made of the end. A server that has been restarted may have closed all
+    /// of them, so this goes on until there is an answer, or a connection that no request has used before. Only the caller
+    /// knows whether a request may be made several times.
     ///
     /// - Parameters:
     ///   - key: which resources may serve, usually a server; `nil` for the key that the pool was made with.
-    ///   - isIdempotent: whether the request may be made twice.
+    ///   - isIdempotent: whether the request may be made several times.
     ///   - body: makes the request, in a job of this thread's loop.
     /// - Returns: a promise that settles as the one of `body`. Also rejected with `PoolError`; with the error of the making of
     ///   a resource for this request or for one behind it; with `PromiseError.badInput` if the pool's limits are not valid; and
@@ -67,7 +68,7 @@ extension Pool {
     /// deadline of a drain and the end of the loop close it before.
     /// - Parameters:
     ///   - key: which resources may serve; `nil` for the key that the pool was made with.
-    ///   - isIdempotent: whether the request may be made twice.
+    ///   - isIdempotent: whether the request may be made several times.
     ///   - body: makes the request.
     /// - Returns: what `body` returns.
     /// - Throws: the errors of the form with promises; `CancellationError` if the task is cancelled while it waits;

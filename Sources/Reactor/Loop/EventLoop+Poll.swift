@@ -64,8 +64,10 @@ extension EventLoop {
     private func callHooksBeforeWaiting() -> Bool {
         // An earlier request to stop is meant for a surrounding `run()`, or for the next one. A `hang`, or a turn that
         // is called directly, waits in any case, with hooks or without.
-        let (wasAlive, wasStopped) = (isAlive, stopRequested)
+        let (wasAlive, wasStopped, handled) = (isAlive, stopRequested, meter.counters.handled)
         hooks.call(.beforeWaiting, meter)
+        // A turn of a hook may have brought what the caller of this turn waits for, which nothing would then report.
+        if meter.counters.handled != handled { return false }
         // If a hook removes the last reason to stay alive, waiting would never end. (A caller that turns a loop which
         // is not alive at all wants it to wait for other threads.)
         return !isReady && (!stopRequested || wasStopped) && (isAlive || !wasAlive)

@@ -139,7 +139,23 @@ import Testing
             try loop.run { fired == 1 }
             expectEqual(fired, 1)
             expectEqual(loop.now.nanoseconds, 5_000_000_000)
-            expectEqual(calls, 1)
+            // Each has turned the loop for a second, after which the loop looks again before it waits.
+            expectEqual(calls, 5)
+        }
+    }
+
+    @Test(arguments: [true, false]) func whatATurnOfAHookHasDoneIsNotWaitedAfter(isVirtual: Bool) throws {
+        try EventLoop.withLoop(clock: isVirtual ? VirtualClock() : nil) { loop in
+            var isDone = false
+            var isLate = false
+            loop.schedule(after: .milliseconds(1)) { isDone = true }
+            loop.schedule(after: .seconds(60)) { isLate = true }.unref()
+            let hook = loop.beforeWaiting { _ = try! loop.run { isDone } }
+            let hold = loop.hold()
+            expect(try loop.run { isDone || isLate })
+            expect(isDone && !isLate && loop.now < LoopInstant(nanoseconds: isVirtual ? 60_000_000_000 : .max))
+            hook.cancel()
+            hold.cancel()
         }
     }
 
