@@ -51,7 +51,8 @@ extension Connection {
     /// - Parameters:
     ///   - decoder: finds the frames.
     ///   - body: called with each frame, in jobs of this thread's loop.
-    ///   - recover: called with the error that ends the loop. It may read, and begin another loop.
+    ///   - recover: called with the error that ends the loop, unless the result has been cancelled. It may read, and begin another
+    ///     loop.
     /// - Returns: a promise that is fulfilled as that of the form above, and after an error settles as the promise of `recover`,
     ///   or is rejected with the error that it throws.
     @available(*, noasync, message: "no loop runs the handler in an async function")

@@ -87,7 +87,8 @@ struct FrameLoop<Decoder: FrameDecoder, Body: FrameBody>: Operation where Body.F
     /// - Returns: whether the body has taken over: it has returned a promise, which `core` follows, or thrown.
     @inlinable @inline(__always)
     func recover(from error: any Error, _ core: PromiseCore) -> Bool {
-        if error is StopReading { return false }
+        // The body may have cancelled the result before it has thrown: nothing follows then.
+        if error is StopReading || !core.isOpen { return false }
         // The closure may begin another loop, whose messages are not parts of one of this.
         context.endLoop()
         do {

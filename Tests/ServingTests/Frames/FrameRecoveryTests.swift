@@ -110,4 +110,66 @@ import Testing
             expectEqual(payloads, [[7]])
         }
     }
+
+    /// The frames that have arrived already are those of the second loop, whose first call comes in a job of its own.
+    @Test func anotherLoopReceivesWhatIsBuffered() throws {
+        try withNetwork { net in
+            let (a, b) = try Connection.pair()
+            var payloads: [[UInt8]] = []
+            var isInClosure = false
+            let all = a.forEachFrame(LineDecoder(limit: 64)) { _ -> Promise<Void> in
+                throw Refused()
+            } recover: { _ in
+                isInClosure = true
+                defer { isInClosure = false }
+                return a.forEachFrame(LengthPrefixDecoder<UInt8>()) { payload in
+                    expect(!isInClosure)
+                    payloads.append(payload)
+                }
+            }
+            try hang(b.write(Array("upgrade\n".utf8) + [1, 7, 2, 8, 9]).then { b.shutdownWrite() }, timeout: patience)
+            try hang(all, timeout: patience)
+            expectEqual(payloads, [[7], [8, 9]])
+        }
+    }
+
+    /// As a `recover` behind the loop, whose promise the cancellation withdraws.
+    @Test(arguments: [false, true], [false, true])
+    func aCancelledLoopRecoversNothing(isThrown: Bool, isReturned: Bool) throws {
+        try withNetwork { net in
+            let (a, b) = try Connection.pair()
+            var all = Promise<Void>.value
+            var recoveries = 0
+            let loop = {
+                a.forEachFrame(LineDecoder(limit: 64)) { _ -> Promise<Void> in
+                    all.cancel()
+                    if isThrown { throw Refused() }
+                    return Promise(error: Refused())
+                } recover: { _ in
+                    recoveries += 1
+                    return .value
+                }
+            }
+            all = isReturned ? Promise.value.then { loop() } : loop()
+            try hang(b.write("a line\n"), timeout: patience)
+            #expect(throws: PromiseError.cancelled) { try hang(all, timeout: patience) }
+            hang(after(.zero))
+            expectEqual(recoveries, 0)
+        }
+    }
+
+    @Test func theClosureMayCloseTheConnectionAndReturnTheResultItself() throws {
+        try withNetwork { net in
+            let (a, b) = try Connection.pair()
+            var all = Promise<Void>.value
+            all = a.forEachFrame(LineDecoder(limit: 4)) { _ in
+                Promise<Void>.value
+            } recover: { _ in
+                a.close()
+                return all
+            }
+            try hang(b.write("a line\n"), timeout: patience)
+            #expect(throws: PromiseError.returnedSelf) { try hang(all, timeout: patience) }
+        }
+    }
 }
