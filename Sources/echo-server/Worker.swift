@@ -7,9 +7,15 @@ final class Worker {
     private let idleTimeout: Duration?
     private let openCount: OpenCount
     private let former: FormerWorkers
+    private var counters = Statistics()
+    /// The bytes of its loop; from the first connection on.
+    private var echoed: EchoedBytes?
     /// The current counters, including those of open connections.
-    // Unchecked: one thread, and nothing is called during an access. Each message makes one.
-    @exclusivity(unchecked) private(set) var statistics = Statistics()
+    var statistics: Statistics {
+        var statistics = counters
+        statistics.bytes = echoed?.count ?? 0
+        return statistics
+    }
 
     init(idleTimeout: Duration?, _ openCount: OpenCount, _ former: FormerWorkers) {
         self.idleTimeout = idleTimeout
@@ -22,23 +28,22 @@ final class Worker {
     /// Serves one connection from its first byte to its last. The listener closes it afterwards.
     func serve(_ connection: Connection) -> Promise<Void> {
         connection.idleTimeout = idleTimeout
+        if echoed == nil { echoed = EchoedBytes.ofLoops.value(for: connection) }
         begin()
-        return EchoSession(connection, self).echo().ensure { self.end() }
+        return echo(connection).ensure { self.end() }
     }
 
-    func count(_ received: Int) { statistics.bytes += received }
-
     private func begin() {
-        statistics.begin()
+        counters.begin()
         openCount.begin()
     }
 
     private func end() {
-        statistics.end()
+        counters.end()
         openCount.end()
     }
 
-    func noteFailure() { statistics.noteFailure() }
+    func noteFailure() { counters.noteFailure() }
 }
 
 /// The counters of workers whose loops have ended.

@@ -1,6 +1,6 @@
 /// What a core does in each `CorePhase`, and its role: two constants in one word, which any thread may read.
 ///
-///     bits 0 … 47     the address of a function without captures; or, if bit 63 is set, of the metadata of an `OperationCode`
+///     bits 0 … 47     the address of a function without captures; or, if bit 63 is set, of the metadata of a `GenericCode`
 ///     bits 48 … 55    the role
 ///
 /// Calling it retains nothing: functions and metadata are there for as long as the process.
@@ -24,18 +24,8 @@ struct CoreCode {
         self.init(bits: words.function)
     }
 
-    /// Performs an operation of that type, which the payload of the core holds.
-    @inlinable @inline(__always)
-    static func of<Op: Operation>(_ type: Op.Type) -> CoreCode {
-        // Where the compiler knows the type, it makes a function for it. In generic code that it has not specialised a closure
-        // would capture the type.
-        _isConcrete(type) ? CoreCode { PromiseCore.perform(Op.self, $0, $1) } : ofGeneric(type)
-    }
-
-    @usableFromInline @inline(never)
-    static func ofGeneric<Op: Operation>(_ type: Op.Type) -> CoreCode {
-        CoreCode(bits: unsafeBitCast(OperationCode<Op>.self as GenericCode.Type, to: UInt.self) | genericBit)
-    }
+    /// Calls the function of that class.
+    init(generic code: GenericCode.Type) { self.init(bits: unsafeBitCast(code, to: UInt.self) | Self.genericBit) }
 
     /// Does nothing: for a core that has no operation, and whose value needs no destruction.
     @inlinable
@@ -84,11 +74,7 @@ struct CoreCode {
     }
 }
 
-/// The code of a core whose type of operation is not known where the core is made. Has no instances.
-private class GenericCode {
+/// The code of a core whose type of operation is not known where the core is made: its subclasses know it. Has no instances.
+class GenericCode {
     class func call(_ core: PromiseCore, _ phase: CorePhase) { preconditionFailure("abstract") }
-}
-
-private final class OperationCode<Op: Operation>: GenericCode {
-    override static func call(_ core: PromiseCore, _ phase: CorePhase) { PromiseCore.perform(Op.self, core, phase) }
 }

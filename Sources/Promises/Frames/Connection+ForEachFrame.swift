@@ -38,23 +38,9 @@ extension Connection {
         return Promise(core.traced(root: "forEachFrame", Promise<Void>.self, file, line))
     }
 
-    /// As `forEachFrame` with a `recover(policy: .allErrors)` behind it, without the promise between them, which each connection
-    /// of a server would keep for as long as it is open.
-    ///
-    /// ```swift
-    /// connection.forEachFrame(RequestDecoder()) { request in
-    ///     connection.write(answer(to: request))
-    /// } recover: { error in
-    ///     connection.write(refusal(error))
-    /// }
-    /// ```
-    /// - Parameters:
-    ///   - decoder: finds the frames.
-    ///   - body: called with each frame, in jobs of this thread's loop.
-    ///   - recover: called with the error that ends the loop, unless the result has been cancelled. It may read, and begin another
-    ///     loop.
-    /// - Returns: a promise that is fulfilled as that of the form above, and after an error settles as the promise of `recover`,
-    ///   or is rejected with the error that it throws.
+    /// As `forEachFrame(decoder, body).recover(policy: .allErrors, recover)`, without the promise between them, which each
+    /// connection of a server would keep for as long as it is open. `recover` may read, and begin another loop.
+    /// - Returns: as the form above; after an error, a promise that settles as `recover` says.
     @available(*, noasync, message: "no loop runs the handler in an async function")
     @inlinable
     public func forEachFrame<Decoder: FrameDecoder, Next: Thenable>(

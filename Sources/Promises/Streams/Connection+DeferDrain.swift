@@ -6,10 +6,6 @@ extension Connection {
     /// is retained: releasing the last other reference does not close it. The rejection of `answer` is not handled by
     /// this.
     ///
-    /// ```swift
-    /// connection.deferDrain(until: database.find(key).then { connection.write($0) })
-    /// ```
-    ///
     /// While the promise that the body of `forEachFrame`, `forEachLine` or `forEachChunk` has returned is pending, the
     /// connection is busy without it. A handler that reads a request in several steps without such a loop needs it:
     /// between the steps, of a header and a body for instance, nothing is buffered, and the connection looks as if it
@@ -21,7 +17,6 @@ extension Connection {
     ///     connection.deferDrain(until: connection.read(exactly: length(line)).then { handle(line, $0) })
     /// }
     /// ```
-    ///
     /// - Parameter answer: the answer that is pending.
     /// - Returns: `answer`.
     @discardableResult
