@@ -2,6 +2,9 @@
 import PackageDescription
 
 let promisesTests: [Target.Dependency] = ["Promises", "TestSupport", "PromisesTestSupport"]
+let httpTests: [Target.Dependency] = ["Promises", "Reactor", "ReactorHTTP", "ReactorHTTPJSON"]
+/// Nobody looks for OpenSSL who does not ask for TLS.
+let openSSL = Target.Dependency.target(name: "COpenSSL", condition: .when(traits: ["TLS"]))
 
 let package = Package(
     name: "swift-reactor",
@@ -9,8 +12,14 @@ let package = Package(
         .library(name: "Reactor", targets: ["Reactor"]),
         .library(name: "Promises", targets: ["Promises"]),
         .library(name: "PromiseKitNames", targets: ["PromiseKitNames"]),
+        .library(name: "ReactorHTTP", targets: ["ReactorHTTP"]),
+        .library(name: "ReactorHTTPJSON", targets: ["ReactorHTTPJSON"]),
+        .library(name: "ReactorTLS", targets: ["ReactorTLS"]),
+        .library(name: "ReactorDispatch", targets: ["ReactorDispatch"]),
         .executable(name: "echo-server", targets: ["echo-server"]),
     ],
+    // Off by default.
+    traits: [.trait(name: "TLS", description: "ReactorTLS, which needs OpenSSL 3 (apt-get install libssl-dev)")],
     targets: [
         .target(name: "CLinux"),
         .target(name: "Reactor", dependencies: ["CLinux"]),
@@ -20,6 +29,13 @@ let package = Package(
             swiftSettings: [.enableExperimentalFeature("Lifetimes")]),
         // For those who migrate: names of PromiseKit for which the library has others.
         .target(name: "PromiseKitNames", dependencies: ["Promises", "Reactor"]),
+        .target(name: "ReactorHTTP", dependencies: ["Promises", "Reactor"]),
+        // Apart, since it needs Foundation.
+        .target(name: "ReactorHTTPJSON", dependencies: ["Promises", "Reactor", "ReactorHTTP"]),
+        .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
+        .target(name: "ReactorTLS", dependencies: ["Promises", "Reactor", openSSL]),
+        // Apart, since it needs Dispatch and CoreFoundation.
+        .target(name: "ReactorDispatch", dependencies: ["Promises", "Reactor"]),
         .executableTarget(name: "echo-server", dependencies: ["CLinux", "Promises"]),
         // Threads, gates, counters and the like, for all tests.
         .target(name: "TestSupport", path: "Tests/TestSupport"),
@@ -31,6 +47,14 @@ let package = Package(
         .testTarget(name: "StreamsTests", dependencies: promisesTests),
         .testTarget(name: "ServingTests", dependencies: promisesTests),
         .testTarget(name: "StressTests", dependencies: promisesTests),
+        .testTarget(name: "ReactorHTTPTests", dependencies: httpTests),
+        // The code of docs/guides/http.md, written by .ci/snippets.py. Nothing of it runs.
+        .testTarget(name: "HTTPPagesTests", dependencies: httpTests),
+        // Without the trait there is nothing in it.
+        .testTarget(
+            name: "ReactorTLSTests", dependencies: promisesTests + [openSSL, "ReactorHTTP", "ReactorTLS"],
+            swiftSettings: [.define("STREAMS_OVER_TLS")]),
+        .testTarget(name: "ReactorDispatchTests", dependencies: ["Promises", "Reactor", "ReactorDispatch"]),
         .testTarget(
             name: "DocumentationTests", dependencies: ["Promises", "PromiseKitNames", "Reactor", "TestSupport"]),
         .testTarget(name: "EchoServerTests", dependencies: ["Promises", "echo-server", "TestSupport"]),

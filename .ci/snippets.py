@@ -2,9 +2,9 @@
 """Writes the Swift of the documentation into the test target that compiles it: snippets.py [--check]
 
 Every ```swift block of README.md, CONTRIBUTING.md and the pages below docs/ becomes part of
-Tests/DocumentationTests/Pages, as it stands, indented; those of docs/guides/integrations.md, which need other packages,
-of Integrations/Tests/IntegrationPagesTests/Pages, and those of http.md in its package. `--check` writes nothing and fails if a file there is not what it
-would be. The name of a page names its file: no two pages with Swift blocks may share one.
+Tests/DocumentationTests/Pages, as it stands, indented; those of docs/guides/http.md, which need other modules, of
+Tests/HTTPPagesTests/Pages, and those of integrations.md, which need other packages, of Integrations/Tests/IntegrationPagesTests/Pages.
+`--check` writes nothing and fails if a file there is not what it would be. The name of a page names its file: no two pages with Swift blocks may share one.
 
 Where a block goes follows from what is in it:
 
@@ -30,9 +30,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = Path("Tests/DocumentationTests/Pages")
-# The pages whose code needs other packages, and the folders of those.
+# The pages whose code needs other modules and packages, and where it is compiled.
 OTHER_PAGES = {
-    "docs/guides/http.md": Path("HTTP/Tests/HTTPPagesTests/Pages"),
+    "docs/guides/http.md": Path("Tests/HTTPPagesTests/Pages"),
     "docs/guides/integrations.md": Path("Integrations/Tests/IntegrationPagesTests/Pages")}
 MANIFESTS = Path("Tests/Fixtures/Manifests")
 # The modules of the tutorial's package; their code is in the pages too.

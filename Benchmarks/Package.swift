@@ -14,7 +14,6 @@ let package = Package(
     dependencies: [
         // Named, since the name of a folder is whatever it was cloned as.
         .package(name: "swift-reactor", path: ".."),
-        .package(name: "swift-reactor-http", path: "../HTTP"),
         .package(path: "Counted"),
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
         .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
@@ -73,7 +72,7 @@ let package = Package(
             dependencies: [
                 .product(name: "Promises", package: "swift-reactor"),
                 .product(name: "Reactor", package: "swift-reactor"),
-                .product(name: "ReactorHTTP", package: "swift-reactor-http"),
+                .product(name: "ReactorHTTP", package: "swift-reactor"),
             ]),
         .executableTarget(
             name: "ahc-fetch",

@@ -7,13 +7,11 @@ let libraries: [Target.Dependency] = [
     .product(name: "Reactor", package: "swift-reactor"),
 ]
 
-/// Whether http-server is built with TLS, for which the package beside this one needs OpenSSL.
+/// Whether http-server is built with TLS, which needs OpenSSL.
 let hasTLS = Context.environment["EXAMPLES_TLS"] != nil
-let tls: [Target.Dependency] =
-    hasTLS ? [.product(name: "ReactorTLS", package: "swift-reactor-integrations")] : []
+let tls: [Target.Dependency] = hasTLS ? [.product(name: "ReactorTLS", package: "swift-reactor")] : []
 
-// A package of its own, so that a package that depends on the library builds none of the examples. Without TLS it depends
-// on nothing but the library and its HTTP: it builds without a network.
+// A package of its own, so that a package that depends on the library builds none of the examples.
 let package = Package(
     name: "swift-reactor-examples",
     products: [
@@ -25,9 +23,8 @@ let package = Package(
     ],
     dependencies: [
         // Named, since the name of a folder is whatever it was cloned as.
-        .package(name: "swift-reactor", path: ".."),
-        .package(name: "swift-reactor-http", path: "../HTTP"),
-    ] + (hasTLS ? [.package(name: "swift-reactor-integrations", path: "../Integrations")] : []),
+        .package(name: "swift-reactor", path: "..", traits: hasTLS ? ["TLS"] : [])
+    ],
     targets: [
         // Command lines, exit codes and the line that says where a server listens.
         .target(name: "ExampleSupport", dependencies: libraries),
@@ -37,8 +34,7 @@ let package = Package(
         .executableTarget(name: "check-addresses", dependencies: ["AddressChecks", "ExampleSupport"] + libraries),
         .executableTarget(
             name: "http-server",
-            dependencies: ["ExampleSupport", .product(name: "ReactorHTTP", package: "swift-reactor-http")] + libraries
-                + tls,
+            dependencies: ["ExampleSupport", .product(name: "ReactorHTTP", package: "swift-reactor")] + libraries + tls,
             swiftSettings: hasTLS ? [.define("TLS")] : []),
         .systemLibrary(name: "CMalloc"),
         .executableTarget(name: "kv-server", dependencies: ["CMalloc", "ExampleSupport"] + libraries),

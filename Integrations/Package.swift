@@ -12,33 +12,32 @@ func product(_ name: String, of package: String, for trait: String) -> Target.De
     .product(name: name, package: package, condition: .when(traits: [trait]))
 }
 
-let http = Target.Dependency.product(name: "ReactorHTTP", package: "swift-reactor-http")
+let tls = Target.Dependency.product(name: "ReactorTLS", package: "swift-reactor")
+let dispatch = Target.Dependency.product(name: "ReactorDispatch", package: "swift-reactor")
+let http = Target.Dependency.product(name: "ReactorHTTP", package: "swift-reactor")
 let logging = product("Logging", of: "swift-log", for: "Logging")
 let metrics = product("Metrics", of: "swift-metrics", for: "Metrics")
 let lifecycle = product("ServiceLifecycle", of: "swift-service-lifecycle", for: "Lifecycle")
 let context = product("ServiceContextModule", of: "swift-service-context", for: "Tracing")
 let nio = product("NIOCore", of: "swift-nio", for: "NIO")
 
-// A package of its own, so that a package that depends on the library alone needs no OpenSSL. The packages below are fetched
-// for those who name the trait: ReactorTLS and ReactorDispatch need none. See docs/guides/integrations.md.
+// A package of its own, since the library depends on no package. Those below are fetched for those who name the trait. See
+// docs/guides/integrations.md.
 let package = Package(
     name: "swift-reactor-integrations",
     products: [
         .executable(name: "https-hello", targets: ["https-hello"]),
-        .library(name: "ReactorDispatch", targets: ["ReactorDispatch"]),
         .library(name: "ReactorLifecycle", targets: ["ReactorLifecycle"]),
         .library(name: "ReactorLogging", targets: ["ReactorLogging"]),
         .library(name: "ReactorMetrics", targets: ["ReactorMetrics"]),
         .library(name: "ReactorNIO", targets: ["ReactorNIO"]),
-        .library(name: "ReactorTLS", targets: ["ReactorTLS"]),
         .library(name: "ReactorTracing", targets: ["ReactorTracing"]),
     ],
     // As the library without its `Reactor`. None is on by default.
     traits: ["Lifecycle", "Logging", "Metrics", "NIO", "Tracing"],
     dependencies: [
         // Named, since the name of a folder is whatever it was cloned as.
-        .package(name: "swift-reactor", path: ".."),
-        .package(name: "swift-reactor-http", path: "../HTTP"),
+        .package(name: "swift-reactor", path: "..", traits: ["TLS"]),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
@@ -46,9 +45,6 @@ let package = Package(
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
     ],
     targets: [
-        .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
-        .target(name: "ReactorTLS", dependencies: ["COpenSSL"] + libraries),
-        .testTarget(name: "ReactorTLSTests", dependencies: ["COpenSSL", "ReactorTLS", http] + libraries),
         .target(name: "ReactorLogging", dependencies: [logging] + libraries),
         .testTarget(name: "ReactorLoggingTests", dependencies: ["ReactorLogging", logging] + libraries),
         .target(name: "ReactorMetrics", dependencies: [metrics] + libraries),
@@ -60,8 +56,6 @@ let package = Package(
         .testTarget(name: "ReactorLifecycleTests", dependencies: ["ReactorLifecycle", lifecycle, logging] + libraries),
         .target(name: "ReactorTracing", dependencies: [context] + libraries),
         .testTarget(name: "ReactorTracingTests", dependencies: ["ReactorTracing", context] + libraries),
-        .target(name: "ReactorDispatch", dependencies: libraries),
-        .testTarget(name: "ReactorDispatchTests", dependencies: ["ReactorDispatch"] + libraries),
         .target(name: "ReactorNIO", dependencies: [nio] + libraries),
         .testTarget(
             name: "ReactorNIOTests",
@@ -70,14 +64,15 @@ let package = Package(
         .testTarget(
             name: "IntegrationPagesTests",
             dependencies: [
-                "ReactorDispatch", "ReactorLifecycle", "ReactorLogging", "ReactorMetrics", "ReactorNIO", "ReactorTLS",
-                "ReactorTracing", logging, lifecycle, context, nio,
+                "ReactorLifecycle", "ReactorLogging", "ReactorMetrics", "ReactorNIO", "ReactorTracing", dispatch, tls,
+                logging,
+                lifecycle, context, nio,
             ] + libraries),
         // All of it in one program, which is also in that page.
         .executableTarget(
             name: "https-hello",
             dependencies: [
-                "ReactorLifecycle", "ReactorLogging", "ReactorMetrics", "ReactorTLS", http, logging, metrics, lifecycle,
+                "ReactorLifecycle", "ReactorLogging", "ReactorMetrics", http, tls, logging, metrics, lifecycle,
             ] + libraries),
     ],
     swiftLanguageModes: [.v6]

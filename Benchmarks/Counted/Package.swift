@@ -20,15 +20,14 @@ let package = Package(
     ],
     dependencies: [
         // Named, since the name of a folder is whatever it was cloned as.
-        .package(name: "swift-reactor", path: "../.."),
-        .package(name: "swift-reactor-http", path: "../../HTTP"),
+        .package(name: "swift-reactor", path: "../..")
     ],
     targets: [
         .target(name: "CSupport"),
         .target(name: "Workload", dependencies: ["CSupport"]),
         .target(
             name: "OurRows",
-            dependencies: ["Workload", .product(name: "ReactorHTTP", package: "swift-reactor-http")] + libraries),
+            dependencies: ["Workload", .product(name: "ReactorHTTP", package: "swift-reactor")] + libraries),
         .executableTarget(name: "chunk-echo", dependencies: libraries),
         .executableTarget(name: "loops-echo", dependencies: libraries),
         .executableTarget(name: "counted-rows", dependencies: ["OurRows", "Workload"] + libraries),

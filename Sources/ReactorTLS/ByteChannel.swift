@@ -1,3 +1,4 @@
+#if TLS
 import COpenSSL
 
 /// What OpenSSL reads from and writes to instead of a socket: the bytes that the filter has been lent, and an array that the
@@ -62,3 +63,4 @@ final class ByteChannel {
         }
     }
 }
+#endif

@@ -1,3 +1,4 @@
+#if TLS
 import COpenSSL
 import Promises
 import Reactor
@@ -39,3 +40,4 @@ extension Connection {
 
     private var tls: TLSFilter? { installedFilter as? TLSFilter }
 }
+#endif

@@ -1,3 +1,4 @@
+#if TLS
 import COpenSSL
 import Reactor
 
@@ -31,3 +32,4 @@ enum OpenSSLErrors {
         return TLSError(.configuration, reason: "\(subject): \(reason)")
     }
 }
+#endif

@@ -1,3 +1,4 @@
+#if TLS
 import COpenSSL
 import Glibc
 import Reactor
@@ -75,3 +76,4 @@ private func noPassword(
 ) -> CInt {
     -1
 }
+#endif

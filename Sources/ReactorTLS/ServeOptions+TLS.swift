@@ -1,3 +1,4 @@
+#if TLS
 import Promises
 import Reactor
 
@@ -26,3 +27,4 @@ extension ServeOptions {
     /// - Parameter server: the settings, which may be reloaded meanwhile; `nil` to serve in plain text.
     public static func tls(_ server: TLSServer?) -> ServeOptions { ServeOptions().tls(server) }
 }
+#endif

@@ -1,3 +1,4 @@
+#if TLS
 import Glibc
 
 /// What the certificate of a server must have: an IP address, or a DNS name as it is sent (SNI), in lower case and without a
@@ -41,3 +42,4 @@ struct ServerName {
 
     private static func isDigit(_ byte: UInt8) -> Bool { UInt8(ascii: "0")...UInt8(ascii: "9") ~= byte }
 }
+#endif

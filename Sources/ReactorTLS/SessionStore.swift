@@ -1,3 +1,4 @@
+#if TLS
 import COpenSSL
 import Synchronization
 
@@ -57,3 +58,4 @@ final class SessionStore: Sendable {
         }
     }
 }
+#endif

@@ -1,3 +1,4 @@
+#if TLS
 import COpenSSL
 import Glibc
 
@@ -81,3 +82,4 @@ extension TLSCertificate: CustomStringConvertible {
     /// The subject and the issuer.
     public var description: String { "\(subject), issued by \(issuer)" }
 }
+#endif

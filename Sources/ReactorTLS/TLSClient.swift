@@ -1,3 +1,4 @@
+#if TLS
 import Promises
 import Reactor
 
@@ -125,3 +126,4 @@ private func hostName(in address: String) -> String? {
     let host = address[..<colon]
     return host.hasPrefix("[") && host.hasSuffix("]") ? String(host.dropFirst().dropLast()) : String(host)
 }
+#endif

@@ -1,3 +1,4 @@
+#if TLS
 import Reactor
 
 /// The settings of a `TLSClient` or a `TLSServer`. The defaults are safe: TLS 1.2 at least, ciphers that authenticate what
@@ -95,3 +96,4 @@ public enum TLSTrustRoots: Hashable, Sendable {
     /// The certificates of a PEM text, and no others.
     case pem([UInt8])
 }
+#endif

@@ -1,3 +1,4 @@
+#if TLS
 import COpenSSL
 import Glibc
 import Reactor
@@ -186,3 +187,4 @@ final class TLSContext: @unchecked Sendable {
         }
     }
 }
+#endif

@@ -1,3 +1,4 @@
+#if TLS
 import Reactor
 
 /// Why a handshake failed, a stream was broken, or a configuration cannot be used.
@@ -71,3 +72,4 @@ public enum CertificateFault: Hashable, Sendable {
             }
     }
 }
+#endif

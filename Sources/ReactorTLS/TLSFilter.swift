@@ -1,3 +1,4 @@
+#if TLS
 import COpenSSL
 import Promises
 import Reactor
@@ -261,3 +262,4 @@ final class TLSFilter: ConnectionFilter {
         }
     }
 }
+#endif

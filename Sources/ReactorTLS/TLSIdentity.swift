@@ -1,3 +1,4 @@
+#if TLS
 import COpenSSL
 import Reactor
 
@@ -90,3 +91,4 @@ public final class TLSIdentity: @unchecked Sendable {
         return body(stack)
     }
 }
+#endif

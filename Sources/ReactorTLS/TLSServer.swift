@@ -1,3 +1,4 @@
+#if TLS
 import Promises
 import Reactor
 import Synchronization
@@ -107,3 +108,4 @@ extension Connection {
         }
     }
 }
+#endif

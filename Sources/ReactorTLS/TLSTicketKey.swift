@@ -1,3 +1,4 @@
+#if TLS
 import COpenSSL
 import Reactor
 
@@ -95,3 +96,4 @@ extension TLSTicketKey: CustomReflectable {
     /// Without the secret parts, which `dump` would print.
     public var customMirror: Mirror { Mirror(self, children: []) }
 }
+#endif

@@ -1,3 +1,4 @@
+#if TLS
 import COpenSSL
 
 /// A version of the protocol.
@@ -15,3 +16,4 @@ extension TLSVersion: CustomStringConvertible {
     /// `TLSv1.2` or `TLSv1.3`, as OpenSSL writes them.
     public var description: String { self == .tls12 ? "TLSv1.2" : "TLSv1.3" }
 }
+#endif

@@ -6,7 +6,7 @@ import Testing
     @Test func everyBlockIsCompiledAsItStands() throws {
         let folders = [
             "Tests/DocumentationTests/Pages", "Tests/Fixtures/Manifests",
-            "HTTP/Tests/HTTPPagesTests/Pages", "Integrations/Tests/IntegrationPagesTests/Pages",
+            "Tests/HTTPPagesTests/Pages", "Integrations/Tests/IntegrationPagesTests/Pages",
             "Integrations/Sources/https-hello",
         ]
         let generated = try folders.flatMap(Repository.files)

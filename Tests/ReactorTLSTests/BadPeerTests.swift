@@ -1,8 +1,10 @@
+#if TLS
 import COpenSSL
 import Glibc
 import Promises
 import Reactor
 import ReactorTLS
+import TestSupport
 import Testing
 
 /// Peers that break the protocol, and certificates that must not be accepted: each ends in its error, on both sides.
@@ -238,3 +240,4 @@ import Testing
         }
     }
 }
+#endif

@@ -1,7 +1,9 @@
+#if TLS
 import COpenSSL
 import Glibc
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @testable import ReactorTLS
@@ -104,3 +106,4 @@ import Testing
         return copenssl_renegotiations(filter.ssl)
     }
 }
+#endif

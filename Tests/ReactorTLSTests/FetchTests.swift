@@ -1,7 +1,9 @@
+#if TLS
 import Promises
 import Reactor
 import ReactorHTTP
 import ReactorTLS
+import TestSupport
 import Testing
 
 /// The HTTP of the package beside this one over TLS.
@@ -102,3 +104,4 @@ import Testing
         return error
     }
 }
+#endif

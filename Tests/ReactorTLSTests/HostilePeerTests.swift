@@ -1,9 +1,12 @@
+#if TLS
 import COpenSSL
 import Glibc
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
 @testable import ReactorTLS
 
 /// Peers that speak TLS and abuse it.
@@ -151,3 +154,4 @@ import Testing
         }
     }
 }
+#endif

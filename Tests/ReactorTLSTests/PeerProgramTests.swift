@@ -1,7 +1,9 @@
+#if TLS
 import Glibc
 import Promises
 import Reactor
 import ReactorTLS
+import TestSupport
 import Testing
 
 /// Other programs as peers, each in a process of its own: openssl, curl, and Python's ssl.
@@ -219,3 +221,4 @@ import Testing
         }
     }
 }
+#endif

@@ -1,7 +1,9 @@
+#if TLS
 import Glibc
 import Promises
 import Reactor
 import ReactorTLS
+import TestSupport
 import Testing
 
 /// Reloads at a signal, and two at once.
@@ -65,3 +67,4 @@ import Testing
         #expect(server.configuration.maximumVersion == .tls12)
     }
 }
+#endif

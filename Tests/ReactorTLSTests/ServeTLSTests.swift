@@ -1,8 +1,10 @@
+#if TLS
 import Glibc
 import Promises
 import Reactor
 import ReactorTLS
 import Synchronization
+import TestSupport
 import Testing
 
 /// Listeners and connects with TLS.
@@ -157,3 +159,4 @@ private func converse(with address: String, _ client: TLSClient?) throws {
     #expect(try hang(connection.readLine(), timeout: patience) == nil)
     hang(connection.close())
 }
+#endif

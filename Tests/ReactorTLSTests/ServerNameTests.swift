@@ -1,6 +1,8 @@
+#if TLS
 import Promises
 import Reactor
 import ReactorTLS
+import TestSupport
 import Testing
 
 /// The name that a client expects, and those of certificates.
@@ -83,3 +85,4 @@ import Testing
         }
     }
 }
+#endif

@@ -1,1 +1,1 @@
-../../../Tests/StreamsTests/Streams/StreamConformanceTests.swift
+../StreamsTests/Streams/StreamConformanceTests.swift

@@ -1,8 +1,10 @@
+#if TLS
 import COpenSSL
 import Glibc
 import Promises
 import Reactor
 import ReactorTLS
+import TestSupport
 import Testing
 
 /// What can be configured, and what is refused.
@@ -278,3 +280,4 @@ func expectRefusal(_ text: String, at place: SourceLocation = #_sourceLocation, 
             error.cause == .configuration && "\(error)".contains(text), "\(error)", sourceLocation: place)
     } catch { Issue.record(error, sourceLocation: place) }
 }
+#endif

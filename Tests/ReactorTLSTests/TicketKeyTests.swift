@@ -1,8 +1,12 @@
+#if TLS
 import Glibc
 import Promises
 import Reactor
 import ReactorTLS
+import TestSupport
 import Testing
+
+@testable import PromisesTestSupport
 
 /// Tickets that several servers, or a server before and after a reload, can decrypt.
 @Suite struct TicketKeyTests {
@@ -115,3 +119,4 @@ import Testing
         hang(near.close())
     }
 }
+#endif

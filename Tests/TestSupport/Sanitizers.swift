@@ -7,8 +7,8 @@ package let isSanitized = dlsym(nil, "__asan_init") != nil || dlsym(nil, "__tsan
 package func scaled(_ count: Int) -> Int {
     let count = isSanitized ? count / 10 : count
     #if DEBUG
-        return count / 5
+    return count / 5
     #else
-        return count
+    return count
     #endif
 }

@@ -3,7 +3,7 @@ import NIOCore
 import NIOPosix
 
 #if canImport(Glibc)
-    import Glibc
+import Glibc
 #endif
 
 final class Echo: ChannelInboundHandler {

@@ -5,7 +5,7 @@ import NIOHTTP1
 import NIOPosix
 
 #if canImport(Glibc)
-    import Glibc
+import Glibc
 #endif
 
 /// The field `Date`, which is formatted once a second. Shared by all connections: there is one thread.

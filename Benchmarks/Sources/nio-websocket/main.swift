@@ -6,7 +6,7 @@ import NIOPosix
 import NIOWebSocket
 
 #if canImport(Glibc)
-    import Glibc
+import Glibc
 #endif
 
 /// Echoes the messages of one connection, which come in one frame each.

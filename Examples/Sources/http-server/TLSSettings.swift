@@ -4,46 +4,46 @@ import Promises
 import Reactor
 
 #if TLS
-    import ReactorTLS
+import ReactorTLS
 
-    /// The certificate and key of the command line, if it names any.
-    struct TLSSettings {
-        private let server: TLSServer?
+/// The certificate and key of the command line, if it names any.
+struct TLSSettings {
+    private let server: TLSServer?
 
-        init(_ options: Options) throws {
-            guard let certificate = options.certificate, let key = options.key else {
-                server = nil
-                return
-            }
-            var configuration = TLSConfiguration(
-                identity: try TLSIdentity(certificateChainFile: certificate, privateKeyFile: key))
-            configuration.applicationProtocols = ["http/1.1"]
-            server = try TLSServer(configuration)
+    init(_ options: Options) throws {
+        guard let certificate = options.certificate, let key = options.key else {
+            server = nil
+            return
         }
+        var configuration = TLSConfiguration(
+            identity: try TLSIdentity(certificateChainFile: certificate, privateKeyFile: key))
+        configuration.applicationProtocols = ["http/1.1"]
+        server = try TLSServer(configuration)
+    }
 
-        /// The options with a handshake, if there is one.
-        func added(to options: ServeOptions) -> ServeOptions { options.tls(server) }
+    /// The options with a handshake, if there is one.
+    func added(to options: ServeOptions) -> ServeOptions { options.tls(server) }
 
-        /// Reads the files again at each SIGHUP, for connections that begin after it.
-        func reloadAtHangup() throws(SystemError) -> EventLoop.Watch? {
-            try server?.reload(atSignal: SIGHUP) { error in
-                guard let error else { return }
-                let message = "http-server: \(error)\n"
-                write(STDERR_FILENO, message, message.utf8.count)
-            }
+    /// Reads the files again at each SIGHUP, for connections that begin after it.
+    func reloadAtHangup() throws(SystemError) -> EventLoop.Watch? {
+        try server?.reload(atSignal: SIGHUP) { error in
+            guard let error else { return }
+            let message = "http-server: \(error)\n"
+            write(STDERR_FILENO, message, message.utf8.count)
         }
     }
+}
 #else
-    /// Without TLS, which the environment variable `EXAMPLES_TLS` adds to the build.
-    struct TLSSettings {
-        init(_ options: Options) throws {
-            if options.certificate != nil {
-                throw CommandLineOption.UsageError("--certificate: built without TLS; see the README")
-            }
+/// Without TLS, which the environment variable `EXAMPLES_TLS` adds to the build.
+struct TLSSettings {
+    init(_ options: Options) throws {
+        if options.certificate != nil {
+            throw CommandLineOption.UsageError("--certificate: built without TLS; see the README")
         }
-
-        func added(to options: ServeOptions) -> ServeOptions { options }
-
-        func reloadAtHangup() throws(SystemError) -> EventLoop.Watch? { nil }
     }
+
+    func added(to options: ServeOptions) -> ServeOptions { options }
+
+    func reloadAtHangup() throws(SystemError) -> EventLoop.Watch? { nil }
+}
 #endif

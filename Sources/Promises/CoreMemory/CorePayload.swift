@@ -84,13 +84,13 @@ struct CorePayload {
     }
 
     #if DEBUG
-        // Of a core that is kept and not in use.
+    // Of a core that is kept and not in use.
 
-        private static var poison: (UInt, UInt, UInt) { (UInt.max / 3, UInt.max / 5, UInt.max / 15) }
+    private static var poison: (UInt, UInt, UInt) { (UInt.max / 3, UInt.max / 5, UInt.max / 15) }
 
-        func poison() { address.storeBytes(of: Self.poison, as: (UInt, UInt, UInt).self) }
+    func poison() { address.storeBytes(of: Self.poison, as: (UInt, UInt, UInt).self) }
 
-        var isPoisoned: Bool { address.load(as: (UInt, UInt, UInt).self) == Self.poison }
+    var isPoisoned: Bool { address.load(as: (UInt, UInt, UInt).self) == Self.poison }
     #endif
 
     /// Moves what another core holds here.

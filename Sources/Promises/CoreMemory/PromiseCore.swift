@@ -46,7 +46,7 @@ class PromiseCore: Job, @unchecked Sendable {
         self.code = code.with(role)
         super.init()
         #if DEBUG
-            CoreLayout.check(self)
+        CoreLayout.check(self)
         #endif
     }
 

@@ -120,7 +120,7 @@ enum SpareCores {
     @inline(__always)
     fileprivate static func take(on loop: LoopRef) -> CoreRef? {
         #if DEBUG
-            if hasQuarantine { return takeFromQuarantine(loop) }
+        if hasQuarantine { return takeFromQuarantine(loop) }
         #endif
         return loop.borrow { $0.takeSpare() }.map { CoreRef($0) }
     }
@@ -131,9 +131,9 @@ enum SpareCores {
         spare.borrow { core in
             assert(core.state.loadRelaxed() == .spare, "a kept core was changed")
             #if DEBUG
-                if core.role.isEmpty && !core.payload.isPoisoned {
-                    fatalError("swift-reactor: a kept core was written")
-                }
+            if core.role.isEmpty && !core.payload.isPoisoned {
+                fatalError("swift-reactor: a kept core was written")
+            }
             #endif
             core.state.store(state)
             core.upstream.store(.none)
@@ -162,7 +162,7 @@ enum SpareCores {
         if !here.borrow({ $0.keepSpare(core.job) }) { return core.release() }
         core.borrow { $0.state.store(.spare) }
         #if DEBUG
-            core.payload.poison()
+        core.payload.poison()
         #endif
     }
 
@@ -204,22 +204,22 @@ extension PromiseCore {
 }
 
 #if DEBUG
-    // A sanitizer cannot tell a core from the one that it was before. In a debug build with REUSE_CHECKS=1 in the environment a
-    // core that is kept is not used before 64 others have been kept after it. A party that reaches it meanwhile meets a link that leads nowhere,
-    // or changes a word that is compared when the core is used again.
-    extension SpareCores {
-        private static let hasQuarantine = getenv("REUSE_CHECKS") != nil
-        private static var rounds: Int { 64 }
+// A sanitizer cannot tell a core from the one that it was before. In a debug build with REUSE_CHECKS=1 in the environment a
+// core that is kept is not used before 64 others have been kept after it. A party that reaches it meanwhile meets a link that leads nowhere,
+// or changes a word that is compared when the core is used again.
+extension SpareCores {
+    private static let hasQuarantine = getenv("REUSE_CHECKS") != nil
+    private static var rounds: Int { 64 }
 
-        private static func takeFromQuarantine(_ loop: LoopRef) -> CoreRef? {
-            loop.borrow { loop in
-                var kept: [CoreRef] = []
-                while let spare = loop.takeSpare() { kept.append(CoreRef(spare)) }
-                let oldest = kept.count > rounds ? kept.popLast() : nil
-                // There is room: they have been there.
-                for core in kept.reversed() where !loop.keepSpare(core.job) { core.release() }
-                return oldest
-            }
+    private static func takeFromQuarantine(_ loop: LoopRef) -> CoreRef? {
+        loop.borrow { loop in
+            var kept: [CoreRef] = []
+            while let spare = loop.takeSpare() { kept.append(CoreRef(spare)) }
+            let oldest = kept.count > rounds ? kept.popLast() : nil
+            // There is room: they have been there.
+            for core in kept.reversed() where !loop.keepSpare(core.job) { core.release() }
+            return oldest
         }
     }
+}
 #endif

@@ -5,11 +5,11 @@ import Glibc
 package enum LibraryThread {
     /// A thread, for pthread_join and pthread_detach, and the value before there is one.
     #if canImport(Musl)
-        package typealias Handle = pthread_t?
-        static var noHandle: Handle { nil }
+    package typealias Handle = pthread_t?
+    static var noHandle: Handle { nil }
     #else
-        package typealias Handle = pthread_t
-        static var noHandle: Handle { 0 }
+    package typealias Handle = pthread_t
+    static var noHandle: Handle { 0 }
     #endif
 
     /// Starts a thread as pthread_create does: the thread runs `LibraryThread.run` with the address. Returns 0 or an

@@ -13,9 +13,9 @@ import Testing
     /// Whether a link is used again. Without optimisation, the caller that runs a step has a reference to it as well.
     private static var keepsLinks: Bool {
         #if DEBUG
-            false
+        false
         #else
-            !isSanitized
+        !isSanitized
         #endif
     }
 

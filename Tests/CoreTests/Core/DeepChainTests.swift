@@ -8,10 +8,10 @@ import Testing
 /// Chains of a million links on a stack of 8 MB or less: nothing may recurse along them.
 @Suite(.serialized) struct DeepChainTests {
     #if DEBUG
-        // A debug build's frames fill the stack within 20,000.
-        private let length = scaled(250_000)
+    // A debug build's frames fill the stack within 20,000.
+    private let length = scaled(250_000)
     #else
-        private let length = scaled(1_000_000)
+    private let length = scaled(1_000_000)
     #endif
 
     private func chain(from start: Promise<Int>) -> Promise<Int> {

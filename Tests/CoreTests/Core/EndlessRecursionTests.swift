@@ -20,9 +20,9 @@ import Testing
 
     private static var depth: Int {
         #if DEBUG
-            50_000
+        50_000
         #else
-            10_000_000
+        10_000_000
         #endif
     }
 

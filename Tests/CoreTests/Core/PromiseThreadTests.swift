@@ -76,9 +76,9 @@ private final class Counter: Sendable {
     @Test func aHandlerOfAReferenceThatIsDroppedAtOnceIsCalled() throws {
         // Only in a release build does a promise without other references settle in another way than the rest.
         #if DEBUG
-            let rounds = 500
+        let rounds = 500
         #else
-            let rounds = scaled(100_000)
+        let rounds = scaled(100_000)
         #endif
         try EventLoop.withLoop { loop throws in
             let box = Shared<Promise<Int>?>(nil)

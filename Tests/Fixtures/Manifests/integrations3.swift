@@ -6,8 +6,7 @@ import PackageDescription
 let package = Package(
     name: "hello",
     dependencies: [
-        .package(name: "swift-reactor", path: "../swift-reactor"),
-        .package(name: "swift-reactor-http", path: "../swift-reactor/HTTP"),
+        .package(name: "swift-reactor", path: "../swift-reactor", traits: ["TLS"]),
         .package(
             name: "swift-reactor-integrations", path: "../swift-reactor/Integrations",
             traits: ["Lifecycle", "Logging", "Metrics"]),
@@ -21,11 +20,11 @@ let package = Package(
             dependencies: [
                 .product(name: "Promises", package: "swift-reactor"),
                 .product(name: "Reactor", package: "swift-reactor"),
-                .product(name: "ReactorHTTP", package: "swift-reactor-http"),
+                .product(name: "ReactorHTTP", package: "swift-reactor"),
+                .product(name: "ReactorTLS", package: "swift-reactor"),
                 .product(name: "ReactorLifecycle", package: "swift-reactor-integrations"),
                 .product(name: "ReactorLogging", package: "swift-reactor-integrations"),
                 .product(name: "ReactorMetrics", package: "swift-reactor-integrations"),
-                .product(name: "ReactorTLS", package: "swift-reactor-integrations"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "Metrics", package: "swift-metrics"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),

@@ -37,9 +37,9 @@ import Testing
 
     private static var rounds: Int {
         #if DEBUG
-            50_000
+        50_000
         #else
-            1_000_000
+        1_000_000
         #endif
     }
 

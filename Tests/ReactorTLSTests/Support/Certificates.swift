@@ -1,3 +1,4 @@
+#if TLS
 import Glibc
 import Promises
 import Reactor
@@ -126,3 +127,4 @@ final class CertificateFolder: Sendable {
 
     private func hangAlone<T>(_ body: () -> Promise<T>) throws -> T { try EventLoop.withLoop { _ in try hang(body()) } }
 }
+#endif

@@ -1,7 +1,9 @@
+#if TLS
 import Glibc
 import Promises
 import Reactor
 import ReactorTLS
+import TestSupport
 import Testing
 
 /// How long a test waits for what must arrive. Only a test that fails waits that long.
@@ -136,3 +138,4 @@ func error<T>(of promise: Promise<T>) throws -> (any Error)? {
 
 /// The cause of the `TLSError` with which a promise is rejected.
 func cause<T>(of promise: Promise<T>) throws -> TLSError.Cause? { (try error(of: promise) as? TLSError)?.cause }
+#endif

@@ -1,3 +1,4 @@
+#if TLS
 import COpenSSL
 import Glibc
 import Synchronization
@@ -69,3 +70,4 @@ final class OpenSSLObjects: Sendable {
         if change > 0 { created.add(1, ordering: .relaxed) }
     }
 }
+#endif

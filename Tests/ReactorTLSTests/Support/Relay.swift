@@ -1,3 +1,4 @@
+#if TLS
 import Promises
 import Reactor
 
@@ -71,3 +72,4 @@ extension Promise where T == Void {
     /// Ignores errors, which the ends of a connection report.
     func cauterizeAll() { self.catch(policy: .allErrors) { _ in } }
 }
+#endif

@@ -1,3 +1,4 @@
+#if TLS
 import Glibc
 import Promises
 import Reactor
@@ -35,3 +36,4 @@ struct StreamEnd {
     func close() -> Guarantee<Void> { input.close() }
     func abort() { input.abort() }
 }
+#endif

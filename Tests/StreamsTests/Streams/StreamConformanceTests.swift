@@ -1,13 +1,12 @@
+// ReactorTLSTests compiles this file too, with streams over TLS.
+#if TLS || !STREAMS_OVER_TLS
 import Glibc
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
-// This file is also compiled in Integrations, where the helpers are in its own module.
-#if canImport(PromisesTestSupport)
-    import TestSupport
-    @testable import PromisesTestSupport
-#endif
+@testable import PromisesTestSupport
 
 /// What every two-way stream does, asked of each kind and from each of its ends.
 @Suite struct StreamConformanceTests {
@@ -182,3 +181,4 @@ extension ReadOutcome {
         if case .failed(let error) = self { error.code } else { nil }
     }
 }
+#endif

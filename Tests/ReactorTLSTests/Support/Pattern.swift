@@ -1,1 +1,0 @@
-../../../../Tests/PromisesTestSupport/Pattern.swift
