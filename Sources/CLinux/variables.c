@@ -1,7 +1,5 @@
 #include "CLinux.h"
-#include <poll.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <ucontext.h>
 
 _Thread_local void *clinux_current_loop = 0;
@@ -75,25 +73,3 @@ int clinux_on_new_stack(void (*body)(void *), void *argument) {
 // musl has no contexts.
 int clinux_on_new_stack(void (*body)(void *), void *argument) { return -1; }
 #endif
-
-ssize_t clinux_write_at_once(int fd, const void *bytes, size_t count) {
-    ssize_t result = send(fd, bytes, count, MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (result >= 0 || errno != ENOTSOCK) return result;
-    struct iovec piece = {.iov_base = (void *)bytes, .iov_len = count};
-    struct stat status;
-    if (fstat(fd, &status) == 0 && S_ISFIFO(status.st_mode)) {
-        // RWF_NOWAIT, which pipes know since Linux 6.5: between poll and write another process may take the room.
-        do result = clinux_writev_with_flags(fd, &piece, 1, 8);
-        while (result < 0 && errno == EINTR);
-        if (result >= 0 || (errno != EOPNOTSUPP && errno != ENOSYS && errno != EINVAL && errno != ESPIPE)) return result;
-    }
-    // A terminal that is stopped has no room either; a file always has.
-    struct pollfd entry = {.fd = fd, .events = POLLOUT};
-    int ready;
-    do ready = poll(&entry, 1, 0);
-    while (ready < 0 && errno == EINTR);
-    if (ready != 1 || !(entry.revents & POLLOUT)) return -1;
-    do result = clinux_writev_without_signal(fd, &piece, 1);
-    while (result < 0 && errno == EINTR);
-    return result;
-}

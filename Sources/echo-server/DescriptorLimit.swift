@@ -1,4 +1,5 @@
 import Glibc
+import Reactor
 
 /// The limit of open descriptors of the process, RLIMIT_NOFILE, and the number of connections for which it is
 /// sufficient.
@@ -28,6 +29,8 @@ struct DescriptorLimit: Equatable {
         guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else {
             return DescriptorLimit(initial: .max, current: .max)
         }
+        // It may open one.
+        _ = LineWriter.standardError
         let used = openDescriptors ?? 3
         let initial = Int(clamping: limit.rlim_cur)
         limit.rlim_cur = limit.rlim_max
@@ -38,7 +41,8 @@ struct DescriptorLimit: Equatable {
 
     /// The number of open descriptors; `nil` if the kernel does not say.
     private static var openDescriptors: Int? {
-        guard let folder = opendir("/proc/self/fd") else { return nil }
+        let fd = FileSyscalls().open("/proc/self/fd", O_RDONLY | O_DIRECTORY, 0)
+        guard fd >= 0, let folder = fdopendir(CInt(fd)) else { return nil }
         defer { closedir(folder) }
         var count = 0
         while readdir(folder) != nil { count += 1 }

@@ -7,7 +7,6 @@ import Reactor
 @main
 enum EchoServerCommand {
     static func main() {
-        openStandardStreams()
         switch parse() {
         case .help: Console.announce(Options.help)
         case .version: Console.announce("echo-server \(Options.version)")
@@ -16,6 +15,10 @@ enum EchoServerCommand {
     }
 
     private static func parse() -> Options.Command {
+        // Swift reads the arguments from /proc: without it there is not even the program's name.
+        if CommandLine.arguments.isEmpty {
+            Console.fail("the command line cannot be read: is /proc mounted?", EX_OSERR)
+        }
         do throws(Options.UsageError) { return try Options.parse(CommandLine.arguments.dropFirst()) } catch {
             Console.fail("\(error); see echo-server --help", EX_USAGE)
         }
@@ -69,12 +72,6 @@ enum EchoServerCommand {
         try hang(served)
         try hang(statistics("totals"))
         server.stop()
-    }
-
-    /// Opens standard streams that are closed on /dev/null. Otherwise a listener or a client would have their numbers, and
-    /// receive what is printed.
-    private static func openStandardStreams() {
-        for fd in STDIN_FILENO...STDERR_FILENO where fcntl(fd, F_GETFD) < 0 { _ = open("/dev/null", O_RDWR) }
     }
 
     /// Keeps freed memory in the process. Each chunk of up to 64 KiB is an array of its own. By default, glibc returns

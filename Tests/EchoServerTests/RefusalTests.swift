@@ -5,8 +5,10 @@ import Testing
 
 @Suite struct RefusalTests {
     /// What it says, and with which code it ends, when it cannot even begin: one line, on standard error.
-    private func refusal(_ arguments: [String]) throws -> (line: String, exit: ServerProcess.Exit) {
-        let server = try ServerProcess(arguments)
+    private func refusal(
+        _ arguments: [String], limits: String? = nil
+    ) throws -> (line: String, exit: ServerProcess.Exit) {
+        let server = try ServerProcess(arguments, limits: limits)
         let said = try server.readToEnd()
         expectEqual(said.output, "")
         expect(said.errors.hasPrefix("echo-server: ") && said.errors.hasSuffix("\n"))
@@ -24,6 +26,15 @@ import Testing
         let value = arguments.last!.split(separator: "=").last!
         expect(line.contains("'\(value)'"))
         expect(line.hasSuffix("; see echo-server --help"))
+    }
+
+    /// Swift reads the command line there. Without it the server would listen at its default address, whatever it was told.
+    @Test(.enabled(if: system("unshare -m mount -t tmpfs none /proc 2>/dev/null") == 0, "mounting is not allowed"))
+    func withoutProcItCannotReadItsOptions() throws {
+        let hidden = "exec unshare -m sh -c 'mount -t tmpfs none /proc && exec \"$0\" \"$@\"' \"$0\" \"$@\""
+        let (line, exit) = try refusal(["--listen", "127.0.0.1:0"], limits: hidden)
+        expectEqual(line, "echo-server: the command line cannot be read: is /proc mounted?")
+        expectEqual(exit, .code(EX_OSERR))
     }
 
     @Test func anAddressThatIsTaken() throws {

@@ -98,9 +98,18 @@ static inline ssize_t clinux_writev_without_signal(int fd, const struct iovec *p
     return clinux_writev_with_flags(fd, pieces, count, 0);
 }
 
+// A descriptor that the kernel has made, or -1, unless it has the number of a standard stream: then one of a higher number, while
+// the standard streams that are closed lead to /dev/null. What is printed would otherwise reach whatever has their numbers.
+int clinux_moved_above_standard(int fd);
+static inline int clinux_above_standard(int fd) { return fd < 0 || fd > 2 ? fd : clinux_moved_above_standard(fd); }
+
+// An open file of this process's own for the terminal that `fd` is, which does not wait; -1 if it is none, or cannot be
+// opened again. The flags of `fd` belong to an open file that other processes share.
+int clinux_open_terminal(int fd);
+
 // A short line to whatever standard error is, without waiting, raising SIGPIPE, or changing the descriptor's flags, which it
-// shares with others. -1 if it would have to wait.
-ssize_t clinux_write_at_once(int fd, const void *bytes, size_t count);
+// shares with others. `terminal` is what clinux_open_terminal has answered once. -1 if it would have to wait.
+ssize_t clinux_write_at_once(int fd, int terminal, const void *bytes, size_t count);
 
 // How many cores this process may run on, as sched_getaffinity(2) has it; 1 if the kernel does not say. The system call
 // by itself: the functions of the C library are hidden without _GNU_SOURCE.

@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 
 /// The system calls for files, as `Syscalls` contains those of a loop. They are called on threads of pools, so they are
@@ -28,7 +29,7 @@ package struct FileSyscalls: Sendable {
     package var changeMode: @Sendable (CInt, mode_t) -> Int = { fileResult(fchmod($0, $1)) }
     package var close: @Sendable (CInt) -> Int = { fileResult(Glibc.close($0)) }
     package var open: @Sendable (_ path: String, _ flags: CInt, _ mode: mode_t) -> Int = {
-        fileResult(Glibc.open($0, $1 | O_CLOEXEC, $2))
+        fileResult(clinux_above_standard(Glibc.open($0, $1 | O_CLOEXEC, $2)))
     }
     package var read: @Sendable (CInt, UnsafeMutableRawPointer, Int) -> Int = { fileResult(Glibc.read($0, $1, $2)) }
     package var rename: @Sendable (_ old: String, _ new: String) -> Int = { fileResult(Glibc.rename($0, $1)) }

@@ -253,6 +253,7 @@ extension EventLoop {
         // The epoll descriptor is shared with the parent, where a descriptor that is added here would appear.
         if isForked { throw SystemError(.epollControl, EPERM, detail: "the loop belongs to the parent process") }
         if hasWaker { return }
+        _ = LineWriter.standardError
         try poller.open(kernel)
         do throws(SystemError) {
             try mainActor.watch(&poller, kernel)

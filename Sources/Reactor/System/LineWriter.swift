@@ -3,18 +3,29 @@ import Glibc
 import Synchronization
 
 /// Writes lines to a descriptor, usually standard error, without ever waiting for it. A line that the descriptor does
-/// not take at once, such as a full pipe that no process reads, is dropped and counted. The next line that is taken
+/// not take at once, such as a full pipe or a terminal that nobody reads, is dropped and counted. The next line that is taken
 /// begins with the count.
 ///
 /// Any thread may use it. The descriptor's flags are not changed, since other processes may share them.
 package final class LineWriter: Sendable {
     private let fd: CInt
+    /// For a terminal, an open file that does not wait, and which no other process shares; otherwise -1.
+    private let terminal: CInt
+    private let name: String
     private let dropped = Atomic<Int>(0)
 
-    package init(_ fd: CInt) { self.fd = fd }
+    package init(_ fd: CInt, name: String = "standard error") {
+        self.fd = fd
+        self.name = name
+        terminal = clinux_open_terminal(fd)
+    }
+
+    deinit { if terminal >= 0 { close(terminal) } }
 
     /// Standard error. When the process ends by exit(3), the last count of dropped lines is written once more, if there
     /// is room then.
+    ///
+    /// It is made with the first loop that waits: a terminal needs a descriptor, and a line may say that there is none.
     package static let standardError: LineWriter = {
         atexit { LineWriter.standardError.reportDropped() }
         return LineWriter(STDERR_FILENO)
@@ -26,7 +37,7 @@ package final class LineWriter: Sendable {
     /// Writes one line with one call, so that the lines of several threads do not mix.
     package func write(_ line: String) {
         let before = dropped.exchange(0, ordering: .relaxed)
-        let note = before > 0 ? Self.note(before) : ""
+        let note = before > 0 ? note(before) : ""
         if !transmit(note + Self.cut(line, to: Self.longestLine - note.utf8.count)) {
             dropped.add(before + 1, ordering: .relaxed)
         }
@@ -34,11 +45,11 @@ package final class LineWriter: Sendable {
 
     private func reportDropped() {
         let before = dropped.exchange(0, ordering: .relaxed)
-        if before > 0 { _ = transmit(Self.note(before)) }
+        if before > 0 { _ = transmit(note(before)) }
     }
 
-    private static func note(_ count: Int) -> String {
-        "swift-reactor: \(count) line\(count == 1 ? " was" : "s were") dropped here, since standard error did not accept them\n"
+    private func note(_ count: Int) -> String {
+        "swift-reactor: \(count) line\(count == 1 ? " was" : "s were") dropped here, since \(name) did not accept them\n"
     }
 
     private static func cut(_ line: String, to length: Int) -> String {
@@ -54,6 +65,6 @@ package final class LineWriter: Sendable {
     /// Returns whether the descriptor has taken all bytes.
     private func transmit(_ text: String) -> Bool {
         var text = text
-        return text.withUTF8 { clinux_write_at_once(fd, $0.baseAddress, $0.count) == $0.count }
+        return text.withUTF8 { clinux_write_at_once(fd, terminal, $0.baseAddress, $0.count) == $0.count }
     }
 }

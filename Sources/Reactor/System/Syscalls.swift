@@ -10,7 +10,7 @@ package struct Syscalls {
     package var accept: (_ fd: CInt, _ address: UnsafeMutablePointer<sockaddr_storage>) -> Int = { fd, address in
         var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
         return address.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-            result(accept4(fd, $0, &length, CInt(clinux_SOCK_NONBLOCK | clinux_SOCK_CLOEXEC)))
+            made(accept4(fd, $0, &length, CInt(clinux_SOCK_NONBLOCK | clinux_SOCK_CLOEXEC)))
         }
     }
     package var bind: (CInt, UnsafePointer<sockaddr>, socklen_t) -> Int = { result(Glibc.bind($0, $1, $2)) }
@@ -21,11 +21,11 @@ package struct Syscalls {
         var event = $3
         return result(epoll_ctl($0, $1, $2, &event))
     }
-    package var epollCreate: () -> Int = { result(epoll_create1(CInt(EPOLL_CLOEXEC))) }
+    package var epollCreate: () -> Int = { made(epoll_create1(CInt(EPOLL_CLOEXEC))) }
     package var epollWait: (CInt, UnsafeMutablePointer<epoll_event>, CInt, _ timeout: CInt) -> Int = {
         result(epoll_wait($0, $1, $2, $3))
     }
-    package var eventCreate: () -> Int = { result(eventfd(0, CInt(EFD_CLOEXEC | EFD_NONBLOCK))) }
+    package var eventCreate: () -> Int = { made(eventfd(0, CInt(EFD_CLOEXEC | EFD_NONBLOCK))) }
     package var fileControl: (CInt, _ command: CInt, _ argument: CInt) -> Int = { result(fcntl($0, $1, $2)) }
     package var fileStatus: (CInt, UnsafeMutablePointer<stat>) -> Int = { result(fstat($0, $1)) }
     package var getPeerName: (CInt, UnsafeMutablePointer<sockaddr_storage>) -> Int = { fd, address in
@@ -49,11 +49,11 @@ package struct Syscalls {
     /// flock(2), exclusive and without waiting: EAGAIN if another process has the lock.
     package var lock: (CInt) -> Int = { result(clinux_lock($0)) }
     package var open: (_ path: String, _ flags: CInt, _ mode: mode_t) -> Int = {
-        result(Glibc.open($0, $1 | O_CLOEXEC, $2))
+        made(Glibc.open($0, $1 | O_CLOEXEC, $2))
     }
-    package var pidfdOpen: (pid_t) -> Int = { result(clinux_pidfd_open($0)) }
+    package var pidfdOpen: (pid_t) -> Int = { made(clinux_pidfd_open($0)) }
     package var pipe: (_ ends: UnsafeMutablePointer<CInt>) -> Int = {
-        result(clinux_pipe($0, CInt(O_NONBLOCK) | CInt(O_CLOEXEC)))
+        made(clinux_pipe($0, CInt(O_NONBLOCK) | CInt(O_CLOEXEC)), $0)
     }
     /// Polls one descriptor for `events`, without waiting.
     package var poll: (CInt, _ events: Int16) -> Int = {
@@ -83,14 +83,14 @@ package struct Syscalls {
         result(setsockopt($0, $1, $2, $3, $4))
     }
     package var shutdown: (CInt, _ how: CInt) -> Int = { result(Glibc.shutdown($0, $1)) }
-    package var socket: (_ family: CInt, _ type: CInt) -> Int = { result(Glibc.socket($0, $1, 0)) }
+    package var socket: (_ family: CInt, _ type: CInt) -> Int = { made(Glibc.socket($0, $1, 0)) }
     package var socketPair: (_ ends: UnsafeMutablePointer<CInt>) -> Int = {
         let type = CInt(clinux_SOCK_STREAM | clinux_SOCK_NONBLOCK | clinux_SOCK_CLOEXEC)
-        return result(socketpair(AF_UNIX, type, 0, $0))
+        return made(socketpair(AF_UNIX, type, 0, $0), $0)
     }
     package var spawn: (SpawnArguments) -> Int = { $0.spawn() }
     package var timerCreate: () -> Int = {
-        result(timerfd_create(CLOCK_MONOTONIC, CInt(TFD_CLOEXEC) | CInt(TFD_NONBLOCK)))
+        made(timerfd_create(CLOCK_MONOTONIC, CInt(TFD_CLOEXEC) | CInt(TFD_NONBLOCK)))
     }
     package var timerSet: (CInt, _ deadline: timespec) -> Int = {
         var value = itimerspec(it_interval: timespec(), it_value: $1)
@@ -139,3 +139,20 @@ private let systemConnect = Glibc.connect
 
 private func result(_ value: CInt) -> Int { value < 0 ? -Int(errno) : Int(value) }
 private func result(_ value: Int) -> Int { value < 0 ? -Int(errno) : value }
+
+/// A descriptor that the kernel has made, or `-errno`. It is none of the standard streams, even if these are closed.
+private func made(_ fd: CInt) -> Int { result(clinux_above_standard(fd)) }
+
+private func made(_ answer: CInt, _ ends: UnsafeMutablePointer<CInt>) -> Int {
+    if answer < 0 { return result(answer) }
+    for index in 0...1 {
+        let moved = made(ends[index])
+        if moved < 0 {
+            // The first end may have moved; this one is closed.
+            close(ends[1 - index])
+            return moved
+        }
+        ends[index] = CInt(moved)
+    }
+    return 0
+}

@@ -42,4 +42,106 @@ import Testing
         expect(line.utf8.count <= 4096 && line.utf8.count > 4080)
         expect(line.hasPrefix("ää") && line.hasSuffix("ä… (10000 bytes)\n"))
     }
+
+    // MARK: Terminals
+
+    /// In a process of its own, which the kernel ends if a line is waited for.
+    @Test(.ownThread) func aTerminalThatNobodyReadsHoldsNoThread() async {
+        await #expect(processExitsWith: .success) {
+            alarm(30)
+            // The kernel says that there is room, and takes a part of a line: how much depends on what came before.
+            for length in stride(from: 0, to: 2500, by: 125) {
+                let terminal = Terminal()
+                let writer = LineWriter(terminal.slave)
+                writer.write(String(repeating: "-", count: length))
+                for _ in 0..<8 { writer.write(String(repeating: "x", count: 4000)) }
+                precondition(fcntl(terminal.slave, F_GETFL) & O_NONBLOCK == 0)
+                var text = ""
+                // What has been read makes room a moment later.
+                while !text.hasSuffix("\nagain\n") {
+                    writer.write("again")
+                    text += terminal.read()
+                }
+                precondition(text.contains("xxx") && text.contains(" dropped here, "), text)
+            }
+        }
+    }
+
+    @Test(.ownThread) func aTerminalTakesLinesWithoutADescriptorThatIsFree() async {
+        await #expect(processExitsWith: .success) {
+            alarm(30)
+            let terminal = Terminal()
+            let writer = LineWriter(terminal.slave)
+            var limit = rlimit(rlim_cur: 0, rlim_max: 0)
+            precondition(setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0)
+            writer.write("too many open files")
+            precondition(terminal.read(until: "\n") == "too many open files\n")
+        }
+    }
+
+    /// As a program does that sends its standard error elsewhere later.
+    @Test(.ownThread) func aDescriptorThatBecomesAnotherTerminalIsFollowed() async {
+        await #expect(processExitsWith: .success) {
+            alarm(30)
+            let (first, second) = (Terminal(), Terminal())
+            let fd = dup(first.slave)
+            let writer = LineWriter(fd)
+            writer.write("one")
+            precondition(dup2(second.slave, fd) == fd)
+            writer.write("two")
+            first.endMaster()
+            let ends = Ends.pipe()
+            precondition(dup2(ends.far, fd) == fd)
+            writer.write("three")
+            precondition(second.read(until: "\n") == "two\n")
+            var buffer = [UInt8](repeating: 0, count: 64)
+            precondition(Glibc.read(ends.near, &buffer, 64) == 6)
+        }
+    }
+
+    /// Opening it again would make another pair.
+    @Test(.ownThread) func theMasterOfATerminalIsNotOpenedAgain() async {
+        await #expect(processExitsWith: .success) {
+            let terminal = Terminal()
+            LineWriter(terminal.master).write("to the other side")
+            var count: CInt = 0
+            precondition(ioctl(terminal.slave, UInt(FIONREAD), &count) == 0 && count == 0)
+        }
+    }
+}
+
+/// A pair of a terminal and its other side, where lines end as they were written.
+private final class Terminal {
+    private(set) var master: CInt
+    let slave: CInt
+
+    init() {
+        // TIOCSPTLCK and TIOCGPTN: posix_openpt(3) and the others are hidden from Swift.
+        var (locked, number): (CInt, CInt) = (0, -1)
+        master = open("/dev/ptmx", O_RDWR | O_NOCTTY)
+        precondition(ioctl(master, 0x4004_5431, &locked) == 0 && ioctl(master, 0x8004_5430, &number) == 0)
+        slave = open("/dev/pts/\(number)", O_RDWR | O_NOCTTY)
+        var settings = termios()
+        precondition(slave >= 0 && tcgetattr(slave, &settings) == 0)
+        settings.c_oflag &= ~tcflag_t(OPOST)
+        precondition(tcsetattr(slave, TCSANOW, &settings) == 0)
+        _ = fcntl(master, F_SETFL, O_NONBLOCK)
+    }
+
+    func endMaster() { close(master) }
+
+    /// What has arrived on the other side, after waiting for some.
+    func read() -> String {
+        var entry = pollfd(fd: master, events: Int16(POLLIN), revents: 0)
+        poll(&entry, 1, -1)
+        var buffer = [UInt8](repeating: 0, count: 65536)
+        let count = Glibc.read(master, &buffer, buffer.count)
+        return String(decoding: buffer[..<max(count, 0)], as: UTF8.self)
+    }
+
+    func read(until end: String) -> String {
+        var text = ""
+        while !text.hasSuffix(end) { text += read() }
+        return text
+    }
 }

@@ -1,0 +1,82 @@
+// Descriptors beside the standard streams, and lines to these.
+
+#include "CLinux.h"
+#include <poll.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <termios.h>
+
+// Hidden without _GNU_SOURCE.
+int ttyname_r(int fd, char *path, size_t size);
+pid_t tcgetsid(int fd);
+pid_t getsid(pid_t process);
+
+int clinux_moved_above_standard(int fd) {
+    const int moved = fcntl(fd, F_DUPFD_CLOEXEC, 3), error = errno;
+    // The kernel gives the lowest number, so these are the standard streams that are closed; the last one is above them.
+    int filler;
+    do filler = open("/dev/null", O_RDWR);
+    while (filler >= 0 && filler <= 2);
+    // In one step: another thread that writes to it reaches either the new descriptor or nobody.
+    if (filler < 0 || dup2(filler, fd) < 0) close(fd);
+    if (filler >= 0) close(filler);
+    errno = error;
+    return moved;
+}
+
+int clinux_open_terminal(int fd) {
+    const int flags = O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+    unsigned number;
+    // The master of a pair: to open it again would make another pair.
+    if (!isatty(fd) || ioctl(fd, TIOCGPTN, &number) == 0) return -1;
+    char path[64];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    int own = open(path, flags);
+    // Without /proc it has a name nevertheless. Behind su(1) it belongs to another user, and this name does not.
+    if (own < 0 && ttyname_r(fd, path, sizeof path) == 0) own = open(path, flags);
+    if (own < 0 && tcgetsid(fd) == getsid(0)) own = open("/dev/tty", flags);
+    return clinux_above_standard(own);
+}
+
+static _Bool is_same_file(int one, int other) {
+    struct stat first, second;
+    return fstat(one, &first) == 0 && fstat(other, &second) == 0 && first.st_dev == second.st_dev
+        && first.st_ino == second.st_ino;
+}
+
+static ssize_t write_to_terminal(int fd, int own, const void *bytes, size_t count) {
+    if (own >= 0 && is_same_file(fd, own)) {
+        ssize_t result = write(own, bytes, count);
+        // A terminal that has ended, whose name another one has got since.
+        if (result >= 0 || errno != EIO) return result;
+    }
+    own = clinux_open_terminal(fd);
+    if (own < 0) return -1;
+    ssize_t result = write(own, bytes, count);
+    close(own);
+    return result;
+}
+
+ssize_t clinux_write_at_once(int fd, int terminal, const void *bytes, size_t count) {
+    ssize_t result = send(fd, bytes, count, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (result >= 0 || errno != ENOTSOCK) return result;
+    struct iovec piece = {.iov_base = (void *)bytes, .iov_len = count};
+    struct stat status;
+    if (fstat(fd, &status) == 0 && S_ISFIFO(status.st_mode)) {
+        // RWF_NOWAIT, which pipes know since Linux 6.5: between poll and write another process may take the room.
+        do result = clinux_writev_with_flags(fd, &piece, 1, 8);
+        while (result < 0 && errno == EINTR);
+        if (result >= 0 || (errno != EOPNOTSUPP && errno != ENOSYS && errno != EINVAL && errno != ESPIPE)) return result;
+    }
+    // A terminal says that it has room when it has some, and then waits for more.
+    if (isatty(fd)) return write_to_terminal(fd, terminal, bytes, count);
+    // A file always has room.
+    struct pollfd entry = {.fd = fd, .events = POLLOUT};
+    int ready;
+    do ready = poll(&entry, 1, 0);
+    while (ready < 0 && errno == EINTR);
+    if (ready != 1 || !(entry.revents & POLLOUT)) return -1;
+    do result = clinux_writev_without_signal(fd, &piece, 1);
+    while (result < 0 && errno == EINTR);
+    return result;
+}

@@ -1,0 +1,104 @@
+import Glibc
+import Reactor
+import TestSupport
+import Testing
+
+/// A process that was started with closed standard streams writes to whatever has their numbers.
+@Suite struct StandardStreamTests {
+    /// Each way in which the library makes descriptors.
+    private static func make(_ calls: Syscalls = Syscalls()) -> [(name: String, make: () -> [Int])] {
+        func one(_ make: @escaping () -> Int) -> () -> [Int] { { [make()] } }
+        func two(_ make: @escaping (UnsafeMutablePointer<CInt>) -> Int) -> () -> [Int] {
+            {
+                var ends: [CInt] = [-1, -1]
+                return make(&ends) == 0 ? ends.map(Int.init) : [-1]
+            }
+        }
+        let stream = CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
+        return [
+            ("epollCreate", one(calls.epollCreate)), ("eventCreate", one(calls.eventCreate)),
+            ("timerCreate", one(calls.timerCreate)), ("socket", one { calls.socket(AF_UNIX, stream) }),
+            ("open", one { calls.open("/dev/zero", O_RDONLY, 0) }), ("pidfdOpen", one { calls.pidfdOpen(getpid()) }),
+            ("file", one { FileSyscalls().open("/dev/zero", O_RDONLY, 0) }),
+            ("pipe", two(calls.pipe)), ("socketPair", two(calls.socketPair)),
+            ("accept", one { Self.accept(calls) }),
+        ]
+    }
+
+    /// What accept4(2) makes of a client of a socket of this process.
+    private static func accept(_ calls: Syscalls) -> Int {
+        func high(_ fd: CInt) -> CInt {
+            defer { close(fd) }
+            return fcntl(fd, F_DUPFD_CLOEXEC, 20)
+        }
+        let listener = high(socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0))
+        let client = high(socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0))
+        defer {
+            close(listener)
+            close(client)
+        }
+        listen(listener, 1)
+        var (address, length) = (sockaddr_storage(), socklen_t(MemoryLayout<sockaddr_storage>.size))
+        return withUnsafeMutablePointer(to: &address) { storage in
+            storage.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                getsockname(listener, $0, &length)
+                precondition(connect(client, $0, length) == 0)
+            }
+            return calls.accept(listener, storage)
+        }
+    }
+
+    @Test(.ownThread) func noDescriptorOfTheLibraryIsOne() async {
+        await #expect(processExitsWith: .success) {
+            let saved = (CInt(0)...2).map { fcntl($0, F_DUPFD_CLOEXEC, 10) }
+            for (name, make) in StandardStreamTests.make() {
+                for closed in [[0], [1], [2], [0, 1], [0, 2], [1, 2], [0, 1, 2]] as [[CInt]] {
+                    for fd in closed { close(fd) }
+                    let made = make()
+                    // What other code of the process opens next gets none of the numbers either.
+                    let next = open("/dev/zero", O_RDONLY)
+                    for (fd, original) in zip(CInt(0)..., saved) { dup2(original, fd) }
+                    precondition(made.allSatisfy { $0 > 2 }, "\(name) without \(closed): \(made)")
+                    precondition(next > 2, "\(name) without \(closed): \(next)")
+                    for fd in made.map(CInt.init) {
+                        precondition(fcntl(fd, F_GETFD) == FD_CLOEXEC, name)
+                        close(fd)
+                    }
+                    close(next)
+                }
+            }
+        }
+    }
+
+    /// A log line of a process without standard error reaches none of its peers.
+    @Test(.ownThread) func aLineIsLostInsteadOfSentToAPeer() async {
+        await #expect(processExitsWith: .success) {
+            let saved = fcntl(2, F_DUPFD_CLOEXEC, 10)
+            close(2)
+            var ends: [CInt] = [-1, -1]
+            let made = Syscalls().socketPair(&ends)
+            LineWriter.standardError.write("the promise made at …")
+            dup2(saved, 2)
+            precondition(made == 0)
+            var byte: UInt8 = 0
+            for end in ends { precondition(recv(end, &byte, 1, CInt(MSG_DONTWAIT)) < 0 && errno == EAGAIN) }
+        }
+    }
+
+    /// Without a descriptor to move to there is an error, and nothing remains open.
+    @Test(.ownThread) func aShortageIsReported() async {
+        await #expect(processExitsWith: .success) {
+            let saved = fcntl(0, F_DUPFD_CLOEXEC, 10)
+            dup2(saved, 3)
+            close(0)
+            var limit = rlimit(rlim_cur: 4, rlim_max: 100)
+            setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+            let made = Syscalls().eventCreate()
+            limit.rlim_cur = 100
+            setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+            let isClosed = fcntl(0, F_GETFD) < 0
+            dup2(saved, 0)
+            precondition(made == -Int(EMFILE) && isClosed, "\(made)")
+        }
+    }
+}
