@@ -21,6 +21,8 @@ struct LoopWaker {
     private var wakes = 0
     /// The deadline for which the timerfd is armed; `.max` if it is not armed.
     private var armedDeadline = Int64.max
+    /// Whether the kernel refuses timerfds for good, as a filter of system calls may have it.
+    private var isTimerRefused = false
     /// How many milliseconds a loop with a virtual clock really waits when it has no deadline; below zero: without a
     /// limit.
     var realLimit: CInt = -1
@@ -49,8 +51,9 @@ struct LoopWaker {
     // MARK: Deadlines
 
     /// Makes the timerfd end a wait at `deadline` at the latest, or at the deadline for which it is armed if that is earlier.
-    /// - Returns: false if the timerfd cannot be opened or armed for lack of resources; the wait itself must then end in
-    ///   time. That is coarser, but a server that has run out of descriptors needs its timers to recover.
+    /// - Returns: false if the timerfd cannot be opened or armed; the wait itself must then end in time. That is coarser,
+    ///   but a server that has run out of descriptors needs its timers to recover.
+    /// - Throws: if the descriptor is no timerfd any more, since other code has closed it, and in a forked child.
     @inline(__always)
     mutating func arm(
         _ deadline: Int64, _ poller: inout Poller, _ shared: borrowing SharedWaker, _ kernel: CountingSyscalls
@@ -64,14 +67,14 @@ struct LoopWaker {
     private mutating func armEarlier(
         _ deadline: Int64, _ poller: inout Poller, _ shared: borrowing SharedWaker, _ kernel: CountingSyscalls
     ) throws(SystemError) -> Bool {
-        guard try openTimer(&poller, shared, kernel) else { return false }
+        guard openTimer(&poller, shared, kernel) else { return false }
         // Zero would disarm the timerfd.
         let moment = max(deadline, 1)
         let time = timespec(tv_sec: Int(moment / 1_000_000_000), tv_nsec: Int(moment % 1_000_000_000))
         let timer = shared.timer.load(ordering: .relaxed)
         do throws(SystemError) { _ = try kernel.timerSet(timer, time).orThrow(.timerSet) } catch {
-            if error.isShortage { return false }
-            throw error
+            if error.code == EBADF || error.code == EINVAL || kernel.isForked { throw error }
+            return false
         }
         armedDeadline = deadline
         return true
@@ -87,25 +90,26 @@ struct LoopWaker {
     // MARK: Descriptors
 
     /// Opens the descriptors, or none. The epoll descriptor must be open.
-    func open(_ poller: inout Poller, _ shared: borrowing SharedWaker, _ kernel: CountingSyscalls) throws(SystemError) {
+    mutating func open(
+        _ poller: inout Poller, _ shared: borrowing SharedWaker, _ kernel: CountingSyscalls
+    ) throws(SystemError) {
         let fd = CInt(try kernel.eventCreate().orThrow(.eventCreate))
-        do throws(SystemError) {
-            try poller.add(.mailbox, fd, kernel)
-            _ = try openTimer(&poller, shared, kernel)
-        } catch {
+        do throws(SystemError) { try poller.add(.mailbox, fd, kernel) } catch {
             kernel.close(fd)
             throw error
         }
+        _ = openTimer(&poller, shared, kernel)
         shared.descriptor.store(fd, ordering: .releasing)
     }
 
     /// Opens the timerfd, before there is a timer. A server that has run out of descriptors would otherwise open it with
     /// the first descriptor that becomes free again, which a waiting client needs.
-    /// - Returns: false if no descriptor can be opened.
-    private func openTimer(
+    /// - Returns: false if there is none. A lack of resources may pass, and is tried again.
+    private mutating func openTimer(
         _ poller: inout Poller, _ shared: borrowing SharedWaker, _ kernel: CountingSyscalls
-    ) throws(SystemError) -> Bool {
+    ) -> Bool {
         if shared.timer.load(ordering: .relaxed) >= 0 { return true }
+        if isTimerRefused { return false }
         do throws(SystemError) {
             let fd = CInt(try kernel.timerCreate().orThrow(.timerCreate))
             do throws(SystemError) { try poller.add(.timer, fd, kernel) } catch {
@@ -115,8 +119,8 @@ struct LoopWaker {
             shared.timer.store(fd, ordering: .releasing)
             return true
         } catch {
-            if error.isShortage { return false }
-            throw error
+            isTimerRefused = !error.isShortage
+            return false
         }
     }
 

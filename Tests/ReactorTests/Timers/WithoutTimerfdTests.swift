@@ -3,9 +3,9 @@ import Reactor
 import TestSupport
 import Testing
 
-/// A process that has run out of descriptors cannot open a timerfd, and needs its timers all the same.
+/// A process that has run out of descriptors, or is not allowed a timerfd, needs its timers all the same.
 @Suite struct WithoutTimerfdTests {
-    @Test(arguments: [EMFILE, ENFILE, ENOMEM])
+    @Test(arguments: [EMFILE, ENFILE, ENOMEM, ENOSYS, EPERM, EACCES, ENODEV, EINVAL])
     func timersFireByTheTimeoutOfTheWait(_ code: CInt) throws {
         var syscalls = Syscalls()
         syscalls.timerCreate = { -Int(code) }
@@ -20,7 +20,7 @@ import Testing
         }
     }
 
-    @Test(arguments: [ENOMEM, ENOSPC])
+    @Test(arguments: [ENOMEM, ENOSPC, EPERM])
     func soTheyDoIfItCannotBeRegistered(_ code: CInt) throws {
         let ledger = Ledger()
         var syscalls = ledger.table
@@ -44,9 +44,9 @@ import Testing
         }
     }
 
-    @Test func soTheyDoIfItCannotBeArmed() throws {
+    @Test(arguments: [ENOMEM, ECANCELED, EPERM, ENOSYS]) func soTheyDoIfItCannotBeArmed(_ code: CInt) throws {
         var syscalls = Syscalls()
-        syscalls.timerSet = { _, _ in -Int(ENOMEM) }
+        syscalls.timerSet = { _, _ in -Int(code) }
         try EventLoop.withLoop(syscalls: syscalls) { loop in
             let due = loop.now.advanced(by: .milliseconds(5))
             var fired: LoopInstant?
@@ -57,12 +57,26 @@ import Testing
         }
     }
 
-    @Test func anotherErrorIsThrown() {
+    /// What is refused for good is not asked for before each wait.
+    @Test(arguments: [ENOSYS, EPERM]) func aRefusedTimerfdIsAskedForOnce(_ code: CInt) throws {
         var syscalls = Syscalls()
-        syscalls.timerCreate = { -Int(EPERM) }
+        syscalls.timerCreate = { -Int(code) }
+        try EventLoop.withLoop(syscalls: syscalls) { loop in
+            for _ in 0..<5 {
+                loop.schedule(after: .milliseconds(1)) {}
+                try loop.run()
+            }
+            expectEqual(loop.metrics.systemCalls[.timerCreate], 1)
+        }
+    }
+
+    /// Other code has closed the timerfd.
+    @Test(arguments: [EBADF, EINVAL]) func aTimerfdThatIsNoneIsReported(_ code: CInt) {
+        var syscalls = Syscalls()
+        syscalls.timerSet = { _, _ in -Int(code) }
         EventLoop.withLoop(syscalls: syscalls) { loop in
             loop.schedule(after: .milliseconds(1)) {}
-            #expect(throws: SystemError(.timerCreate, EPERM)) { try loop.run() }
+            #expect(throws: SystemError(.timerSet, code)) { try loop.run() }
         }
     }
 }
