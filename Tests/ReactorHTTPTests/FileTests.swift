@@ -7,19 +7,30 @@ import Testing
 @Suite struct FileTests {
     /// A folder with `page.html`, `large.bin`, `.secret` and `sub/index.html`, and beside it a file that nobody may get.
     private func withFiles(_ body: (HTTPClient, _ address: String) throws -> Void) throws {
-        var template = Array("/tmp/reactor-http-tests-XXXXXX".utf8CString)
-        let base = try #require(mkdtemp(&template)).withMemoryRebound(to: CChar.self, capacity: 1) {
-            String(cString: $0)
-        }
-        let names = ["www/page.html", "www/large.bin", "www/.secret", "www/sub/index.html", "outside"]
+        try withFolder { base in try withFiles(in: base, body) }
+    }
+
+    private func withFiles(in base: String, _ body: (HTTPClient, _ address: String) throws -> Void) throws {
+        let names = [
+            "www/page.html", "www/large.bin", "www/.secret", "www/sub/index.html", "www/.well-known/acme/token",
+            "www/.well-known/.hidden", "www/sub/.well-known/x", "outside",
+        ]
+        let folders = ["www", "www/sub", "www/sub/.well-known", "www/.well-known", "www/.well-known/acme"]
         defer {
             for name in names { unlink("\(base)/\(name)") }
-            for name in ["www/sub", "www", ""] { rmdir("\(base)/\(name)") }
+            for name in folders.reversed() { rmdir("\(base)/\(name)") }
         }
-        mkdir("\(base)/www", 0o755)
-        mkdir("\(base)/www/sub", 0o755)
-        let files = StaticFiles("\(base)/www")
-        try withServer({ .later(files.response(to: $0)) }) { address, _ in
+        for name in folders { mkdir("\(base)/\(name)", 0o755) }
+        let files = StaticFiles("\(base)/www", headers: ["Cache-Control": "max-age=60", "Accept-Ranges": "none"])
+        let handler = { (request: Request) -> Answer in
+            let path = request.path
+            // A part of a site, named in several ways.
+            if path.hasPrefix("/part") { return .later(files.response(to: request, path: String(path.dropFirst(5)))) }
+            if path.hasPrefix("/bare/") { return .later(files.response(to: request, path: String(path.dropFirst(6)))) }
+            if path.hasPrefix("/alias") { return .later(files.response(to: request, path: "sub")) }
+            return .later(files.response(to: request))
+        }
+        try withServer(handler) { address, _ in
             for name in names {
                 let bytes = name == "www/large.bin" ? Self.large : Array("0123456789".utf8)
                 try hang(writeFile(bytes, to: "\(base)/\(name)"), timeout: patience)
@@ -61,6 +72,8 @@ import Testing
         "/none", "/.secret", "/../outside", "/%2e%2e/outside", "/..%2foutside", "/%2e%2e%2foutside",
         "/sub/../../outside",
         "/page.html%00", "/page.html/", "/%", "/%zz", "/%+1", "/page.html/x", "//../outside",
+        "/.well-known/.hidden", "/.well-known/none", "/.well-known/../.secret", "/sub/.well-known/x", "/bare/.secret",
+        "/bare/../outside", "/part../outside", "/.wellknown/x",
     ])
     func nothingElseIsServed(_ path: String) throws {
         try withFiles { client, address in
@@ -108,5 +121,147 @@ import Testing
             let (whole, _) = try get(client, address + "/page.html", ["Range": "bytes=0-1", "If-Range": "\"x\""])
             #expect(part.status.code == 206 && whole.status == .ok)
         }
+    }
+
+    // MARK: Folders
+
+    /// A client that does not follow redirects.
+    private func location(_ address: String) throws -> String? {
+        let text = address.dropFirst("http://".utf8.count)
+        let slash = try #require(text.firstIndex(of: "/"))
+        let server = try SocketAddress(String(text[..<slash]))
+        let answer = try conversation(server, "GET \(text[slash...]) HTTP/1.1\r\nHost: x\r\n\r\n")
+        #expect(statuses(answer) == [301], "\(answer)")
+        return answer.split(separator: "\r\n").first { $0.hasPrefix("Location: ") }.map { String($0.dropFirst(10)) }
+    }
+
+    /// To where the client has asked, however the program has named the folder.
+    @Test(arguments: [
+        ("/sub", "/sub/"), ("/sub?page=2", "/sub/?page=2"), ("/part/sub?page=2", "/part/sub/?page=2"),
+        ("/part", "/part/"), ("/part?q", "/part/?q"), ("/partsub?", "/partsub/?"),
+        ("/bare/sub?a=b?c", "/bare/sub/?a=b?c"),
+        ("/alias?x", "/alias/?x"), ("//sub", "/sub/"), ("///sub?page=2", "/sub/?page=2"),
+        ("/%73ub", "/%73ub/"),
+    ])
+    func aFolderIsRedirectedToItself(_ target: String, _ expected: String) throws {
+        try withFiles { client, address in
+            let location = try location(address + target)
+            #expect(location == expected)
+        }
+    }
+
+    /// Which a browser would take for the name of a server.
+    @Test(arguments: ["/\\host/..part", "//host/..part", "/\\/host/..part"])
+    func aRedirectNamesNoServer(_ path: String) throws {
+        let handler = { (request: Request) -> Answer in
+            .later(StaticFiles("/").response(to: request, path: "tmp"))
+        }
+        try withServer(handler) { address, _ in
+            let answer = try conversation(address, "GET \(path) HTTP/1.1\r\nHost: x\r\n\r\n")
+            #expect(answer.contains("\r\nLocation: /host/..part/\r\n"), "\(answer)")
+        }
+    }
+
+    @Test func aFolderBelowAPathWithASlashIsItsIndex() throws {
+        try withFiles { client, address in
+            for path in ["/sub/", "/part/sub/", "/bare/sub/", "/alias/"] {
+                let (page, text) = try get(client, address + path)
+                #expect(page.status == .ok && text == Array("0123456789".utf8), "\(path)")
+                #expect(page.headers["content-type"] == "text/html; charset=utf-8")
+            }
+            // A folder without an index.
+            let (none, _) = try get(client, address + "/.well-known/")
+            #expect(none.status == .notFound)
+        }
+    }
+
+    @Test func anIndexThatIsAFolderIsNotFound() throws {
+        let files = StaticFiles("/", index: "tmp")
+        try withServer({ .later(files.response(to: $0)) }) { address, _ in try expect([404], address, ServerTests.get) }
+    }
+
+    @Test func wellKnownPlacesAreServed() throws {
+        try withFiles { client, address in
+            for path in ["/.well-known/acme/token", "/part/.well-known/acme/token", "/bare/.well-known/acme/token"] {
+                let (page, text) = try get(client, address + path)
+                #expect(page.status == .ok && text == Array("0123456789".utf8), "\(path)")
+                #expect(page.headers.all("accept-ranges") == ["none"])
+            }
+            let (page, _) = try get(client, address + "/bare/page.html")
+            #expect(page.status == .ok)
+        }
+    }
+
+    // MARK: Conditions
+
+    /// RFC 9110, section 13.2.2.
+    @Test(
+        arguments: [
+            (["If-Match": "\"other\""], 412), (["If-Match": "TAG"], 200), (["If-Match": "\"x\", TAG"], 200),
+            (["If-Match": "*"], 200), (["If-Match": "W/TAG"], 412), (["If-Match": ""], 412),
+            (["If-Unmodified-Since": "Sun, 06 Nov 1994 08:49:37 GMT"], 412),
+            (["If-Unmodified-Since": "Sunday, 06-Nov-94 08:49:37 GMT"], 412),
+            (["If-Unmodified-Since": "Sun Nov  6 08:49:37 1994"], 412), (["If-Unmodified-Since": "DATE"], 200),
+            (["If-Unmodified-Since": "Fri, 01 Jan 2100 00:00:00 GMT"], 200),
+            (["If-Unmodified-Since": "Sun, 06 Nov 1994 08:49:37 CET"], 200),
+            (["If-Unmodified-Since": "Sun, 99 Nov 1994 08:49:37 GMT"], 200), (["If-Unmodified-Since": "long ago"], 200),
+            // The tag decides.
+            (["If-Match": "TAG", "If-Unmodified-Since": "Sun, 06 Nov 1994 08:49:37 GMT"], 200),
+            (["If-Match": "\"other\"", "If-None-Match": "TAG"], 412),
+            (["If-Match": "TAG", "If-None-Match": "TAG"], 304),
+            (["If-Match": "\"other\"", "Range": "bytes=0-1"], 412), (["If-Match": "TAG", "Range": "bytes=0-1"], 206),
+            (["If-Unmodified-Since": "Sun, 06 Nov 1994 08:49:37 GMT", "If-Modified-Since": "DATE"], 412),
+        ] as [([String: String], Int)])
+    func preconditions(_ fields: [String: String], _ code: Int) throws {
+        try withFiles { client, address in
+            let (first, _) = try get(client, address + "/page.html")
+            let (tag, date) = (try #require(first.headers["etag"]), try #require(first.headers["last-modified"]))
+            var headers = Headers()
+            for (name, value) in fields {
+                headers[name] = value.components("TAG").joined(separator: tag).components("DATE").joined(
+                    separator: date)
+            }
+            for method in [ReactorHTTP.Method.get, .head] {
+                let (response, bytes) = try get(client, address + "/page.html", headers, method)
+                #expect(response.status.code == code)
+                #expect(method == .head || (code < 300) == !bytes.isEmpty)
+            }
+        }
+    }
+
+    // MARK: What is no file
+
+    /// open(2) fails with ENXIO for a socket.
+    @Test func whatIsNoFileIsNotFound() throws {
+        try withFolder { folder in
+            try EventLoop.withLoop { _ in
+                let listener = try Listener.bind("unix:\(folder)/socket")
+                defer { listener.close() }
+                mkfifo("\(folder)/fifo", 0o644)
+                symlink("nowhere", "\(folder)/dangling")
+                symlink("loop", "\(folder)/loop")
+                symlink("/dev/null", "\(folder)/null")
+                defer { for name in ["socket", "fifo", "dangling", "loop", "null"] { unlink("\(folder)/\(name)") } }
+                var errors = 0
+                let web = try Listener.bind("127.0.0.1:0")
+                let files = StaticFiles(folder)
+                let served = web.serveHTTP(onError: { _, _ in errors += 1 }) { request in files.response(to: request) }
+                for (name, code) in [("socket", 404), ("fifo", 404), ("dangling", 404), ("loop", 403), ("null", 404)] {
+                    try expect([code], web.localAddress, "GET /\(name) HTTP/1.1\r\nHost: x\r\n\r\n")
+                }
+                #expect(errors == 0)
+                web.close()
+                _ = try hang(served, timeout: patience)
+            }
+        }
+    }
+
+    private func withFolder(_ body: (String) throws -> Void) throws {
+        var template = Array("/tmp/reactor-http-tests-XXXXXX".utf8CString)
+        let base = try #require(mkdtemp(&template)).withMemoryRebound(to: CChar.self, capacity: 1) {
+            String(cString: $0)
+        }
+        defer { rmdir(base) }
+        try body(base)
     }
 }

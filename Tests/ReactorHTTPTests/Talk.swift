@@ -44,9 +44,15 @@ func conversation(_ address: SocketAddress, _ text: String) throws -> String {
 }
 
 func readToEnd(_ client: Connection) throws -> String {
-    var all: [UInt8] = []
-    try hang(client.forEachChunk { all += [UInt8]($0) }, timeout: .seconds(3600))
-    return String(decoding: all, as: UTF8.self)
+    String(decoding: try hang(client.receiveAll(), timeout: .seconds(3600)), as: UTF8.self)
+}
+
+extension Connection {
+    /// Everything up to the end.
+    func receiveAll() -> Promise<[UInt8]> {
+        var all: [UInt8] = []
+        return forEachChunk { all += [UInt8]($0) }.map { all }
+    }
 }
 
 /// The status codes in a series of responses whose bodies do not look like a status line.

@@ -9,6 +9,7 @@ final class OpenFile: Sendable {
     let tag: String
     /// The field `Last-Modified`.
     let date: String
+    private let seconds: time_t
 
     enum Found: Sendable {
         /// With all of its bytes, if they were asked for and are few.
@@ -30,7 +31,8 @@ final class OpenFile: Sendable {
     private init(_ fd: CInt, _ status: stat) {
         self.fd = fd
         size = Int(status.st_size)
-        let (seconds, nanoseconds) = (status.st_mtim.tv_sec, status.st_mtim.tv_nsec)
+        seconds = status.st_mtim.tv_sec
+        let nanoseconds = status.st_mtim.tv_nsec
         tag = "\"\(String(size, radix: 16))-\(String(seconds, radix: 16)).\(String(nanoseconds, radix: 16))\""
         date = httpDate(seconds)
     }
@@ -41,10 +43,12 @@ final class OpenFile: Sendable {
     /// - Throws: the `SystemError` of open(2) and pread(2), except for what there is not.
     static func open(_ path: String, readsContent: Bool) throws -> Found {
         // O_NONBLOCK: to open a FIFO would wait for its writer.
-        let fd = Glibc.open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        var fd: CInt
+        repeat { fd = Glibc.open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) } while fd < 0 && errno == EINTR
         if fd < 0 {
             switch errno {
-            case ENOENT, ENOTDIR, ENAMETOOLONG: return .none
+            // The last two: a socket, or a device that is not there.
+            case ENOENT, ENOTDIR, ENAMETOOLONG, ENXIO, ENODEV: return .none
             case EACCES, EPERM, ELOOP: return .refused
             default: throw SystemError(.open, errno, detail: path)
             }
@@ -72,15 +76,28 @@ final class OpenFile: Sendable {
         }
     }
 
-    /// Whether the client has this already: RFC 9110, section 13.2.2. Dates are compared as texts: clients send the one that
-    /// they have got.
+    /// Whether this is what the client takes it for: RFC 9110, section 13.2.2, steps 1 and 2.
+    func isExpected(by headers: Headers) -> Bool {
+        if let isListed = isListed(in: "if-match", of: headers, weakly: false) { return isListed }
+        // What is no date is ignored.
+        guard let latest = headers["if-unmodified-since"].flatMap(second(ofHTTPDate:)) else { return true }
+        return seconds <= latest
+    }
+
+    /// Whether the client has this already: steps 3 and 4 of the same section. Dates are compared as texts: clients send the one
+    /// that they have got.
     func isCurrent(for headers: Headers) -> Bool {
-        let tags = headers.all("if-none-match")
-        if tags.isEmpty { return headers["if-modified-since"] == date }
-        return tags.contains { list in
-            list.split(separator: ",").contains { element in
-                let tag = element.drop { $0 == " " }.prefix { $0 != " " }
-                return tag == "*" || tag == self.tag || tag == "W/" + self.tag
+        isListed(in: "if-none-match", of: headers, weakly: true) ?? (headers["if-modified-since"] == date)
+    }
+
+    /// Whether the tag is in the lists of a field; `nil` if there is no such field. Its tags have no comma and no blank.
+    private func isListed(in field: String, of headers: Headers, weakly: Bool) -> Bool? {
+        let lists = headers.all(field)
+        if lists.isEmpty { return nil }
+        return lists.contains { list in
+            list.utf8.split { $0 == UInt8(ascii: ",") || $0 == UInt8(ascii: " ") || $0 == 0x09 }.contains { element in
+                element.elementsEqual("*".utf8) || element.elementsEqual(tag.utf8)
+                    || weakly && element.elementsEqual("W/\(tag)".utf8)
             }
         }
     }

@@ -10,8 +10,8 @@ import Reactor
 /// ```
 ///
 /// GET and HEAD; `ETag` and `Last-Modified` with their conditions, and single ranges (RFC 9110, sections 13 and 14). Files are
-/// opened and read on a thread pool, in pieces, as fast as the client reads. Names that begin with a dot are not served, nor is
-/// anything above the folder; symbolic links in it are followed.
+/// opened and read on a thread pool, in pieces, as fast as the client reads. Names that begin with a dot are not served, except
+/// `/.well-known/` (RFC 8615), nor is anything above the folder; symbolic links in it are followed.
 public struct StaticFiles: Sendable {
     private let folder: String
     private let index: String
@@ -21,16 +21,26 @@ public struct StaticFiles: Sendable {
     /// - Parameters:
     ///   - folder: the path of the folder.
     ///   - index: the name of the file that is served for a folder.
-    ///   - headers: further fields of each response with a file, such as `Cache-Control`.
+    ///   - headers: further fields of each response with a file, such as `Cache-Control`. `ETag` and `Last-Modified` are those
+    ///     of the file.
     ///   - pool: the threads that read.
     public init(
         _ folder: String, index: String = "index.html", headers: Headers = Headers(), on pool: ThreadPool = .shared
     ) { (self.folder, self.index, self.headers, self.pool) = (folder, index, headers, pool) }
 
     /// The response with the file that `request` asks for: 404 where there is none, and 403 where it may not be read.
+    ///
+    /// ```swift
+    /// // The files below a prefix.
+    /// case let path where path.hasPrefix("/files/"): files.response(to: request, path: String(path.dropFirst(6)))
+    /// ```
+    ///
+    /// Who asks for a folder is sent to the request's own path and query with a slash behind the path, where the index of the
+    /// folder is: otherwise its links would lead elsewhere.
     /// - Parameters:
     ///   - request: the request.
-    ///   - path: the path below the folder, with the escapes of a URI; `nil` for that of the request.
+    ///   - path: the path below the folder, with the escapes of a URI, with or without a slash before it; `nil` for that of the
+    ///     request.
     /// - Returns: a promise that is rejected with the `SystemError` of a file that cannot be opened or read for another
     ///   reason, and with `DispatchError` if the pool accepts no job.
     @available(*, noasync, message: "on a loop write try await firstly { … }.value, else use a synchronous function")
@@ -40,36 +50,56 @@ public struct StaticFiles: Sendable {
         }
         let path = path ?? request.path
         guard let name = Self.fileName(path) else { return .value(Response(.notFound)) }
-        let full = "\(folder)/\(name)" + (path.hasSuffix("/") ? index : "")
+        let (full, isIndex) = ("\(folder)/\(name)", path.utf8.last == UInt8(ascii: "/"))
+        // Where the request's own path has a slash, a folder is its index, whatever the program calls it.
+        let mayBeIndex = isIndex || request.path.utf8.last == UInt8(ascii: "/")
         // Most files are small, and are sent whole: one job for the pool, and one call to send them.
-        let conditions = ["range", "if-none-match", "if-modified-since"]
-        let isWhole = request.method == .get && !conditions.contains { request.headers.has($0) }
-        return Promise(on: pool) { try OpenFile.open(full, readsContent: isWhole) }.map { found in
+        let isWhole = request.method == .get && !Self.conditions.contains { request.headers.has($0) }
+        return Promise(on: pool) { [index] in
+            let found = isIndex ? .folder : try OpenFile.open(full, readsContent: isWhole)
+            guard case .folder = found, mayBeIndex else { return (found, full) }
+            let file = "\(full)/\(index)"
+            let foundIndex = try OpenFile.open(file, readsContent: isWhole)
+            if case .folder = foundIndex { return (.none, file) }
+            return (foundIndex, file)
+        }.map { (found: OpenFile.Found, full: String) in
             switch found {
             case .none: Response(.notFound)
             case .refused: Response(.forbidden)
-            // Without the slash, links in its index would lead elsewhere. A second one at the front would name a host.
-            case .folder: .redirect(to: "/" + path.drop { $0 == "/" } + "/", status: Status(301))
+            case .folder: .redirect(to: Self.withSlash(request), status: Status(301))
             case .file(let file, let content): respond(to: request, with: file, content, contentType(of: full))
             }
         }
     }
 
+    private static var conditions: [String] {
+        ["range", "if-match", "if-unmodified-since", "if-none-match", "if-modified-since"]
+    }
+
+    /// The path of the request with a slash behind it, and its query. With a second slash at the front it would name a host; to
+    /// browsers a backslash is one too.
+    private static func withSlash(_ request: Request) -> String {
+        let path = request.path.utf8.drop { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "\\") }
+        return "/\(Substring(path))/" + (request.query.map { "?\($0)" } ?? "")
+    }
+
     /// The name of the file, without escapes; `nil` for one that is not served.
     private static func fileName(_ path: String) -> String? {
-        guard path.hasPrefix("/"), let bytes = unescaped(path[...].utf8), !bytes.contains(0) else { return nil }
+        guard let bytes = unescaped(path[...].utf8), !bytes.contains(0) else { return nil }
         let segments = bytes.split(separator: UInt8(ascii: "/"))
-        if segments.contains(where: { $0.first == UInt8(ascii: ".") }) { return nil }
-        let name = String(decoding: bytes.drop { $0 == UInt8(ascii: "/") }, as: UTF8.self)
-        return name.contains("\u{FFFD}") ? nil : name
+        let isHidden = { (segment: ArraySlice<UInt8>) in segment.first == UInt8(ascii: ".") }
+        let isWellKnown = segments.first?.elementsEqual(".well-known".utf8) == true
+        if segments.dropFirst(isWellKnown ? 1 : 0).contains(where: isHidden) { return nil }
+        return String(validating: bytes.drop { $0 == UInt8(ascii: "/") }, as: UTF8.self)
     }
 
     private func respond(to request: Request, with file: OpenFile, _ content: [UInt8]?, _ type: String) -> Response {
         var headers = headers
         headers["ETag"] = file.tag
         headers["Last-Modified"] = file.date
-        headers["Accept-Ranges"] = "bytes"
+        if !headers.has("accept-ranges") { headers["Accept-Ranges"] = "bytes" }
         if let content { return Response(content, type: type, headers: headers) }
+        if !file.isExpected(by: request.headers) { return Response(Status(412)) }
         if file.isCurrent(for: request.headers) { return Response(.notModified, headers: headers) }
         var (status, range) = (Status.ok, 0..<file.size)
         switch file.range(for: request.headers) {

@@ -26,22 +26,27 @@ final class LoopState {
     func beginning(_ status: Status, _ type: String?) -> [UInt8] {
         let now = time(nil)
         if cached.second != now || cached.status != status || cached.type != type {
-            var output = ByteWriter()
-            output.append("HTTP/1.1 ")
-            output.append(decimal: status.code)
-            output.append(" ")
-            output.append(status.reason)
-            output.append("\r\n")
             if date.second != now { date = (now, Array("Date: \(httpDate(now))\r\n".utf8)) }
-            output.append(date.line)
-            if let type {
-                output.append("Content-Type: ")
-                output.append(value: type)
-                output.append("\r\n")
-            }
-            cached = (status, type, now, output.bytes)
+            cached = (status, type, now, Self.beginning(status, type, date: date.line))
         }
         return cached.bytes
+    }
+
+    /// As `beginning`, with another line for the date.
+    static func beginning(_ status: Status, _ type: String?, date: [UInt8]) -> [UInt8] {
+        var output = ByteWriter()
+        output.append("HTTP/1.1 ")
+        output.append(decimal: status.code)
+        output.append(" ")
+        output.append(status.reason)
+        output.append("\r\n")
+        output.append(date)
+        if let type {
+            output.append("Content-Type: ")
+            output.append(value: type)
+            output.append("\r\n")
+        }
+        return output.bytes
     }
 
     /// Keeps the memory of a request for the next one.
@@ -49,17 +54,4 @@ final class LoopState {
         request.end()
         last = request
     }
-}
-
-/// `Sun, 06 Nov 1994 08:49:37 GMT`: RFC 9110, section 5.6.7.
-func httpDate(_ second: time_t) -> String {
-    var (second, fields) = (second, tm())
-    gmtime_r(&second, &fields)
-    // Not strftime, whose names are those of the locale.
-    let days = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"]
-    let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
-    func two(_ number: CInt) -> String { number < 10 ? "0\(number)" : "\(number)" }
-    let date = "\(two(fields.tm_mday)) \(months[Int(fields.tm_mon)]) \(1900 + Int(fields.tm_year))"
-    let time = [fields.tm_hour, fields.tm_min, fields.tm_sec].map(two).joined(separator: ":")
-    return "\(days[Int(fields.tm_wday)]), \(date) \(time) GMT"
 }
