@@ -127,6 +127,58 @@ import Testing
         }
     }
 
+    /// Though no end of a line has arrived, and may never do.
+    @Test(arguments: [
+        "\0", " ", "\t", "{\"a\": 1}", "\u{16}\u{3}\u{1}\u{2}\u{0}", "GET\0", "GET / HTTP/1.1\u{1}", "GET /\rx",
+        "GET / HTTP/1.1\r\nHost: x\0", "GET / HTTP/1.1\r\nA: b\rc", "GET / HTTP/1.1\r\n\u{7F}",
+    ])
+    func whatCannotBecomeAHeadIsRefusedAtOnce(_ bytes: String) throws {
+        try withVirtualServer({ _ in .now(Response("")) }) { client in
+            // In one part with the request before, and behind it.
+            try hang(client.write(ServerTests.get + bytes), timeout: .seconds(1))
+            let answers = String(decoding: try hang(client.receiveAll(), timeout: .seconds(1)), as: UTF8.self)
+            #expect(statuses(answers) == [200, 400] && answers.contains("\r\nConnection: close\r\n"))
+        }
+        try withVirtualServer({ _ in .now(Response("")) }) { client in
+            for byte in bytes.utf8 { try hang(client.write([byte]).then { after(.milliseconds(1)) }) }
+            let answers = String(decoding: try hang(client.receiveAll(), timeout: .seconds(1)), as: UTF8.self)
+            #expect(statuses(answers) == [400])
+        }
+    }
+
+    /// The CR of an end has arrived without its LF.
+    @Test func aHeadMayArriveByteByByte() throws {
+        try withVirtualServer({ _ in .now(Response("")) }) { client in
+            for byte in ("\r\n" + ServerTests.get + "GET / HTTP/1.1\r\nHost: x\r\nA:\tb\r\n\r\n").utf8 {
+                try hang(client.write([byte]).then { after(.milliseconds(1)) })
+            }
+            try hang(client.shutdownWrite())
+            let answers = try readToEnd(client)
+            #expect(statuses(answers) == [200, 200])
+        }
+    }
+
+    /// RFC 9112, section 3.2.2.
+    @Test(arguments: [
+        ("GET /p HTTP/1.1\r\nHost: b:80\r\n", "b:80"), ("GET http://a/p HTTP/1.1\r\nHost: b\r\n", "a"),
+        ("GET http://a:8080 HTTP/1.1\r\nHost: b\r\n", "a:8080"), ("GET HTTPS://A?q HTTP/1.1\r\nHost: b\r\n", "A"),
+        ("GET http://[::1]:1/p?q=http://c/ HTTP/1.1\r\nA: b\r\nhost: b\r\n", "[::1]:1"),
+        ("GET /p HTTP/1.0\r\n", "nil"), ("GET http://a/p HTTP/1.0\r\n", "a"),
+        ("OPTIONS * HTTP/1.1\r\nHost: b\r\n", "b"),
+    ])
+    func theHostOfTheTargetWins(_ head: String, _ host: String) throws {
+        let handler = { (request: Request) -> Answer in
+            let named = request.headers.all("host")
+            #expect(named == (request.host.map { [$0] } ?? []) && request.headers["a"] ?? "b" == "b")
+            return .now(Response("\(request.host ?? "nil") \(request.target) \(request.path) \(request.query ?? "-")"))
+        }
+        try withServer(handler) { address, _ in
+            let answer = try conversation(address, head + "\r\n")
+            let target = head.split(separator: " ")[1]
+            #expect(answer.contains("\r\n\r\n\(host) \(target) "), "\(answer)")
+        }
+    }
+
     /// A value that a peer has chosen cannot add fields to a response: RFC 9110, section 5.5.
     @Test func valuesCannotSplitAResponse() throws {
         let handler = { (_: Request) in Answer.now(Response("", headers: ["X": "a\r\nSet-Cookie: b\0"])) }

@@ -62,6 +62,24 @@ extension Bytes {
         }
     }
 
+    /// Whether this element of a list is `element`, which is in lower case, with any parameters but a weight of 0.
+    func names(_ element: StaticString) -> Bool {
+        let end = position(of: UInt8(ascii: ";")) ?? count
+        guard slice(0..<end).trimmed.isEqual(ignoringCase: element) else { return false }
+        var start = end + 1
+        while start < count {
+            let end = position(of: UInt8(ascii: ";"), from: start) ?? count
+            let parameter = slice(start..<end).trimmed
+            if parameter.count > 2, parameter.slice(0..<2).isEqual(ignoringCase: "q="),
+                parameter.dropFirst(2).allSatisfy({ $0 == UInt8(ascii: "0") || $0 == UInt8(ascii: ".") })
+            {
+                return false
+            }
+            start = end + 1
+        }
+        return true
+    }
+
     /// The end of the line that begins at `start`, which is the index of its CR; `nil` if the end has not arrived. A line
     /// ends with CR LF and with nothing else: where one recipient sees the end of a line and another one does not, a message
     /// can be hidden in another one.

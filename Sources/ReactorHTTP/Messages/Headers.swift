@@ -60,12 +60,14 @@ public struct Headers: Sendable, ExpressibleByDictionaryLiteral {
     /// Whether a field `name` is there.
     public func has(_ name: String) -> Bool { bytes(name) != nil }
 
-    /// Whether `element` is in the lists with commas that the fields `name` are, whatever its case: `Connection: upgrade`.
+    /// Whether `element` is in the lists with commas that the fields `name` are, whatever its case and parameters:
+    /// `Connection: upgrade`, `Accept-Encoding: br, gzip;q=0.5`. One that is refused by a weight of 0 (RFC 9110, section 12.4.2)
+    /// is not.
     public func has(_ name: String, listing element: StaticString) -> Bool {
         var isListed = false
         forEach(named: name) { range in
             lines.withUnsafeBytes { bytes in
-                bytes.slice(range).forEachElement { if $0.isEqual(ignoringCase: element) { isListed = true } }
+                bytes.slice(range).forEachElement { if $0.names(element) { isListed = true } }
             }
             return !isListed
         }
@@ -73,7 +75,7 @@ public struct Headers: Sendable, ExpressibleByDictionaryLiteral {
     }
 
     /// Calls `body` with the range of each value of `name`, until it returns false.
-    private func forEach(named name: String, _ body: (Range<Int>) -> Bool) {
+    func forEach(named name: String, _ body: (Range<Int>) -> Bool) {
         var name = name
         name.withUTF8 { name in
             lines.withUnsafeBytes { bytes in
@@ -110,7 +112,7 @@ public struct Headers: Sendable, ExpressibleByDictionaryLiteral {
         var name = name
         var kept: [UInt8] = []
         name.withUTF8 { name in forEachLine { if !$0.line(0, isNamed: name) { kept += $0 } } }
-        (lines, start) = (kept, 0)
+        lines.replaceSubrange(start..., with: kept)
     }
 
     /// Takes a head that has been validated, in the memory of the one before.

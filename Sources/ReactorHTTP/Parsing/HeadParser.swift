@@ -39,10 +39,26 @@ struct HeadParser<First> {
                 first = try parse(line, position)
             }
         }
-        searched = bytes.count
         try checkLength(bytes.count)
+        try checkRest(bytes, isRequest: isRequest)
+        searched = bytes.count
         if first == nil && start > 0 { return .skipped(consumed: skip()) }
         return .incomplete(missing: 1)
+    }
+
+    /// Refuses what cannot become a line, though its end has not arrived, and may never do.
+    private func checkRest(_ bytes: Bytes, isRequest: Bool) throws(HTTPError) {
+        if first == nil, isRequest, start < bytes.count, !isTokenByte(bytes[start]), bytes[start] != 0x0D {
+            throw .bad("a method that is no token")
+        }
+        // A CR at the end may be that of the line.
+        var index = searched > start ? searched - 1 : start
+        while index < bytes.count {
+            guard isValueByte(bytes[index]) || bytes[index] == 0x0D && index == bytes.count - 1 else {
+                throw .bad("a control character in a head")
+            }
+            index += 1
+        }
     }
 
     /// Skips the lines so far: the bytes behind them come again, counted from 0.

@@ -24,6 +24,15 @@ struct RequestLine {
         end = start + line.count + 2
     }
 
+    /// The host of a target that names one.
+    /// - Parameter head: the bytes of the head.
+    func host(in head: Bytes) -> Bytes? {
+        guard path.lowerBound > target.lowerBound,
+            let slash = head.position(of: UInt8(ascii: "/"), from: target.lowerBound)
+        else { return nil }
+        return head.slice(slash + 2..<path.lowerBound)
+    }
+
     /// `HTTP/1.0`, or `HTTP/1.` with any other digit, which is answered as HTTP/1.1.
     static func isHTTP10(_ version: Bytes) throws(HTTPError) -> Bool {
         // The usual one, compared as a word; the load lies within its eight bytes.

@@ -30,6 +30,11 @@ public struct Request {
         return end < targetEnd ? storage.text(end + 1..<targetEnd) : nil
     }
 
+    /// The host that is asked, with its port if the client has named one: `example.org:8080`. That of the target if it has one, as
+    /// `http://host/path` does; otherwise the field `Host`, which is replaced by it: RFC 9112, section 3.2.2. `nil` for a client of
+    /// HTTP/1.0 that names none.
+    public var host: String? { headers["host"] }
+
     /// The body. Reading it sends `100 Continue` if the client waits for that and the response has not begun.
     public var body: Body { storage.body }
 }
@@ -108,6 +113,7 @@ final class RequestStorage {
         isHTTP10 = line.isHTTP10
         (target, path) = (line.target, line.path)
         headers.replace(with: bytes.slice(0..<bytes.count - 2), from: line.end)
+        if let host = line.host(in: bytes) { headers["Host"] = host.text }
         keepsAlive = fields.keepsAlive(isHTTP10: line.isHTTP10)
         expectsContinue = fields.expectsContinue && !line.isHTTP10 && framing != .none
     }
