@@ -611,8 +611,10 @@ extension Result {
     @Test func aResponseIsSentToAClientThatDoesNotSendTheRestOfTheBody() throws {
         try withVirtualServer({ _ in .now(Response(.unauthorized)) }) { client in
             try hang(client.write("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nab"))
+            let begin = EventLoop.current.now
             let answer = try readToEnd(client)
-            #expect(statuses(answer) == [401] && answer.contains("\r\nConnection: close\r\n"))
+            #expect(statuses(answer) == [401])
+            #expect(begin.duration(to: EventLoop.current.now) <= .seconds(31))
         }
     }
 

@@ -9,16 +9,28 @@ import Promises
 /// Response.stream(type: "text/csv") { output in rows.forEach { output.write($0) } }
 /// ```
 ///
-/// The server writes the fields `Date`, `Connection`, `Content-Length` and `Transfer-Encoding`: those of a program are left out,
-/// except that `Connection: close` ends the connection behind the response.
+/// The server writes `Date` and `Content-Type`, unless `headers` has them, and the fields that say where the response ends:
+/// `Content-Length` and `Transfer-Encoding` of a program are left out. Only to HEAD, where no body follows, a response without a body
+/// may have a `Content-Length` of its own. `Connection` has the options of both: `close` ends the connection behind the response,
+/// and a field `Upgrade` is named there.
 public struct Response {
     /// The status.
     public var status: Status
     /// Further fields.
     public var headers: Headers
-    /// The field `Content-Type`; `nil` to leave it out.
-    public var contentType: String?
+    /// What is sent as `Content-Type` if `headers` has none.
+    private(set) var ownType: String?
     var content: Content
+
+    /// The field `Content-Type`: that of `headers`, or else the type with which the response was made. Set, it replaces both; `nil`
+    /// leaves the field out.
+    public var contentType: String? {
+        get { headers["content-type"] ?? ownType }
+        set {
+            headers.remove("content-type")
+            ownType = newValue
+        }
+    }
 
     /// A response with a text as its body, in UTF-8.
     public init(
@@ -59,7 +71,7 @@ public struct Response {
     /// Bytes that the client has sent behind its request are the first that `body` reads. The limits of time of HTTP no longer
     /// apply. The connection ends with the promise of `body`; `onError` gets its error, unless it is a `StreamError` or that of the
     /// connection, which clients cause. The handler checks the request first: `Upgrade: protocol`, and what the protocol asks for.
-    /// For HTTP/1.0, which has no upgrades, the response is 426.
+    /// For HTTP/1.0, which has no upgrades, the response is 426, which names the protocol.
     /// - Parameters:
     ///   - protocol: the field `Upgrade`.
     ///   - headers: further fields.
@@ -74,7 +86,7 @@ public struct Response {
     }
 
     init(_ status: Status, _ type: String?, _ headers: Headers, _ content: Content) {
-        (self.status, contentType, self.headers, self.content) = (status, type, headers, content)
+        (self.status, ownType, self.headers, self.content) = (status, type, headers, content)
     }
 
     /// The response to a request that has failed with `error`.

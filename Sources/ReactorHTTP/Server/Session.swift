@@ -86,7 +86,7 @@ final class Session {
         return Response(for: error is BodyError || error is StreamError ? HTTPError(.badRequest) : error)
     }
 
-    /// Sends a response once the body of its request has been read, and ends the request.
+    /// Sends a response, skips what the handler has left unread of the body of its request, and ends the request.
     private func send(_ response: Response, to request: RequestStorage) -> Promise<Void> {
         if case .none = request.framing { return sendNow(response, to: request, isLast: false) }
         // The other protocol begins behind the whole request, and 101 behind 100: RFC 9110, section 7.8.
@@ -99,45 +99,87 @@ final class Session {
             return sendNow(response, to: request, isLast: true)
         }
         if isStream { return sendNow(response, to: request, isLast: false) }
+        // Usually the body of a small request has arrived; otherwise the client gets its answer before it has sent the rest.
+        let rest = endsBehind(response, to: request) ? nil : skipRest(of: request)
+        if rest?.isPending == true { return sendNow(response, to: request, isLast: false, skipping: rest) }
+        return sendNow(response, to: request, isLast: rest?.isRejected == true)
+    }
+
+    /// Reads what is left of the body of a request, and drops it, within the limits of a server: what a handler has allowed is
+    /// more, if it reads the body itself.
+    /// - Returns: `nil` if nothing is left. Rejected if the next request cannot be found, or need not be.
+    private func skipRest(of request: RequestStorage) -> Promise<Void>? {
+        if case .none = request.framing { return nil }
         let body = request.body
-        if body.isComplete { return sendNow(response, to: request, isLast: false) }
+        if body.isComplete { return nil }
+        body.limit = min(body.limit, service.options.maxBody)
         // What has failed cannot be continued, too much is not read for nothing, and a read of the program still waits.
-        if !body.isReadable || body.isReading { return sendNow(response, to: request, isLast: true) }
-        return body.discard().then { self.sendNow(response, to: request, isLast: false) }.recover { error in
-            // The client keeps the rest to itself; the response does not depend on it.
-            guard case StreamError.timedOut = error, self.current != nil else { throw error }
-            return self.sendNow(response, to: request, isLast: true)
+        if !body.isReadable || body.isReading { return Promise(error: StopReading()).mayBeIgnored }
+        return skip(body.decoder)
+    }
+
+    private func skip(_ rest: BodyDecoder) -> Promise<Void> {
+        let part = connection.readFrame(rest)
+        if rest.isComplete { return .value }
+        if case .failure(let error) = part.result { return Promise(error: error).mayBeIgnored }
+        return part.then { [self] part -> Promise<Void> in
+            if rest.isComplete { return .value }
+            // A drain waits for answers, and this has been given.
+            if part == nil || connection.isDraining { throw StopReading() }
+            return skip(rest)
         }
     }
 
-    /// - Parameter isLast: whether the connection ends with the response, whatever the client wants.
-    private func sendNow(_ response: Response, to request: RequestStorage, isLast: Bool) -> Promise<Void> {
-        if let fault = response.fault { return sendNow(failure(fault, of: request), to: request, isLast: isLast) }
-        let isLast =
-            isLast || !request.keepsAlive || connection.isDraining
+    /// Whether the connection ends with a response, whatever becomes of the body of its request.
+    private func endsBehind(_ response: Response, to request: RequestStorage) -> Bool {
+        !request.keepsAlive || connection.isDraining
             || !response.headers.isEmpty && response.headers.has("connection", listing: "close")
+    }
+
+    /// - Parameters:
+    ///   - isLast: whether the connection ends with the response, whatever the client wants.
+    ///   - rest: what the next request waits for.
+    private func sendNow(
+        _ response: Response, to request: RequestStorage, isLast: Bool, skipping rest: Promise<Void>? = nil
+    ) -> Promise<Void> {
+        if let fault = response.fault {
+            return sendNow(failure(fault, of: request), to: request, isLast: isLast, skipping: rest)
+        }
+        let isLast = isLast || endsBehind(response, to: request)
         switch response.content {
         case .stream(let length, let body) where request.method != .head && !response.status.hasNoBody:
             return stream(response, length, body, to: request, isLast)
-        case .upgrade(_, let body):
-            if request.isHTTP10 { return sendNow(Response(Status(426)), to: request, isLast: isLast) }
+        case .upgrade(let name, let body):
+            if request.isHTTP10 {
+                let refusal = Response(Status(426), headers: ["Upgrade": name])
+                return sendNow(refusal, to: request, isLast: isLast, skipping: rest)
+            }
             let sent = write(response, to: request, isLast: false)
             return finish(sent, response.status, request, isLast: false).done { throw Upgraded(body: body) }
         case .text, .bytes, .stream:
             let sent = write(response, to: request, isLast: isLast)
-            return finish(sent, response.status, request, isLast: isLast)
+            return finish(sent, response.status, request, isLast: isLast, skipping: rest)
         }
     }
 
     /// The request has been answered when `sent` is fulfilled.
     @inline(__always)
     private func finish(
-        _ sent: Promise<Void>, _ status: Status, _ request: RequestStorage, isLast: Bool
+        _ sent: Promise<Void>, _ status: Status, _ request: RequestStorage, isLast: Bool,
+        skipping rest: Promise<Void>? = nil
     ) -> Promise<Void> {
         if service.options.log != nil { log(sent, status, request) }
         // Moved, which counts no reference.
         if let request = current.take() { state.giveBack(request) }
+        if let rest { return finish(sent, skipping: rest) }
         return isLast ? sent.done { throw StopReading() } : sent
+    }
+
+    /// Both at a time: a client may read the response only when it has sent all of its body.
+    @inline(never)
+    private func finish(_ sent: Promise<Void>, skipping rest: Promise<Void>) -> Promise<Void> {
+        // Whatever is wrong with the rest, the client has its answer.
+        when(fulfilled: sent, rest.recover(policy: .allErrors) { _ -> Promise<Void> in throw StopReading() }).asVoid()
     }
 
     private func log(_ sent: Promise<Void>, _ status: Status, _ request: RequestStorage?) {
@@ -156,34 +198,10 @@ final class Session {
     private func write(_ response: Response, to request: RequestStorage, isLast: Bool) -> Promise<Void> {
         let withBody = request.method != .head && !response.status.hasNoBody
         let sent = connection.write(withBody ? response.content : nil) {
-            appendHead(response, to: request, isLast: isLast, &$0)
+            state.appendHead(of: response, to: request, isLast: isLast, &$0)
         }
         return limited(sent)
     }
-
-    private func appendHead(
-        _ response: Response, to request: RequestStorage?, isLast: Bool, _ output: inout ByteWriter
-    ) {
-        let length = response.content.length
-        output.append(state.beginning(response.status, response.contentType))
-        if !response.headers.isEmpty { output.append(response.headers, without: Self.ownFields) }
-        if case .upgrade(let name, _) = response.content {
-            output.append("Connection: Upgrade\r\nUpgrade: " as StaticString)
-            output.append(value: name)
-            output.append("\r\n" as StaticString)
-        } else if isLast {
-            output.append("Connection: close\r\n" as StaticString)
-        } else if request?.isHTTP10 == true {
-            output.append("Connection: keep-alive\r\n" as StaticString)
-        }
-        if response.status.hasNoBody || length == nil && request?.isHTTP10 == true {
-            output.append("\r\n" as StaticString)
-        } else {
-            output.append(framing: length)
-        }
-    }
-
-    private static var ownFields: [StaticString] { ["content-length", "transfer-encoding", "connection", "date"] }
 
     @inline(__always)
     private func limited(_ write: Promise<Void>) -> Promise<Void> {
@@ -198,7 +216,7 @@ final class Session {
     ) -> Promise<Void> {
         let isLast = isLast || length == nil && request.isHTTP10
         let output = BodyOutput(length, isChunked: length == nil && !request.isHTTP10) { [self] in
-            appendHead(response, to: request, isLast: isLast, &$0)
+            state.appendHead(of: response, to: request, isLast: isLast, &$0)
         } send: { [self, status = response.status] part in
             if request.begunStatus == nil { request.responseBegins(status) }
             return limited(connection.write(part))
@@ -213,20 +231,14 @@ final class Session {
         // Usually the body of a small request has arrived, and the kernel takes what is written.
         let written = writing.isFulfilled ? firstly { try output.finish() } : writing.then { try output.finish() }
         /// What has been sent is a whole response, whatever has become of the body of the request.
-        func end(hasRest: Bool) -> Promise<Void> {
+        func end() -> Promise<Void> {
             // A drain may have begun since the head was sent.
-            finish(.value, response.status, request, isLast: isLast || hasRest || connection.isDraining)
+            let isLast = isLast || isUnread || connection.isDraining
+            let rest = isLast ? nil : skipRest(of: request)
+            return finish(.value, response.status, request, isLast: isLast, skipping: rest)
         }
-        if written.isFulfilled, request.framing == .none || isUnread || request.body.isComplete {
-            return end(hasRest: isUnread)
-        }
-        return written.then {
-            // What the body of the response has left of that of the request.
-            if request.framing == .none || isUnread { return end(hasRest: isUnread) }
-            let body = request.body
-            return body.discard().recover(policy: .allErrors) { _ in Promise.value }
-                .then { end(hasRest: !body.isComplete) }
-        }.recover(policy: .allErrors) { [self] error in
+        if written.isFulfilled, request.framing == .none || isUnread || request.body.isComplete { return end() }
+        return written.then { end() }.recover(policy: .allErrors) { [self] error in
             output.close()
             if !output.isUnsent || hasLeft(with: error, request) { throw error }
             return sendNow(failure(error, of: request), to: request, isLast: request.usedBody?.isComplete == false)
@@ -260,7 +272,7 @@ final class Session {
 
     /// Answers a request that is not understood. Its connection ends, since where the next request begins is unknown.
     private func refuse(_ response: Response) -> Promise<Void> {
-        let sent = connection.write { appendHead(response, to: nil, isLast: true, &$0) }
+        let sent = connection.write { state.appendHead(of: response, to: nil, isLast: true, &$0) }
         log(sent, response.status, current.take())
         // A client that has left misses nothing.
         return limited(sent).recover(policy: .allErrors) { _ in .value }

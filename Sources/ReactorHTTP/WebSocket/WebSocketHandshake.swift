@@ -29,7 +29,7 @@ extension Response {
             isKey(key), request.headers.all("sec-websocket-key").count == 1
         else { return Response(.badRequest) }
         guard request.headers["sec-websocket-version"] == "13" else {
-            return Response(Status(426), headers: ["Sec-WebSocket-Version": "13"])
+            return Response(Status(426), headers: ["Upgrade": "websocket", "Sec-WebSocket-Version": "13"])
         }
         var headers: Headers = ["Sec-WebSocket-Accept": webSocketAccept(key)]
         let offered = request.headers.all("sec-websocket-protocol").joined(separator: ",").split(separator: ",")

@@ -1,0 +1,98 @@
+import Promises
+
+// The head of a response. Of a field that the library writes and a program sets, there is one: RFC 9110, section 5.3.
+
+extension LoopState {
+    /// Appends the head of `response`.
+    /// - Parameters:
+    ///   - request: `nil` for one that was not understood.
+    ///   - isLast: whether the connection ends behind the response.
+    func appendHead(
+        of response: Response, to request: RequestStorage?, isLast: Bool, _ output: inout ByteWriter
+    ) {
+        var length = response.content.length
+        if response.headers.isEmpty {
+            output.append(beginning(response.status, response.ownType))
+            if case .upgrade(let name, _) = response.content {
+                output.append("Connection: Upgrade\r\n" as StaticString)
+                output.append(upgrade: name)
+            } else if isLast {
+                output.append("Connection: close\r\n" as StaticString)
+            } else if request?.isHTTP10 == true {
+                output.append("Connection: keep-alive\r\n" as StaticString)
+            }
+        } else {
+            appendFields(of: response, request?.isHTTP10 == true, isLast, &output)
+            if length == 0, request?.method == .head { length = response.headers.contentLength ?? 0 }
+        }
+        if response.status.hasNoBody || length == nil && request?.isHTTP10 == true {
+            output.append("\r\n" as StaticString)
+        } else {
+            output.append(framing: length)
+        }
+    }
+
+    /// Appends the first line, the fields of the program, and those of the library that it has not set.
+    private func appendFields(of response: Response, _ isHTTP10: Bool, _ isLast: Bool, _ output: inout ByteWriter) {
+        let headers = response.headers
+        let type = response.contentType
+        if headers.has("date") {
+            output.append(Self.beginning(response.status, type, date: []))
+        } else {
+            output.append(beginning(response.status, type))
+        }
+        var own: [StaticString] = ["content-type", "content-length", "transfer-encoding", "connection"]
+        var upgrade: String?
+        if case .upgrade(let name, _) = response.content {
+            own.append("upgrade")
+            upgrade = name
+        }
+        output.append(headers, without: own)
+        let options = headers.connectionOptions(
+            isUpgrade: upgrade != nil, isLast ? "close" : isHTTP10 && upgrade == nil ? "keep-alive" : nil)
+        if !options.isEmpty {
+            output.append("Connection: " as StaticString)
+            output.append(value: options.joined(separator: ", "))
+            output.append("\r\n" as StaticString)
+        }
+        if let upgrade { output.append(upgrade: upgrade) }
+    }
+}
+
+extension Headers {
+    /// The elements of the field `Connection` of a response with these fields of a program. Whoever sends `Upgrade` names it there:
+    /// RFC 9110, section 7.8.
+    /// - Parameter decision: whether the connection is kept, which is for the library to say.
+    fileprivate func connectionOptions(isUpgrade: Bool, _ decision: String?) -> [String] {
+        var options: [String] = isUpgrade ? ["Upgrade"] : []
+        forEach(named: "connection") { range in
+            lines.withUnsafeBytes { bytes in
+                bytes.slice(range).forEachElement { option in
+                    let isOfLibrary =
+                        option.isEmpty || option.isEqual(ignoringCase: "close")
+                        || option.isEqual(ignoringCase: "keep-alive")
+                    if isOfLibrary || isUpgrade && option.isEqual(ignoringCase: "upgrade") { return }
+                    options.append(option.text)
+                }
+            }
+            return true
+        }
+        if !isUpgrade, has("upgrade"), !has("connection", listing: "upgrade") { options.append("upgrade") }
+        if let decision { options.append(decision) }
+        return options
+    }
+
+    /// The length that a program names; `nil` if it is no number.
+    fileprivate var contentLength: Int? {
+        guard let bytes = bytes("content-length"), bytes.allSatisfy(isDigit) else { return nil }
+        return Int(String(decoding: bytes, as: UTF8.self))
+    }
+}
+
+extension ByteWriter {
+    fileprivate mutating func append(upgrade name: String) {
+        append("Upgrade: " as StaticString)
+        append(value: name)
+        append("\r\n" as StaticString)
+    }
+}

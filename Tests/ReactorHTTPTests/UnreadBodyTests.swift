@@ -1,0 +1,124 @@
+import Promises
+import Reactor
+import ReactorHTTP
+import Testing
+
+/// What a handler has answered is sent, whatever becomes of a body that it has not read: it may have done its work.
+@Suite struct UnreadBodyTests {
+    enum Kind: CaseIterable { case now, later, noBody, stream, readInPart, error }
+
+    private static func answer(_ kind: Kind, _ request: Request) -> Answer {
+        switch kind {
+        case .now: .now(Response("done", status: Status(201)))
+        case .later: .later(after(.milliseconds(1)).map { Response("done", status: Status(201)) })
+        case .noBody: .now(Response(.noContent))
+        case .stream: .now(.stream(status: Status(201), length: 4) { $0.write("done") })
+        case .readInPart:
+            .later(request.body.read().recover { _ in .value(nil) }.map { _ in Response("done", status: Status(201)) })
+        case .error: .later(after(.milliseconds(1)).then { Promise(error: HTTPError(Status(401))) })
+        }
+    }
+
+    private static func status(_ kind: Kind) -> Int { kind == .noBody ? 204 : kind == .error ? 401 : 201 }
+
+    static let chunked = "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+    /// Bodies that cannot be skipped: they are too long, broken, or end early. In one part, and in two.
+    @Test(
+        arguments: Kind.allCases,
+        [
+            (chunked, "2\r\nab\r\n" + "64\r\n" + String(repeating: "x", count: 100) + "\r\n0\r\n\r\n"),
+            (chunked, "2\r\nab\r\n" + "broken\r\n"), (chunked, "2\r\nab\r\n" + "0\r\nbroken\r\n\r\n"),
+            (chunked, "2\r\nab\r\n" + "2\r\nab"), (chunked, "2\r\nabc\r\n" + "0\r\n\r\n"),
+            ("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 101\r\n\r\n", "ab" + String(repeating: "x", count: 99)),
+            ("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 45\r\n\r\n", "ab"),
+        ])
+    func doesNotChangeTheAnswer(_ kind: Kind, _ sent: (head: String, body: String)) throws {
+        var options = HTTPOptions()
+        options.maxBody = 50
+        for isSplit in [false, true] {
+            try withServer(limits: options, { Self.answer(kind, $0) }) { address, _ in
+                let client = try hang(connect(to: address), timeout: patience)
+                defer { client.close() }
+                var parts = [sent.head + sent.body + ServerTests.get]
+                if isSplit { parts = [sent.head, sent.body + ServerTests.get] }
+                let wrote = forEach(parts) { part in
+                    client.write(part).then { after(.milliseconds(isSplit ? 5 : 0)) }.asVoid()
+                }
+                try hang(wrote.then { client.shutdownWrite() }, timeout: patience)
+                let answer = try readToEnd(client)
+                // What follows such a body is not taken for a request.
+                #expect(statuses(answer) == [Self.status(kind)], "\(answer)")
+                #expect(kind == .noBody || kind == .error || answer.hasSuffix("done"))
+            }
+        }
+    }
+
+    @Test(arguments: Kind.allCases) func isNotWaitedFor(_ kind: Kind) throws {
+        if kind == .readInPart { return }
+        try withVirtualServer({ Self.answer(kind, $0) }) { client in
+            try hang(client.write("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 500000\r\n\r\n"))
+            let begin = EventLoop.current.now
+            let head = try hang(client.read(until: "\r\n\r\n"), timeout: .seconds(3600)) ?? []
+            #expect(statuses(String(decoding: head, as: UTF8.self)) == [Self.status(kind)])
+            #expect(begin.duration(to: EventLoop.current.now) < .seconds(1))
+            if kind == .now || kind == .later || kind == .stream { _ = try hang(client.read(exactly: 4)) }
+            // What the client still sends is skipped, and its next request answered.
+            let rest = [UInt8](repeating: 0x61, count: 500_000)
+            try hang(client.write(rest).then { client.write(ServerTests.get) }.then { client.shutdownWrite() })
+            let answers = try readToEnd(client)
+            #expect(statuses(answers) == [Self.status(kind)])
+        }
+    }
+
+    /// A client that first sends its whole body, and then reads a response that is as long.
+    @Test func isSkippedWhileTheResponseIsSent() throws {
+        var options = HTTPOptions()
+        options.maxBody = 16 << 20
+        let large = [UInt8](repeating: 0x62, count: 16 << 20)
+        try withServer(limits: options, { _ in .now(Response(large)) }) { address, _ in
+            let client = try hang(connect(to: address), timeout: patience)
+            defer { client.close() }
+            let head = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: \(16 << 20)\r\n\r\n"
+            try hang(client.write(head).then { client.write(large) }, timeout: patience)
+            var count = 0
+            let read = client.write(ServerTests.get).then { client.shutdownWrite() }.then {
+                client.forEachChunk { count += $0.byteCount }
+            }
+            try hang(read, timeout: patience)
+            #expect(count > 2 * large.count)
+        }
+    }
+
+    /// As slowly as a client may send it.
+    @Test func endsTheConnectionIfItDoesNotArriveInTime() throws {
+        try withVirtualServer({ _ in .now(Response("done")) }) { client in
+            let begin = EventLoop.current.now
+            try hang(client.write("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 500000\r\n\r\n"))
+            var isEnded = false
+            let answer = client.receiveAll().ensure { isEnded = true }
+            let trickle = repeatWhile {
+                after(.seconds(1)).then { client.write("a") }.map { !isEnded }.recover { _ in .value(false) }
+            }
+            let text = String(decoding: try hang(answer, timeout: .seconds(3600)), as: UTF8.self)
+            trickle.cancel()
+            #expect(statuses(text) == [200] && text.hasSuffix("done"))
+            #expect(begin.duration(to: EventLoop.current.now) < .seconds(100))
+        }
+    }
+
+    @Test func isNotWaitedForByADrain() throws {
+        try withServer({ _ in .now(Response("done")) }) { address, listener in
+            let client = try hang(connect(to: address), timeout: patience)
+            defer { client.close() }
+            let sent = client.write("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 500000\r\n\r\n")
+            _ = try hang(sent.then { client.read(until: "done") }, timeout: patience)
+            let drained = listener.drain(deadline: .seconds(20))
+            let rest = try hang(client.write("a").then { client.receiveAll() }, timeout: patience)
+            #expect(rest == [])
+            client.close()
+            let result = try hang(drained.asPromise(), timeout: patience)
+            #expect(result.aborted == 0)
+        }
+    }
+}
