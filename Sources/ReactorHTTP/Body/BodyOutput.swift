@@ -22,9 +22,22 @@ public final class BodyOutput {
     public struct TooMuch: Error, Hashable, Sendable {}
 
     init(
-        _ length: Int?, isChunked: Bool, head: @escaping (inout ByteWriter) -> Void,
+        _ length: Int?, isChunked: Bool, head: ((inout ByteWriter) -> Void)?,
         send: @escaping ((inout ByteWriter) -> Void) -> Promise<Void>
     ) { (left, self.isChunked, self.head, self.send) = (length, isChunked, head, send) }
+
+    /// An output whose parts `write` gets instead of a client: for what changes the parts of a stream on their way; see
+    /// `Response.body`.
+    /// - Parameter write: called with each part. Its promise is that of `BodyOutput.write`.
+    public convenience init(_ write: @escaping ([UInt8]) -> Promise<Void>) { self.init(length: nil, write) }
+
+    convenience init(length: Int?, _ write: @escaping ([UInt8]) -> Promise<Void>) {
+        self.init(length, isChunked: false, head: nil) { append in
+            var part = ByteWriter()
+            append(&part)
+            return write(part.bytes)
+        }
+    }
 
     /// Whether nothing has been sent.
     var isUnsent: Bool { head != nil }

@@ -20,6 +20,60 @@ enum Content {
     }
 }
 
+extension Response {
+    /// The body of a response.
+    public enum Body {
+        /// All of it.
+        case bytes([UInt8])
+        /// Of this length, or in chunks if that is `nil`; written by the closure, which is called once. See `Response.stream`.
+        case stream(length: Int?, (BodyOutput) throws -> Promise<Void>)
+
+        /// All bytes, in one array, whatever their number: for a cache or a test.
+        /// - Returns: a promise that is rejected if a client would get an incomplete response: with the error of the closure, with
+        ///   `BodyOutput.TooMuch`, or with `BodyError.endedEarly`.
+        public func bytes() -> Promise<[UInt8]> {
+            switch self {
+            case .bytes(let bytes): return .value(bytes)
+            case .stream(let length, let body):
+                var all: [UInt8] = []
+                let output = BodyOutput(length: length) { part in
+                    all += part
+                    return .value
+                }
+                return firstly { try body(output) }.then { try output.finish() }.map { all }
+            }
+        }
+    }
+
+    /// The body; `nil` for an upgrade. To replace it changes the length that the client is told. With a stream in place of another
+    /// one, a program compresses as it is sent:
+    ///
+    /// ```swift
+    /// if case .stream(_, let body)? = response.body {
+    ///     response.body = .stream(length: nil) { output in
+    ///         try body(BodyOutput { output.write(compressor.add($0)) }).then { output.write(compressor.end()) }
+    ///     }
+    /// }
+    /// ```
+    public var body: Body? {
+        get {
+            switch content {
+            case .text(let text): .bytes(Array(text.utf8))
+            case .bytes(let bytes): .bytes(bytes)
+            case .stream(let length, let body): .stream(length: length, body)
+            case .upgrade: nil
+            }
+        }
+        set {
+            switch newValue {
+            case .bytes(let bytes): content = .bytes(bytes)
+            case .stream(let length, let body): content = .stream(length: length, body)
+            case nil: content = .text("")
+            }
+        }
+    }
+}
+
 extension Connection {
     /// Sends a head, and behind it the content that is here.
     func write(_ content: Content?, behind head: (inout ByteWriter) -> Void) -> Promise<Void> {

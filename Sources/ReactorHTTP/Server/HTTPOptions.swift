@@ -1,7 +1,7 @@
 import Promises
 import Reactor
 
-/// What one client may take of a server, and what is told about it.
+/// Limits for each client, a change to each response, and the access log.
 public struct HTTPOptions: Sendable {
     /// Bytes of a head, and of the trailers of a body. A request beyond it is answered 414 or 431.
     public var maxHead = 16_384
@@ -17,6 +17,13 @@ public struct HTTPOptions: Sendable {
     public var requestTime: Duration? = .seconds(30)
     /// Bytes a second, at which a request may take longer.
     public var minimumRate: Int? = 1000
+    /// Called on the connection's loop with each response to a request before it is sent, those to a handler's errors included: to
+    /// add fields, or to compress. See `Response.body`.
+    ///
+    /// ```swift
+    /// options.transform = { request, response in response.headers["X-Content-Type-Options"] = "nosniff" }
+    /// ```
+    public var transform: (@Sendable (Request, inout Response) -> Void)?
     /// Called on the connection's loop with each response that has been sent, or whose stream has failed, for an access log. A
     /// request whose client has left before its response has the status 499, as in the log of nginx. With swift-log:
     ///
@@ -25,7 +32,7 @@ public struct HTTPOptions: Sendable {
     /// ```
     public var log: (@Sendable (ServedRequest) -> Void)?
 
-    /// The limits above.
+    /// The limits above, and nothing else.
     public init() {}
 }
 

@@ -86,8 +86,16 @@ final class Session {
         return Response(for: error is BodyError || error is StreamError ? HTTPError(.badRequest) : error)
     }
 
+    private func transformed(_ response: Response, for request: RequestStorage) -> Response {
+        guard let transform = service.options.transform else { return response }
+        var response = response
+        transform(Request(storage: request), &response)
+        return response
+    }
+
     /// Sends a response, skips what the handler has left unread of the body of its request, and ends the request.
     private func send(_ response: Response, to request: RequestStorage) -> Promise<Void> {
+        let response = transformed(response, for: request)
         if case .none = request.framing { return sendNow(response, to: request, isLast: false) }
         // The other protocol begins behind the whole request, and 101 behind 100: RFC 9110, section 7.8.
         if case .upgrade = response.content, !request.isHTTP10 {
@@ -241,7 +249,8 @@ final class Session {
         return written.then { end() }.recover(policy: .allErrors) { [self] error in
             output.close()
             if !output.isUnsent || hasLeft(with: error, request) { throw error }
-            return sendNow(failure(error, of: request), to: request, isLast: request.usedBody?.isComplete == false)
+            let response = transformed(failure(error, of: request), for: request)
+            return sendNow(response, to: request, isLast: request.usedBody?.isComplete == false)
         }
     }
 

@@ -82,7 +82,9 @@ extension Snippets {
 extension Snippets {
     static func http7() throws {
         listener.serveHTTP { request in
-            guard request.headers.has("upgrade", listing: "lines") else { return Response(Status(426)) }
+            guard request.headers.has("upgrade", listing: "lines") else {
+                return Response(Status(426), headers: ["Upgrade": "lines"])
+            }
             return Response.upgrade(to: "lines") { connection in connection.forEachLine { connection.write("\($0)\n") } }
         }
     }
