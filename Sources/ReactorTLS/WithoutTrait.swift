@@ -1,0 +1,51 @@
+// swift-format-ignore-file: AllPublicDeclarationsHaveDocumentation
+#if !TLS
+import Promises
+import Reactor
+
+// What a program finds that imports this module without the trait: the names that it begins with, so that the compiler says
+// what to write. It would else say that it cannot find them. Nothing of this can be called.
+
+@available(*, unavailable, message: "turn TLS on in your manifest: .package(url: …, from: …, traits: [\"TLS\"])")
+public struct TLSClient: Sendable {
+    public init(_ configuration: TLSConfiguration = TLSConfiguration()) throws {}
+}
+
+@available(*, unavailable, message: "turn TLS on in your manifest: .package(url: …, from: …, traits: [\"TLS\"])")
+public struct TLSServer: Sendable {
+    public init(_ configuration: TLSConfiguration) throws {}
+}
+
+@available(*, unavailable, message: "turn TLS on in your manifest: .package(url: …, from: …, traits: [\"TLS\"])")
+public struct TLSConfiguration: Sendable {
+    public init(identity: TLSIdentity? = nil) {}
+}
+
+@available(*, unavailable, message: "turn TLS on in your manifest: .package(url: …, from: …, traits: [\"TLS\"])")
+public struct TLSIdentity: Sendable {
+    public init(certificateChainFile: String, privateKeyFile: String, password: String? = nil) throws {}
+    public init(
+        certificateChain: some Sequence<UInt8>, privateKey: some Sequence<UInt8>, password: String? = nil
+    ) throws {}
+}
+
+@available(*, unavailable, message: "turn TLS on in your manifest: .package(url: …, from: …, traits: [\"TLS\"])")
+public struct TLSError: Error {}
+
+@available(*, unavailable, message: "turn TLS on in your manifest: .package(url: …, from: …, traits: [\"TLS\"])")
+extension ServeOptions {
+    public func tls(_ server: TLSServer?) -> ServeOptions { fatalError() }
+    public static func tls(_ server: TLSServer?) -> ServeOptions { fatalError() }
+}
+
+@available(*, unavailable, message: "turn TLS on in your manifest: .package(url: …, from: …, traits: [\"TLS\"])")
+extension Connection {
+    public func startTLS(as client: TLSClient, serverName: String?) -> Promise<Connection> { fatalError() }
+    public func startTLS(as server: TLSServer) -> Promise<Connection> { fatalError() }
+}
+
+@available(*, unavailable, message: "turn TLS on in your manifest: .package(url: …, from: …, traits: [\"TLS\"])")
+public func connect(
+    to address: String, tls client: TLSClient?, serverName: String? = nil, timeout: Duration? = nil
+) -> Promise<Connection> { fatalError() }
+#endif
