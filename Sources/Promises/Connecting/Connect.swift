@@ -69,12 +69,12 @@ public func connect(
 /// The forms are `127.0.0.1:7000`, `[::1]:7000`, `localhost:7000`, `unix:/run/service.sock`, `unix:@name`, and
 /// `example.com:80`. A name is looked up on another thread. Its addresses are tried as in the form with several
 /// addresses: IPv6 and IPv4 alternate, starting with the family that the system prefers (RFC 8305). There is no lookup
-/// for numeric and Unix addresses, nor for `localhost`, which is 127.0.0.1.
+/// for numeric and Unix addresses, nor for `localhost` and names below it, which are ::1 and 127.0.0.1 (RFC 6761).
 ///
 /// The promise is rejected with:
 /// - `SocketAddress.ParseError` if `address` has none of these forms;
 /// - the error of `lookup`, usually `NameLookupError`;
-/// - `ConnectError` if no address of the name accepts the connection;
+/// - `ConnectError` if no address of the name, or of `localhost`, accepts the connection;
 /// - the errors of the form with one address.
 ///
 /// - Parameters:
@@ -93,6 +93,10 @@ public func connect(
         switch try Endpoint(address) {
         case .address(let address):
             return connect(to: address, timeout: timeout, from: source, options: options, file: file, line: line)
+        case .localhost(let port):
+            let race = ConnectRace(to: address, from: source, options, on: EventLoop.ofCurrentThread)
+            race.start(timeout, SocketAddress.loopbacks(port: port))
+            return connecting(race, file, line)
         case .host(let host, let port):
             let race = ConnectRace(to: address, from: source, options, on: EventLoop.ofCurrentThread)
             race.start(timeout, lookingUp: host, port: port, lookup)

@@ -14,24 +14,34 @@ public protocol NameLookup: Sendable {
 
 /// The system's lookup, getaddrinfo(3): hosts file, name servers, and what nsswitch.conf configures.
 ///
-/// getaddrinfo(3) blocks and cannot be interrupted. The lookup therefore has its own threads. A name server that does
-/// not answer can delay other lookups there, but never files or computations. A cancelled lookup that waits for a
-/// thread is removed. One that is running continues, and its result is ignored.
+/// getaddrinfo(3) blocks and cannot be interrupted, so the lookup has its own threads. Equal lookups in progress share
+/// one thread and one answer. A name whose servers do not answer therefore delays others only if there are as many such
+/// names as threads. A lookup that waits for a thread is removed when its last promise is cancelled; one that is running
+/// continues, and later lookups of that name join it.
 public struct SystemNameLookup: NameLookup {
-    private let pool: ThreadPool
+    private let lookups: SharedLookups
 
-    // 4 is above zero, so the pool is made; the other branch is there because the initialiser cannot know.
-    /// The one that `connect` uses, with 4 threads.
+    // 16 is above zero, so the pool is made; the other branch is there because the initialiser cannot know.
+    /// The one that `connect` uses, with 16 threads.
     public static let shared = (try? SystemNameLookup()) ?? SystemNameLookup(pool: .shared)
 
-    /// A lookup with its own threads.
-    /// - Parameter threads: the maximum number of concurrent lookups, at least 1.
+    /// A lookup with its own threads, which are started as they are needed.
+    /// - Parameter threads: how many names may be looked up at the same time, at least 1.
     /// - Throws: `DispatchError.badInput`.
-    public init(threads: Int = 4) throws(DispatchError) {
-        pool = try ThreadPool(name: "lookup", threads: threads)
+    public init(threads: Int = 16) throws(DispatchError) {
+        self.init(pool: try ThreadPool(name: "lookup", threads: threads))
     }
 
-    private init(pool: ThreadPool) { self.pool = pool }
+    /// As the public initializer, with a function in place of getaddrinfo(3).
+    package init(
+        threads: Int, find: @escaping @Sendable (String) throws(NameLookupError) -> [SocketAddress]
+    ) throws(DispatchError) {
+        lookups = SharedLookups(on: try ThreadPool(name: "lookup", threads: threads), find)
+    }
+
+    private init(pool: ThreadPool) {
+        lookups = SharedLookups(on: pool) { name throws(NameLookupError) in try SocketAddress.lookUp(name, port: 0) }
+    }
 
     /// Finds the addresses of `host` on a thread of the lookup.
     /// - Parameters:
@@ -40,6 +50,6 @@ public struct SystemNameLookup: NameLookup {
     /// - Returns: a promise of the addresses, in the order of preference. Rejected with `NameLookupError`, or with
     ///   `DispatchError.queueIsFull` if too many lookups wait.
     public func addresses(of host: String, port: UInt16) -> Promise<[SocketAddress]> {
-        Promise(on: pool) { try SocketAddress.lookUp(host, port: port) }
+        Promise(LookupPromise.begin(host, port, by: lookups))
     }
 }

@@ -2,7 +2,8 @@ import Reactor
 
 /// What a resource of a pool belongs to, usually a server: the key by which resources are kept.
 ///
-/// Texts for one address are one key, and so is that address: `localhost:80`, `127.0.0.1:80`.
+/// Texts for one address are one key, and so is that address: `[::1]:80`, `[0::1]:80`. `localhost:80`, which is two
+/// addresses, is a key of its own.
 public enum PoolKey: Hashable, Sendable {
     /// An address.
     case address(SocketAddress)

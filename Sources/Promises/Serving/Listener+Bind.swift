@@ -56,23 +56,16 @@ extension Listener {
     public static func bind(
         _ addresses: [SocketAddress], backlog: Int = 4096, mode: UInt32? = nil, options: [SocketSetting] = []
     ) throws(SystemError) -> Listener {
-        let loop = EventLoop.ofCurrentThread
-        if addresses.isEmpty { throw SystemError(.bind, EINVAL, detail: "no address") }
-        var sockets: [ListeningSocket] = []
-        do throws(SystemError) {
-            for address in addresses {
-                sockets.append(
-                    try ListeningSocket(on: address, backlog: backlog, mode: mode, options, loop.kernel))
-            }
-        } catch {
-            for socket in sockets { socket.close() }
-            throw error
+        try bind(addresses) { address, kernel throws(SystemError) in
+            [try ListeningSocket(on: address, backlog: backlog, mode: mode, options, kernel)]
         }
-        return Listener(sockets, on: loop)
     }
 
-    /// Listens on `127.0.0.1:7000`, `[::1]:7000`, `localhost:7000` (which is 127.0.0.1), `unix:/run/service.sock` or
-    /// `unix:@name`; see the form with a `SocketAddress`.
+    /// Listens on `127.0.0.1:7000`, `[::1]:7000`, `localhost:7000`, `unix:/run/service.sock` or `unix:@name`; see the
+    /// form with a `SocketAddress`.
+    ///
+    /// `localhost` is 127.0.0.1 and ::1, with the same port, since a client may try either; it is one of them on a
+    /// machine that lacks the other.
     /// - Parameters:
     ///   - address: where to listen, as text.
     ///   - backlog: how many connections may wait to be accepted.
@@ -85,7 +78,7 @@ extension Listener {
     public static func bind(
         _ address: String, backlog: Int = 4096, mode: UInt32? = nil, options: [SocketSetting] = []
     ) throws -> Listener {
-        try bind(try SocketAddress(address), backlog: backlog, mode: mode, options: options)
+        try bind([address], backlog: backlog, mode: mode, options: options)
     }
 
     /// Listens on several addresses as one listener; see the form with several addresses, and the one with a text.
@@ -100,7 +93,30 @@ extension Listener {
     public static func bind(
         _ addresses: [String], backlog: Int = 4096, mode: UInt32? = nil, options: [SocketSetting] = []
     ) throws -> Listener {
-        try bind(try addresses.map { try SocketAddress($0) }, backlog: backlog, mode: mode, options: options)
+        let endpoints = try addresses.map { text in try Endpoint(text, takesNames: false) }
+        return try bind(endpoints) { endpoint, kernel throws(SystemError) in
+            switch endpoint {
+            case .localhost(let port):
+                try ListeningSocket.localhost(port: port, backlog: backlog, mode: mode, options, kernel)
+            case .address(let address):
+                [try ListeningSocket(on: address, backlog: backlog, mode: mode, options, kernel)]
+            case .host: []
+            }
+        }
+    }
+
+    /// Opens the sockets of each of `places`, or none.
+    private static func bind<Place>(
+        _ places: [Place], _ open: (Place, CountingSyscalls) throws(SystemError) -> [ListeningSocket]
+    ) throws(SystemError) -> Listener {
+        let loop = EventLoop.ofCurrentThread
+        if places.isEmpty { throw SystemError(.bind, EINVAL, detail: "no address") }
+        var sockets: [ListeningSocket] = []
+        do throws(SystemError) { for place in places { sockets += try open(place, loop.kernel) } } catch {
+            for socket in sockets { socket.close() }
+            throw error
+        }
+        return Listener(sockets, on: loop)
     }
 
     /// Takes over a stream socket that already listens. It is made non-blocking and close-on-exec. The file of a Unix

@@ -1,12 +1,15 @@
 /// The result of parsing the text of an address: an address, or a host name that is still to be looked up.
 package enum Endpoint: Hashable, Sendable {
     case address(SocketAddress)
+    /// `localhost`, or a name below it: both loopback addresses.
+    case localhost(port: UInt16)
     case host(String, port: UInt16)
 
     /// Parses every text that `SocketAddress` accepts, and also `example.com:80`.
     package init(_ text: String) throws(SocketAddress.ParseError) { try self.init(text, takesNames: true) }
 
-    init(_ text: String, takesNames: Bool) throws(SocketAddress.ParseError) {
+    /// - Parameter takesNames: whether names are accepted other than `localhost`.
+    package init(_ text: String, takesNames: Bool) throws(SocketAddress.ParseError) {
         func fail(_ reason: String) -> SocketAddress.ParseError {
             SocketAddress.ParseError(text: text, reason: reason)
         }
@@ -29,7 +32,9 @@ package enum Endpoint: Hashable, Sendable {
         if !isBracketed && name.utf8.contains(UInt8(ascii: ":")) {
             throw fail("write an IPv6 address in brackets, as [::1]:7000")
         }
-        if let address = SocketAddress(host: String(name), port: port), isBracketed == address.isIPv6 {
+        if !isBracketed && Self.isLocalhost(name) {
+            self = .localhost(port: port)
+        } else if let address = SocketAddress(host: String(name), port: port), isBracketed == address.isIPv6 {
             self = .address(address)
         } else if takesNames && !isBracketed && Self.isHostName(name) {
             self = .host(String(name), port: port)
@@ -58,6 +63,18 @@ package enum Endpoint: Hashable, Sendable {
                         || $0 == UInt8(ascii: "-") || $0 == UInt8(ascii: "_")
                 }
         }
+    }
+
+    /// Whether `name` is `localhost` or a name below it, whatever its case, with or without a dot at its end. Such names
+    /// are the loopback addresses, and are not looked up. See RFC 6761, 6.3.
+    static func isLocalhost(_ name: Substring) -> Bool {
+        let name = name.utf8.last == UInt8(ascii: ".") ? Substring(name.utf8.dropLast()) : name
+        let ending = "localhost".utf8
+        guard name.utf8.count >= ending.count, isHostName(name),
+            zip(name.utf8.suffix(ending.count), ending).allSatisfy({ $0 | 0x20 == $1 })
+        else { return false }
+        let rest = name.utf8.dropLast(ending.count)
+        return rest.isEmpty || rest.last == UInt8(ascii: ".")
     }
 
     private static func isDigit(_ byte: UInt8) -> Bool { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) }

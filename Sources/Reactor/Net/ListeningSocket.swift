@@ -44,6 +44,31 @@ package struct ListeningSocket {
         self.address = bound
     }
 
+    /// Listens on the loopback addresses of both families with the same port, IPv4 first, or on that of the only family
+    /// that this machine has.
+    package static func localhost(
+        port: UInt16, backlog: Int, mode: UInt32?, _ settings: [SocketSetting], _ kernel: CountingSyscalls
+    ) throws(SystemError) -> [ListeningSocket] {
+        func listen(on address: SocketAddress) throws(SystemError) -> ListeningSocket {
+            try ListeningSocket(on: address, backlog: backlog, mode: mode, settings, kernel)
+        }
+        // With port 0 the other family may be using the port that the kernel chooses.
+        var tries = port == 0 ? 16 : 1
+        while true {
+            let four: ListeningSocket
+            do throws(SystemError) { four = try listen(on: .loopback(port: port)) } catch {
+                if error.isOfMissingFamily { return [try listen(on: .loopbacks(port: port)[0])] }
+                throw error
+            }
+            do throws(SystemError) { return [four, try listen(on: .loopbacks(port: four.address.port)[0])] } catch {
+                if error.isOfMissingFamily { return [four] }
+                four.close()
+                tries -= 1
+                if error.code != EADDRINUSE || tries == 0 { throw error }
+            }
+        }
+    }
+
     /// Takes over a socket that the caller has opened. The caller still owns it if this throws. The socket's file, if
     /// there is one, stays.
     package init(adopting fd: CInt, _ kernel: CountingSyscalls) throws(SystemError) {
@@ -75,6 +100,11 @@ package struct ListeningSocket {
         file?.remove()
         socket.kernel.close(socket.fd)
     }
+}
+
+extension SystemError {
+    /// Whether the kernel has no such family, or no interface has the loopback address of it.
+    fileprivate var isOfMissingFamily: Bool { code == EAFNOSUPPORT || code == EADDRNOTAVAIL }
 }
 
 /// The file of a Unix socket, with its identity when the socket was bound.

@@ -42,19 +42,21 @@ public struct SocketAddress: Hashable, Sendable {
 
     /// Parses the text of an address. It does not look up names.
     ///
-    /// It accepts `127.0.0.1:7000`, `[::1]:7000`, `[fe80::1%eth0]:7000`, `localhost:7000`, which means 127.0.0.1,
-    /// `unix:/run/service.sock`, and `unix:@name` for an abstract name. It refuses all other host names. (Write a
-    /// relative path that begins with an @ as `unix:./@name`.)
+    /// It accepts `127.0.0.1:7000`, `[::1]:7000`, `[fe80::1%eth0]:7000`, `unix:/run/service.sock`, and `unix:@name` for
+    /// an abstract name. `localhost:7000` is 127.0.0.1 here, since an address is one; `connect` and `Listener.bind`, which
+    /// take the text, use both loopback addresses. It refuses all other host names. (Write a relative path that begins
+    /// with an @ as `unix:./@name`.)
     /// - Parameter text: an address with its port, or a Unix address.
     /// - Throws: `ParseError`.
     public init(_ text: String) throws(ParseError) {
-        guard case .address(let address) = try Endpoint(text, takesNames: false) else {
-            throw ParseError(text: text, reason: "names are not looked up")
+        switch try Endpoint(text, takesNames: false) {
+        case .address(let address): self = address
+        case .localhost(let port): self = .loopback(port: port)
+        case .host: throw ParseError(text: text, reason: "names are not looked up")
         }
-        self = address
     }
 
-    /// Creates the address of a numeric host or of `localhost`; `nil` for any other text.
+    /// Creates the address of a numeric host or of `localhost`, which is 127.0.0.1; `nil` for any other text.
     /// - Parameters:
     ///   - host: an IPv4 or IPv6 address, without brackets, or `localhost`.
     ///   - port: the port, in this machine's byte order.
@@ -62,7 +64,7 @@ public struct SocketAddress: Hashable, Sendable {
         // C functions would take the zero byte as the end of the text.
         guard !host.utf8.contains(0) else { return nil }
         var v4 = in_addr()
-        if inet_pton(AF_INET, host == "localhost" ? "127.0.0.1" : host, &v4) == 1 {
+        if inet_pton(AF_INET, Endpoint.isLocalhost(host[...]) ? "127.0.0.1" : host, &v4) == 1 {
             self.init(host: .v4(v4.s_addr), port: port)
             return
         }
@@ -104,6 +106,11 @@ public struct SocketAddress: Hashable, Sendable {
     /// - Returns: the address 127.0.0.1 with `port`.
     public static func loopback(port: UInt16) -> SocketAddress {
         SocketAddress(host: .v4(UInt32(0x7F00_0001).bigEndian), port: port)
+    }
+
+    /// The loopback addresses of both families with `port`, IPv6 first (RFC 6724).
+    package static func loopbacks(port: UInt16) -> [SocketAddress] {
+        [SocketAddress(host: .v6(0, UInt64(1).bigEndian, scope: 0), port: port), .loopback(port: port)]
     }
 
     // MARK: Asking

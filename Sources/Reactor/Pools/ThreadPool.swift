@@ -96,6 +96,11 @@ public final class ThreadPool: Dispatcher {
         package let queueLimit: Int
     }
 
+    package var name: String { threads.name }
+
+    /// Whether this process is a fork of the one whose threads these are.
+    package var isForked: Bool { threads.isForked }
+
     /// The pool's current figures. Any thread may read them.
     public var metrics: Metrics { threads.metrics }
 }

@@ -21,7 +21,7 @@ package final class ThreadPoolWorkers: @unchecked Sendable {
 
     private enum Joining { case none, underWay, done }
 
-    private let name: String
+    let name: String
     private let most: Int
     private let queueLimit: Int
     private let create: LibraryThread.Create
@@ -62,7 +62,7 @@ package final class ThreadPoolWorkers: @unchecked Sendable {
     }
 
     /// A forked child has none of the threads, and one of them may have held the lock.
-    private var isForked: Bool { fork.isForked }
+    var isForked: Bool { fork.isForked }
 
     private func withLock<Value>(_ body: (inout WorkersState) throws -> Value) rethrows -> Value {
         pthread_mutex_lock(lock)

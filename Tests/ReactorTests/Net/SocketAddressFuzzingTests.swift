@@ -29,6 +29,8 @@ import Testing
                     expectEqual(again, address, "\(text.debugDescription)")
                     expectEqual(again.description, address.description)
                     expectEqual(again.hashValue, address.hashValue)
+                case .localhost(let port):
+                    expectEqual(try SocketAddress(text), .loopback(port: port))
                 case .host(let host, let port):
                     expectEqual(try Endpoint("\(host):\(port)"), .host(host, port: port))
                     expect(!host.utf8.contains(0) && host.utf8.allSatisfy { $0 < 0x80 } && host.utf8.count <= 253)

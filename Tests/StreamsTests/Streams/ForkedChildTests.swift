@@ -176,4 +176,27 @@ final class ForkedChildTests: XCTestCase {
             return false
         }
     }
+
+    /// A lookup that runs in the parent ends there only: the child must not wait for it.
+    func testALookupOfTheParentIsNotJoined() throws {
+        let (begun, gate) = (Gate(), Gate())
+        let lookup = try SystemNameLookup(threads: 1) { _ throws(NameLookupError) in
+            begun.open()
+            gate.wait()
+            return []
+        }
+        try withLoop { _ in
+            let inParent = lookup.addresses(of: "a.example", port: 1)
+            begun.wait()
+            let isChild = fork {
+                let inChild = lookup.addresses(of: "a.example", port: 1)
+                if inChild.error as? DispatchError != .poolIsForked(name: "lookup") { _exit(1) }
+                inParent.cancel()
+            }
+            if isChild { return true }
+            gate.open()
+            XCTAssertEqual(try hang(inParent, timeout: patience), [])
+            return false
+        }
+    }
 }

@@ -1,0 +1,158 @@
+import Glibc
+import Promises
+import Reactor
+import TestSupport
+import Testing
+
+@testable import PromisesTestSupport
+
+/// `localhost` is both loopback addresses.
+@Suite(.enabled(if: hasIPv6, "there is no IPv6 loopback address")) struct LocalhostTests {
+    enum Family: CInt, CaseIterable {
+        case four = 2
+        case six = 10
+
+        var loopback: String { self == .four ? "127.0.0.1" : "[::1]" }
+    }
+
+    /// Ways in which a machine is without a family, by the call that says so.
+    enum Lack: CaseIterable { case noFamily, noAddress }
+
+    private func take(_ family: Family, _ lack: Lack, from net: Network) {
+        let real = net.kernel
+        let isOf = { (address: UnsafePointer<sockaddr>) in CInt(address.pointee.sa_family) == family.rawValue }
+        switch lack {
+        case .noFamily:
+            net.kernel.socket = { $0 == family.rawValue ? -Int(EAFNOSUPPORT) : real.socket($0, $1) }
+        case .noAddress:
+            net.kernel.bind = { isOf($1) ? -Int(EADDRNOTAVAIL) : real.bind($0, $1, $2) }
+            net.kernel.startConnect = { isOf($1) ? -Int(EADDRNOTAVAIL) : real.startConnect($0, $1, $2) }
+        }
+    }
+
+    @Test(arguments: Family.allCases) func aServerOfEitherFamilyIsReached(family: Family) throws {
+        try withNetwork { net in
+            let listener = try net.listen("\(family.loopback):0")
+            let port = listener.localAddress.port
+            for name in ["localhost", "LOCALHOST", "localhost.", "a.b.localhost", "Kiosk.LocalHost."] {
+                let client = try hang(connect(to: "\(name):\(port)", lookup: TestLookup.forbidden), timeout: patience)
+                expectEqual(client.peerAddress, listener.localAddress)
+                client.abort()
+            }
+        }
+    }
+
+    @Test func namesThatOnlyResembleItAreLookedUp() throws {
+        try withNetwork { net in
+            let listener = try net.listen()
+            var asked: [String] = []
+            let lookup = TestLookup { host, _ in
+                asked.append(host)
+                return .value([listener.localAddress])
+            }
+            let names = ["alocalhost", "localhost.example", "local.host", "ocalhost"]
+            for name in names { try hang(connect(to: "\(name):1", lookup: lookup), timeout: patience).abort() }
+            expectEqual(asked, names)
+            for name in ["[localhost]", ".localhost", "a..localhost", "localhost..", "\u{600}.localhost"] {
+                expect(connect(to: "\(name):1", lookup: lookup).error is SocketAddress.ParseError, name)
+            }
+        }
+    }
+
+    @Test(arguments: Family.allCases, Lack.allCases)
+    func aMachineWithoutAFamilyConnectsByTheOther(family: Family, lack: Lack) throws {
+        try withNetwork { net in
+            let other: Family = family == .four ? .six : .four
+            let listener = try net.listen("\(other.loopback):0")
+            take(family, lack, from: net)
+            let client = try hang(connect(to: "localhost:\(listener.localAddress.port)"), timeout: patience)
+            expectEqual(client.peerAddress, listener.localAddress)
+            client.abort()
+        }
+    }
+
+    @Test func theErrorNamesBothAddresses() throws {
+        try withNetwork { net in
+            net.kernel.startConnect = { _, _, _ in -Int(ECONNREFUSED) }
+            let error = #expect(throws: ConnectError.self) { try hang(connect(to: "localhost:7"), timeout: patience) }
+            expectEqual(error?.target, "localhost:7")
+            expectEqual(error?.failures.map(\.address.description), ["[::1]:7", "127.0.0.1:7"])
+            expectEqual(error?.failures.map(\.error.code), [ECONNREFUSED, ECONNREFUSED])
+        }
+    }
+
+    // MARK: Listening
+
+    @Test func aListenerHasBothWithOnePort() throws {
+        try withNetwork { net in
+            let listener = try net.listen("localhost:0")
+            let port = listener.localAddress.port
+            expect(port != 0)
+            expectEqual(listener.localAddresses.map(\.description), ["127.0.0.1:\(port)", "[::1]:\(port)"])
+            for address in listener.localAddresses + [try SocketAddress("localhost:\(port)")] {
+                let client = connect(to: address)
+                try net.accept(from: listener).abort()
+                try hang(client, timeout: patience).abort()
+            }
+        }
+    }
+
+    @Test(arguments: Family.allCases, Lack.allCases)
+    func aMachineWithoutAFamilyListensWithTheOther(family: Family, lack: Lack) throws {
+        try withNetwork { net in
+            take(family, lack, from: net)
+            let other: Family = family == .four ? .six : .four
+            let listener = try net.listen("localhost:0")
+            expectEqual(listener.localAddresses.map(\.hostText), [other == .four ? "127.0.0.1" : "::1"])
+        }
+    }
+
+    @Test func aMachineWithNeitherSaysSo() throws {
+        try withNetwork { net in
+            net.kernel.socket = { _, _ in -Int(EAFNOSUPPORT) }
+            let error = #expect(throws: SystemError.self) { try net.listen("localhost:0") }
+            expectEqual(error?.code, EAFNOSUPPORT)
+            let failed = connect(to: "localhost:1")
+            #expect(throws: ConnectError.self) { try hang(failed, timeout: patience) }
+        }
+    }
+
+    @Test func aPortThatTheOtherFamilyUsesIsNotTaken() throws {
+        try withNetwork { net in
+            // A client would find another server there.
+            let other = try net.listen("[::1]:0")
+            let error = #expect(throws: SystemError.self) { try net.listen("localhost:\(other.localAddress.port)") }
+            expectEqual(error?.code, EADDRINUSE)
+            expectEqual(error?.detail, "\(other.localAddress)")
+        }
+    }
+
+    @Test(arguments: [1, 15, 16]) func thenTheKernelIsAskedForAnotherPort(times: Int) throws {
+        try withNetwork { net in
+            let real = net.kernel.bind
+            var refused = 0
+            net.kernel.bind = { fd, address, length in
+                if CInt(address.pointee.sa_family) == AF_INET || refused == times { return real(fd, address, length) }
+                refused += 1
+                return -Int(EADDRINUSE)
+            }
+            if times == 16 {
+                let error = #expect(throws: SystemError.self) { try net.listen("localhost:0") }
+                expectEqual(error?.code, EADDRINUSE)
+            } else {
+                expectEqual(Set(try net.listen("localhost:0").localAddresses.map(\.port)).count, 1)
+            }
+            expectEqual(refused, times)
+        }
+    }
+
+    @Test func oneOfSeveralAddressesMayBeIt() throws {
+        try withNetwork { net in
+            let listener = try Listener.bind(["localhost:0", "127.0.0.1:0"])
+            expectEqual(listener.localAddresses.map(\.hostText), ["127.0.0.1", "::1", "127.0.0.1"])
+            #expect(throws: SocketAddress.ParseError.self) { try Listener.bind(["localhost:0", "example.com:80"]) }
+            let mode = #expect(throws: SystemError.self) { try Listener.bind("localhost:0", mode: 0o600) }
+            expectEqual(mode?.code, EINVAL)
+        }
+    }
+}

@@ -1,0 +1,190 @@
+import Glibc
+import Promises
+import Reactor
+import TestSupport
+import Testing
+
+@testable import PromisesTestSupport
+
+/// Lookups of one name at a time share a thread.
+@Suite struct SharedLookupTests {
+    /// A lookup that finds 192.0.2.7 for every name. One that begins with "dead" waits at the gate.
+    private final class SlowLookup: Sendable {
+        let gate = Gate()
+        let begun = Gate()
+        let asked = Shared<[String]>([])
+        let lookup: SystemNameLookup
+
+        init(threads: Int, failure: CInt? = nil) throws {
+            lookup = try SystemNameLookup(threads: threads) { [gate, begun, asked] name throws(NameLookupError) in
+                asked.change { $0.append(name) }
+                if name.hasPrefix("dead") {
+                    begun.open()
+                    gate.wait()
+                }
+                if let failure { throw NameLookupError(host: name, code: failure) }
+                return [SocketAddress(host: "192.0.2.7", port: 0)!]
+            }
+        }
+
+        func find(_ name: String, _ port: UInt16 = 1) -> Promise<[SocketAddress]> {
+            lookup.addresses(of: name, port: port)
+        }
+    }
+
+    private func found(_ port: UInt16) -> [SocketAddress] { [SocketAddress(host: "192.0.2.7", port: port)!] }
+
+    @Test func oneNameTakesOneThread() throws {
+        try withNetwork { _ in
+            let slow = try SlowLookup(threads: 2)
+            let dead = (1...12).map { slow.find("dead.example", $0) }
+            expectEqual(try hang(slow.find("alive.example", 80), timeout: patience), found(80))
+            expect(dead.allSatisfy(\.isPending))
+            slow.gate.open(12)
+            for (index, each) in dead.enumerated() {
+                expectEqual(try hang(each, timeout: patience), found(UInt16(index + 1)))
+            }
+            expectEqual(slow.asked.value.filter { $0 == "dead.example" }.count, 1)
+        }
+    }
+
+    @Test func theCaseOfANameDoesNotMatter() throws {
+        try withNetwork { _ in
+            let slow = try SlowLookup(threads: 1, failure: EAI_AGAIN)
+            let spelled = ["dead.example", "DEAD.example", "Dead.Example"].map { ($0, slow.find($0)) }
+            slow.gate.open(3)
+            for (name, promise) in spelled {
+                // Each gets the error of the name that it has asked for.
+                #expect(throws: NameLookupError(host: name, code: EAI_AGAIN)) { try hang(promise, timeout: patience) }
+            }
+            expectEqual(slow.asked.value, ["dead.example"])
+        }
+    }
+
+    @Test func theOthersGoOnWhenOneIsCancelled() throws {
+        try withNetwork { _ in
+            let slow = try SlowLookup(threads: 1)
+            let (one, other) = (slow.find("dead.example", 1), slow.find("dead.example", 2))
+            one.cancel()
+            expectEqual(one.error?.isCancelled, true)
+            expect(other.isPending)
+            slow.gate.open()
+            expectEqual(try hang(other, timeout: patience), found(2))
+        }
+    }
+
+    @Test func aNameThatNobodyWaitsForAnyLongerIsNotLookedUp() throws {
+        try withNetwork { net in
+            let slow = try SlowLookup(threads: 1)
+            let dead = slow.find("dead.example")
+            slow.begun.wait()
+            let waiting = (1...3).map { slow.find("b.example", $0) }
+            for each in waiting { each.cancel() }
+            let last = slow.find("c.example")
+            slow.gate.open()
+            try hang(when(fulfilled: dead, last).asVoid(), timeout: patience)
+            expectEqual(slow.asked.value, ["dead.example", "c.example"])
+            // It waits for nothing any more.
+            try net.loop.run()
+        }
+    }
+
+    @Test func whoComesLaterJoinsALookupThatEverybodyElseHasLeft() throws {
+        try withNetwork { _ in
+            let slow = try SlowLookup(threads: 2)
+            let first = slow.find("dead.example")
+            slow.begun.wait()
+            first.cancel()
+            let later = (1...3).map { slow.find("dead.example", $0) }
+            slow.gate.open(4)
+            for (index, each) in later.enumerated() {
+                expectEqual(try hang(each, timeout: patience), found(UInt16(index + 1)))
+            }
+            expectEqual(slow.asked.value, ["dead.example"])
+        }
+    }
+
+    @Test func anotherTryAfterAFailureIsAnotherLookup() throws {
+        try withNetwork { _ in
+            let slow = try SlowLookup(threads: 1, failure: EAI_AGAIN)
+            slow.gate.open(2)
+            let both = slow.find("dead.example").recover { _ in slow.find("dead.example") }
+            #expect(throws: NameLookupError.self) { try hang(both, timeout: patience) }
+            expectEqual(slow.asked.value.count, 2)
+        }
+    }
+
+    @Test func loopsOfSeveralThreadsShareOne() throws {
+        try withNetwork { _ in
+            let slow = try SlowLookup(threads: 1)
+            let here = slow.find("dead.example", 1)
+            slow.begun.wait()
+            let begun = Gate()
+            let thread = TestThread { [self] in
+                EventLoop.withLoop { _ in
+                    let there = slow.find("dead.example", 2)
+                    begun.open()
+                    expectEqual(try? hang(there, timeout: patience), found(2))
+                }
+            }
+            begun.wait()
+            slow.gate.open()
+            expectEqual(try hang(here, timeout: patience), found(1))
+            thread.join()
+            expectEqual(slow.asked.value.count, 1)
+        }
+    }
+
+    @Test func aLoopRunsUntilItsLookupsHaveEnded() throws {
+        try withNetwork { net in
+            let slow = try SlowLookup(threads: 1)
+            var ports: [UInt16] = []
+            for port in [UInt16(1), 2] {
+                slow.find("dead.example", port).done { ports.append($0[0].port) }.cauterize()
+            }
+            slow.gate.open()
+            try net.loop.run()
+            expectEqual(ports, [1, 2])
+        }
+    }
+
+    @Test func aLoopMayEndBeforeItsLookup() throws {
+        let slow = try SlowLookup(threads: 1)
+        _ = try logged {
+            try withNetwork { _ in
+                slow.find("dead.example").ignoringErrors()
+                slow.begun.wait()
+            }
+        }
+        try withNetwork { _ in
+            let next = slow.find("dead.example")
+            slow.gate.open()
+            expectEqual(try hang(next, timeout: patience), found(1))
+        }
+    }
+
+    @Test func aConnectThatIsCancelledLeavesTheOthersTheirLookup() throws {
+        try withNetwork { net in
+            let listener = try net.listen()
+            let slow = try SlowLookup(threads: 1)
+            let table = TestLookup { host, port in
+                slow.find(host, port).map { _ in [listener.localAddress] }
+            }
+            let target = "dead.example:80"
+            let attempts = (0..<4).map { _ in connect(to: target, lookup: table) }
+            let late = connect(to: target, timeout: .milliseconds(1), lookup: table)
+            slow.begun.wait()
+            attempts[1].cancel()
+            attempts[3].cancel()
+            #expect(throws: PromiseError.timedOut) { try hang(late, timeout: patience) }
+            slow.gate.open()
+            for index in [0, 2] {
+                let client = try hang(attempts[index], timeout: patience)
+                expectEqual(client.peerAddress, listener.localAddress)
+                client.abort()
+            }
+            expectEqual(attempts[1].error?.isCancelled, true)
+            expectEqual(slow.asked.value.count, 1)
+        }
+    }
+}
