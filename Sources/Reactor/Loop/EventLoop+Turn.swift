@@ -193,9 +193,16 @@ extension EventLoop {
         if depth > 0 { try checkStack() }
     }
 
+    /// For a caller that is about to run ready jobs and to wait: throws if the loop has ended, which runs nothing any more, or
+    /// if the stack is nearly used. (A fork of the process may run what is ready.)
+    package func checkWhetherItCanWait() throws(SystemError) {
+        if hasEnded { try refuseTurn() }
+        try checkStack()
+    }
+
     @inline(never)
     private func refuseTurn() throws(SystemError) {
-        guard isForked else { throw SystemError(.epollWait, EBADF, detail: "the loop has ended") }
+        if hasEnded { throw SystemError(.epollWait, EBADF, detail: "the loop has ended") }
         throw SystemError(.epollWait, EPERM, detail: "the loop belongs to the process that this one was forked from")
     }
 
@@ -203,7 +210,7 @@ extension EventLoop {
     /// the number of levels, for example if the handlers of a server hang. Nesting too deep throws while there is still
     /// stack to handle the error.
     @inline(never)
-    package func checkStack() throws(SystemError) {
+    func checkStack() throws(SystemError) {
         guard clinux_stack_is_low() else { return }
         let detail =
             "the loop is driven inside too many of its own handlers, \(depth) turns deep: the stack is nearly used"
