@@ -200,6 +200,10 @@ extension EventLoop {
     /// therefore run first. The kernel may also have more events than it has reported: one call reports at most 256
     /// events, and a signal may interrupt the call. The loop then polls for the rest, as often as it takes for all
     /// descriptors, but no longer than 50 ms.
+    ///
+    /// Nor must a later deadline win against an earlier one. If the loop is late, both are due in one turn: jobs that the
+    /// earlier timer has made ready run before the later one fires. When they exceed their budget, the other timers are left
+    /// to the next turn, which polls first; so each turn fires one timer at least, whatever the jobs do.
     @inline(never)
     func fire(_ due: TimerHeap.Due, afterEvents hasDelivered: Bool) throws(SystemError) {
         var hasDelivered = hasDelivered
@@ -221,12 +225,14 @@ extension EventLoop {
             if hasDelivered { deliverEvents() }
         }
         meter.beginTiming()
+        var budget = LoopJobs.BudgetBetweenTimers(since: due.moment)
         while let action = timers.popDue(due) {
             meter.counters.timersFired += 1
             switch action {
             case .closure(let body): meter.call(.timer, nil, nil, body)
             case .job(let job): meter.call(.timer, job.handlerCallSite, job.subject) { job.run() }
             }
+            if !jobs.ready.isEmpty && timers.hasMore(of: due) && !jobs.runBetweenTimers(&budget) { return }
         }
     }
 

@@ -123,6 +123,36 @@ final class LoopJobs {
         return count
     }
 
+    // MARK: Between timers
+
+    /// What is left for the jobs that run between the due timers of a turn: as much as for a batch.
+    struct BudgetBetweenTimers {
+        fileprivate var left = LoopJobs.jobBudget
+        fileprivate var nextLook = LoopJobs.jobBudget - LoopJobs.firstLook
+        fileprivate var isOverTime = false
+        fileprivate let deadline: Int64
+
+        /// - Parameter moment: when the turn has found the timers due, which saves a reading of the clock.
+        @inline(__always)
+        init(since moment: Int64) { deadline = moment.addingSaturating(LoopJobs.timeBudget) }
+    }
+
+    /// Runs the jobs that due timers have made ready, but not those for the end of the turn.
+    /// - Returns: false if the budget is spent and further jobs are ready.
+    @inline(never)
+    func runBetweenTimers(_ budget: inout BudgetBetweenTimers) -> Bool {
+        let before = budget.left
+        while budget.left > 0, !budget.isOverTime, let job = ready.popFirst() {
+            budget.left -= 1
+            meter.run(job)
+            guard budget.left <= budget.nextLook else { continue }
+            budget.isOverTime = clock.now.nanoseconds > budget.deadline
+            budget.nextLook = budget.left - min(Self.jobBudget - budget.left, Self.longestStretch)
+        }
+        meter.counters.jobs += before - budget.left
+        return ready.isEmpty
+    }
+
     // MARK: Inline jobs
 
     // The context is on the stack of the call of `runInline` that has set the field. The call resets the field before

@@ -151,11 +151,17 @@ package struct TimerHeap: ~Copyable {
         referenced &+= isReferenced ? 1 : -1
     }
 
-    /// Removes the first timer of those that are due, and returns what it does. A timer
-    /// that was started by its own batch waits for the next batch. A repeating timer is put back on its grid, after the
-    /// missed ticks.
+    /// Whether one of those that are due has not been removed yet. A timer that was started by its own batch waits for the
+    /// next batch.
+    @inline(__always)
+    package func hasMore(of due: Due) -> Bool {
+        !heap.isEmpty && heap[0].deadline <= due.moment && heap[0].sequence < due.horizon
+    }
+
+    /// Removes the first timer of those that are due, and returns what it does. A repeating timer is put back on its grid,
+    /// after the missed ticks.
     package mutating func popDue(_ due: Due) -> Action? {
-        guard !heap.isEmpty, heap[0].deadline <= due.moment, heap[0].sequence < due.horizon else { return nil }
+        guard hasMore(of: due) else { return nil }
         let first = heap[0]
         removeEntry(at: 0)
         let slot = Int(first.slot)
