@@ -16,6 +16,7 @@ let package = Package(
         .library(name: "ReactorHTTPJSON", targets: ["ReactorHTTPJSON"]),
         .library(name: "ReactorTLS", targets: ["ReactorTLS"]),
         .library(name: "ReactorDispatch", targets: ["ReactorDispatch"]),
+        .library(name: "SimulatedNetwork", targets: ["SimulatedNetwork"]),
         .executable(name: "echo-server", targets: ["echo-server"]),
     ],
     // Off by default.
@@ -36,6 +37,8 @@ let package = Package(
         .target(name: "ReactorTLS", dependencies: ["Promises", "Reactor", openSSL]),
         // Apart, since it needs Dispatch and CoreFoundation.
         .target(name: "ReactorDispatch", dependencies: ["Promises", "Reactor"]),
+        // Hosts and links inside a test: the system calls of the loop, simulated.
+        .target(name: "SimulatedNetwork", dependencies: ["CLinux", "Promises", "Reactor"]),
         .executableTarget(name: "echo-server", dependencies: ["CLinux", "Promises"]),
         // Threads, gates, counters and the like, for all tests.
         .target(name: "TestSupport", path: "Tests/TestSupport"),
@@ -55,6 +58,9 @@ let package = Package(
             name: "ReactorTLSTests", dependencies: promisesTests + [openSSL, "ReactorHTTP", "ReactorTLS"],
             swiftSettings: [.define("STREAMS_OVER_TLS")]),
         .testTarget(name: "ReactorDispatchTests", dependencies: ["Promises", "Reactor", "ReactorDispatch"]),
+        .testTarget(
+            name: "SimulatedNetworkTests",
+            dependencies: ["CLinux", "Promises", "Reactor", "SimulatedNetwork", "TestSupport"]),
         .testTarget(
             name: "DocumentationTests", dependencies: ["Promises", "PromiseKitNames", "Reactor", "TestSupport"]),
         .testTarget(name: "EchoServerTests", dependencies: ["Promises", "echo-server", "TestSupport"]),

@@ -126,6 +126,9 @@ extension Listener {
         _ options: ServeOptions, on group: LoopGroup, _ file: StaticString, _ line: UInt,
         _ start: @escaping GroupServer.Start
     ) -> Promise<DrainResult> {
+        if loop.kernel.table.isSimulated {
+            return Promise(refused: SystemError(.accept, ENOTSUP, detail: Syscalls.simulationHasOneThread))
+        }
         let server = GroupServer(group, options, counters, loop.remote, start)
         // Unowned, as above.
         return serve(options, by: server, file, line) { [unowned self] accepted in

@@ -18,7 +18,7 @@ extension EventLoop {
         let undelivered = withdrawn + releaseEverything() + waitingHandlers
         attachment.take()?.release()
         endObservation()
-        if undelivered > 0 {
+        if undelivered > 0 && !vanishes {
             UnrunWork.report(unrun)
             LoopEvent.send(.undelivered(undelivered))
         }

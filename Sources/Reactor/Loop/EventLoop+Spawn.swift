@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 
 extension EventLoop {
@@ -20,9 +21,17 @@ extension EventLoop {
     /// - Parameter name: the name of the thread, of which Linux shows the first 15 bytes. An empty name is replaced by
     ///   "loop".
     /// - Returns: the remote of the new loop.
-    /// - Throws: `SystemError` of `pthread_create`, or of opening the loop's descriptors.
+    /// - Throws: `SystemError` of `pthread_create`, or of opening the loop's descriptors; `ENOTSUP` in a simulated network.
     public static func spawn(name: String = "loop") throws(SystemError) -> LoopRemote {
-        try spawn(name: name, syscalls: { Syscalls() }, create: LibraryThread.create)
+        try refuseInSimulation()
+        return try spawn(name: name, syscalls: { Syscalls() }, create: LibraryThread.create)
+    }
+
+    /// The loop of another thread has the sockets of the real kernel.
+    static func refuseInSimulation() throws(SystemError) {
+        guard let loop = clinux_get_current_loop() else { return }
+        let isSimulated = Unmanaged<EventLoop>.fromOpaque(loop)._withUnsafeGuaranteedRef { $0.kernel.table.isSimulated }
+        if isSimulated { throw SystemError(.threadCreate, ENOTSUP, detail: Syscalls.simulationHasOneThread) }
     }
 
     /// As `spawn(name:)`, with system calls that a test has replaced.

@@ -65,6 +65,8 @@ public final class EventLoop {
     @exclusivity(unchecked) @usableFromInline var buffers = LoopBuffers()
     @exclusivity(unchecked) var ending = LoopEnding()
     @exclusivity(unchecked) var scope = LoopScope.thread
+    /// Whether the loop ends as a machine does that loses its power: nothing is reported.
+    @exclusivity(unchecked) var vanishes = false
     /// The loop on whose behalf this thread, which belongs to a pool, runs its current job.
     @exclusivity(unchecked) var requestingLoop: LoopRemote?
 

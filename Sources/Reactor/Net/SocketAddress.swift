@@ -120,6 +120,24 @@ public struct SocketAddress: Hashable, Sendable {
         if case .v6 = host { true } else { false }
     }
 
+    /// Whether this is 0.0.0.0 or ::, which stand for every address of the machine.
+    package var isUnspecified: Bool {
+        switch host {
+        case .v4(let address): address == 0
+        case .v6(let high, let low, _): high == 0 && low == 0
+        case .unix: false
+        }
+    }
+
+    /// Whether this is an address of the loopback interface: 127.0.0.0/8 or ::1.
+    package var isLoopback: Bool {
+        switch host {
+        case .v4(let address): UInt32(bigEndian: address) >> 24 == 127
+        case .v6(let high, let low, _): high == 0 && UInt64(bigEndian: low) == 1
+        case .unix: false
+        }
+    }
+
     /// Whether this is a Unix address.
     public var isUnix: Bool {
         if case .unix = host { true } else { false }

@@ -34,6 +34,7 @@ public final class LoopGroup: Sendable {
     /// - Throws: `SystemError`: `EINVAL` of `pthread_create` for a number below one; otherwise an error of
     ///   `EventLoop.spawn`, and the loops that were started before have ended again.
     public convenience init(loops: Int? = nil, name: String = "loop") throws(SystemError) {
+        try EventLoop.refuseInSimulation()
         try self.init(loops: loops ?? Self.defaultLoops, name: name, syscalls: { Syscalls() })
     }
 

@@ -7,7 +7,7 @@ import Glibc
 @usableFromInline
 package final class CountingSyscalls {
     // A constant, so that calling its closures retains nothing.
-    @usableFromInline let table: Syscalls
+    @usableFromInline package let table: Syscalls
     // One counter for each case of SystemCall, whose raw value is the index. A plain memory block, since the checks of
     // an array would cost more than the counting.
     @usableFromInline let counts: UnsafeMutablePointer<Int>

@@ -45,6 +45,8 @@ package struct Syscalls {
         result($0 >= 0 ? clinux_pidfd_send_signal($0, $2) : Glibc.kill($1, $2))
     }
     package var linkStatus: (_ path: String, UnsafeMutablePointer<stat>) -> Int = { result(lstat($0, $1)) }
+    /// Looks up a name at once where the network is simulated; `nil` where the system does, by getaddrinfo(3).
+    package var lookUp: ((_ host: String, _ port: UInt16) -> LookUpAnswer)?
     package var listen: (CInt, _ backlog: CInt) -> Int = { result(Glibc.listen($0, $1)) }
     /// flock(2), exclusive and without waiting: EAGAIN if another process has the lock.
     package var lock: (CInt) -> Int = { result(clinux_lock($0)) }
@@ -118,6 +120,28 @@ package struct Syscalls {
     package var unlink: (_ path: String) -> Int = { result(Glibc.unlink($0)) }
 
     package init() {}
+}
+
+extension Syscalls {
+    /// What a simulated name service answers: addresses, or an error code of getaddrinfo(3), after a delay.
+    package struct LookUpAnswer {
+        package let delay: Duration
+        package let addresses: [SocketAddress]
+        package let code: CInt
+
+        package init(delay: Duration, addresses: [SocketAddress], code: CInt) {
+            self.delay = delay
+            self.addresses = addresses
+            self.code = code
+        }
+    }
+
+    /// Whether the sockets are not the kernel's.
+    package var isSimulated: Bool { lookUp != nil }
+
+    package static var simulationHasOneThread: String {
+        "a simulated network has one thread: serve without a group there"
+    }
 }
 
 /// A set of bytes that wait in the kernel.

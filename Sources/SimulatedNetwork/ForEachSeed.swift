@@ -1,0 +1,59 @@
+import Glibc
+import Promises
+import Reactor
+
+/// A simulation that has failed.
+public struct SimulationFailure: Error, CustomStringConvertible {
+    /// The smallest seed that fails.
+    public let seed: UInt64
+    /// The error of the body.
+    public let error: any Error
+
+    /// `seed 7: timed out; SIMULATION_SEED=7 repeats it`
+    public var description: String { "seed \(seed): \(error); SIMULATION_SEED=\(seed) repeats it" }
+}
+
+/// Runs `body` with a simulated network for each seed, on as many threads as the process may use.
+///
+/// ```swift
+/// try forEachSeed(1...1000) { network in … }
+/// ```
+///
+/// After a failure, larger seeds are not begun. The environment's `SIMULATION_SEED` names the only seed to run.
+/// - Parameters:
+///   - seeds: the seeds.
+///   - body: called once for each, on some thread. Its errors are failures.
+/// - Throws: `SimulationFailure` with the smallest seed that fails.
+@available(*, noasync, message: "call it in a synchronous test")
+public func forEachSeed(
+    _ seeds: ClosedRange<UInt64>, _ body: @escaping @Sendable (VirtualNetwork) throws -> Void
+) throws {
+    if let seed = seedOfEnvironment { return try run(seed, body) }
+    let work = LockedValue((next: seeds.lowerBound as UInt64?, failure: nil as SimulationFailure?))
+    @Sendable func runAll() {
+        while true {
+            let seed = work.withLock { work -> UInt64? in
+                guard let seed = work.next, work.failure.map({ seed < $0.seed }) ?? true else { return nil }
+                work.next = seed == seeds.upperBound ? nil : seed + 1
+                return seed
+            }
+            guard let seed else { return }
+            do { try run(seed, body) } catch {
+                guard let failure = error as? SimulationFailure else { continue }
+                work.withLock { if failure.seed < $0.failure?.seed ?? .max { $0.failure = failure } }
+            }
+        }
+    }
+    let threads = max(1, min(Int(sysconf(CInt(_SC_NPROCESSORS_ONLN))), 64))
+    let pool = try ThreadPool(name: "seeds", threads: threads)
+    try withVirtualOrRealLoop {
+        try hang(when(fulfilled: (0..<threads).map { _ in Promise(on: pool) { runAll() } }).asVoid())
+    }
+    if let failure = work.withLock({ $0.failure }) { throw failure }
+}
+
+private func run(_ seed: UInt64, _ body: (VirtualNetwork) throws -> Void) throws {
+    do { try VirtualNetwork(seed: seed).simulate(body) } catch { throw SimulationFailure(seed: seed, error: error) }
+}
+
+private func withVirtualOrRealLoop(_ body: () throws -> Void) throws { try EventLoop.withLoop { _ in try body() } }

@@ -1,0 +1,146 @@
+import CLinux
+import Glibc
+import Reactor
+
+/// What TCP and UDP sockets have in common: addresses and ports.
+class InternetSocket: SimulatedFile {
+    let family: CInt
+    var local: SocketAddress?
+    var remote: SocketAddress?
+    /// Whether bind(2) was given the port, which then stays when a connection ends.
+    var keepsPort = false
+    /// Whether bind(2) was given the address, likewise.
+    var keepsAddress = false
+    /// Whether the socket has a port at present, whoever has chosen it.
+    var hasPort = false
+    /// Whether bind(2) is allowed, besides that.
+    var mayBind: Bool { true }
+
+    init(_ process: SimulatedProcess, _ family: CInt) {
+        self.family = family
+        super.init(process)
+    }
+
+    final override var mode: mode_t { S_IFSOCK }
+    var type: Int { 0 }
+
+    var sendCapacity: Int { option(SOL_SOCKET, SO_SNDBUF).map { max(Int($0), 2304) * 2 } ?? 262_144 }
+    var receiveCapacity: Int { option(SOL_SOCKET, SO_RCVBUF).map { max(Int($0), 1152) * 2 } ?? 131_072 }
+
+    override func computedOption(_ level: CInt, _ name: CInt) -> CInt? {
+        guard level == SOL_SOCKET else { return nil }
+        switch name {
+        case SO_TYPE: return CInt(type)
+        case SO_PROTOCOL: return CInt(type == clinux_SOCK_STREAM ? IPPROTO_TCP : IPPROTO_UDP)
+        case SO_DOMAIN: return family
+        case SO_SNDBUF: return CInt(sendCapacity)
+        case SO_RCVBUF: return CInt(receiveCapacity)
+        default: return nil
+        }
+    }
+
+    final func setWord(_ level: CInt, _ name: CInt, _ value: CInt) {
+        withUnsafeBytes(of: value) { _ = setOption(level, name, $0) }
+    }
+
+    // MARK: Addresses
+
+    /// - Parameter takesUnspecified: an unspecified address stands for the loopback, as in connect(2).
+    final func parse(
+        _ raw: UnsafePointer<sockaddr>, _ length: socklen_t, takesUnspecified: Bool = false
+    ) -> SocketAddress? {
+        guard let address = SocketAddress(raw: raw, length), address.family == family else { return nil }
+        return takesUnspecified && address.isUnspecified ? address.loopbackOfFamily : address
+    }
+
+    override func bind(_ raw: UnsafePointer<sockaddr>, _ length: socklen_t) -> Int {
+        if family == AF_INET6 && length < 24 { return -Int(EINVAL) }
+        guard var address = parse(raw, length) else { return -Int(EAFNOSUPPORT) }
+        if hasPort || !mayBind { return -Int(EINVAL) }
+        guard address.isUnspecified || host.owns(address) else { return -Int(EADDRNOTAVAIL) }
+        let isChosen = address.port != 0
+        if !isChosen { address.port = host.freePort(for: self) ?? 0 }
+        if address.port == 0 || (isChosen && host.hasConflict(self, at: address, listens: false)) {
+            local = local.map { .unspecified(family, port: $0.port) }
+            return -Int(EADDRINUSE)
+        }
+        keepsPort = isChosen
+        keepsAddress = !address.isUnspecified
+        local = address
+        host.bound(self)
+        return 0
+    }
+
+    final func bindToAnyPort() -> Int? {
+        guard let port = host.freePort(for: self) else { return -Int(EADDRINUSE) }
+        local = keepsAddress ? local!.with(port: port) : .unspecified(family, port: port)
+        host.bound(self)
+        return nil
+    }
+
+    /// Chooses the address from which `target` is reached, and a port.
+    final func chooseLocalAddress(for target: SocketAddress) -> Int? {
+        guard let source = host.source(for: target) else { return -Int(ENETUNREACH) }
+        if !hasPort, let failure = bindToAnyPort() { return failure }
+        if local!.isUnspecified { local = source.with(port: local!.port) }
+        return nil
+    }
+
+    override func localName(_ name: UnsafeMutablePointer<sockaddr_storage>) -> Int {
+        (local ?? SocketAddress.unspecified(family, port: 0)).store(in: name)
+        return 0
+    }
+
+    override func peerName(_ name: UnsafeMutablePointer<sockaddr_storage>) -> Int {
+        guard let remote, hasPeer else { return -Int(ENOTCONN) }
+        remote.store(in: name)
+        return 0
+    }
+
+    /// Whether getpeername(2) has an answer.
+    var hasPeer: Bool { remote != nil }
+
+    /// The first `count` bytes of `pieces`.
+    final func gather(_ pieces: UnsafeBufferPointer<iovec>, _ count: Int) -> [UInt8] {
+        Self.gather(pieces, count)
+    }
+
+    static func gather(_ pieces: UnsafeBufferPointer<iovec>, _ count: Int) -> [UInt8] {
+        [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
+            for piece in pieces where filled < count {
+                let part = min(piece.iov_len, count - filled)
+                if part > 0 { memcpy(buffer.baseAddress! + filled, piece.iov_base, part) }
+                filled += part
+            }
+        }
+    }
+}
+
+extension SocketAddress {
+    init?(raw: UnsafePointer<sockaddr>, _ length: socklen_t) {
+        var storage = sockaddr_storage()
+        withUnsafeMutableBytes(of: &storage) {
+            $0.copyMemory(from: UnsafeRawBufferPointer(start: raw, count: min(Int(length), $0.count)))
+        }
+        self.init(storage)
+    }
+
+    func store(in storage: UnsafeMutablePointer<sockaddr_storage>) {
+        withSocketAddress { raw, length in
+            storage.pointee = sockaddr_storage()
+            UnsafeMutableRawPointer(storage).copyMemory(from: raw, byteCount: Int(length))
+        }
+    }
+
+    func with(port: UInt16) -> SocketAddress {
+        var copy = self
+        copy.port = port
+        return copy
+    }
+
+    static func unspecified(_ family: CInt, port: UInt16) -> SocketAddress {
+        SocketAddress(host: family == AF_INET6 ? "::" : "0.0.0.0", port: port)!
+    }
+
+    var loopbackOfFamily: SocketAddress { SocketAddress(host: isIPv6 ? "::1" : "127.0.0.1", port: port)! }
+}

@@ -1,0 +1,113 @@
+import CLinux
+import Glibc
+
+/// What a simulated descriptor refers to: the results of the system calls are those of the kernel, `-errno` below zero.
+class SimulatedFile {
+    unowned let process: SimulatedProcess
+    /// The number, or −1 once it is closed: a stream lives on until its bytes have arrived.
+    var number: CInt = -1
+    var registrations: [SimulatedEpoll.Registration] = []
+    private var options: [UInt64: CInt] = [:]
+    var status = CInt(O_RDWR | O_NONBLOCK)
+
+    static var readable: UInt32 { UInt32(clinux_EPOLLIN) }
+    static var writable: UInt32 { UInt32(clinux_EPOLLOUT) }
+    static var failed: UInt32 { UInt32(clinux_EPOLLERR) }
+    static var hungUp: UInt32 { UInt32(clinux_EPOLLHUP) }
+    static var readEnded: UInt32 { UInt32(clinux_EPOLLRDHUP) }
+    static var alwaysReported: UInt32 { failed | hungUp }
+
+    init(_ process: SimulatedProcess) { self.process = process }
+
+    var kernel: SimulatedKernel { process.kernel }
+    var host: SimulatedHost.Stack { process.host }
+
+    /// What epoll reports, whether it is wanted or not.
+    var readiness: UInt32 { 0 }
+    var mode: mode_t { S_IFREG }
+
+    /// Reports a change to the epoll descriptors whose mask has one of `events`; all bits for a change of the state.
+    final func notify(_ events: UInt32 = .max) {
+        for registration in registrations where registration.mask & events != 0 { registration.enqueue() }
+    }
+
+    // MARK: Calls
+
+    func bind(_ address: UnsafePointer<sockaddr>, _ length: socklen_t) -> Int { -Int(ENOTSOCK) }
+    func listen(_ backlog: Int) -> Int { -Int(ENOTSOCK) }
+    func connect(_ address: UnsafePointer<sockaddr>, _ length: socklen_t) -> Int { -Int(ENOTSOCK) }
+    func accept(_ peer: UnsafeMutablePointer<sockaddr_storage>) -> Int { -Int(ENOTSOCK) }
+    func send(_ pieces: UnsafeBufferPointer<iovec>) -> Int { -Int(ENOTSOCK) }
+    func receive(_ buffer: UnsafeMutableRawBufferPointer) -> Int { -Int(ENOTSOCK) }
+    func sendMessages(_ messages: UnsafeMutablePointer<clinux_mmsghdr>, _ count: Int) -> Int { -Int(ENOTSOCK) }
+    func receiveMessages(_ messages: UnsafeMutablePointer<clinux_mmsghdr>, _ count: Int) -> Int { -Int(ENOTSOCK) }
+    func shutdown(_ how: CInt) -> Int { -Int(ENOTSOCK) }
+    func localName(_ name: UnsafeMutablePointer<sockaddr_storage>) -> Int { -Int(ENOTSOCK) }
+    func peerName(_ name: UnsafeMutablePointer<sockaddr_storage>) -> Int { -Int(ENOTSOCK) }
+    /// The bytes that wait to be read, and those that the peer has not acknowledged.
+    var waiting: (incoming: Int, outgoing: Int) { (0, 0) }
+    /// Ends the use of the number. The last call for this descriptor.
+    func close() {}
+
+    /// The options that the kernel computes.
+    func computedOption(_ level: CInt, _ name: CInt) -> CInt? { nil }
+    /// The options that the kernel acts upon. Called after the value has been stored.
+    func optionDidChange(_ level: CInt, _ name: CInt, _ value: CInt) {}
+
+    final func option(_ level: CInt, _ name: CInt) -> CInt? { options[Self.key(level, name)] }
+
+    final func getOption(_ level: CInt, _ name: CInt, _ value: UnsafeMutablePointer<CInt>) -> Int {
+        if mode != S_IFSOCK { return -Int(ENOTSOCK) }
+        value.pointee = computedOption(level, name) ?? option(level, name) ?? 0
+        return 0
+    }
+
+    final func setOption(_ level: CInt, _ name: CInt, _ bytes: UnsafeRawBufferPointer) -> Int {
+        if mode != S_IFSOCK { return -Int(ENOTSOCK) }
+        guard bytes.count >= MemoryLayout<CInt>.size else { return -Int(EINVAL) }
+        // The first word is the value; of SO_LINGER, whether it is on. Only a linger of zero seconds is used here.
+        let value = bytes.loadUnaligned(as: CInt.self)
+        options[Self.key(level, name)] = value
+        optionDidChange(level, name, value)
+        return 0
+    }
+
+    private static func key(_ level: CInt, _ name: CInt) -> UInt64 {
+        UInt64(UInt32(bitPattern: level)) << 32 | UInt64(UInt32(bitPattern: name))
+    }
+}
+
+/// A file of a simulated file system: a socket's, or the lock beside one. Only what a Unix path needs.
+final class SimulatedNode {
+    let number: ino_t
+    var mode: mode_t
+    /// The file that holds the lock of flock(2).
+    weak var lockHolder: SimulatedFile?
+    weak var socket: UnixStream?
+
+    init(_ number: ino_t, _ mode: mode_t) {
+        self.number = number
+        self.mode = mode
+    }
+
+    func describe(_ status: UnsafeMutablePointer<stat>) {
+        status.pointee = stat()
+        status.pointee.st_dev = 1
+        status.pointee.st_ino = number
+        status.pointee.st_mode = mode
+    }
+}
+
+/// An open file of a simulated file system.
+final class OpenNode: SimulatedFile {
+    let node: SimulatedNode
+
+    init(_ process: SimulatedProcess, _ node: SimulatedNode) {
+        self.node = node
+        super.init(process)
+    }
+
+    override var mode: mode_t { node.mode }
+
+    override func close() { if node.lockHolder === self { node.lockHolder = nil } }
+}

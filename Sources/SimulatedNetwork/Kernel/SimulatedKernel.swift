@@ -1,0 +1,136 @@
+import Glibc
+import Reactor
+
+/// The state behind all machines of a simulated network: descriptors, packets under way, links, dice.
+final class SimulatedKernel {
+    let clock: VirtualClock
+    var random: SeededRandom
+    var transcript = Transcript()
+    private var events = EventQueue()
+    private var files: [SimulatedFile?] = []
+    private var freeNumbers: [Int] = []
+    private var hosts: [SocketAddress: SimulatedHost.Stack] = [:]
+    private var ways: [WayKey: SimulatedWay] = [:]
+    private var streams: [TCPSocket] = []
+    private var nodes: ino_t = 0
+
+    /// Simulated descriptors are numbers from here on. A real one that is as large is refused, so none is taken for the other.
+    static var firstNumber: CInt { 1 << 16 }
+
+    private struct WayKey: Hashable {
+        let from: ObjectIdentifier
+        let to: ObjectIdentifier
+    }
+
+    init(seed: UInt64) {
+        clock = VirtualClock()
+        random = SeededRandom(seed: seed)
+    }
+
+    // MARK: Time
+
+    var now: Int64 { clock.now.nanoseconds }
+    var nextEvent: Int64? { events.nextMoment }
+
+    func at(_ moment: Int64, _ body: @escaping () -> Void) { events.add(at: moment, body) }
+
+    func after(_ delay: Duration, _ body: @escaping () -> Void) {
+        at(clock.now.advanced(by: delay).nanoseconds, body)
+    }
+
+    /// Makes everything happen that is due.
+    func runDueEvents() { while let body = events.takeDue(at: now) { body() } }
+
+    // MARK: Descriptors
+
+    func add(_ file: SimulatedFile) -> CInt {
+        let index: Int
+        if let free = freeNumbers.popLast() {
+            index = free
+            files[index] = file
+        } else {
+            index = files.count
+            files.append(file)
+        }
+        file.number = Self.firstNumber + CInt(index)
+        return file.number
+    }
+
+    func file(_ number: CInt) -> SimulatedFile? {
+        let index = Int(number - Self.firstNumber)
+        return index >= 0 && index < files.count ? files[index] : nil
+    }
+
+    func remove(_ file: SimulatedFile) {
+        let index = Int(file.number - Self.firstNumber)
+        files[index] = nil
+        freeNumbers.append(index)
+        for registration in file.registrations { registration.isRemoved = true }
+        file.registrations = []
+        file.number = -1
+    }
+
+    func makeNodeNumber() -> ino_t {
+        nodes += 1
+        return nodes
+    }
+
+    // MARK: Machines
+
+    func add(_ host: SimulatedHost.Stack) { for address in host.addresses { hosts[address] = host } }
+
+    /// The machine that has an address, as `host` sees it.
+    func host(of address: SocketAddress, from host: SimulatedHost.Stack) -> SimulatedHost.Stack? {
+        address.isLoopback ? host : hosts[address.with(port: 0)]
+    }
+
+    func name(of address: SocketAddress) -> String {
+        guard !address.isUnix, let host = hosts[address.with(port: 0)] else { return address.description }
+        return host.addresses.first == address.with(port: 0)
+            ? "\(host.name):\(address.port)" : "\(host.name)/\(address)"
+    }
+
+    func way(from sender: SimulatedHost.Stack, to receiver: SimulatedHost.Stack) -> SimulatedWay {
+        let key = WayKey(from: ObjectIdentifier(sender), to: ObjectIdentifier(receiver))
+        if let way = ways[key] { return way }
+        let way = SimulatedWay(self)
+        ways[key] = way
+        return way
+    }
+
+    /// Keeps a connection, so that a link can break it.
+    func noteStream(_ stream: TCPSocket) {
+        if streams.count >= 64, streams.count.nonzeroBitCount == 1 { streams.removeAll { !$0.isConnected } }
+        streams.append(stream)
+    }
+
+    func streams(between first: SimulatedHost.Stack, and second: SimulatedHost.Stack) -> [TCPSocket] {
+        streams.removeAll { !$0.isConnected }
+        return streams.filter { stream in
+            (stream.host === first && stream.remoteHost === second)
+                || (stream.host === second && stream.remoteHost === first)
+        }
+    }
+
+    /// All of a process ends without a word.
+    func vanish(_ process: SimulatedProcess) {
+        process.isGone = true
+        for file in files {
+            guard let file, file.process === process else { continue }
+            (file as? TCPSocket)?.vanish()
+            remove(file)
+        }
+    }
+
+    /// Releases what refers to each other in a circle.
+    func end() {
+        events = EventQueue()
+        for stream in streams { stream.forgetPeer() }
+        for file in files { (file as? TCPSocket)?.forgetPeer() }
+        for file in files { file?.close() }
+        files = []
+        streams = []
+        ways = [:]
+        hosts = [:]
+    }
+}

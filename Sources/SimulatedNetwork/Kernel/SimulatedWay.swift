@@ -1,0 +1,157 @@
+import Glibc
+import Reactor
+
+/// One direction of a link: how long packets take, and what happens to them.
+final class SimulatedWay {
+    private unowned let network: SimulatedKernel
+    var latency: ClosedRange<Duration> = .zero ... .zero
+    /// Bytes per second; `nil` without a limit.
+    var bandwidth: Int?
+    var cut = StreamCut.whole
+    var loss = 0.0
+    var duplication = 0.0
+    var reordering = 0.0
+    var mtu = 65_535
+    var connects = ConnectAnswer.normal
+    /// Whether packets wait for `isHeldUp` to end, as behind a router that has stopped. Datagrams are lost if `losesDatagrams`.
+    private(set) var isHeldUp = false
+    private(set) var losesDatagrams = false
+    private var held: [() -> Void] = []
+    /// Packets under way. None may overtake one of them.
+    private var inTransit = 0
+    private var lastArrival: Int64 = 0
+    private var busyUntil: Int64 = 0
+
+    init(_ network: SimulatedKernel) { self.network = network }
+
+    /// Whether a packet arrives in the call that sends it.
+    var isInstant: Bool { latency.upperBound == .zero && bandwidth == nil && !isHeldUp && inTransit == 0 && loss == 0 }
+
+    /// How many bytes of a stream go into the next packet.
+    func nextSegment() -> Int {
+        switch cut {
+        case .whole: mtu == 65_535 ? .max : max(mtu - 40, 1)
+        case .everyByte: 1
+        case .segments(let size): max(size, 1)
+        case .random: 1 + network.random.number(below: network.random.happens(0.5) ? 16 : 2048)
+        }
+    }
+
+    // MARK: Streams
+
+    /// Sends a segment of a stream, which arrives in order, and is repeated until it does.
+    /// - Parameter packet: what the transcript shows; `nil` for an acknowledgement.
+    func send(
+        _ packet: Packet?, from: SocketAddress, to: SocketAddress, _ arrive: @escaping () -> Void
+    ) {
+        if isHeldUp {
+            if let packet { note(packet, from, to, .held) }
+            return held.append(arrive)
+        }
+        var delay = sampleLatency()
+        if let packet {
+            delay += transmissionTime(packet.size)
+            // A lost segment is sent again after 200 ms, and after twice that time.
+            var attempts = 0
+            while attempts < 12, network.random.happens(loss) {
+                delay += 200_000_000 << attempts
+                attempts += 1
+            }
+        }
+        var arrival = max(network.now + delay, lastArrival)
+        // Pieces that arrive at one moment would be read as one.
+        if case .data? = packet, cut != .whole, arrival <= lastArrival || inTransit > 0 {
+            arrival = max(arrival, lastArrival + 1)
+        }
+        if let packet { note(packet, from, to, arrival > network.now ? .arrives(at: arrival) : .arrived) }
+        if case .data? = packet, cut != .whole { arrival = max(arrival, network.now + 1) }
+        deliver(at: arrival, arrive)
+    }
+
+    private func deliver(at arrival: Int64, _ arrive: @escaping () -> Void) {
+        if arrival <= network.now && inTransit == 0 { return arrive() }
+        lastArrival = max(lastArrival, arrival)
+        inTransit += 1
+        network.at(arrival) { [self] in
+            inTransit -= 1
+            arrive()
+        }
+    }
+
+    /// Sends a reset to `receiver`.
+    func reset(_ receiver: TCPSocket, from sender: TCPSocket) {
+        guard let from = sender.local, let to = receiver.local else { return }
+        send(.reset, from: from, to: to) { receiver.resetDidArrive() }
+    }
+
+    // MARK: Datagrams
+
+    /// - Parameter bytes: `nil` for the message that nobody listens at a port.
+    func sendDatagram(_ bytes: [UInt8]?, from: SocketAddress, to: SocketAddress, _ arrive: @escaping () -> Void) {
+        let packet = bytes.map { Packet.datagram($0[...]) } ?? .portUnreachable
+        if isHeldUp {
+            note(packet, from, to, losesDatagrams ? .lost : .held)
+            if !losesDatagrams { held.append(arrive) }
+            return
+        }
+        for _ in 0..<(network.random.happens(duplication) ? 2 : 1) {
+            if network.random.happens(loss) {
+                note(packet, from, to, .lost)
+                continue
+            }
+            var arrival = network.now + sampleLatency() + transmissionTime(packet.size)
+            // Not reordered: no earlier than the one before it.
+            if network.random.happens(reordering) {
+                arrival += max(sampleLatency(), 1_000_000)
+                note(packet, from, to, .arrives(at: arrival))
+                network.at(arrival, arrive)
+                continue
+            }
+            arrival = max(arrival, lastArrival)
+            note(packet, from, to, arrival > network.now ? .arrives(at: arrival) : .arrived)
+            deliver(at: arrival, arrive)
+        }
+    }
+
+    // MARK: Holding
+
+    func hold(losesDatagrams: Bool) {
+        isHeldUp = true
+        self.losesDatagrams = losesDatagrams
+    }
+
+    /// Lets the packets go on that were held up, in their order.
+    func release() {
+        if !isHeldUp { return }
+        isHeldUp = false
+        let packets = held
+        held = []
+        for packet in packets { deliver(at: max(network.now + sampleLatency(), lastArrival), packet) }
+    }
+
+    private func sampleLatency() -> Int64 {
+        let (least, most) = (latency.lowerBound.inNanoseconds, latency.upperBound.inNanoseconds)
+        return least == most ? least : network.random.number(in: least...most)
+    }
+
+    private func transmissionTime(_ size: Int) -> Int64 {
+        guard let bandwidth else { return 0 }
+        let begin = max(network.now, busyUntil)
+        busyUntil = begin + Int64(Double(size) * 1_000_000_000 / Double(bandwidth))
+        return busyUntil - network.now
+    }
+
+    private func note(_ packet: Packet, _ from: SocketAddress, _ to: SocketAddress, _ fate: Transcript.Fate) {
+        network.transcript.note(network.now, from, to, packet, fate)
+    }
+}
+
+extension Duration {
+    /// Cut to what 64 bits hold, and to zero from below.
+    var inNanoseconds: Int64 {
+        let (seconds, attoseconds) = components
+        if seconds < 0 { return 0 }
+        return seconds > 1_000_000_000
+            ? 1_000_000_000_000_000_000 : seconds * 1_000_000_000 + attoseconds / 1_000_000_000
+    }
+}

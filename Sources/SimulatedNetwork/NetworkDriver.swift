@@ -1,0 +1,97 @@
+import Glibc
+import Reactor
+
+/// Turns the loops of all hosts on one thread, in virtual time.
+///
+/// Whichever loop a `hang` drives asks the driver before it would wait or let its clock jump. The driver then turns every other
+/// loop that has something to do, in a random order, until none has. What is next after that, a packet or a timer of another
+/// host, becomes a timer of the asking loop, whose clock jumps there: all loops share it.
+final class NetworkDriver {
+    private unowned let network: VirtualNetwork
+    private var hosts: [SimulatedHost] = []
+    private var hooks: [ObjectIdentifier: EventLoop.Watch] = [:]
+    private var timers: [ObjectIdentifier: (timer: EventLoop.Timer, moment: Int64)] = [:]
+    private var isEnded = false
+
+    init(_ network: VirtualNetwork) { self.network = network }
+
+    func add(_ host: SimulatedHost) {
+        hosts.append(host)
+        let loop = host.loop
+        hooks[ObjectIdentifier(loop)] = loop.beforeWaiting { [unowned self, unowned loop] in turnOthers(than: loop) }
+    }
+
+    func remove(_ host: SimulatedHost) {
+        hosts.removeAll { $0 === host }
+        let key = ObjectIdentifier(host.loop)
+        hooks.removeValue(forKey: key)?.cancel()
+        timers.removeValue(forKey: key)?.timer.cancel()
+    }
+
+    func end() {
+        isEnded = true
+        for host in hosts { remove(host) }
+    }
+
+    private func turnOthers(than asking: EventLoop) {
+        if isEnded { return }
+        while true {
+            network.kernel.runDueEvents()
+            var busy = hosts.filter { $0.loop !== asking && hasWork($0) }
+            if busy.isEmpty {
+                guard !isReady(asking), waitsForThreads(than: asking) else { break }
+                continue
+            }
+            network.kernel.random.shuffle(&busy)
+            for host in busy where host.isUp && !isPaused(host) {
+                // A loop that cannot turn, for its end or its depth, tells whoever drives it.
+                try? host.loop.turn(.poll)
+            }
+        }
+        // A packet that has arrived since the loop has polled: a job makes it poll again before its clock jumps.
+        if isReady(asking) && !asking.isReady { asking.enqueue {} }
+        arm(asking)
+    }
+
+    private func isPaused(_ host: SimulatedHost) -> Bool { host.pausedUntil > network.kernel.now }
+
+    private func hasWork(_ host: SimulatedHost) -> Bool {
+        guard !isPaused(host) else { return false }
+        if host.loop.isReady || host.process.isReady { return true }
+        guard let deadline = host.loop.nextDeadline else { return false }
+        return deadline.nanoseconds <= network.kernel.now
+    }
+
+    private func isReady(_ loop: EventLoop) -> Bool {
+        loop.isReady || hosts.contains { $0.loop === loop && $0.process.isReady }
+    }
+
+    /// Waits for threads of pools that work for a host, which takes no simulated time.
+    /// - Returns: whether one may have something to do now.
+    private func waitsForThreads(than asking: EventLoop) -> Bool {
+        let waiting = hosts.filter { $0.loop !== asking && !isPaused($0) && $0.loop.awaitsThreads }
+        if waiting.isEmpty { return false }
+        while !waiting.contains(where: { $0.loop.isReady || !$0.loop.awaitsThreads }) && !asking.isReady {
+            sched_yield()
+        }
+        return !asking.isReady
+    }
+
+    /// Makes the clock jump no further than to what happens next elsewhere.
+    private func arm(_ asking: EventLoop) {
+        var next = network.kernel.nextEvent ?? .max
+        for host in hosts where host.loop !== asking {
+            guard let deadline = host.loop.nextDeadline?.nanoseconds else { continue }
+            next = min(next, max(deadline, host.pausedUntil))
+        }
+        for host in hosts where host.pausedUntil > network.kernel.now { next = min(next, host.pausedUntil) }
+        let key = ObjectIdentifier(asking)
+        if let armed = timers[key] {
+            if armed.moment == next && armed.timer.isActive { return }
+            timers[key] = nil
+            armed.timer.cancel()
+        }
+        guard next != .max else { return }
+        timers[key] = (asking.schedule(at: LoopInstant(nanoseconds: next)) {}, next)
+    }
+}

@@ -1,0 +1,189 @@
+import Glibc
+import Promises
+import Reactor
+
+/// A machine of a simulated network: an event loop, addresses, and its own ports and Unix paths.
+///
+/// ```swift
+/// let database = network.host("db")
+/// try database.run { try Listener.bind("0.0.0.0:5432").serve { … } }
+/// ```
+///
+/// All hosts of a network run on the test's thread, each on a loop of its own: what `run` starts, and all that its handlers
+/// start later, belongs to the host. Use it on that thread only.
+public final class SimulatedHost {
+    /// The name, which the simulated name service knows.
+    public let name: String
+    let stack: Stack
+    /// The system calls of this host that fail.
+    public let faults: SystemFaults
+    private unowned let network: VirtualNetwork
+    private(set) var loop: EventLoop
+    private(set) var process: SimulatedProcess
+    private(set) var pausedUntil: Int64 = 0
+    private var isLoopOfTest: Bool
+
+    init(_ stack: Stack, _ network: VirtualNetwork, process: SimulatedProcess, loop: EventLoop, isLoopOfTest: Bool) {
+        name = stack.name
+        self.stack = stack
+        self.network = network
+        self.process = process
+        self.loop = loop
+        self.isLoopOfTest = isLoopOfTest
+        faults = process.faults
+    }
+
+    /// The addresses, without a port: first an IPv4 address, then an IPv6 address, unless others were given.
+    public var addresses: [SocketAddress] { stack.addresses }
+
+    /// Whether the host has not crashed, or has been restarted.
+    public var isUp: Bool { stack.isUp }
+
+    /// Runs `body` on this host: sockets have its addresses, and handlers belong to it.
+    ///
+    /// `body` may call `hang`, which drives all hosts.
+    /// - Parameter body: called once, inside this call.
+    /// - Returns: the result of `body`.
+    /// - Throws: the error of `body`. Traps if the host has crashed.
+    @discardableResult
+    public func run<Value>(_ body: () throws -> Value) rethrows -> Value {
+        precondition(isUp, "run: the host \(name) has crashed; restart it first")
+        return try loop.perform(body)
+    }
+
+    /// Ends everything that runs on the host, without a word to its peers, as a machine does that loses its power.
+    ///
+    /// Handlers are released without being called. A peer learns of the crash when it sends: it gets a reset if the host has
+    /// been restarted, or ETIMEDOUT after the kernel has repeated the bytes for 15 minutes. Files stay.
+    public func crash() {
+        precondition(!isLoopOfTest, "crash: the host \(name) runs the test itself")
+        if !isUp { return }
+        stack.lose()
+        network.kernel.vanish(process)
+        network.discard(self)
+    }
+
+    /// Starts the host again after a crash, with nothing running on it.
+    /// - Parameter body: what it runs then.
+    /// - Returns: the result of `body`.
+    /// - Throws: the error of `body`.
+    @discardableResult
+    public func restart<Value>(_ body: () throws -> Value) rethrows -> Value {
+        crash()
+        stack.isUp = true
+        (process, loop) = network.start(stack, faults)
+        network.didStart(self)
+        let stranded = stack.stranded
+        stack.stranded = []
+        // The kernel of a peer repeats what was not acknowledged, and this one does not know the connection.
+        for socket in stranded { network.kernel.after(.milliseconds(200)) { socket.resetDidArrive() } }
+        return try run(body)
+    }
+
+    /// Stops the host for a while: its kernel goes on, and acknowledges what arrives, but no code runs.
+    /// - Parameter duration: how long.
+    public func pause(for duration: Duration) {
+        precondition(!isLoopOfTest, "pause: the host \(name) runs the test itself")
+        pausedUntil = max(pausedUntil, network.kernel.now + duration.inNanoseconds)
+    }
+
+    /// Connects a peer that speaks bytes, for the messages that no client of a library sends.
+    ///
+    /// ```swift
+    /// try web.connect(to: "db:5432") { peer in
+    ///     try peer.send("GE")
+    ///     try peer.send("T / HTTP/1.1\r\n\r\n")
+    ///     try peer.expect("HTTP/1.1 400 Bad Request\r\n")
+    /// }
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - address: as for `Promises.connect(to:)`.
+    ///   - body: called once with the peer, which is closed afterwards.
+    /// - Returns: the result of `body`.
+    /// - Throws: the error of `body`, or of `connect`.
+    @discardableResult
+    public func connect<Value>(to address: String, _ body: (RawPeer) throws -> Value) throws -> Value {
+        try run {
+            let connection = try hang(Promises.connect(to: address, timeout: .seconds(60)))
+            defer { connection.close() }
+            return try body(RawPeer(connection))
+        }
+    }
+}
+
+/// A peer of a server under test that speaks bytes. Each call waits, in simulated time, until it is done.
+public struct RawPeer {
+    /// The connection, for what this type does not offer.
+    public let connection: Connection
+
+    init(_ connection: Connection) { self.connection = connection }
+
+    /// A peer did not send what a test expects.
+    public struct Mismatch: Error, CustomStringConvertible {
+        /// The text that was expected, and what has arrived.
+        public let description: String
+    }
+
+    /// Sends the bytes of `text`.
+    /// - Throws: `StreamError`, or `PromiseError.timedOut` if the other side takes nothing for a minute.
+    public func send(_ text: String) throws { try send(bytes: Array(text.utf8)) }
+
+    /// Sends `bytes`.
+    /// - Throws: as `send(_:)`.
+    public func send(bytes: [UInt8]) throws { try hang(connection.write(bytes), timeout: .seconds(60)) }
+
+    /// Reads as many bytes as `text` has, and compares.
+    /// - Parameters:
+    ///   - text: what the peer must send next.
+    ///   - limit: how long to wait, in simulated time.
+    /// - Throws: `Mismatch`.
+    public func expect(_ text: String, within limit: Duration = .seconds(60)) throws {
+        var arrived: [UInt8] = []
+        let wanted = Array(text.utf8)
+        while arrived.count < wanted.count, wanted.starts(with: arrived) {
+            let more = try receive(upTo: wanted.count - arrived.count, within: limit)
+            if more.isEmpty { break }
+            arrived += more
+        }
+        if arrived != wanted {
+            throw Mismatch(
+                description:
+                    "expected \(text.debugDescription), got \(String(decoding: arrived, as: UTF8.self).debugDescription)"
+            )
+        }
+    }
+
+    /// Reads what arrives next.
+    /// - Parameters:
+    ///   - count: the most bytes to take.
+    ///   - limit: how long to wait, in simulated time.
+    /// - Returns: the bytes; none at the end of the stream.
+    /// - Throws: `StreamError` after a reset; `PromiseError.timedOut`.
+    public func receive(upTo count: Int = 65_536, within limit: Duration = .seconds(60)) throws -> [UInt8] {
+        switch try hang(connection.read(upTo: count), timeout: limit) {
+        case .bytes(let bytes): return Array(bytes)
+        case .end: return []
+        case .failed(let error): throw error
+        }
+    }
+
+    /// Reads until the other side ends its stream.
+    /// - Parameter limit: how long to wait for each part.
+    /// - Returns: the bytes as text.
+    /// - Throws: as `receive`.
+    public func receiveToEnd(within limit: Duration = .seconds(60)) throws -> String {
+        var all: [UInt8] = []
+        while true {
+            let more = try receive(within: limit)
+            if more.isEmpty { return String(decoding: all, as: UTF8.self) }
+            all += more
+        }
+    }
+
+    /// Ends this side of the stream, and goes on reading.
+    public func end() throws { try hang(connection.shutdownWrite(), timeout: .seconds(60)) }
+
+    /// Ends the connection by a reset.
+    public func reset() { connection.abort() }
+}

@@ -1,0 +1,71 @@
+import Glibc
+import Reactor
+
+/// The system calls of one simulated host that fail, or that take less than they were given.
+///
+/// ```swift
+/// server.faults.fail(.accept, with: EMFILE, calls: 3...5)
+/// server.faults.fail(.send, with: ENOBUFS, probability: 0.01)
+/// server.faults.shortCounts = 0.2
+/// ```
+///
+/// A fault is the kernel's: the call has no other effect. Which errors a call may have, its man page says. EINTR is repeated
+/// by the library, as from a signal.
+public final class SystemFaults {
+    private struct Rule {
+        let call: SystemCall
+        let code: CInt
+        let calls: ClosedRange<Int>?
+        let probability: Double
+        var seen = 0
+    }
+
+    private var rules: [Rule] = []
+    /// The probability that a call that moves bytes of a stream moves only some of them. Zero at first.
+    public var shortCounts = 0.0
+    /// How many simulated descriptors the host may have open; opening one more fails with EMFILE.
+    public var descriptorLimit = Int.max
+    private let kernel: SimulatedKernel
+
+    init(_ kernel: SimulatedKernel) { self.kernel = kernel }
+
+    /// Makes calls fail, counted from this moment.
+    /// - Parameters:
+    ///   - call: the system call.
+    ///   - code: the errno.
+    ///   - calls: which calls fail; the first is 1. `1...` is every one from now on.
+    public func fail(_ call: SystemCall, with code: CInt, calls: ClosedRange<Int> = 1...1) {
+        rules.append(Rule(call: call, code: code, calls: calls, probability: 1))
+    }
+
+    /// Makes every call fail from now on.
+    /// - Parameters:
+    ///   - call: the system call.
+    ///   - code: the errno.
+    ///   - probability: how likely each call is to fail.
+    public func fail(_ call: SystemCall, with code: CInt, probability: Double) {
+        rules.append(Rule(call: call, code: code, calls: nil, probability: probability))
+    }
+
+    /// Ends all faults of this host.
+    public func clear() {
+        rules = []
+        shortCounts = 0
+        descriptorLimit = .max
+    }
+
+    func failure(of call: SystemCall, on kernel: SimulatedKernel) -> Int? {
+        if rules.isEmpty { return nil }
+        for index in rules.indices where rules[index].call == call {
+            rules[index].seen += 1
+            let rule = rules[index]
+            let isMeant = rule.calls?.contains(rule.seen) ?? kernel.random.happens(rule.probability)
+            if isMeant { return -Int(rule.code) }
+        }
+        return nil
+    }
+
+    func shorten(_ count: Int) -> Int {
+        count > 1 && kernel.random.happens(shortCounts) ? 1 + kernel.random.number(below: count - 1) : count
+    }
+}

@@ -1,0 +1,207 @@
+import Glibc
+import Promises
+import Reactor
+
+/// Hosts and links inside a test: programs that use this library run on a simulated kernel, unchanged, on one thread, in virtual
+/// time, and the same way for each seed.
+///
+/// ```swift
+/// @Test func theClientSurvivesAPartition() throws {
+///     try withSimulatedNetwork(seed: 7) { network in
+///         let database = network.host("db"), web = network.host("web")
+///         network.link(web, database).latency = .milliseconds(3) ... .milliseconds(9)
+///         try database.run { try Listener.bind("0.0.0.0:5432").serve { echo($0) }.cauterize() }
+///         let answer = web.run { query("db:5432") }
+///         network.partition(web, database, for: .seconds(40))
+///         #expect(try hang(answer, timeout: .seconds(60)) == "…")
+///     }
+/// }
+/// ```
+///
+/// The test itself is a host, too, named `test`. Threads, children, pipes and files are real, so a `LoopGroup` is refused here.
+/// See docs/guides/testing.md.
+public final class VirtualNetwork {
+    /// The seed of all that is random in this simulation.
+    public let seed: UInt64
+    let kernel: SimulatedKernel
+    private var hosts: [SimulatedHost] = []
+    private var answers: [String: NameAnswer] = [:]
+    private lazy var driver = NetworkDriver(self)
+    /// The host that the body of the simulation runs on.
+    public private(set) var test: SimulatedHost!
+
+    /// What the simulated name service knows of a name.
+    public enum NameAnswer: Sendable {
+        /// The addresses, whose ports do not matter, in the order of preference.
+        case addresses([SocketAddress])
+        /// An error code of getaddrinfo(3), such as `EAI_NONAME`.
+        case error(CInt)
+    }
+
+    init(seed: UInt64) {
+        self.seed = seed
+        kernel = SimulatedKernel(seed: seed)
+    }
+
+    // MARK: Hosts
+
+    /// The host with this name, made by the first call.
+    /// - Parameters:
+    ///   - name: its name, for the name service and the transcript.
+    ///   - addresses: its addresses; without any, one of 10.0.0.0/8 and one of fd00::/8.
+    /// - Returns: the host.
+    public func host(_ name: String, addresses: [SocketAddress] = []) -> SimulatedHost {
+        if let host = hosts.first(where: { $0.name == name }) { return host }
+        let stack = makeStack(name, addresses)
+        let (process, loop) = start(stack, SystemFaults(kernel))
+        let host = SimulatedHost(stack, self, process: process, loop: loop, isLoopOfTest: false)
+        hosts.append(host)
+        driver.add(host)
+        return host
+    }
+
+    private func makeStack(_ name: String, _ addresses: [SocketAddress]) -> SimulatedHost.Stack {
+        let number = hosts.count + 1
+        let usual = [
+            SocketAddress(host: "10.0.\(number / 256).\(number % 256)", port: 0)!,
+            SocketAddress(host: "fd00::\(String(number, radix: 16))", port: 0)!,
+        ]
+        return SimulatedHost.Stack(name, addresses.isEmpty ? usual : addresses, kernel)
+    }
+
+    func start(_ stack: SimulatedHost.Stack, _ faults: SystemFaults) -> (SimulatedProcess, EventLoop) {
+        let process = SimulatedProcess(kernel, stack, faults)
+        return (process, EventLoop.makeInner(clock: kernel.clock, syscalls: syscalls(of: process)))
+    }
+
+    private func syscalls(of process: SimulatedProcess) -> Syscalls {
+        process.makeSyscalls { [unowned self] host, port in lookUp(host, port) }
+    }
+
+    func didStart(_ host: SimulatedHost) { driver.add(host) }
+
+    func discard(_ host: SimulatedHost) {
+        driver.remove(host)
+        host.loop.endInner()
+    }
+
+    // MARK: Names
+
+    /// Sets what the name service knows of a name. Names of hosts need no entry.
+    /// - Parameters:
+    ///   - name: the name.
+    ///   - answer: the answer.
+    ///   - delay: how long it takes.
+    public func setName(_ name: String, _ answer: NameAnswer, after delay: Duration = .zero) {
+        answers[name] = answer
+        delays[name] = delay
+    }
+    private var delays: [String: Duration] = [:]
+
+    private func lookUp(_ name: String, _ port: UInt16) -> Syscalls.LookUpAnswer {
+        let known =
+            answers[name] ?? hosts.first { $0.name == name }.map { .addresses($0.addresses) } ?? .error(EAI_NONAME)
+        let delay = delays[name] ?? .zero
+        switch known {
+        case .addresses(let addresses):
+            return .init(delay: delay, addresses: addresses.map { $0.with(port: port) }, code: 0)
+        case .error(let code): return .init(delay: delay, addresses: [], code: code)
+        }
+    }
+
+    // MARK: Links
+
+    /// The link between two hosts, in both directions.
+    public func link(_ one: SimulatedHost, _ other: SimulatedHost) -> SimulatedLink {
+        SimulatedLink(ways: [way(one, other), way(other, one)])
+    }
+
+    /// One direction of the link between two hosts.
+    public func link(from sender: SimulatedHost, to receiver: SimulatedHost) -> SimulatedLink {
+        SimulatedLink(ways: [way(sender, receiver)])
+    }
+
+    private func way(_ from: SimulatedHost, _ to: SimulatedHost) -> SimulatedWay {
+        kernel.way(from: from.stack, to: to.stack)
+    }
+
+    /// Cuts the link between two hosts. Datagrams are lost; streams wait, and go on afterwards, unless a time-out ends them:
+    /// a connect after 127 s, a connection whose bytes are not acknowledged after 15 minutes.
+    /// - Parameters:
+    ///   - one: a host.
+    ///   - other: another host.
+    ///   - duration: how long; `nil` until `heal`.
+    public func partition(_ one: SimulatedHost, _ other: SimulatedHost, for duration: Duration? = nil) {
+        for way in link(one, other).ways { way.hold(losesDatagrams: true) }
+        for stream in kernel.streams(between: one.stack, and: other.stack) { stream.linkWasCut() }
+        guard let duration else { return }
+        kernel.after(duration) { [unowned self] in heal(one, other) }
+    }
+
+    /// Ends a partition.
+    public func heal(_ one: SimulatedHost, _ other: SimulatedHost) { link(one, other).release() }
+
+    /// Breaks every connection between two hosts: both ends get a reset.
+    public func reset(_ one: SimulatedHost, _ other: SimulatedHost) {
+        for stream in kernel.streams(between: one.stack, and: other.stack) { stream.breakConnection() }
+    }
+
+    // MARK: Time
+
+    /// The simulated time. It starts at zero.
+    public var now: LoopInstant { kernel.clock.now }
+
+    /// Lets simulated time pass on all hosts.
+    /// - Parameter duration: how much.
+    public func run(for duration: Duration) { hang(after(duration)) }
+
+    /// The packets so far, a line for each: when, from where, to where, what, and its fate.
+    ///
+    ///     0.003000000 web:32768 > db:5432: 12 bytes "SELECT 1;\r\n", arrives 0.009120331
+    ///
+    /// Two runs with one seed have the same transcript. It has the last 65,536 packets at most.
+    public var transcript: String { kernel.transcript.text(kernel.name) }
+
+    // MARK: Life
+
+    func simulate<Value>(_ body: (VirtualNetwork) throws -> Value) rethrows -> Value {
+        let stack = makeStack("test", [])
+        let process = SimulatedProcess(kernel, stack, SystemFaults(kernel))
+        return try EventLoop.withLoop(clock: kernel.clock, syscalls: syscalls(of: process)) { loop in
+            test = SimulatedHost(stack, self, process: process, loop: loop, isLoopOfTest: true)
+            hosts.append(test)
+            driver.add(test)
+            defer {
+                for host in hosts where host !== test && host.isUp { host.crash() }
+                driver.end()
+                kernel.vanish(process)
+                kernel.end()
+            }
+            return try body(self)
+        }
+    }
+}
+
+/// Runs `body` with a simulated network, and ends all of it afterwards.
+///
+/// The environment's `SIMULATION_SEED` takes the place of `seed`. If `body` throws, a line on standard error says which seed
+/// repeats that.
+/// - Parameters:
+///   - seed: decides all that is random: latencies, losses, faults, the order in which hosts run.
+///   - body: called once, inside this call, on a loop with virtual time, which is the loop of the host `test`.
+/// - Returns: the result of `body`.
+/// - Throws: the error of `body`.
+@available(*, noasync, message: "call it in a synchronous test")
+@discardableResult
+public func withSimulatedNetwork<Value>(seed: UInt64 = 1, _ body: (VirtualNetwork) throws -> Value) rethrows -> Value {
+    let seed = seedOfEnvironment ?? seed
+    do {
+        return try VirtualNetwork(seed: seed).simulate(body)
+    } catch {
+        let line = "swift-reactor: a simulation has failed: \(error); SIMULATION_SEED=\(seed) repeats it\n"
+        _ = line.withCString { write(2, $0, strlen($0)) }
+        throw error
+    }
+}
+
+let seedOfEnvironment: UInt64? = getenv("SIMULATION_SEED").flatMap { UInt64(String(cString: $0)) }

@@ -1,0 +1,60 @@
+import Glibc
+import TestSupport
+import Testing
+
+@testable import Reactor
+@testable import SimulatedNetwork
+
+/// Random programs of socket calls have the same results on the simulated kernel as on the real one.
+@Suite struct DifferentialTests {
+    /// `DIFFERENTIAL_PROGRAMS` says how many; from `DIFFERENTIAL_SEED` on.
+    @Test func randomProgramsAnswerAsOnTheKernel() throws {
+        func number(_ name: String) -> UInt64? { getenv(name).flatMap { UInt64(String(cString: $0)) } }
+        let first = number("DIFFERENTIAL_SEED") ?? 1
+        let count = number("DIFFERENTIAL_PROGRAMS") ?? 1000
+        var differences = 0
+        for seed in first..<first + count {
+            var dice = Dice(seed)
+            let program = SocketProgram(&dice)
+            guard let difference = difference(program, "\(seed)") else { continue }
+            differences += 1
+            if differences > 9 { break }
+            Issue.record("program \(seed):\n\(difference)\n\(shortened(program, "\(seed)"))")
+        }
+    }
+
+    /// The first call with another answer. A difference counts if it is there again when the kernel has time after each call.
+    private func difference(_ program: SocketProgram, _ name: String) -> String? {
+        let simulated = simulate(program, name)
+        let real = SocketWorld(Syscalls(), prefix: "difference-\(getpid())-\(name)") {}.run(program)
+        if simulated == real { return nil }
+        let patient = SocketWorld(Syscalls(), prefix: "difference-\(getpid())-\(name)") { pause() }.run(program)
+        guard let index = patient.indices.first(where: { patient[$0] != simulated[$0] }) else { return nil }
+        return "\(index): \(program.calls[index])\n  the kernel: \(patient[index])\n  simulated:  \(simulated[index])"
+    }
+
+    private func simulate(_ program: SocketProgram, _ name: String) -> [String] {
+        let network = VirtualNetwork(seed: 1)
+        return network.simulate { _ in
+            SocketWorld(network.test.loop.kernel.table, prefix: "difference-\(getpid())-\(name)") {}.run(program)
+        }
+    }
+
+    private func pause() {
+        var entry = pollfd(fd: -1, events: 0, revents: 0)
+        _ = poll(&entry, 0, 2)
+    }
+
+    /// The program without the calls that the difference does not need.
+    private func shortened(_ program: SocketProgram, _ name: String) -> String {
+        var program = program
+        for index in program.calls.indices.reversed() {
+            let shorter = program.without(index)
+            if difference(shorter, name) != nil { program = shorter }
+        }
+        return program.calls.enumerated().compactMap { index, call in
+            if case .wait(0) = call { return nil }
+            return "\(index): \(call)"
+        }.joined(separator: "\n")
+    }
+}

@@ -1,0 +1,129 @@
+import CLinux
+import Glibc
+
+/// A random program of socket calls. Descriptors are the numbers of the calls that made them.
+struct SocketProgram: CustomStringConvertible {
+    enum Kind: CaseIterable { case tcp4, tcp6, udp4, unix }
+
+    enum Target {
+        /// The address of a socket, as getsockname(2) has it.
+        case socket(Int)
+        /// A port or a name at which nobody listens.
+        case nobody
+    }
+
+    enum Call {
+        case socket(Kind)
+        case pair
+        case bind(Int, Target?)
+        case listen(Int, Int)
+        case connect(Int, Target)
+        case accept(Int)
+        case send(Int, Int)
+        case sendTo(Int, Target, Int)
+        case receive(Int, Int)
+        case receiveMessage(Int, Int)
+        case shutdown(Int, CInt)
+        case close(Int)
+        case error(Int)
+        case isListening(Int)
+        case resetOnClose(Int)
+        case reuseAddress(Int)
+        case names(Int)
+        case waiting(Int)
+        case poll(Int, Int16)
+        case watch(Int, UInt32)
+        case change(Int, UInt32)
+        case forget(Int)
+        case wait(Int)
+    }
+
+    let calls: [Call]
+
+    var description: String { calls.enumerated().map { "\($0): \($1)" }.joined(separator: "\n") }
+
+    /// A program of 5 to 60 calls, whose sockets are of one family or of several.
+    init(_ random: inout Dice) {
+        var made: [(number: Int, kind: Kind)] = []
+        var calls: [Call] = []
+        let kinds = random.happens(0.7) ? [random.element(Kind.allCases)] : Kind.allCases
+        let length = 5 + random.below(56)
+        func any() -> Int { made[random.below(made.count)].number }
+        func target() -> Target { random.happens(0.9) ? .socket(any()) : .nobody }
+        func size() -> Int { random.element([0, 1, 2, 100, 1500, 5000]) }
+        func mask() -> UInt32 { random.element([0, 0x1, 0x4, 0x5, 0x2001, 0x2005, 0x2000]) }
+        while calls.count < length {
+            if made.count < 2 || random.happens(0.08) {
+                let kind = random.element(kinds)
+                made.append((calls.count, kind))
+                calls.append(.socket(kind))
+                if random.happens(0.6) { calls.append(.bind(made.last!.number, nil)) }
+                continue
+            }
+            switch random.below(40) {
+            case 0: calls.append(.bind(any(), random.happens(0.5) ? .socket(any()) : nil))
+            case 1, 2, 3: calls.append(.listen(any(), random.below(3)))
+            case 4, 5, 6, 7, 8:
+                let (client, server) = (any(), target())
+                // A TCP socket that connects to itself: a difference that the documentation names.
+                if case .socket(let number) = server, number == client { continue }
+                calls.append(.connect(client, server))
+            case 9, 10, 11, 12:
+                let listener = made[random.below(made.count)]
+                made.append((calls.count, listener.kind))
+                calls.append(.accept(listener.number))
+            case 13, 14, 15, 16, 17: calls.append(.send(any(), size()))
+            case 18: calls.append(.sendTo(any(), target(), size()))
+            case 19, 20, 21, 22: calls.append(.receive(any(), random.element([1, 50, 4096, 65_536])))
+            case 23: calls.append(.receiveMessage(any(), random.element([1, 50, 4096])))
+            case 24, 25: calls.append(.shutdown(any(), CInt(random.below(3))))
+            case 26, 27: calls.append(.close(any()))
+            case 28: calls.append(.error(any()))
+            case 29: calls.append(random.happens(0.5) ? .isListening(any()) : .resetOnClose(any()))
+            case 30: calls.append(random.happens(0.5) ? .names(any()) : .reuseAddress(any()))
+            case 31: calls.append(.waiting(any()))
+            case 32: calls.append(.poll(any(), random.element([0x1, 0x4, 0x5, 0x2001])))
+            case 33, 34: calls.append(.watch(any(), mask()))
+            case 35: calls.append(random.happens(0.7) ? .change(any(), mask()) : .forget(any()))
+            case 36:
+                if kinds.contains(.unix) {
+                    // Two numbers.
+                    made.append((calls.count, .unix))
+                    calls.append(.pair)
+                    made.append((calls.count, .unix))
+                    calls.append(.wait(4))
+                }
+            default: calls.append(.wait(random.element([1, 2, 64])))
+            }
+        }
+        self.calls = calls
+    }
+
+    init(calls: [Call]) { self.calls = calls }
+
+    /// Without one call, which then does nothing, so that the numbers of the others stay.
+    func without(_ index: Int) -> SocketProgram {
+        var shorter = calls
+        shorter[index] = .wait(0)
+        return SocketProgram(calls: shorter)
+    }
+}
+
+/// The dice of programs: SplitMix64.
+struct Dice {
+    private var state: UInt64
+    init(_ seed: UInt64) { state = seed }
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ (mixed >> 31)
+    }
+    mutating func below(_ bound: Int) -> Int { Int(next() % UInt64(bound)) }
+    mutating func happens(_ probability: Double) -> Bool {
+        Double(next() >> 11) < probability * Double(UInt64(1) << 53)
+    }
+    mutating func element<Element>(_ array: [Element]) -> Element { array[below(array.count)] }
+}

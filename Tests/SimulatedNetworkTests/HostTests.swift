@@ -1,0 +1,189 @@
+import Glibc
+import Promises
+import Reactor
+import SimulatedNetwork
+import TestSupport
+import Testing
+
+/// What a host is: addresses, names, crashes, pauses, faults of its system calls.
+@Suite struct HostTests {
+    @Test func aHandlerBelongsToItsHost() throws {
+        try withSimulatedNetwork { network in
+            let server = network.host("server"), client = network.host("client")
+            var peers: [String] = []
+            try server.run {
+                try Listener.bind("0.0.0.0:7000").serve { connection in
+                    peers.append("\(connection.peerAddress!.hostText)")
+                    return after(.seconds(1)).then {
+                        // Started by a handler, on the server.
+                        connect(to: "localhost:7001").then { $0.readLine() }.then { connection.write("\($0!)\n") }
+                    }
+                }.cauterize()
+                try Listener.bind("127.0.0.1:7001").serve { $0.write("inner\n") }.cauterize()
+            }
+            let answer = client.run { connect(to: "server:7000").then { $0.readLine() } }
+            expectEqual(try hang(answer), "inner")
+            expectEqual(peers, [client.addresses[0].hostText])
+            // The inner port is on the server's loopback alone.
+            let failure = errorOf { try hang(client.run { connect(to: "server:7001") }) }
+            expect("\(failure)".contains("ECONNREFUSED"), "\(failure)")
+        }
+    }
+
+    @Test func namesFailAndAreSlow() {
+        withSimulatedNetwork { network in
+            let client = network.host("client")
+            network.setName("gone", .error(EAI_NONAME))
+            network.setName("slow", .error(EAI_AGAIN), after: .seconds(5))
+            func lookUp(_ name: String) -> any Error { errorOf { try hang(client.run { connect(to: name) }) } }
+            expectEqual((lookUp("gone:1") as? NameLookupError)?.code, EAI_NONAME)
+            expectEqual((lookUp("nobody:1") as? NameLookupError)?.code, EAI_NONAME)
+            expectEqual(network.now, LoopInstant(nanoseconds: 0))
+            expectEqual((lookUp("slow:1") as? NameLookupError)?.isTemporary, true)
+            expectEqual(network.now, LoopInstant(nanoseconds: 5_000_000_000))
+        }
+    }
+
+    @Test func theSecondAddressOfANameIsTriedAfterTheFirst() throws {
+        try withSimulatedNetwork { network in
+            let server = network.host("server"), client = network.host("client"), down = network.host("down")
+            try server.run { try serveLines() }
+            network.link(client, down).connects = .ignored
+            network.setName("service", .addresses([down.addresses[0], server.addresses[0]]))
+            let connection = try hang(client.run { connect(to: "service:7000") })
+            expectEqual(connection.peerAddress?.hostText, server.addresses[0].hostText)
+            // RFC 8305: the next attempt begins 250 ms after the first.
+            expectEqual(network.now, LoopInstant(nanoseconds: 250_000_000))
+        }
+    }
+
+    @Test func aCrashIsSilentAndARestartAnswersWithAReset() throws {
+        try withSimulatedNetwork { network in
+            let server = network.host("server"), client = network.host("client")
+            try server.run { try serveLines() }
+            let connection = try hang(client.run { connect(to: "server:7000") })
+            server.crash()
+            expect(!server.isUp)
+            let outcome = client.run {
+                connection.write("anyone?\n").asVoid().recover { _ in .value }.then { connection.read() }
+            }
+            network.run(for: .seconds(60))
+            expect(outcome.isPending)
+            try server.restart { try serveLines() }
+            guard case .failed(let error) = hang(outcome) else { return expect(false) }
+            expect("\(error)".contains("ECONNRESET"), "\(error)")
+            let again = client.run { connect(to: "server:7000").then { c in c.write("b\n").then { c.readLine() } } }
+            expectEqual(try hang(again), "b!")
+        }
+    }
+
+    @Test func keepAliveFindsAPeerThatHasVanished() throws {
+        try withSimulatedNetwork { network in
+            let server = network.host("server"), client = network.host("client")
+            try server.run { try serveLines() }
+            let options: [SocketSetting] = [
+                .set(.keepAlive, to: true), .set(.keepAliveIdle, to: .seconds(30)),
+                .set(.keepAliveInterval, to: .seconds(10)),
+                .set(.keepAliveCount, to: 3),
+            ]
+            let connection = try hang(client.run { connect(to: "server:7000", options: options) })
+            server.crash()
+            guard case .failed(let error) = hang(client.run { connection.read() }) else { return expect(false) }
+            expect("\(error)".contains("ETIMEDOUT"), "\(error)")
+            expectEqual(network.now, LoopInstant(nanoseconds: 60_000_000_000))
+        }
+    }
+
+    @Test func aPausedHostAnswersLater() throws {
+        try withSimulatedNetwork { network in
+            let server = network.host("server"), client = network.host("client")
+            try server.run { try serveLines() }
+            server.pause(for: .seconds(7))
+            let answer = client.run { connect(to: "server:7000").then { c in c.write("a\n").then { c.readLine() } } }
+            expectEqual(try hang(answer), "a!")
+            expectEqual(network.now, LoopInstant(nanoseconds: 7_000_000_000))
+        }
+    }
+
+    @Test func systemCallsFailAtTheirNumberOrByDice() throws {
+        try withSimulatedNetwork { network in
+            let server = network.host("server"), client = network.host("client")
+            try server.run { try serveLines() }
+            server.faults.fail(.accept, with: EMFILE, calls: 1...3)
+            client.faults.fail(.socket, with: ENFILE)
+            let refused = errorOf { try hang(client.run { connect(to: "server:7000") }) }
+            expect("\(refused)".contains("ENFILE"), "\(refused)")
+            let answer = client.run { connect(to: "server:7000").then { c in c.write("a\n").then { c.readLine() } } }
+            expectEqual(try hang(answer), "a!")
+            // The listener pauses for 100 ms after each refusal.
+            expectEqual(network.now, LoopInstant(nanoseconds: 300_000_000))
+        }
+    }
+
+    @Test func shortCountsLoseNothing() throws {
+        try withSimulatedNetwork { network in
+            let server = network.host("server"), client = network.host("client")
+            try server.run { try serveLines() }
+            (server.faults.shortCounts, client.faults.shortCounts) = (0.8, 0.8)
+            let text = String(repeating: "abcdefgh", count: 400)
+            let answer = client.run {
+                connect(to: "server:7000").then { c in c.write("\(text)\n").then { c.readLine() } }
+            }
+            expectEqual(try hang(answer), text + "!")
+        }
+    }
+
+    @Test func unixSocketsBelongToTheirHost() throws {
+        try withSimulatedNetwork { network in
+            let server = network.host("server"), client = network.host("client")
+            try server.run {
+                try Listener.bind("unix:/run/service.sock").serve { $0.write("hello\n") }.cauterize()
+            }
+            let inside = server.run { connect(to: "unix:/run/service.sock").then { $0.readLine() } }
+            expectEqual(try hang(inside), "hello")
+            let outside = errorOf { try hang(client.run { connect(to: "unix:/run/service.sock") }) }
+            expect("\(outside)".contains("ENOENT"), "\(outside)")
+        }
+    }
+
+    @Test func aGroupOfLoopsIsRefused() throws {
+        let group = try LoopGroup(loops: 1)
+        try withSimulatedNetwork { network in
+            let failure = errorOf { try LoopGroup(loops: 1) }
+            expect("\(failure)".contains("a simulated network has one thread"), "\(failure)")
+            let served = errorOf {
+                try network.host("server").run {
+                    try hang(Listener.bind("0.0.0.0:7000").serve(on: group) { $0.write("x") })
+                }
+            }
+            expect("\(served)".contains("a simulated network has one thread"), "\(served)")
+        }
+        group.stop()
+    }
+
+    @Test func aRawPeerSpeaksBytes() throws {
+        try withSimulatedNetwork { network in
+            let server = network.host("server")
+            try server.run { try serveLines() }
+            try network.test.connect(to: "server:7000") { peer in
+                try peer.send("hel")
+                try peer.send("lo\n")
+                try peer.expect("hello!\n")
+                let mismatch = errorOf {
+                    try peer.send("x\n")
+                    try peer.expect("y!\n")
+                }
+                expectEqual("\(mismatch)", #"expected "y!\n", got "x!\n""#)
+            }
+        }
+    }
+
+    @Test func aFailureNamesTheSmallestSeed() throws {
+        let failure = errorOf {
+            try forEachSeed(1...40) { network in
+                if network.seed % 7 == 0 { throw PromiseError.badInput("seven") }
+            }
+        }
+        expectEqual((failure as? SimulationFailure)?.seed, 7)
+    }
+}
