@@ -148,7 +148,7 @@ import Testing
 
     @Test func aGroupOfLoopsIsRefused() throws {
         let group = try LoopGroup(loops: 1)
-        try withSimulatedNetwork { network in
+        withSimulatedNetwork { network in
             let failure = errorOf { try LoopGroup(loops: 1) }
             expect("\(failure)".contains("a simulated network has one thread"), "\(failure)")
             let served = errorOf {
