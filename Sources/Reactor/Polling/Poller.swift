@@ -162,7 +162,7 @@ package struct Poller: ~Copyable {
     }
 
     deinit {
-        for index in slots.indices where slots[index].handler != nil { slots[index].handler = nil }
+        if waiting > 0 { for index in slots.indices where slots[index].handler != nil { slots[index].handler = nil } }
         free(slots.baseAddress)
     }
 
@@ -252,7 +252,7 @@ package struct Poller: ~Copyable {
     /// Removes all handlers and returns them, for the caller to release when the poller is consistent again.
     package mutating func removeAllHandlers() -> [any ReadinessHandler] {
         var handlers: [any ReadinessHandler] = []
-        for index in slots.indices {
+        for index in slots.indices where waiting > 0 {
             guard let handler = slots[index].handler else { continue }
             handlers.append(handler)
             count(index, -1)

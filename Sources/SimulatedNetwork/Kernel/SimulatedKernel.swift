@@ -15,7 +15,7 @@ final class SimulatedKernel {
     private var nodes: ino_t = 0
 
     /// Simulated descriptors are numbers from here on. A real one that is as large is refused, so none is taken for the other.
-    static var firstNumber: CInt { 1 << 16 }
+    static var firstNumber: CInt { 1 << 14 }
 
     private struct WayKey: Hashable {
         let from: ObjectIdentifier

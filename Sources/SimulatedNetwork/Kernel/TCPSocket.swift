@@ -183,6 +183,7 @@ final class TCPSocket: InternetSocket {
         guard let target = parse(raw, length, takesUnspecified: true) else { return -Int(EAFNOSUPPORT) }
         if let failure = chooseLocalAddress(for: target) { return failure }
         remote = target
+        way = network.host(of: target, from: host).map { network.way(from: host, to: $0) }
         phase = .connecting
         told = .begun
         (finHasArrived, finIsSent, finIsAcknowledged) = (false, false, false)
@@ -243,9 +244,9 @@ final class TCPSocket: InternetSocket {
 
     // MARK: Sending
 
-    private var way: SimulatedWay? {
-        remote.flatMap { host.network.host(of: $0, from: host) }.map { host.network.way(from: host, to: $0) }
-    }
+    /// The way to the peer, found by the first use, since each packet needs it.
+    private lazy var way = remote.flatMap { network.host(of: $0, from: host) }.map { network.way(from: host, to: $0) }
+    private var network: SimulatedKernel { host.network }
 
     override func send(_ pieces: UnsafeBufferPointer<iovec>) -> Int {
         if error != 0 { return -Int(takeError()) }
