@@ -1,0 +1,107 @@
+#!/usr/bin/env python3
+"""Builds a package that depends on this one by URL, as a stranger does, and runs its programs: consumer.py FOLDER TRAITS
+
+The clone in FOLDER/swift-reactor has what HEAD has, and the tag 0.1.0, whatever was released. It is served by file://. The package is a
+copy of Tests/Fixtures/Consumer beside it. TRAITS is `none` or `TLS`, which needs OpenSSL and its command. Each is built in
+debug and in release, into FOLDER/none and FOLDER/TLS.
+
+What is compiled for a product alone is compared with what it needs. A program that names TLS without the trait must not compile, and
+the compiler must say what to write.
+"""
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDER = Path(sys.argv[1]).resolve()
+SERVED, PACKAGE = FOLDER / "swift-reactor", FOLDER / "consumer"
+# What is compiled for those who depend on one product. In this order: what the first do not need is not there yet.
+ALONE = {"OnlyReactor": {"Reactor"}, "OnlyPromises": {"Reactor", "Promises"}}
+
+
+def git(*arguments, cwd=ROOT):
+    # A checkout of another user, as that of a container is, may be read.
+    command = ["git", "-c", "safe.directory=*", *arguments]
+    return subprocess.run(command, cwd=cwd, check=True, text=True, stdout=subprocess.PIPE).stdout.strip()
+
+
+def serve():
+    """Makes the clone, unless it is there and of HEAD."""
+    if git("status", "--porcelain"):
+        print("note: the clone has HEAD, and not what is not committed")
+    head = git("rev-parse", "HEAD")
+    if SERVED.exists() and git("rev-parse", "0.1.0", cwd=SERVED) == head:
+        return
+    shutil.rmtree(FOLDER, ignore_errors=True)
+    FOLDER.mkdir(parents=True)
+    git("clone", "--quiet", "--bare", "--no-hardlinks", str(ROOT), str(SERVED))
+    for tag in git("tag", cwd=SERVED).split():
+        git("tag", "--delete", tag, cwd=SERVED)
+    git("tag", "0.1.0", head, cwd=SERVED)
+
+
+def swift(traits, configuration, *arguments, **settings):
+    """Builds, with caches of its own: others remember what 0.1.0 of this URL was."""
+    environment = os.environ | {"REACTOR_URL": f"file://{SERVED}"} | settings
+    if traits != "none":
+        environment[f"REACTOR_{traits}"] = "1"
+    command = ["swift", "build", "--package-path", PACKAGE, "--scratch-path", FOLDER / traits, "--cache-path", FOLDER / "cache",
+               "--security-path", FOLDER / "security", "-c", configuration, "-debug-info-format", "none", *arguments]
+    return subprocess.run(command, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+
+def built(*arguments):
+    """The same, which must succeed without a warning."""
+    result = swift(*arguments)
+    if result.returncode != 0 or "warning:" in result.stdout:
+        print(result.stdout)
+        sys.exit(f"error: the build of a package that depends on the library by URL: {' '.join(arguments)}")
+
+
+def check_alone(bin_path, program, modules):
+    """That nothing else was compiled for a program."""
+    compiled = {path.stem for path in bin_path.glob("Modules/*.swiftmodule")} | {path.stem for path in bin_path.glob("*.build")}
+    others = {re.sub(r"-tool$", "", name) for name in compiled} - modules - {"CLinux", "consumer", *ALONE}
+    if others:
+        sys.exit(f"error: for {program} alone the compiler is also given {', '.join(sorted(others))}")
+
+
+def main():
+    traits = sys.argv[2]
+    serve()
+    shutil.rmtree(PACKAGE, ignore_errors=True)
+    shutil.copytree(ROOT / "Tests/Fixtures/Consumer", PACKAGE)
+    arguments = []
+    if traits == "TLS":
+        arguments = [FOLDER / "certificate.pem", FOLDER / "key.pem"]
+        subprocess.run(
+            ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout",
+             arguments[1], "-out", arguments[0], "-days", "2", "-subj", "/CN=localhost", "-addext",
+             "subjectAltName=DNS:localhost"], check=True, capture_output=True)
+    for configuration in ["debug", "release"]:
+        bin_path = FOLDER / traits / configuration
+        if traits == "none" and not bin_path.exists():
+            for program, modules in ALONE.items():
+                built(traits, configuration, "--product", program)
+                check_alone(bin_path, program, modules)
+        built(traits, configuration)
+        programs = sorted(path.name for path in (PACKAGE / "Sources").iterdir() if (bin_path / path.name).is_file())
+        for program in programs:
+            code = subprocess.run([bin_path / program, *arguments], timeout=60).returncode
+            if code != 0:
+                sys.exit(f"error: {program} in {configuration} has ended with {code}")
+        print(f"{traits}, {configuration}: {', '.join(programs)}")
+    if traits == "none":
+        if "openssl" in (FOLDER / "none/debug.yaml").read_text().lower():
+            sys.exit("error: without the trait somebody looks for OpenSSL")
+        result = swift("none", "debug", "--product", "WithoutTheTrait", REACTOR_FORGOTTEN="1")
+        line = next((line for line in result.stdout.splitlines() if "error:" in line), "")
+        print(line)
+        if result.returncode == 0 or 'traits: ["TLS"]' not in line:
+            sys.exit(f"{result.stdout}\nerror: the first error does not say how TLS is turned on")
+
+
+main()

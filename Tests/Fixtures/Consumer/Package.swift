@@ -1,0 +1,44 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+// Somebody else's package, with a program for each product. `.ci/run consumer` builds it elsewhere, against a clone that has a
+// tag, and runs the programs.
+
+let environment = Context.environment
+let url = environment["REACTOR_URL"] ?? "https://example.org/swift-reactor"
+let hasTLS = environment["REACTOR_TLS"] != nil
+
+func program(_ name: String, _ products: String..., settings: [SwiftSetting] = []) -> Target {
+    .executableTarget(
+        name: name, dependencies: products.map { .product(name: $0, package: "swift-reactor") }, swiftSettings: settings
+    )
+}
+
+let tls = [
+    program("OnlyTLS", "Promises", "Reactor", "ReactorTLS"),
+    program(
+        "Together", "Promises", "PromiseKitNames", "Reactor", "ReactorDispatch", "ReactorHTTP", "ReactorHTTPJSON",
+        "ReactorTLS",
+        settings: [.define("WITH_TLS")]),
+]
+let withoutTLS = [
+    program("OnlyReactor", "Reactor"),
+    program("OnlyPromises", "Promises"),
+    program("OnlyNames", "PromiseKitNames", "Promises"),
+    program("OnlyHTTP", "Promises", "ReactorHTTP"),
+    program("OnlyJSON", "Promises", "ReactorHTTP", "ReactorHTTPJSON"),
+    program("OnlyDispatch", "Promises", "ReactorDispatch"),
+    program("MainActorByDefault", "Promises", settings: [.defaultIsolation(MainActor.self)]),
+    program("Together", "Promises", "PromiseKitNames", "Reactor", "ReactorDispatch", "ReactorHTTP", "ReactorHTTPJSON"),
+]
+// Does not compile.
+let forgotten = [program("WithoutTheTrait", "Promises", "ReactorTLS")]
+
+let package = Package(
+    name: "consumer",
+    dependencies: [
+        hasTLS ? .package(url: url, from: "0.1.0", traits: ["TLS"]) : .package(url: url, from: "0.1.0")
+    ],
+    targets: hasTLS ? tls : withoutTLS + (environment["REACTOR_FORGOTTEN"] != nil ? forgotten : []),
+    swiftLanguageModes: [.v6]
+)

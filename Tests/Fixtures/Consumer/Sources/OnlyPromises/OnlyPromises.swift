@@ -1,0 +1,66 @@
+import Promises
+
+/// A length of one byte, and as many bytes.
+struct RecordDecoder: FrameDecoder {
+    func decode(_ bytes: RawSpan) throws -> DecodedFrame<Int> {
+        try .reading(bytes) { reader in try reader.bytes(prefixedBy: UInt8.self, limit: 255).byteCount }
+    }
+}
+
+@main enum OnlyPromises {
+    static func main() throws {
+        try servesLines()
+        try servesRecords()
+        try runsElsewhere()
+        try passesHours()
+    }
+
+    private static func servesLines() throws {
+        let listener = try Listener.bind("127.0.0.1:0")
+        var lines = 0
+        let served = listener.serve { connection in
+            connection.forEachLine(limit: 1024) { line in
+                lines += 1
+                return connection.write("\(lines) \(line)\n")
+            }
+        }
+        let answer = connect(to: listener.localAddress).then { client in
+            client.write("hello\n").then { client.readLine() }.ensure { client.close() }
+        }
+        precondition(try hang(answer, timeout: .seconds(30)) == "1 hello")
+        listener.drain(deadline: .seconds(30))
+        try hang(served.asVoid())
+    }
+
+    private static func servesRecords() throws {
+        let (client, server) = try Connection.pair()
+        let served = server.forEachFrame(lending: RecordDecoder()) { length, record in
+            try record.skip(1)
+            let sum = try record.bytes(length).withUnsafeBytes { $0.reduce(0, +) }
+            return server.write { output in output.append(sum) }
+        }
+        let answers = client.read(exactly: 2)
+        try hang(client.write([2, 3, 4, 0]).then { client.shutdownWrite() })
+        precondition(try hang(answers) == [7, 0])
+        try hang(served)
+    }
+
+    private static func runsElsewhere() throws {
+        let sum = Promise.value(1).map(on: ThreadPool.shared) { $0 + 1 }
+        let later = Promise<Int> { () async throws -> Int in try await Task { 3 }.value }
+        let both = when(fulfilled: sum, later).map { $0 + $1 }.timeout(.seconds(30))
+        precondition(try hang(both) == 5)
+    }
+
+    private static func passesHours() throws {
+        try withVirtualTime { _ in
+            var count = 0
+            let done = retry(maxAttempts: 4, delay: .constant(.seconds(3600))) { attempt -> Promise<Int> in
+                count += 1
+                if attempt < 4 { throw PromiseError.badInput("not yet") }
+                return .value(attempt)
+            }
+            precondition(try hang(done) == 4 && count == 4)
+        }
+    }
+}
