@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Talks HTTPS to the example http-server and to https-hello: https-server-tests.py HTTP-SERVER HTTPS-HELLO"""
+"""Talks HTTPS to the example http-server and to https-hello: https.py HTTP-SERVER HTTPS-HELLO"""
 import http.client
 import os
 import re
@@ -11,7 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "Examples/Tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "Examples/Tests"))
 from servers import PATIENCE, Server, check, wait_until  # noqa: E402
 
 HELLO = b"Hello, world!\n"
