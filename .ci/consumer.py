@@ -9,6 +9,7 @@ What is compiled for a product alone is compared with what it needs. A program t
 the compiler must say what to write.
 """
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -96,7 +97,7 @@ def main():
                 sys.exit(f"error: {program} in {configuration} has ended with {code}")
         print(f"{traits}, {configuration}: {', '.join(programs)}")
     if traits == "none":
-        if "openssl" in (FOLDER / "none/debug.yaml").read_text().lower():
+        if re.search("COpenSSL|-lssl", (FOLDER / "none/debug.yaml").read_text()):
             sys.exit("error: without the trait somebody looks for OpenSSL")
         result = swift("none", "debug", "--product", "WithoutTheTrait", REACTOR_FORGOTTEN="1")
         line = next((line for line in result.stdout.splitlines() if "error:" in line), "")

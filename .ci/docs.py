@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Builds the reference of Reactor and Promises as a site: docs.py [--write]
+"""Builds the reference of the modules as a site: docs.py [--write]
 
 Extracts the symbol graphs of the modules, has DocC convert the catalogues Sources/*/*.docc, any warning
-of which is an error, and merges both into .build-docs/site; docs/guides become articles of it. DOCS_BASE_PATH is the path below which the site is hosted.
+of which is an error, and merges them into .build-docs/site; docs/guides become articles of it. DOCS_BASE_PATH is the path below which the site is hosted.
 
 Below a heading of `## Topics`, a page of a catalogue has comments, each a pattern of symbols:
 
@@ -25,7 +25,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / ".build-docs"
-MODULES = ["Reactor", "Promises"]
+# Each imports those before it only.
+MODULES = ["Reactor", "Promises", "ReactorHTTP", "ReactorHTTPJSON", "ReactorTLS"]
 TUTORIAL = [
     "first-promises", "first-server", "first-protocol", "first-tests", "first-client", "first-cancellation", "first-service"]
 AUTOMATIC = {"Default Implementations", "Extended Modules", "Relationships", "Articles"}
@@ -43,10 +44,12 @@ def extract():
     modules.mkdir(parents=True, exist_ok=True)
     c_module = modules / "CLinux.modulemap"
     c_module.write_text(f'module CLinux {{ umbrella "{ROOT}/Sources/CLinux/include" export * }}\n')
-    common = ["-I", modules, "-Xcc", f"-fmodule-map-file={c_module}", "-target", triple]
+    openssl = ROOT / "Sources/COpenSSL/module.modulemap"
+    common = ["-I", modules, "-Xcc", f"-fmodule-map-file={c_module}", "-Xcc", f"-fmodule-map-file={openssl}", "-target", triple]
     for module in MODULES:
         run("swiftc", "-emit-module", "-o", modules / f"{module}.swiftmodule", "-module-name", module, "-parse-as-library",
             "-package-name", "swift_reactor", "-swift-version", "6", "-enable-experimental-feature", "Lifetimes", "-whole-module-optimization",
+            "-D", "TLS",
             *common,
             *sorted((ROOT / "Sources" / module).rglob("*.swift")))
         graphs = BUILD / "symbol-graphs" / module

@@ -59,6 +59,9 @@ public struct Response {
     /// connection ends, so that the client sees an incomplete response; before the first write the client gets the error's status
     /// instead.
     /// - Parameters:
+    ///   - status: the status.
+    ///   - type: the field `Content-Type`, unless `headers` has one; `nil` for none.
+    ///   - headers: the fields of the head.
     ///   - length: the number of bytes of the body; `nil` to send it in chunks.
     ///   - body: writes the body. Once it has written, a client that waits for `100 Continue` does not get it any more.
     public static func stream(
