@@ -1,5 +1,5 @@
 /// Anything that settles once: `Promise`, `Guarantee`, and types of your own, which get all operators by implementing
-/// `pipe` and `result`.
+/// `pipe`, `result` and `asPromise`.
 public protocol Thenable<T> {
     /// The type of the value.
     associatedtype T
@@ -11,7 +11,13 @@ public protocol Thenable<T> {
     /// The outcome, or `nil` while pending.
     var result: Result<T, any Error>? { get }
 
-    /// Makes a promise of this. The default implementation uses `pipe`.
+    /// Makes a promise of this, with which the operators work. Of a type with a `pipe` of its own:
+    ///
+    /// ```swift
+    /// func asPromise() -> Promise<Int> { Promise { seal in pipe { seal.resolve($0) } } }
+    /// ```
+    ///
+    /// The compiler accepts that if the value is `Sendable`, since `pipe` may call its handler on any thread.
     /// - Returns: a promise with the outcome of this.
     func asPromise() -> Promise<T>
 }
@@ -41,16 +47,6 @@ extension Thenable where Self == Promise<Void> {
 }
 
 extension Thenable {
-    /// The default implementation, by `pipe`.
-    /// - Returns: a promise with the outcome of this.
-    public func asPromise() -> Promise<T> {
-        let (promise, resolver) = Promise<T>.pending()
-        // Values of T cross threads only where the thenable itself makes them do so.
-        nonisolated(unsafe) let unsafeResolver = resolver
-        pipe { unsafeResolver.resolve($0) }
-        return promise
-    }
-
     /// The value, or `nil` while pending or if rejected. (A value that is itself `nil` is returned as `.some(nil)`.)
     @inlinable
     public var settledValue: T? {

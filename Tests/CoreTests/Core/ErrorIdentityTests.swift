@@ -13,6 +13,8 @@ import Testing
         let result: Result<Int, any Error>?
 
         func pipe(to handler: @escaping @Sendable (Result<Int, any Error>) -> Void) { handler(result!) }
+
+        func asPromise() -> Promise<Int> { Promise { seal in pipe { seal.resolve($0) } } }
     }
 
     /// Takes a rejected promise, and returns one that is rejected with the error that came out of the operation.

@@ -44,9 +44,9 @@ import Testing
             hang(after(.milliseconds(5)))
             let last = again.map { $0 }
             again.cancel()
-            expect(again.isRejected)
+            expect(other.isRejected && again.isRejected)
             try loop.run()
-            expect(other.isRejected && last.isRejected && !loop.isAlive)
+            expect(last.isRejected && !loop.isAlive)
         }
     }
 
@@ -67,7 +67,7 @@ import Testing
         }
     }
 
-    @Test func aHangElsewhereOnAPromiseWhoseSourceGoesOn() throws {
+    @Test func aHangOnAPromiseWhoseOtherHalfGoesOn() throws {
         let box = Shared<Promise<Int>?>(nil)
         let isThere = Gate()
         let owner = TestThread {
@@ -87,8 +87,8 @@ import Testing
         }
         isThere.wait()
         EventLoop.withLoop { loop in
+            expectEqual((try? hang(box.value!, timeout: patience)), 2)
             // It was woken, and did not find out when its time was up.
-            expect(box.value!, failsWith: PromiseError.cancelled)
             expectEqual(loop.metrics.timersFired, 0)
         }
         owner.join()

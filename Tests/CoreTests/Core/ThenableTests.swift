@@ -26,6 +26,8 @@ private final class Wish<T: Sendable>: Catchable, Sendable {
         if let settled { handler(settled) }
     }
 
+    func asPromise() -> Promise<T> { Promise { seal in pipe { seal.resolve($0) } } }
+
     func settle(_ result: Result<T, any Error>) {
         let handlers = state.withLock { state in
             state.result = result

@@ -33,6 +33,8 @@ extension APlusTests {
             for outcome in outcomes { handler(outcome) }
         }
 
+        func asPromise() -> Promise<T> { Promise { seal in pipe { seal.resolve($0) } } }
+
         /// Calls all handlers.
         func call(_ outcome: Result<T, any Error>) {
             let handlers = state.withLock {
@@ -53,7 +55,7 @@ extension APlusTests {
     }
 
     /// A thenable that is made of another and leaves everything to it.
-    struct Wrapped<Inner: Thenable>: Catchable {
+    struct Wrapped<Inner: Thenable>: Catchable where Inner.T: Sendable {
         let inner: Inner
 
         init(_ inner: Inner) { self.inner = inner }
@@ -61,6 +63,8 @@ extension APlusTests {
         var result: Result<Inner.T, any Error>? { inner.result }
 
         func pipe(to handler: @escaping @Sendable (Result<Inner.T, any Error>) -> Void) { inner.pipe(to: handler) }
+
+        func asPromise() -> Promise<Inner.T> { Promise { seal in pipe { seal.resolve($0) } } }
     }
 
     /// How a foreign thenable calls.

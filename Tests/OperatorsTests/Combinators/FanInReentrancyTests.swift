@@ -142,4 +142,6 @@ private struct Meddler: Thenable {
         deed()
         promise.pipe(to: handler)
     }
+
+    func asPromise() -> Promise<Int> { Promise { seal in pipe { seal.resolve($0) } } }
 }

@@ -198,4 +198,6 @@ private struct Doubled: Thenable {
     func pipe(to handler: @escaping @Sendable (Result<Int, any Error>) -> Void) {
         promise.pipe { handler($0.map { $0 * 2 }) }
     }
+
+    func asPromise() -> Promise<Int> { Promise { seal in pipe { seal.resolve($0) } } }
 }

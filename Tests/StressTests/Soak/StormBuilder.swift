@@ -167,4 +167,6 @@ private struct StormThenable: Catchable {
     init(_ outcome: StormOutcome) { self.outcome = outcome }
 
     func pipe(to handler: @escaping @Sendable (Result<Int, any Error>) -> Void) { handler(result!) }
+
+    func asPromise() -> Promise<Int> { Promise { seal in pipe { seal.resolve($0) } } }
 }

@@ -129,4 +129,6 @@ final class Button: Thenable {
     func pipe(to handler: @escaping (Result<Int, any Error>) -> Void) {
         if let result { handler(result) } else { handlers.append(handler) }
     }
+
+    func asPromise() -> Promise<Int> { Promise { seal in pipe { seal.resolve($0) } } }
 }
