@@ -6,30 +6,33 @@ import Reactor
 /// Reads files and what PEM has in them.
 enum PEM {
     /// The content of a file. Certificates and keys are small: more than 16 MiB is refused.
-    static func read(file path: String) throws(TLSError) -> [UInt8] {
-        guard let file = fopen(path, "re") else { throw unreadable(path) }
-        defer { fclose(file) }
-        var bytes: [UInt8] = []
-        var buffer = [UInt8](repeating: 0, count: 65_536)
+    static func read(file path: String) throws(TLSError) -> Secret {
+        let calls = FileSyscalls.real
+        var fd: Int
+        repeat { fd = calls.open(path, O_RDONLY | O_NOCTTY, 0) } while fd == -Int(EINTR)
+        if fd < 0 { throw unreadable(path, -fd) }
+        defer { _ = calls.close(CInt(fd)) }
+        var status = FileSyscalls.Status()
+        _ = calls.status(CInt(fd), &status)
+        // One byte more than the file has: the read behind it finds the end.
+        let content = Secret(capacity: min(max(status.size, 4096), 16 << 20) + 1)
         while true {
-            let count = fread(&buffer, 1, buffer.count, file)
-            bytes += buffer[..<count]
-            if bytes.count > 16 << 20 {
+            let count = content.append { calls.read(CInt(fd), $0.baseAddress!, $0.count) }
+            if count == 0 { return content }
+            if count < 0 && count != -Int(EINTR) { throw unreadable(path, -count) }
+            if content.count > 16 << 20 {
                 throw TLSError(.configuration, reason: "\(path): the file is larger than 16 MiB")
             }
-            if count < buffer.count { break }
         }
-        if ferror(file) != 0 { throw unreadable(path) }
-        return bytes
     }
 
-    private static func unreadable(_ path: String) -> TLSError {
-        TLSError(.configuration, reason: "\(path): \(String(cString: strerror(errno)))")
+    private static func unreadable(_ path: String, _ code: Int) -> TLSError {
+        TLSError(.configuration, reason: "\(path): \(String(cString: strerror(CInt(code))))")
     }
 
     /// All certificates of a text, in their order. The caller releases them.
-    static func certificates(in bytes: [UInt8], _ subject: String) throws(TLSError) -> [OpaquePointer] {
-        let found: Result<[OpaquePointer], TLSError> = withBIO(bytes) { bio in
+    static func certificates(in text: Secret, _ subject: String) throws(TLSError) -> [OpaquePointer] {
+        let found: Result<[OpaquePointer], TLSError> = withBIO(text) { bio in
             var found: [OpaquePointer] = []
             while let certificate = PEM_read_bio_X509(bio, nil, noPassword, nil) { found.append(certificate) }
             // The end of the text is an error too: that there is no further beginning.
@@ -46,24 +49,27 @@ enum PEM {
 
     /// The private key of a text. The caller releases it.
     static func privateKey(
-        in bytes: [UInt8], password: String?, _ subject: String
+        in text: Secret, password: String?, _ subject: String
     ) throws(TLSError) -> OpaquePointer {
-        let key: OpaquePointer? = withBIO(bytes) { bio in
-            guard var password = password.map({ Array($0.utf8CString) }) else {
-                return PEM_read_bio_PrivateKey(bio, nil, noPassword, nil)
+        let key: OpaquePointer? = withBIO(text) { bio in
+            guard let password else { return PEM_read_bio_PrivateKey(bio, nil, noPassword, nil) }
+            // Without a callback the last argument is the password, which ends with a zero.
+            let secret = Secret(password.utf8)
+            secret.append {
+                $0[0] = 0
+                return 1
             }
-            // Without a callback the last argument is the password.
-            return password.withUnsafeMutableBytes { PEM_read_bio_PrivateKey(bio, nil, nil, $0.baseAddress) }
+            return withExtendedLifetime(secret) { PEM_read_bio_PrivateKey(bio, nil, nil, secret.memory.baseAddress) }
         }
         guard let key else { throw OpenSSLErrors.configuration(subject) }
         return key
     }
 
     /// Calls `body` with a BIO that reads lent bytes, while this thread's queue of errors is empty.
-    private static func withBIO<Result>(_ bytes: [UInt8], _ body: (OpaquePointer?) -> Result) -> Result {
+    private static func withBIO<Result>(_ text: Secret, _ body: (OpaquePointer?) -> Result) -> Result {
         OpenSSLErrors.clear()
-        return bytes.withUnsafeBytes { bytes in
-            let bio = BIO_new_mem_buf(bytes.baseAddress, CInt(bytes.count))
+        return withExtendedLifetime(text) {
+            let bio = BIO_new_mem_buf(text.bytes.baseAddress, CInt(text.count))
             defer { BIO_free(bio) }
             return body(bio)
         }

@@ -91,7 +91,7 @@ final class TLSContext: @unchecked Sendable {
             }
             return Array("system".utf8)
         case .file(let path): roots = try PEM.certificates(in: try PEM.read(file: path), path)
-        case .pem(let bytes): roots = try PEM.certificates(in: bytes, "the trust roots")
+        case .pem(let bytes): roots = try PEM.certificates(in: Secret(bytes), "the trust roots")
         }
         defer { for root in roots { X509_free(root) } }
         var digests: [UInt8] = []

@@ -29,7 +29,8 @@ public final class TLSIdentity: @unchecked Sendable {
     public convenience init(
         certificateChain: some Sequence<UInt8>, privateKey: some Sequence<UInt8>, password: String? = nil
     ) throws(TLSError) {
-        try self.init(Array(certificateChain), Array(privateKey), password, "certificate chain", "private key", nil)
+        try self.init(
+            Secret(certificateChain), Secret(privateKey), password, "certificate chain", "private key", nil)
     }
 
     /// From PEM files, which are read now, on this thread, and by `reloaded()`.
@@ -48,7 +49,7 @@ public final class TLSIdentity: @unchecked Sendable {
     }
 
     private init(
-        _ chain: [UInt8], _ privateKey: [UInt8], _ password: String?, _ chainName: String, _ keyName: String,
+        _ chain: Secret, _ privateKey: Secret, _ password: String?, _ chainName: String, _ keyName: String,
         _ files: Files?
     ) throws(TLSError) {
         let certificates = try PEM.certificates(in: chain, chainName)

@@ -8,25 +8,17 @@ import Reactor
 /// `openssl rand 80` prints. With the key, recorded sessions of TLS 1.2 whose tickets it has encrypted can be decrypted, so
 /// replace it at least daily: put a new key in front of the list, and remove the last one.
 public struct TLSTicketKey: Hashable, Sendable {
-    /// Identifies the key in a ticket; it is not secret.
-    private let name: [UInt8]
-    private let authentication: [UInt8]
-    private let encryption: [UInt8]
+    /// The name, which identifies the key in a ticket and is not secret, and the two parts of the key.
+    private let secret: Secret
 
     /// - Throws: a `TLSError` with the cause `configuration` unless there are 80 or 48 bytes.
-    public init(_ bytes: some Sequence<UInt8>) throws(TLSError) {
-        let bytes = Array(bytes)
-        name = Array(bytes.prefix(Self.nameSize))
-        switch bytes.count {
-        case 80:
-            authentication = Array(bytes[16..<48])
-            encryption = Array(bytes[48..<80])
-        case 48:
-            encryption = Array(bytes[16..<32])
-            authentication = Array(bytes[32..<48])
-        default:
-            throw TLSError(.configuration, reason: "a ticket key of \(bytes.count) bytes instead of 80 or 48")
+    public init(_ bytes: some Sequence<UInt8>) throws(TLSError) { try self.init(Secret(bytes)) }
+
+    private init(_ secret: Secret) throws(TLSError) {
+        if secret.count != 80 && secret.count != 48 {
+            throw TLSError(.configuration, reason: "a ticket key of \(secret.count) bytes instead of 80 or 48")
         }
+        self.secret = secret
     }
 
     /// Reads a file, now and on this thread.
@@ -36,13 +28,26 @@ public struct TLSTicketKey: Hashable, Sendable {
     /// A new key, for servers of one process.
     /// - Throws: a `TLSError` with the cause `configuration` if OpenSSL has no random bytes.
     public static func random() throws(TLSError) -> TLSTicketKey {
-        var bytes = [UInt8](repeating: 0, count: 80)
         OpenSSLErrors.clear()
-        guard RAND_priv_bytes(&bytes, CInt(bytes.count)) == 1 else { throw OpenSSLErrors.configuration("a ticket key") }
-        return try TLSTicketKey(bytes)
+        let secret = Secret(capacity: 80)
+        let count = secret.append { RAND_priv_bytes($0.baseAddress, 80) == 1 ? 80 : 0 }
+        if count == 0 { throw OpenSSLErrors.configuration("a ticket key") }
+        return try TLSTicketKey(secret)
     }
 
+    private func with<Result>(_ part: Range<Int>, _ body: (UnsafePointer<UInt8>?, _ count: Int) -> Result) -> Result {
+        withExtendedLifetime(secret) {
+            body(secret.bytes.bindMemory(to: UInt8.self).baseAddress.map { $0 + part.lowerBound }, part.count)
+        }
+    }
+
+    /// For AES-256 the encryption is last, and for AES-128 it is first.
+    private var authentication: Range<Int> { secret.count == 80 ? 16..<48 : 32..<48 }
+    private var encryption: Range<Int> { secret.count == 80 ? 48..<80 : 16..<32 }
+
     private static let nameSize = 16
+
+    private var name: [UInt8] { withExtendedLifetime(secret) { Array(secret.bytes[..<Self.nameSize]) } }
 
     // MARK: Callback of OpenSSL
 
@@ -55,10 +60,9 @@ public struct TLSTicketKey: Hashable, Sendable {
         guard let key = keys.first, RAND_bytes(vector, EVP_MAX_IV_LENGTH) == 1 else { return -1 }
         for (index, byte) in key.name.enumerated() { name[index] = byte }
         let algorithm = key.algorithm
-        guard EVP_EncryptInit_ex2(cipher, algorithm, key.encryption, vector, nil) == 1, key.prepare(mac) else {
-            return -1
+        let isReady = key.with(key.encryption) { bytes, _ in EVP_EncryptInit_ex2(cipher, algorithm, bytes, vector, nil)
         }
-        return 1
+        return isReady == 1 && key.prepare(mac) ? 1 : -1
     }
 
     /// Prepares the decryption of a ticket with the key that it names.
@@ -71,16 +75,17 @@ public struct TLSTicketKey: Hashable, Sendable {
         let found = UnsafeBufferPointer(start: name, count: nameSize)
         guard let index = keys.firstIndex(where: { $0.name.elementsEqual(found) }) else { return 0 }
         let key = keys[index]
-        guard key.prepare(mac), EVP_DecryptInit_ex2(cipher, key.algorithm, key.encryption, vector, nil) == 1 else {
-            return -1
+        let isReady = key.with(key.encryption) { bytes, _ in
+            EVP_DecryptInit_ex2(cipher, key.algorithm, bytes, vector, nil)
         }
+        guard isReady == 1, key.prepare(mac) else { return -1 }
         return index == 0 && mayKeep ? 1 : 2
     }
 
     private var algorithm: OpaquePointer? { encryption.count == 32 ? EVP_aes_256_cbc() : EVP_aes_128_cbc() }
 
     private func prepare(_ mac: OpaquePointer) -> Bool {
-        authentication.withUnsafeBufferPointer { copenssl_use_hmac_sha256(mac, $0.baseAddress, $0.count) == 1 }
+        with(authentication) { copenssl_use_hmac_sha256(mac, $0, $1) == 1 }
     }
 }
 

@@ -41,7 +41,7 @@ struct DescriptorLimit: Equatable {
 
     /// The number of open descriptors; `nil` if the kernel does not say.
     private static var openDescriptors: Int? {
-        let fd = FileSyscalls().open("/proc/self/fd", O_RDONLY | O_DIRECTORY, 0)
+        let fd = FileSyscalls.real.open("/proc/self/fd", O_RDONLY | O_DIRECTORY, 0)
         guard fd >= 0, let folder = fdopendir(CInt(fd)) else { return nil }
         defer { closedir(folder) }
         var count = 0

@@ -50,6 +50,9 @@ package struct FileSyscalls: Sendable {
     package var write: @Sendable (CInt, UnsafeRawPointer, Int) -> Int = { fileResult(Glibc.write($0, $1, $2)) }
 
     package init() {}
+
+    /// Those of the kernel.
+    package static let real = FileSyscalls()
 }
 
 private func fileResult(_ value: CInt) -> Int { value < 0 ? -Int(errno) : Int(value) }

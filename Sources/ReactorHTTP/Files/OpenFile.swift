@@ -43,16 +43,17 @@ final class OpenFile: Sendable {
     /// - Throws: the `SystemError` of open(2) and pread(2), except for what there is not.
     static func open(_ path: String, readsContent: Bool) throws -> Found {
         // O_NONBLOCK: to open a FIFO would wait for its writer.
-        var fd: CInt
-        repeat { fd = Glibc.open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) } while fd < 0 && errno == EINTR
-        if fd < 0 {
-            switch errno {
+        var answer: Int
+        repeat { answer = FileSyscalls.real.open(path, O_RDONLY | O_NONBLOCK, 0) } while answer == -Int(EINTR)
+        if answer < 0 {
+            switch CInt(-answer) {
             // The last two: a socket, or a device that is not there.
             case ENOENT, ENOTDIR, ENAMETOOLONG, ENXIO, ENODEV: return .none
             case EACCES, EPERM, ELOOP: return .refused
-            default: throw SystemError(.open, errno, detail: path)
+            case let code: throw SystemError(.open, code, detail: path)
             }
         }
+        let fd = CInt(answer)
         var status = stat()
         guard fstat(fd, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
             close(fd)

@@ -1,0 +1,81 @@
+#if TLS
+import Glibc
+import ReactorTLS
+import TestSupport
+import Testing
+
+/// What a key or the file of one leaves in memory when it is released. In processes of their own, whose memory is searched.
+@Suite struct SecretTests {
+    @Test(.ownThread) func noBytesOfAKeyRemain() async {
+        await #expect(processExitsWith: .success) {
+            let needle = Needle(80)
+            let folder = CertificateFolder()
+            let path = "\(folder.path)/key"
+            needle.write(to: path)
+            _ = try TLSTicketKey(file: path)
+            precondition(needle.copies == 0, "a ticket key")
+            // Both files are read, and the chain is looked at first.
+            _ = try? TLSIdentity(certificateChainFile: "/dev/null", privateKeyFile: path)
+            precondition(needle.copies == 0, "the file of an identity")
+            let long = Needle(100_000)
+            long.write(to: path)
+            _ = try? TLSIdentity(certificateChainFile: "/dev/null", privateKeyFile: path)
+            precondition(long.copies == 0, "a long file")
+        }
+    }
+
+    @Test(.ownThread) func aKeyThatIsUsedIsThere() async {
+        await #expect(processExitsWith: .success) {
+            let needle = Needle(80)
+            let folder = CertificateFolder()
+            needle.write(to: "\(folder.path)/key")
+            let key = try TLSTicketKey(file: "\(folder.path)/key")
+            precondition(needle.copies == 1)
+            withExtendedLifetime(key) {}
+        }
+    }
+}
+
+/// Bytes that are searched for in the memory of the process: its own copy is not counted.
+private final class Needle {
+    private let bytes: UnsafeMutableRawBufferPointer
+
+    init(_ count: Int) {
+        bytes = .allocate(byteCount: count, alignment: 16)
+        var dice = SplitMix64(UInt64(count))
+        for index in 0..<count { bytes[index] = UInt8(truncatingIfNeeded: dice.next()) }
+    }
+
+    deinit { bytes.deallocate() }
+
+    func write(to path: String) {
+        let fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0o600)
+        precondition(Glibc.write(fd, bytes.baseAddress, bytes.count) == bytes.count)
+        close(fd)
+    }
+
+    /// How often some 32 of the bytes, which are behind what malloc itself writes into freed memory, are in another place.
+    var copies: Int {
+        let (part, size, first) = (bytes.baseAddress! + 32, 32, bytes[32])
+        var (count, own) = (0, 0)
+        let maps = fopen("/proc/self/maps", "re")
+        defer { fclose(maps) }
+        var line = [CChar](repeating: 0, count: 4096)
+        while fgets(&line, CInt(line.count), maps) != nil {
+            let text = String(decoding: line.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
+            let fields = text.split(separator: " ")
+            // What may be read and written: no code, no devices.
+            guard fields[1].hasPrefix("rw"), fields.last?.hasPrefix("[vv") == false else { continue }
+            let bounds = fields[0].split(separator: "-").compactMap { UInt($0, radix: 16) }
+            guard var place = UnsafeRawPointer(bitPattern: bounds[0]), let end = UnsafeRawPointer(bitPattern: bounds[1])
+            else { continue }
+            while let hit = memchr(place, CInt(first), end - place).map({ UnsafeRawPointer($0) }), end - hit >= size {
+                if hit == part { own += 1 } else if memcmp(hit, part, size) == 0 { count += 1 }
+                place = hit + 1
+            }
+        }
+        precondition(own == 1, "the search finds nothing")
+        return count
+    }
+}
+#endif
