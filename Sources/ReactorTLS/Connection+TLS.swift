@@ -20,7 +20,9 @@ extension Connection {
         var count: CUnsignedInt = 0
         SSL_get0_alpn_selected(tls.ssl, &name, &count)
         guard let name, count > 0 else { return nil }
-        return String(decoding: UnsafeBufferPointer(start: name, count: Int(count)), as: UTF8.self)
+        let bytes = UnsafeBufferPointer(start: name, count: Int(count))
+        // A server may answer with a protocol that was not offered.
+        return tls.context.configuration.applicationProtocols.first { $0.utf8.elementsEqual(bytes) }
     }
 
     /// The version of TLS.
@@ -35,7 +37,8 @@ extension Connection {
     /// Whether the handshake has resumed an earlier session.
     public var hasResumedTLSSession: Bool { tls.map { SSL_session_reused($0.ssl) == 1 } ?? false }
 
-    /// The name that the client of this connection has asked for (SNI), in lower case. For servers.
+    /// The DNS name that the client of this connection has asked for (SNI), in lower case; `nil` if what it has sent is no such
+    /// name. For servers.
     public var requestedServerName: String? { tls?.requestedName }
 
     private var tls: TLSFilter? { installedFilter as? TLSFilter }

@@ -1,6 +1,7 @@
 #if TLS
 import COpenSSL
 import Glibc
+import Reactor
 
 /// A certificate, as values: that of a peer, or of an identity.
 public struct TLSCertificate: Hashable, Sendable {
@@ -80,6 +81,6 @@ public struct TLSCertificate: Hashable, Sendable {
 
 extension TLSCertificate: CustomStringConvertible {
     /// The subject and the issuer.
-    public var description: String { "\(subject), issued by \(issuer)" }
+    public var description: String { "\(subject), issued by \(issuer)".inOneLine }
 }
 #endif

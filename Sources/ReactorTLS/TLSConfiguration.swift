@@ -56,9 +56,9 @@ public struct TLSConfiguration: Sendable {
     /// How long a handshake may take. `nil` for no limit.
     public var handshakeTimeout: Duration? = .seconds(10)
 
-    /// Finds the identity for the name that a client has asked for (SNI), in lower case; `nil` for `identity`. A server calls
-    /// it in each handshake that is not resumed, on the thread of the connection's loop, so it must return at once. If
-    /// it throws, the handshake is refused.
+    /// Finds the identity for the DNS name that a client has asked for (SNI), in lower case; `nil` for `identity`. A server
+    /// calls it in each handshake that is not resumed, on the thread of the connection's loop, so it must return at once. If
+    /// it throws, the handshake is refused. What is no DNS name, such as a path, counts as no name.
     public var identityForName: (@Sendable (String) throws -> TLSIdentity?)?
 
     /// Settings with the defaults of each property.

@@ -229,9 +229,13 @@ final class TLSFilter: ConnectionFilter {
     /// What `identityForName` has thrown.
     private var identityError: (any Error)?
 
-    /// The name that the client has asked for, in lower case.
+    /// The DNS name that the client has asked for, in lower case. What is none counts as no name: a program may look for a
+    /// file of that name.
     var requestedName: String? {
-        SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name).map { String(cString: $0).lowercased() }
+        guard let text = SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name),
+            let name = try? ServerName(String(cString: text)), !name.isAddress
+        else { return nil }
+        return name.text
     }
 
     // MARK: Errors

@@ -101,6 +101,36 @@ import Testing
         }
     }
 
+    /// A name that is a path, or a line of a log, reaches no code that looks for an identity.
+    @Test(
+        arguments: [
+            ("good.example.test", "good.example.test"), ("GOOD.Example.Test", "good.example.test"),
+            ("../../etc/ssl/private/x", nil), ("a\nlog forged", nil), ("-a.test", nil), ("a..b", nil), ("x/y", nil),
+            ("\u{1B}[2J", nil), ("127.0.0.1", nil), (".", nil),
+        ] as [(String, String?)])
+    func aNameOfAClientIsADNSNameOrNone(sent: String, seen: String?) throws {
+        let names = Shared<[String]>([])
+        _ = Self.files
+        try withNetwork(turns: .max) { net in
+            let listener = try Listener.bind("127.0.0.1:0")
+            var configuration = serverConfiguration()
+            configuration.identityForName = { name in
+                names.change { $0.append(name) }
+                return nil
+            }
+            let served = listener.serve(.tls(try TLSServer(configuration))) { connection in
+                connection.write("name: \(connection.requestedServerName ?? "none")\n")
+            }
+            let address = "127.0.0.1:\(listener.localAddress.port)"
+            let output = try run(
+                "openssl",
+                ["s_client", "-connect", address, "-servername", sent, "-CAfile", "authority.pem", "-ign_eof"])
+            #expect(output.contains("name: \(seen ?? "none")\n") && names.value == (seen.map { [$0] } ?? []))
+            listener.close()
+            try hang(served, timeout: patience)
+        }
+    }
+
     @Test(.enabled(if: has("curl"))) func curlFetchesAPage() throws {
         try withServer {
             $0.applicationProtocols = ["http/1.1"]

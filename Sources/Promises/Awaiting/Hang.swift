@@ -198,7 +198,10 @@ private final class WakeUp: PromiseCore, @unchecked Sendable {
         guard let wakeUp = LoopRef(loop).exchangeKept(nil as Uncounted<WakeUp>?) else {
             return .retaining(WakeUp(loop))
         }
-        wakeUp.borrow { $0.hasArrived = false }
+        wakeUp.borrow {
+            $0.hasArrived = false
+            $0.isAttachedThroughLink = false
+        }
         return wakeUp
     }
 

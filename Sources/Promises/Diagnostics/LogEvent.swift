@@ -106,8 +106,10 @@ public enum LogEvent: Sendable {
 }
 
 extension LogEvent: CustomStringConvertible {
-    /// One line of text for people.
-    public var description: String {
+    /// One line of text for people. Control characters, as an error may have from a peer, are escaped.
+    public var description: String { text.inOneLine }
+
+    private var text: String {
         switch self {
         case .abandoned(let promise):
             "\(promise) was abandoned: its last resolver was released without settling it"

@@ -81,10 +81,8 @@ struct Recover<T>: Operation {
     func run(_ source: Source<T>, _ core: PromiseCore) {
         guard !source.isFulfilled else { return core.finish(as: source) }
         do {
-            guard let next = try body(source.error).map({ CoreRef.retaining($0.asPromise().core) }) else {
-                return core.finish(rejectedAs: source.reference)
-            }
-            core.finish(followingOwned: next, as: T.self)
+            guard let next = try body(source.error) else { return core.finish(rejectedAs: source.reference) }
+            core.finish(following: next.asPromise().core, as: T.self)
         } catch { core.finish(throwing: error) }
     }
 }
@@ -107,7 +105,7 @@ struct RecoverByPolicy<T>: Operation {
     func run(_ source: Source<T>, _ core: PromiseCore) {
         guard !source.isFulfilled else { return core.finish(as: source) }
         guard policy.catches(source.error) else { return core.finish(rejectedAs: source.reference) }
-        do { try core.finish(following: body(source.error).asPromise()) } catch {
+        do { core.finish(following: try body(source.error).asPromise().core, as: T.self) } catch {
             core.finish(throwing: error)
         }
     }
@@ -124,6 +122,6 @@ struct RecoverAlways<T>: Operation {
     @inlinable @inline(__always)
     func run(_ source: Source<T>, _ core: PromiseCore) {
         guard !source.isFulfilled else { return core.finish(as: source) }
-        core.finish(followingGuarantee: body(source.error))
+        core.finish(followingGuarantee: body(source.error).core, as: T.self)
     }
 }

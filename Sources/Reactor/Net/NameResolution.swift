@@ -33,7 +33,7 @@ public struct NameLookupError: Error, Hashable, Sendable, CustomStringConvertibl
     /// `look up example.invalid: Name or service not known`
     public var description: String {
         let reason = code == EAI_SYSTEM ? strerror(systemCode) : UnsafeMutablePointer(mutating: gai_strerror(code))
-        return "look up \(host): \(reason.map { String(cString: $0) } ?? "error \(code)")"
+        return "look up \(host.inOneLine): \(reason.map { String(cString: $0) } ?? "error \(code)")"
     }
 }
 

@@ -35,7 +35,7 @@ public struct SocketAddress: Hashable, Sendable {
         package let text: String
         package let reason: String
         /// `'1.2.3.4' is not an address: the port is missing; write HOST:PORT`
-        public var description: String { "'\(text)' is not an address: \(reason)" }
+        public var description: String { "'\(text.inOneLine)' is not an address: \(reason)" }
     }
 
     // MARK: Making
@@ -154,7 +154,7 @@ public struct SocketAddress: Hashable, Sendable {
     }
 
     /// The address without port and brackets, in its standard form: `127.0.0.1`, `::1`. For a Unix address, the text
-    /// after `unix:`.
+    /// after `unix:`, with escapes for control characters: a peer chooses its name.
     public var hostText: String {
         withUnsafeTemporaryAllocation(of: CChar.self, capacity: Int(INET6_ADDRSTRLEN)) { buffer in
             switch host {
@@ -167,14 +167,15 @@ public struct SocketAddress: Hashable, Sendable {
                 inet_ntop(AF_INET6, &raw, buffer.baseAddress!, socklen_t(INET6_ADDRSTRLEN))
                 return String(cString: buffer.baseAddress!) + (scope == 0 ? "" : "%\(scope)")
             case .unix(let name):
-                return name.text
+                return name.text.inOneLine
             }
         }
     }
 }
 
 extension SocketAddress: CustomStringConvertible {
-    /// The text that `init(_:)` parses: `127.0.0.1:7000`, `[::1]:7000`, `unix:/run/service.sock`, `unix:@name`.
+    /// The text that `init(_:)` parses: `127.0.0.1:7000`, `[::1]:7000`, `unix:/run/service.sock`, `unix:@name`. Control
+    /// characters in the name of a Unix address are escaped, so that it is one line of a log.
     public var description: String {
         switch host {
         case .v4: "\(hostText):\(port)"

@@ -34,8 +34,9 @@ package final class LineWriter: Sendable {
     /// The length up to which a pipe takes a line whole or not at all, in bytes (PIPE_BUF). A longer line is cut.
     private static var longestLine: Int { 4096 }
 
-    /// Writes one line with one call, so that the lines of several threads do not mix.
+    /// Writes one line with one call, so that the lines of several threads do not mix. Control characters are escaped.
     package func write(_ line: String) {
+        let line = line.inOneLine
         let before = dropped.exchange(0, ordering: .relaxed)
         let note = before > 0 ? note(before) : ""
         if !transmit(note + Self.cut(line, to: Self.longestLine - note.utf8.count)) {

@@ -38,7 +38,7 @@ public struct SystemError: Error, Sendable, CustomStringConvertible {
 
     /// `bind 127.0.0.1:80: Permission denied (EACCES)`
     public var description: String {
-        let subject = detail.map { " " + $0 } ?? ""
+        let subject = detail.map { " " + $0.inOneLine } ?? ""
         let name = Self.names[code].map { " (\($0))" } ?? " (errno \(code))"
         return "\(call)\(subject): \(String(cString: strerror(code)))\(name)"
     }

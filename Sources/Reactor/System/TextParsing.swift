@@ -35,4 +35,20 @@ extension StringProtocol {
         parts.append(self[start...])
         return parts
     }
+
+    /// The text for one line of a log: characters that control a terminal, end a line or change the direction of writing
+    /// appear as escapes, `\n` or `\u{1B}`. A peer may have chosen them.
+    package var inOneLine: String {
+        if utf8.allSatisfy({ 0x20..<0x7F ~= $0 }) { return String(self) }
+        var text = ""
+        for scalar in unicodeScalars {
+            switch scalar.properties.generalCategory {
+            case .control where scalar.value < 0x20: text += scalar.escaped(asASCII: true)
+            case .control, .format, .lineSeparator, .paragraphSeparator:
+                text += "\\u{\(String(scalar.value, radix: 16, uppercase: true))}"
+            default: text.unicodeScalars.append(scalar)
+            }
+        }
+        return text
+    }
 }

@@ -1,3 +1,4 @@
+import Glibc
 import Promises
 import Reactor
 import TestSupport
@@ -22,6 +23,9 @@ import Testing
         expect(
             "\(LogEvent.unhandledRejection(PromiseError.timedOut, promise))".contains(
                 "\"login\" made at App/Login.swift:12"))
+        // One line, whatever an error says.
+        let error = SystemError(.open, EIO, detail: "a\nb")
+        expectEqual("\(LogEvent.acceptPaused(error))".contains("open a\\nb: "), true)
         let slow = SlowHandler(duration: .seconds(1), kind: .timer)
         expectEqual("\(LogEvent.slowHandler(slow, nil))", "a timer held the loop for 1.0 seconds")
     }

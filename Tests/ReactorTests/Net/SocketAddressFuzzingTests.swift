@@ -25,6 +25,8 @@ import Testing
                 switch try Endpoint(text) {
                 case .address(let address):
                     parsed += 1
+                    // Control characters in the name of a Unix address are escaped.
+                    if address.isUnix, text.inOneLine != text { continue }
                     let again = try SocketAddress(address.description)
                     expectEqual(again, address, "\(text.debugDescription)")
                     expectEqual(again.description, address.description)

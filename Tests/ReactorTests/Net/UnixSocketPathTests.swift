@@ -92,4 +92,20 @@ import Testing
         }
         return SocketAddress(storage)
     }
+
+    /// A peer chooses the name of its socket, and everything of it is printed.
+    @Test(arguments: [
+        ("x\nLOG forged 200", "unix:@x\\nLOG forged 200"), ("\u{1B}[2J\r", "unix:@\\u{1B}[2J\\r"),
+        ("\u{7F}\u{9B}", "unix:@\\u{7F}\\u{9B}"), ("a\u{2028}b\u{202E}c", "unix:@a\\u{2028}b\\u{202E}c"),
+        ("tab\tü é", "unix:@tab\\tü é"),
+    ])
+    func aNameIsPrintedInOneLine(name: String, text: String) throws {
+        let address = try SocketAddress(abstract: name)
+        expectEqual(address.description, text)
+        expectEqual("unix:\(address.hostText)", text)
+        expectEqual(address.abstractName, name)
+        expectEqual("\(SystemError(.connect, EPERM, detail: "unix:@\(name)"))".contains(text), true)
+        let error = #expect(throws: SocketAddress.ParseError.self) { try SocketAddress("\(name)") }
+        expectEqual(error?.description.contains(text.dropFirst(6)), true)
+    }
 }

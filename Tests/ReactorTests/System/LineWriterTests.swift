@@ -43,6 +43,12 @@ import Testing
         expect(line.hasPrefix("ää") && line.hasSuffix("ä… (10000 bytes)\n"))
     }
 
+    @Test func aLineIsOneLine() {
+        let ends = Ends.pipe()
+        LineWriter(ends.far).write("unhandled rejection: a\nb\u{1B}[2J")
+        expectEqual(text(from: ends.near), "unhandled rejection: a\\nb\\u{1B}[2J\n")
+    }
+
     // MARK: Terminals
 
     /// In a process of its own, which the kernel ends if a line is waited for.
