@@ -4,7 +4,9 @@ import Reactor
 
 /// A WebSocket with a client: RFC 6455. See `Response.webSocket`.
 ///
-/// It belongs to the loop of its connection. One `receive` at a time; sending is independent of it.
+/// It belongs to the loop of its connection. One `receive` at a time; sending is independent of it. Pings and the client's close
+/// are answered whether or not somebody receives: frames are read all the time. Messages wait for a `receive` then, until they are
+/// as long as one may be; beyond that nothing is read.
 public final class WebSocket {
     /// A message.
     public enum Message: Hashable, Sendable {
@@ -14,24 +16,40 @@ public final class WebSocket {
 
     /// The subprotocol that was agreed on.
     public let subprotocol: String?
-    private let connection: Connection
-    private let decoder: WebSocketDecoder
+    let connection: Connection
+    let decoder: WebSocketDecoder
     private let idle: Duration?
-    /// Whether the client has been asked for a sign of life since its last frame.
-    private var isAsked = false
-    private var hasSentClose = false
-    /// The client has closed, or nothing more can come from it.
-    private var hasEnded = false
+    // `@exclusivity(unchecked)`: one thread, and no field is being changed while code is called that could call back.
+    @exclusivity(unchecked) private(set) var hasSentClose = false
     /// The client does not read.
-    private var hasGivenUp = false
-    /// A loop over frames that is under way.
-    private var reading: Promise<Void>?
-    /// The promise of the body of `forEach` is pending.
-    private var isInBody = false
+    private(set) var hasGivenUp = false
     /// Checks whether the client takes what waits for it.
     private var slowReader: Guarantee<Void>?
     /// The promise of the first `close`.
     private var closing: Promise<Void>?
+    /// Called when no frame can come any more, for a `close` that waits for that.
+    private var onEnd: (() -> Void)?
+
+    // What follows is the state of `WebSocket+Receiving.swift`.
+
+    /// Whether a loop over frames is under way.
+    var isReading = false
+    /// Whether the client has been asked for a sign of life since its last frame.
+    @exclusivity(unchecked) var isAsked = false
+    /// The `receive` or `forEach` that is under way.
+    @exclusivity(unchecked) var receiver: Receiver?
+    /// Whether the promise of its body is pending.
+    @exclusivity(unchecked) var isInBody = false
+    /// Whether there has been any.
+    var hasReceived = false
+    /// Fulfilled when there is room for another message.
+    var room: Resolver<Void>?
+    /// Why no frame follows, until that is told behind the messages that wait.
+    var ending: Ending?
+    /// Nothing more comes from the client.
+    var hasEnded = false
+    /// Why, for the next `receive`.
+    var failure: (any Error)?
 
     init(_ connection: Connection, limit: Int, idle: Duration?, subprotocol: String?) {
         self.connection = connection
@@ -42,110 +60,20 @@ public final class WebSocket {
         decoder = WebSocketDecoder(limit: limit)
     }
 
-    // MARK: Receiving
-
-    /// The next message; `nil` when the client or this side has closed, or the listener is drained. Pings are answered meanwhile.
-    ///
-    /// Rejected with `WebSocketError` for what breaks the protocol, after which the client gets the code of the error; with 1006
-    /// if the connection ends without a close, or the client is silent for too long or does not read; and with the
-    /// `SystemError` of the connection.
-    public func receive() -> Promise<Message?> {
-        var received: Message?
-        return forEachMessage { message in
-            received = message
-            throw StopReading()
-        }.map { received }
-    }
-
-    /// Calls `body` with each message until the client or this side closes, or the listener is drained; the next one when the
-    /// promise of the call before is fulfilled.
-    /// - Parameter body: called with each message. `StopReading` ends the loop.
-    /// - Returns: a promise that is rejected as `receive`, or with the error of `body`.
-    @inlinable
-    public func forEach<Next: Thenable<Void>>(_ body: @escaping (Message) throws -> Next) -> Promise<Void> {
-        forEachMessage { try body($0).asPromise() }
-    }
-
-    /// Calls `body` with each message, without waiting between the calls; see the form with promises.
-    public func forEach(_ body: @escaping (Message) throws -> Void) -> Promise<Void> {
-        forEachMessage { message in
-            try body(message)
-            return .value
-        }
-    }
-
-    @usableFromInline
-    func forEachMessage(_ body: @escaping (Message) throws -> Promise<Void>) -> Promise<Void> {
-        if hasEnded || hasSentClose { return .value }
-        /// That of `body`.
-        var failure: (any Error)?
-        return readFrames { [self] event in
-            isAsked = false
-            guard case .message(let message) = event, !hasSentClose else { return answer(event) }
-            isInBody = true
-            let answer = firstly { try body(message) }
-            if !answer.isPending {
-                isInBody = false
-                failure = answer.error
-                return answer
-            }
-            return answer.tapError { failure = $0 }.ensure { [self] in isInBody = false }.done { [self] in
-                // A `close` has read the client's.
-                if hasEnded { throw StopReading() }
-            }
-        }.recover(policy: .allErrors) { [self] error -> Promise<Void> in
-            if failure != nil { throw error }
-            if hasGivenUp { return try readingDidFail(error) }
-            if case StreamError.timedOut(got: 0) = error, !isAsked {
-                isAsked = true
-                return ping().then { [self] in forEachMessage(body) }
-            }
-            return try readingDidFail(error)
-        }.then { [self] in failure is StopReading ? .value : try readingDidEnd() }
-    }
-
-    private func readFrames(_ body: @escaping (WebSocketEvent) throws -> Promise<Void>) -> Promise<Void> {
-        let frames = connection.forEachFrame(decoder, body)
-        // A second one at a time is refused.
-        if reading == nil { reading = frames.ensure { [self] in reading = nil } }
-        return reading ?? frames
-    }
-
-    /// Answers what is no message for the program.
-    private func answer(_ event: WebSocketEvent) -> Promise<Void> {
-        switch event {
-        // Nothing follows a close frame.
-        case .ping(let payload) where !hasSentClose: return write(0x8A, payload)
-        case .message, .ping, .signOfLife: return .value
-        case .close(let code):
-            hasEnded = true
-            return sendClose(code).recover { _ in .value }.then { () -> Promise<Void> in throw StopReading() }
-        }
-    }
-
-    private func readingDidFail(_ error: any Error) throws -> Promise<Void> {
-        hasEnded = true
-        if hasGivenUp { throw WebSocketError(1006, "the client does not read") }
-        if let failure = decoder.failure { return sendClose(failure.code).then { Promise(error: failure) } }
-        // After a close, any end is one.
-        if hasSentClose { return .value }
-        switch error {
-        case StreamError.endedEarly: throw WebSocketError(1006, "the connection has ended")
-        case StreamError.timedOut: throw WebSocketError(1006, "the client has been silent for too long")
-        default: throw error
+    /// Calls `body`, reads meanwhile, and closes when its promise has settled.
+    func converse(_ body: (WebSocket) throws -> Promise<Void>) -> Promise<Void> {
+        let conversation = firstly { try body(self) }
+        // One that never receives cannot learn of the end. Kept by the loop over frames: kept here, both would retain each other.
+        startReading { conversation.cancel() }
+        return conversation.then { [self] in close() }.recover(policy: .allErrors) { [self] error in
+            let isOfProgram = !clientHasCaused(error)
+            return close(code: 1011).then { isOfProgram ? Promise(error: error) : .value }
         }
     }
 
     /// Whether `error` is none of the program.
-    func clientHasCaused(_ error: any Error) -> Bool {
+    private func clientHasCaused(_ error: any Error) -> Bool {
         error is WebSocketError || hasGivenUp && error is SystemError || connection.hasEnded(with: error)
-    }
-
-    /// The client has closed, a drain has ended the reading, or the connection has ended.
-    private func readingDidEnd() throws -> Promise<Void> {
-        if hasEnded || hasSentClose { return .value }
-        if connection.isDraining { return sendClose(1001) }
-        return try readingDidFail(StreamError.endedEarly(expected: .frame, got: 0))
     }
 
     // MARK: Sending
@@ -155,7 +83,7 @@ public final class WebSocket {
     /// A client for which messages of `connection.writeQueueLimit` (4 MiB) wait is given up: those that follow a lost one would
     /// make no sense.
     /// - Returns: a promise that is fulfilled when the kernel has taken it. Rejected as `Connection.write`, and with
-    ///   `WebSocketError` after `close`. It may be ignored: that the client has gone is told by what receives.
+    ///   `WebSocketError` after a close. It may be ignored: that the client has gone is told by what receives.
     @discardableResult
     public func send(_ message: Message) -> Promise<Void> {
         if hasSentClose { return Promise(error: WebSocketError(1000, "the socket is closed")).mayBeIgnored }
@@ -173,13 +101,16 @@ public final class WebSocket {
     @discardableResult
     public func ping() -> Promise<Void> { hasSentClose ? .value : write(0x89, []) }
 
-    /// Closes the socket: sends the code, and waits up to five seconds for the client's. Messages that arrive meanwhile are
+    func pong(_ payload: [UInt8]) -> Promise<Void> { write(0x8A, payload) }
+
+    /// Closes the socket: sends the code, and waits up to five seconds for the client's. Messages that nobody has received are
     /// dropped, and a `receive` or `forEach` that waits ends as if the client had closed.
     /// - Parameter code: 1000 for an end in order; RFC 6455, section 7.4, has the others. One that no side may send becomes 1000.
     @discardableResult
     public func close(code: UInt16 = 1000) -> Promise<Void> {
         if let closing { return closing }
         let sent = sendClose(isCloseCode(code) ? code : 1000)
+        dropMessages()
         let closed = sent.then { [self] in clientDidClose() }.timeout(.seconds(5))
             .recover(policy: .allErrors) { [self] _ in
                 hasEnded = true
@@ -191,24 +122,29 @@ public final class WebSocket {
         return closed
     }
 
-    /// Fulfilled when the client has closed.
+    /// Fulfilled when no frame can come any more.
     private func clientDidClose() -> Promise<Void> {
-        if hasEnded { return .value }
-        // The loop reads on when its body has ended, which may wait for this.
-        if isInBody { return readClose().recover { _ in .value }.done { [self] in hasEnded = true } }
-        if let reading { return reading.recover { _ in .value }.then { [self] in clientDidClose() } }
-        return readFrames { [self] event in answer(event) }.recover { _ in .value }.done { [self] in hasEnded = true }
-    }
-
-    /// Reads up to the client's close frame, or to the end.
-    private func readClose() -> Promise<Void> {
-        connection.readFrame(decoder).then { [self] event -> Promise<Void> in
-            guard let event else { return .value }
-            return answer(event).then { [self] in readClose() }
+        switch ending {
+        // Known already, and not told yet since a message was being handled.
+        case .closed?, .failed?: didClose()
+        // A drain has ended the reading.
+        case .drained?, nil: if !isReading, !hasEnded { startReading() }
         }
+        if hasEnded { return .value }
+        let (promise, resolver) = Promise<Void>.pending()
+        onEnd = { resolver.fulfill(()) }
+        return promise
     }
 
-    private func sendClose(_ code: UInt16?) -> Promise<Void> {
+    /// No frame can come any more, and this side has sent its close.
+    func didClose() {
+        (hasEnded, ending) = (true, nil)
+        onEnd.take()?()
+        if let receiver, !isInBody { finish(receiver, nil) }
+    }
+
+    @discardableResult
+    func sendClose(_ code: UInt16?) -> Promise<Void> {
         if hasSentClose { return .value }
         hasSentClose = true
         return write(0x88, code.map { [UInt8($0 >> 8), UInt8(truncatingIfNeeded: $0)] } ?? [])

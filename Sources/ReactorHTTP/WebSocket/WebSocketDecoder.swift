@@ -11,9 +11,12 @@ enum WebSocketEvent {
 
 /// Decodes the frames of a client, and joins the fragments of messages: RFC 6455, section 5.
 final class WebSocketDecoder: FrameDecoder {
-    private let limit: Int
+    let limit: Int
     /// The message whose last fragment has not arrived.
     private var begun: (isText: Bool, bytes: [UInt8])?
+
+    /// Messages that were decoded before somebody has received them.
+    @exclusivity(unchecked) var waiting = WebSocketMessages()
 
     /// What the client has broken.
     private(set) var failure: WebSocketError?

@@ -13,6 +13,9 @@ extension Response {
     /// Browsers let pages of any site connect, with the user's cookies: where that matters, check `Origin` before. The socket is
     /// closed when the promise of `body` settles: with 1000 if it is fulfilled, otherwise with 1011; then `onError` gets the error,
     /// unless it is a `WebSocketError` or that of the connection, which clients cause.
+    ///
+    /// Where the client closes or a drain begins, `receive` and `forEach` end. The promise of a `body` that never receives is
+    /// cancelled instead, when the client has been answered.
     /// - Parameters:
     ///   - request: the request that the handler has got.
     ///   - protocols: the subprotocols that the server speaks, the preferred one first.
@@ -37,12 +40,7 @@ extension Response {
         let chosen = protocols.first { offered.contains(Substring($0)) }
         if let chosen { headers.append("Sec-WebSocket-Protocol", chosen) }
         let content = Content.upgrade("websocket") { connection in
-            let socket = WebSocket(connection, limit: limit, idle: idle, subprotocol: chosen)
-            return firstly { try body(socket) }.then { socket.close() }
-                .recover { error in
-                    let isOfProgram = !socket.clientHasCaused(error)
-                    return socket.close(code: 1011).then { isOfProgram ? Promise(error: error) : .value }
-                }
+            WebSocket(connection, limit: limit, idle: idle, subprotocol: chosen).converse(body)
         }
         return Response(Status(101), nil, headers, content)
     }

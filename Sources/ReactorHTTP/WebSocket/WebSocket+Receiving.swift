@@ -1,0 +1,268 @@
+import Glibc
+import Promises
+import Reactor
+
+// One loop over frames for as long as the client may send any. It answers control frames, and hands messages to the `receive` or
+// `forEach` that is under way, or keeps them for the next one.
+
+extension WebSocket {
+    /// The next message; `nil` when the client or this side has closed, or the listener is drained.
+    ///
+    /// Rejected with `WebSocketError` for what breaks the protocol, after which the client gets the code of the error; with 1006
+    /// if the connection ends without a close, or the client is silent for too long or does not read; and with the
+    /// `SystemError` of the connection. With `EBUSY` while another one is under way.
+    public func receive() -> Promise<Message?> {
+        var received: Message?
+        return forEachMessage { message in
+            received = message
+            throw StopReading()
+        }.map { received }
+    }
+
+    /// Calls `body` with each message until the client or this side closes, or the listener is drained; the next one when the
+    /// promise of the call before is fulfilled.
+    /// - Parameter body: called with each message. `StopReading` ends the loop.
+    /// - Returns: a promise that is rejected as `receive`, or with the error of `body`.
+    @inlinable
+    public func forEach<Next: Thenable<Void>>(_ body: @escaping (Message) throws -> Next) -> Promise<Void> {
+        forEachMessage { try body($0).asPromise() }
+    }
+
+    /// Calls `body` with each message, without waiting between the calls; see the form with promises.
+    public func forEach(_ body: @escaping (Message) throws -> Void) -> Promise<Void> {
+        forEachMessage { message in
+            try body(message)
+            return .value
+        }
+    }
+
+    @usableFromInline
+    func forEachMessage(_ body: @escaping (Message) throws -> Promise<Void>) -> Promise<Void> {
+        if receiver != nil {
+            return Promise(error: SystemError(.read, EBUSY, detail: "another receive of the WebSocket waits"))
+        }
+        hasReceived = true
+        if decoder.waiting.isEmpty, ending == nil, hasEnded || hasSentClose {
+            return failure.take().map { Promise(error: $0) } ?? .value
+        }
+        let (promise, resolver) = Promise<Void>.pending()
+        let receiver = Receiver(body, promise, resolver)
+        self.receiver = receiver
+        resolver.onCancel { [weak self, weak receiver] in
+            guard let self, let receiver else { return }
+            receiver.answer?.cancel()
+            if self.receiver === receiver { finish(receiver, nil) }
+        }
+        // In a job, as every call of a handler.
+        if !decoder.waiting.isEmpty || ending != nil { deliverLater() }
+        return promise
+    }
+
+    /// A `receive` or `forEach`.
+    final class Receiver {
+        let body: (Message) throws -> Promise<Void>
+        private let promise: Promise<Void>
+        let resolver: Resolver<Void>
+        /// What the body has returned, while it is pending.
+        var answer: Promise<Void>?
+
+        init(
+            _ body: @escaping (Message) throws -> Promise<Void>, _ promise: Promise<Void>, _ resolver: Resolver<Void>
+        ) { (self.body, self.promise, self.resolver) = (body, promise, resolver) }
+
+        /// Whether it has not been cancelled, which the socket learns of by a job.
+        var isOpen: Bool { promise.isPending }
+    }
+
+    // MARK: Frames
+
+    /// Reads frames until no more can come.
+    /// - Parameter cancel: cancels a conversation that has never received when the end has come.
+    func startReading(_ cancel: @escaping () -> Void = {}) {
+        isReading = true
+        let frames = connection.forEachFrame(decoder) { [self] event in frameArrived(event) }
+        frames.map { nil as (any Error)? }.recover { .value($0) }.done { [self] error in
+            framesEnded(with: error, cancel)
+        }
+    }
+
+    private func frameArrived(_ event: WebSocketEvent) -> Promise<Void> {
+        isAsked = false
+        guard case .message(let message) = event, !hasSentClose else { return answer(event) }
+        if let receiver, !isInBody, decoder.waiting.isEmpty, receiver.isOpen { return hand(message, to: receiver) }
+        decoder.waiting.append(message)
+        if hasRoom { return .value }
+        let (promise, resolver) = Promise<Void>.pending()
+        room = resolver
+        return promise
+    }
+
+    /// Answers what is no message for the program.
+    private func answer(_ event: WebSocketEvent) -> Promise<Void> {
+        switch event {
+        // Nothing follows a close frame.
+        case .ping(let payload) where !hasSentClose: return pong(payload)
+        case .message, .ping, .signOfLife: return .value
+        case .close(let code):
+            ending = .closed(code)
+            return Promise(error: StopReading())
+        }
+    }
+
+    /// Why no frame follows.
+    enum Ending {
+        /// The client has closed.
+        case closed(UInt16?)
+        case drained
+        case failed(any Error)
+    }
+
+    private func framesEnded(with error: (any Error)?, _ cancel: @escaping () -> Void) {
+        isReading = false
+        // After this side's close, any end is one.
+        if hasSentClose { return didClose() }
+        if case StreamError.timedOut(got: 0)? = error, !isAsked, !hasGivenUp {
+            isAsked = true
+            ping()
+            return startReading(cancel)
+        }
+        if ending == nil { ending = error == nil && connection.isDraining ? .drained : .failed(reason(error)) }
+        endIfReceived(cancel)
+    }
+
+    private func reason(_ error: (any Error)?) -> any Error {
+        if hasGivenUp { return WebSocketError(1006, "the client does not read") }
+        if let failure = decoder.failure { return failure }
+        switch error {
+        case nil, StreamError.endedEarly?: return WebSocketError(1006, "the connection has ended")
+        case StreamError.timedOut?: return WebSocketError(1006, "the client has been silent for too long")
+        case let error?: return error
+        }
+    }
+
+    /// Once every message has been received, the end is told. If nobody receives them, the client does not wait for that for long.
+    private func endIfReceived(_ cancel: @escaping () -> Void = {}) {
+        if ending == nil { return }
+        if decoder.waiting.isEmpty, !isInBody { return end(cancel) }
+        if receiver != nil { return }
+        after(.seconds(5)).done { [self] in if receiver == nil { end(cancel) } }
+    }
+
+    private func end(_ cancel: () -> Void = {}) {
+        guard let ending = ending.take() else { return }
+        var error: (any Error)?
+        switch ending {
+        case .closed(let code): sendClose(code)
+        case .drained: sendClose(1001)
+        case .failed(let failure):
+            error = failure
+            if let failure = failure as? WebSocketError, failure.code != 1006 { sendClose(failure.code) }
+        }
+        // A client answers the close of a drain: see `clientDidClose`.
+        if case .drained = ending {} else { hasEnded = true }
+        if let receiver { return finish(receiver, error) }
+        failure = error
+        if !hasReceived { cancel() }
+    }
+
+    // MARK: Messages
+
+    /// - Returns: what the next frame waits for: nothing.
+    private func hand(_ message: Message, to receiver: Receiver) -> Promise<Void> {
+        isInBody = true
+        let answer = firstly { try receiver.body(message) }
+        if answer.isFulfilled {
+            isInBody = false
+            return answer
+        }
+        wait(for: answer, of: receiver)
+        return .value
+    }
+
+    private func wait(for answer: Promise<Void>, of receiver: Receiver) {
+        if let error = answer.error { return bodyEnded(with: error, of: receiver) }
+        receiver.answer = answer
+        // Frames are read on; without this, the connection would look as if it were idle.
+        connection.deferDrain(until: answer)
+        answer.map { nil as (any Error)? }.recover { .value($0) }
+            .done { [self] error in bodyEnded(with: error, of: receiver) }
+    }
+
+    private func bodyEnded(with error: (any Error)?, of receiver: Receiver) {
+        isInBody = false
+        receiver.answer = nil
+        if let error { finish(receiver, error) }
+        deliver()
+    }
+
+    /// Ends a `receive` or `forEach`.
+    func finish(_ receiver: Receiver, _ error: (any Error)?) {
+        guard self.receiver === receiver else { return }
+        self.receiver = nil
+        if let error, !(error is StopReading) { receiver.resolver.reject(error) } else { receiver.resolver.fulfill(()) }
+        // Behind a failure the rest is left to another one, if there is any.
+        if ending != nil { endIfReceived() }
+    }
+
+    private func deliverLater() { Guarantee.value.done { [self] in deliver() } }
+
+    /// Hands over messages that wait.
+    private func deliver() {
+        // As many as a loop over frames handles in one job.
+        var left = 64
+        while let receiver, receiver.isOpen, !isInBody, let message = decoder.waiting.popFirst() {
+            _ = hand(message, to: receiver)
+            left -= 1
+            if left == 0 { return deliverLater() }
+        }
+        if hasRoom { room.take()?.fulfill(()) }
+        guard decoder.waiting.isEmpty, !isInBody else { return }
+        if ending != nil { return end() }
+        if hasEnded || hasSentClose && !isReading, let receiver { finish(receiver, failure.take()) }
+    }
+
+    private var hasRoom: Bool { decoder.waiting.isEmpty || decoder.waiting.byteCount < decoder.limit }
+
+    /// Of this side's close.
+    func dropMessages() {
+        decoder.waiting = WebSocketMessages()
+        room.take()?.fulfill(())
+    }
+}
+
+/// Messages that nobody has received yet, in their order.
+struct WebSocketMessages {
+    private var messages: [WebSocket.Message] = []
+    /// The index of the next one.
+    private var first = 0
+    /// How much memory they take, roughly.
+    private(set) var byteCount = 0
+
+    var isEmpty: Bool { first == messages.count }
+
+    mutating func append(_ message: WebSocket.Message) {
+        messages.append(message)
+        byteCount += Self.size(message)
+    }
+
+    mutating func popFirst() -> WebSocket.Message? {
+        if isEmpty { return nil }
+        let message = messages[first]
+        messages[first] = .bytes([])
+        first += 1
+        byteCount -= Self.size(message)
+        // Without those that were taken; by then they are as many as the others.
+        if first * 2 >= messages.count {
+            messages.removeFirst(first)
+            first = 0
+        }
+        return message
+    }
+
+    private static func size(_ message: WebSocket.Message) -> Int {
+        switch message {
+        case .text(let text): text.utf8.count + 64
+        case .bytes(let bytes): bytes.count + 64
+        }
+    }
+}

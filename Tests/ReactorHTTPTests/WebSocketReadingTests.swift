@@ -1,0 +1,246 @@
+import Promises
+import Reactor
+import ReactorHTTP
+import Testing
+
+/// Pings and the end of a client are answered whoever receives, and whether somebody does.
+@Suite struct WebSocketReadingTests {
+    /// What a handler may do, of which not all receive.
+    enum Handler: CaseIterable { case sends, sendsBlindly, waits, receivesOnce, receives, isInBody }
+
+    private static func serve(_ handler: Handler, _ socket: WebSocket) -> Promise<Void> {
+        func tick() -> Promise<Void> { after(.seconds(1)).then { socket.send("t") }.then { tick() } }
+        return switch handler {
+        case .sends: tick()
+        case .sendsBlindly:
+            repeatWhile {
+                after(.seconds(1)).map {
+                    socket.send("t"); return true
+                }
+            }
+        case .waits: after(.seconds(1_000_000)).asPromise()
+        case .receivesOnce: socket.receive().then { _ in tick() }
+        case .receives: socket.forEach { _ in }
+        case .isInBody: socket.forEach { _ in after(.seconds(20)) }
+        }
+    }
+
+    private static func frame(_ first: UInt8, _ text: String = "") -> [UInt8] {
+        WebSocketTests.frame(first, Array(text.utf8))
+    }
+
+    /// A client in virtual time behind the handshake, and behind a first message.
+    private func withClient(
+        _ serve: @escaping (WebSocket) throws -> Promise<Void>, limit: Int = 1 << 20,
+        _ body: (Connection) throws -> Void
+    ) throws {
+        try withVirtualServer({ .now(.webSocket($0, limit: limit) { try serve($0) }) }) { client in
+            let sent = client.write(WebSocketTests.handshake + "\r\n")
+            _ = try hang(sent.then { client.read(until: "\r\n\r\n") }, timeout: .seconds(1))
+            try body(client)
+        }
+    }
+
+    /// The frames up to one that is no tick.
+    private func next(_ client: Connection) throws -> [UInt8] {
+        while true {
+            let head = try hang(client.read(exactly: 2), timeout: .seconds(10))
+            let payload = head[1] == 0 ? [] : try hang(client.read(exactly: Int(head[1])), timeout: .seconds(10))
+            if head != [0x81, 1] { return head + payload }
+        }
+    }
+
+    /// What follows, without the ticks.
+    private func rest(_ client: Connection) throws -> [UInt8] {
+        let all = try hang(client.receiveAll(), timeout: .seconds(300))
+        var rest = all[...]
+        while rest.starts(with: [0x81, 1]) { rest = rest.dropFirst(3) }
+        return Array(rest)
+    }
+
+    @Test(arguments: Handler.allCases) func aPingIsAnswered(_ handler: Handler) throws {
+        try withClient({ Self.serve(handler, $0) }) { client in
+            // The first one is received by some, and waits with others.
+            try hang(client.write(Self.frame(0x81, "a") + Self.frame(0x89, "p")))
+            let first = try next(client)
+            #expect(first == [0x8A, 1, 0x70])
+            try hang(after(.seconds(5)).then { client.write(Self.frame(0x82, "b") + Self.frame(0x89, "q")) })
+            let second = try next(client)
+            #expect(second == [0x8A, 1, 0x71])
+        }
+    }
+
+    /// The client waits for the handler no longer than the handler could be told.
+    @Test(arguments: Handler.allCases, [false, true])
+    func aCloseIsAnsweredAndEndsTheConnection(_ handler: Handler, _ sendsMessage: Bool) throws {
+        try withClient({ Self.serve(handler, $0) }) { client in
+            let message = sendsMessage ? Self.frame(0x81, "a") : []
+            let begin = EventLoop.current.now
+            try hang(client.write(message + WebSocketTests.closed))
+            let rest = try rest(client)
+            #expect(rest == WebSocketTests.ended)
+            // A body that is under way is waited for.
+            let limit = handler == .isInBody && sendsMessage ? 20.0 : 6
+            #expect(begin.duration(to: EventLoop.current.now) <= .seconds(limit) + .milliseconds(100))
+        }
+    }
+
+    enum End: CaseIterable { case halfClose, reset, brokenFrame, silence }
+
+    /// A handler that never receives is not kept for ever.
+    @Test(arguments: Handler.allCases, End.allCases)
+    func anEndWithoutACloseEndsTheHandler(_ handler: Handler, _ end: End) throws {
+        var hasEnded = false
+        let serve = { (socket: WebSocket) in Self.serve(handler, socket).ensure { hasEnded = true } }
+        try withClient(serve) { client in
+            switch end {
+            case .halfClose: try hang(client.shutdownWrite())
+            case .reset: client.abort()
+            case .brokenFrame: try hang(client.write([0x81, 1, 0x61]))
+            case .silence: break
+            }
+            if end != .reset { _ = try? hang(client.receiveAll(), timeout: .seconds(300)) }
+            hang(after(.seconds(30)))
+            #expect(hasEnded)
+        }
+    }
+
+    @Test(arguments: Handler.allCases) func aDrainSaysGoodbye(_ handler: Handler) throws {
+        try EventLoop.withLoop(clock: VirtualClock()) { _ in
+            let listener = try Listener.bind("127.0.0.1:0")
+            let served = listener.serveHTTP { request in
+                Response.webSocket(request) { socket in Self.serve(handler, socket) }
+            }
+            let client = try hang(connect(to: listener.localAddress), timeout: patience)
+            defer { client.close() }
+            let sent = client.write(WebSocketTests.handshake + "\r\n")
+            _ = try hang(sent.then { client.read(until: "\r\n\r\n") }, timeout: .seconds(1))
+            let begin = EventLoop.current.now
+            listener.drain(deadline: .seconds(10))
+            let frame = try next(client)
+            #expect(frame == [0x88, 2, 0x03, 0xE9])
+            try hang(client.write(WebSocketTests.frame(0x88, [0x03, 0xE9])))
+            let rest = try rest(client)
+            #expect(rest == [])
+            client.close()
+            let result = try hang(served, timeout: .seconds(20))
+            #expect(result.aborted == 0)
+            #expect(begin.duration(to: EventLoop.current.now) < .seconds(2))
+        }
+    }
+
+    // MARK: Messages that wait
+
+    @Test func messagesWaitForTheFirstReceive() throws {
+        var received: [WebSocket.Message?] = []
+        let serve = { (socket: WebSocket) -> Promise<Void> in
+            after(.seconds(3)).then { socket.receive() }.then { message -> Promise<Void> in
+                received.append(message)
+                return after(.seconds(1)).then { socket.forEach { received.append($0) } }
+            }.then { socket.receive() }.done { received.append($0) }
+        }
+        try withClient(serve) { client in
+            try hang(client.write(Self.frame(0x81, "a") + Self.frame(0x81, "b") + Self.frame(0x81, "c")))
+            try hang(client.write(WebSocketTests.closed))
+            let rest = try rest(client)
+            #expect(rest == WebSocketTests.ended)
+        }
+        #expect(received == [.text("a"), .text("b"), .text("c"), nil])
+    }
+
+    /// What a client sends to a handler that receives slowly stays in the kernel, and at the client.
+    @Test func whatNobodyReceivesHasALimit() throws {
+        let count = 400
+        var received = 0
+        let serve = { (socket: WebSocket) -> Promise<Void> in
+            after(.seconds(100)).then {
+                socket.forEach { message in
+                    let text = "\(received)" + String(repeating: "x", count: 5000)
+                    #expect(message == .text(text))
+                    received += 1
+                }
+            }
+        }
+        try withClient(serve, limit: 10_000) { client in
+            var frames: [UInt8] = []
+            for number in 0..<count { frames += Self.frame(0x81, "\(number)" + String(repeating: "x", count: 5000)) }
+            let written = client.write([frames, WebSocketTests.closed])
+            hang(after(.seconds(99)))
+            #expect(written.isPending && received == 0)
+            let rest = try rest(client)
+            #expect(rest == WebSocketTests.ended)
+        }
+        #expect(received == count)
+    }
+
+    @Test func aReceiveThatIsCancelledLosesNothing() throws {
+        var received: WebSocket.Message?
+        let serve = { (socket: WebSocket) -> Promise<Void> in
+            let first = socket.receive().timeout(.seconds(1)).map { _ in false }.recover { _ in .value(true) }
+            return first.then { isLate -> Promise<Void> in
+                #expect(isLate)
+                return after(.seconds(2)).then { socket.receive() }.done { received = $0 }
+            }
+        }
+        try withClient(serve) { client in
+            try hang(after(.seconds(2)).then { client.write(Self.frame(0x81, "a")) })
+            let frame = try next(client)
+            #expect(frame == WebSocketTests.ended)
+        }
+        #expect(received == .text("a"))
+    }
+
+    @Test func aSecondReceiveIsRefused() throws {
+        var error: (any Error)?
+        let serve = { (socket: WebSocket) -> Promise<Void> in
+            let first = socket.receive()
+            socket.receive().catch(policy: .allErrors) { error = $0 }
+            return first.asVoid()
+        }
+        try withClient(serve) { client in
+            try hang(client.write(Self.frame(0x81, "a")))
+            let frame = try next(client)
+            #expect(frame == WebSocketTests.ended)
+        }
+        #expect((error as? SystemError)?.description.contains("EBUSY") == true)
+    }
+
+    /// The body of a `forEach` that has failed.
+    @Test func anotherForEachTakesUpBehindOneThatHasEnded() throws {
+        struct Flaw: Error {}
+        var received: [WebSocket.Message] = []
+        let serve = { (socket: WebSocket) -> Promise<Void> in
+            let first = socket.forEach { message -> Promise<Void> in
+                received.append(message)
+                return after(.seconds(1)).then { () -> Promise<Void> in throw Flaw() }
+            }
+            return first.recover { _ in after(.seconds(1)).then { socket.forEach { received.append($0) } } }
+        }
+        try withClient(serve) { client in
+            try hang(client.write(Self.frame(0x81, "a") + Self.frame(0x81, "b") + WebSocketTests.closed))
+            let rest = try rest(client)
+            #expect(rest == WebSocketTests.ended)
+        }
+        #expect(received == [.text("a"), .text("b")])
+    }
+
+    /// A socket whose handler is pending when the loop ends.
+    @Test(arguments: Handler.allCases) func nothingIsLeftBehindTheLoop(_ handler: Handler) throws {
+        weak var socket: WebSocket?
+        try withVirtualTime { _ in
+            let (client, server) = try Connection.pair()
+            let served = server.serveHTTP { request in
+                Response.webSocket(request) {
+                    socket = $0
+                    return Self.serve(handler, $0)
+                }
+            }
+            let sent = client.write(Array((WebSocketTests.handshake + "\r\n").utf8) + Self.frame(0x81, "a"))
+            _ = try hang(sent.then { client.read(until: "\r\n\r\n") }, timeout: .seconds(1))
+            hang(after(.milliseconds(10)))
+            #expect(socket != nil)
+            withExtendedLifetime((client, served)) {}
+        }
+        #expect(socket == nil)
+    }
+}
