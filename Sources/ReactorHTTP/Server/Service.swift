@@ -7,6 +7,8 @@ import Reactor
 @usableFromInline
 final class Service: @unchecked Sendable {
     let options: HTTPOptions
+    /// Whether the options have a `transform`: to look there would count references to it.
+    let transforms: Bool
     let timeouts: FrameTimeouts
     let onError: ((any Error, Connection) -> Void)?
     let handler: (Request) throws -> Answer
@@ -17,6 +19,7 @@ final class Service: @unchecked Sendable {
         _ handler: @escaping (Request) throws -> Answer
     ) {
         self.options = options
+        transforms = options.transform != nil
         timeouts = FrameTimeouts(
             idle: options.idle, frame: options.headTime, message: options.requestTime, minimumRate: options.minimumRate)
         self.onError = onError

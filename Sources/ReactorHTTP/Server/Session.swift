@@ -86,6 +86,7 @@ final class Session {
         return Response(for: error is BodyError || error is StreamError ? HTTPError(.badRequest) : error)
     }
 
+    @inline(never)
     private func transformed(_ response: Response, for request: RequestStorage) -> Response {
         guard let transform = service.options.transform else { return response }
         var response = response
@@ -95,8 +96,17 @@ final class Session {
 
     /// Sends a response, skips what the handler has left unread of the body of its request, and ends the request.
     private func send(_ response: Response, to request: RequestStorage) -> Promise<Void> {
-        let response = transformed(response, for: request)
+        if service.transforms { return reply(transformed(response, for: request), to: request) }
+        return reply(response, to: request)
+    }
+
+    @inline(__always)
+    private func reply(_ response: Response, to request: RequestStorage) -> Promise<Void> {
         if case .none = request.framing { return sendNow(response, to: request, isLast: false) }
+        return skipAndSend(response, to: request)
+    }
+
+    private func skipAndSend(_ response: Response, to request: RequestStorage) -> Promise<Void> {
         // The other protocol begins behind the whole request, and 101 behind 100: RFC 9110, section 7.8.
         if case .upgrade = response.content, !request.isHTTP10 {
             return request.body.discard().then { self.sendNow(response, to: request, isLast: false) }
@@ -139,6 +149,7 @@ final class Session {
     }
 
     /// Whether the connection ends with a response, whatever becomes of the body of its request.
+    @inline(__always)
     private func endsBehind(_ response: Response, to request: RequestStorage) -> Bool {
         !request.keepsAlive || connection.isDraining
             || !response.headers.isEmpty && response.headers.has("connection", listing: "close")
