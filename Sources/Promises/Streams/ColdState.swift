@@ -56,6 +56,7 @@ extension ColdState {
     private final class RareState {
         var failure: ConnectionFailure?
         var end: ConnectionEnd?
+        var localAddress: SocketAddress?
         var idleClock: (any ConnectionPart)?
         var writeLimits = WriteLimits()
     }
@@ -78,6 +79,12 @@ extension ColdState {
     var end: ConnectionEnd? {
         get { rare?.end }
         set { ensuredRareState.end = newValue }
+    }
+
+    /// Once it has been asked for.
+    var localAddress: SocketAddress? {
+        get { rare?.localAddress }
+        set { ensuredRareState.localAddress = newValue }
     }
 
     /// Present with `idleTimeout`.

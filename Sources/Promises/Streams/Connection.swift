@@ -81,10 +81,19 @@ public final class Connection {
     var readCall: SystemCall { descriptor.readCall }
     var writeCall: SystemCall { descriptor.writeCall }
 
-    /// The address of this side; `nil` once the connection is closed, and where there are no addresses. Costs one
-    /// system call.
+    /// The address of this side; `nil` where there are no addresses. The first use costs a system call, and the connection
+    /// then remembers it, also after its end. `nil` if that use comes only after the end.
     public var localAddress: SocketAddress? {
-        lifecycle.hasDescriptor && kind.contains(.socket) ? socket.localAddress : nil
+        if let known = cold?.localAddress { return known }
+        guard lifecycle.hasDescriptor, kind.contains(.socket), let address = socket.localAddress else { return nil }
+        ensuredColdState.localAddress = address
+        return address
+    }
+
+    /// Whether bytes of the peer are here that no read has asked for. Behind a filter those in the kernel do not count: they
+    /// may be none of the peer's program.
+    package var hasInputAlready: Bool {
+        hasInput || layer == nil && kind.contains(.socket) && socket.unreadBytes > 0
     }
 
     /// Whether `close` or `abort` has been called.

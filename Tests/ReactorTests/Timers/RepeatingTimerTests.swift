@@ -112,6 +112,69 @@ import Testing
         }
     }
 
+    // MARK: Jitter
+
+    @Test func withJitterEachTickIsDrawnAnew() throws {
+        try EventLoop.withLoop(clock: clock) { loop in
+            var delays: [Int] = []
+            var timer: EventLoop.Timer?
+            timer = loop.schedule(every: .milliseconds(1000), jitter: .milliseconds(300)) {
+                delays.append(milliseconds(loop) - 1000 * (delays.count + 1))
+                if delays.count == 100 { timer?.cancel() }
+            }
+            try loop.run()
+            expectEqual(delays.count, 100)
+            expect(delays.allSatisfy { 0...300 ~= $0 }, "\(delays)")
+            // Of 100 draws fewer than 20 values, or none in a half, is chance of less than 1 in 10^20.
+            expect(Set(delays).count > 20 && delays.contains { $0 < 150 } && delays.contains { $0 > 150 })
+        }
+    }
+
+    @Test func jitterIsAtMostTheInterval() throws {
+        try EventLoop.withLoop(clock: clock) { loop in
+            for (interval, jitter) in [(10, 1_000_000), (10, 10), (10, 0), (10, -5)] {
+                var places: [Int] = []
+                let start = milliseconds(loop)
+                var timer: EventLoop.Timer?
+                timer = loop.schedule(every: .milliseconds(interval), jitter: .milliseconds(jitter)) {
+                    places.append(milliseconds(loop) - start)
+                    if places.count == 50 { timer?.cancel() }
+                }
+                try loop.run()
+                for (index, place) in places.enumerated() {
+                    let least = (index + 1) * interval
+                    expect(least...least + max(min(jitter, interval), 0) ~= place, "\(place) at \(index)")
+                }
+            }
+        }
+    }
+
+    @Test func missedTicksWithJitterAreOne() throws {
+        try EventLoop.withLoop(clock: clock) { loop in
+            var ticks: [Int] = []
+            let timer = loop.schedule(every: .seconds(1), jitter: .milliseconds(1)) { ticks.append(milliseconds(loop)) }
+            clock.advance(by: .milliseconds(10_500))
+            for _ in 0..<2 { try loop.turn(.wait) }
+            expectEqual(ticks.first, 10_500)
+            expect(11_000...11_001 ~= ticks.last!)
+            expectEqual(ticks.count, 2)
+            timer.cancel()
+            try loop.run()
+        }
+    }
+
+    @Test func aTimerWithJitterLetsGoWhenItIsCancelled() throws {
+        try EventLoop.withLoop(clock: clock) { loop in
+            let tally = Tally()
+            let timer = loop.schedule(every: .seconds(1), jitter: .seconds(1), tally.bound())
+            timer.unref()
+            try loop.run()
+            expectEqual(tally.alive, 1)
+            timer.cancel()
+            expectEqual(tally.alive, 0)
+        }
+    }
+
     @Test func byTheRealClockItIsNeverEarlyAndDoesNotDrift() throws {
         try EventLoop.withLoop { loop in
             let start = loop.now

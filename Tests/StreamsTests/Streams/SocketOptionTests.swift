@@ -122,6 +122,48 @@ import Testing
         }
     }
 
+    /// What every listener has may be turned off.
+    @Test(.enabled(if: hasIPv6, "there is no IPv6 loopback address"))
+    func anIPv6ListenerMayTakeTheIPv4PortToo() throws {
+        try withNetwork { net in
+            let listener = try Listener.bind("[::]:0", options: [.set(.ipv6Only, to: false)])
+            let port = listener.localAddress.port
+            for host in ["127.0.0.1", "[::1]"] {
+                let client = connect(to: try SocketAddress("\(host):\(port)"))
+                let accepted = try net.accept(from: listener)
+                // The kernel writes IPv4 addresses in the form of IPv6.
+                expectEqual(accepted.peerAddress?.hostText, host == "[::1]" ? "::1" : "::ffff:127.0.0.1")
+                accepted.abort()
+                try hang(client, timeout: patience).abort()
+            }
+            let error = #expect(throws: SystemError.self) { try Listener.bind("127.0.0.1:\(port)") }
+            expectEqual(error?.code, EADDRINUSE)
+            let only = try net.listen("[::]:0")
+            let beside = try net.listen("0.0.0.0:\(only.localAddress.port)")
+            expectEqual(beside.localAddress.port, only.localAddress.port)
+        }
+    }
+
+    @Test(arguments: [true, false]) func aPortMayBeBoundWhileConnectionsOfAPredecessorAreClosing(isOn: Bool) throws {
+        try withNetwork { net in
+            let first = try net.listen()
+            let client = connect(to: first.localAddress)
+            let accepted = try net.accept(from: first)
+            // The side that closes first keeps the address for a minute, in TIME_WAIT.
+            let closed = accepted.close()
+            let peer = try hang(client, timeout: patience)
+            expectEqual(try hang(peer.receive(), timeout: patience), [])
+            peer.close()
+            hang(closed)
+            first.close()
+            func second() throws -> Listener {
+                try Listener.bind(first.localAddress, options: [.set(.reuseAddress, to: isOn)])
+            }
+            if isOn { return try second().close() }
+            #expect(throws: SystemError(.bind, EADDRINUSE)) { try second() }
+        }
+    }
+
     @Test func aListenerHasThemBeforeItIsBound() throws {
         try withNetwork { net in
             let shared: [SocketSetting] = [.set(.reusePort, to: true)]

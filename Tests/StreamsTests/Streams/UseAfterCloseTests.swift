@@ -8,6 +8,24 @@ import Testing
 
 /// That none of these calls reaches the kernel under a number that may be another's is checked by `withNetwork`.
 @Suite struct UseAfterCloseTests {
+    @Test func theLocalAddressIsRememberedOnceItHasBeenAskedFor() throws {
+        try withNetwork { net in
+            let listener = try net.listen()
+            let client = try hang(connect(to: listener.localAddress), timeout: patience)
+            let accepted = try net.accept(from: listener)
+            let (near, far) = (accepted.localAddress, client.localAddress)
+            expectEqual(near, listener.localAddress)
+            expectEqual(far, accepted.peerAddress)
+            let calls = net.calls(.getSocketName)
+            accepted.abort()
+            client.close()
+            expectEqual([accepted.localAddress, client.localAddress], [near, far])
+            expectEqual(net.calls(.getSocketName), calls)
+            let (reader, writer) = try Connection.pipe()
+            expectEqual([reader.localAddress, writer.localAddress], [nil, nil])
+        }
+    }
+
     @Test(arguments: [false, true]) func everyOperationIsRefused(aborted: Bool) throws {
         try withNetwork { net in
             let (connection, peer) = try net.pair()
@@ -36,6 +54,7 @@ import Testing
             expect(connection.close().isFulfilled && connection.close(linger: .zero).isFulfilled)
             connection.abort()
             connection.idleTimeout = .seconds(1)
+            // Nobody has asked for it before.
             expectEqual(connection.localAddress, nil)
             expect(connection.peerAddress != nil)
             expectEqual(connection.queuedBytes, 0)
