@@ -50,7 +50,7 @@ let package = Package(
         .testTarget(name: "StreamsTests", dependencies: promisesTests),
         .testTarget(name: "ServingTests", dependencies: promisesTests),
         .testTarget(name: "StressTests", dependencies: promisesTests),
-        .testTarget(name: "ReactorHTTPTests", dependencies: httpTests),
+        .testTarget(name: "ReactorHTTPTests", dependencies: httpTests + ["TestSupport"]),
         // The code of docs/guides/http.md, written by .ci/snippets.py. Nothing of it runs.
         .testTarget(name: "HTTPPagesTests", dependencies: httpTests),
         // Without the trait there is nothing in it.

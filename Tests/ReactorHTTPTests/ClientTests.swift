@@ -43,22 +43,6 @@ import Testing
         }
     }
 
-    /// A server that answers the first line it gets with `answer`, and ends.
-    private func fetched(_ answer: String, _ method: Method = .get, _ options: HTTPClient.Options = .init()) throws
-        -> (status: Int, body: String)
-    {
-        try EventLoop.withLoop { _ in
-            let listener = try Listener.bind("127.0.0.1:0")
-            listener.serve { connection in connection.readLine().then { _ in connection.write(answer) } }
-            let client = HTTPClient(options)
-            defer { listener.close() }
-            let got = client.fetch("http://\(listener.localAddress)/", method).then { response in
-                response.body.text().map { (response.status.code, $0) }
-            }
-            return try hang(got, timeout: patience)
-        }
-    }
-
     @Test func responsesAreDelimitedAsTheRFCSays() throws {
         // RFC 9112, section 6.3: no length at all means until the end of the connection.
         let open = try fetched("HTTP/1.1 200 OK\r\n\r\nto the end")
@@ -77,8 +61,8 @@ import Testing
     @Test(arguments: [
         "HTTP/1.1 200 OK\nA: b\n\n", "HTTP/2 200 OK\r\n\r\n", "HTTP/1.1 20 OK\r\n\r\n", "SSH-2.0-OpenSSH\r\n",
         "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-        "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab", "HTTP/1.1 200 OK\r\nA : b\r\n\r\n",
-        "HTTP/1.1 200 OK\r\nA: b\r\n c\r\n\r\n", "HTTP/1.1 101 Switching\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
+        "HTTP/1.1 101 Switching\r\n\r\n",
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n",
     ])
     func whatIsNoResponseIsAnError(_ answer: String) throws {
@@ -181,17 +165,6 @@ import Testing
             try hang(response.body.forEach { part in count += part.count }, timeout: patience)
             #expect(count == 199 * 65_536)
             client.close()
-        }
-    }
-
-    @Test(arguments: [
-        "", "x", "/x", "ftp://x/", "http://", "http:///x", "http://a b/", "http://u@x/", "http://x:y/",
-        "http://x:99999/", "http://a!b/",
-        "http://127.1/", "http://-a/x?y",
-    ])
-    func badAddressesAreRefused(_ text: String) {
-        EventLoop.withLoop { _ in
-            #expect(throws: FetchError.badAddress(text)) { _ = try hang(fetch(text), timeout: patience) }
         }
     }
 

@@ -35,6 +35,13 @@ import Testing
         }
     }
 
+    /// What a server does once it has been asked.
+    private static func asked(
+        _ serve: @escaping (Connection) -> Promise<Void>
+    ) -> (Connection) -> Promise<Void> {
+        { connection in connection.read(until: "\r\n\r\n").then { _ in serve(connection) } }
+    }
+
     private static func trickle(_ text: String, to connection: Connection) -> Promise<Void> {
         forEach(Array(text.utf8)) { byte in connection.write([byte]).then { after(.seconds(2)) } }
     }
@@ -78,7 +85,7 @@ import Testing
     ]) func whatServersBreakIsABadGateway(_ response: String) throws {
         var options = HTTPClient.Options()
         options.maxBody = 99
-        try withHostile(options: options, { $0.write(response) }) { client, address in
+        try withHostile(options: options, Self.asked { $0.write(response) }) { client, address in
             let fetched = client.fetch("http://\(address)/").then { $0.body.bytes() }
             let error = #expect(throws: HTTPError.self) { _ = try hang(fetched, timeout: .seconds(3600)) }
             #expect(error?.status == Status(502) && error?.reason.isEmpty == false)
@@ -89,7 +96,7 @@ import Testing
         var options = HTTPClient.Options()
         options.firstByte = .seconds(5)
         for head in ["HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", "HTTP/1.1 103 Early\r\n\r\n"] {
-            try withHostile(options: options, { Self.trickle(head, to: $0) }) { client, address in
+            try withHostile(options: options, Self.asked { Self.trickle(head, to: $0) }) { client, address in
                 let (error, time) = outcome(client, address)
                 #expect(error == "\(FetchError.timedOut(.firstByte))" && time < .seconds(11))
             }
@@ -102,7 +109,7 @@ import Testing
         func hint(_ connection: Connection) -> Promise<Void> {
             connection.write("HTTP/1.1 103 Early\r\n\r\n").then { after(.seconds(2)) }.then { hint(connection) }
         }
-        try withHostile(options: options, hint) { client, address in
+        try withHostile(options: options, Self.asked(hint)) { client, address in
             let (error, time) = outcome(client, address)
             #expect(error == "\(FetchError.timedOut(.firstByte))" && time < .seconds(11))
         }
@@ -110,7 +117,7 @@ import Testing
 
     @Test func aHundredThousandEarlyHeadsAreTooMany() throws {
         let heads = String(repeating: "HTTP/1.1 103 Early\r\n\r\n", count: 100_000)
-        try withHostile({ $0.write(heads) }) { client, address in
+        try withHostile(Self.asked { $0.write(heads) }) { client, address in
             let (error, _) = outcome(client, address)
             #expect(error == "502 Bad Gateway: a head of more than 65536 bytes")
         }
@@ -119,7 +126,7 @@ import Testing
     @Test func aTrickleOfABodyIsEndedByTotalAndNotByIdle() throws {
         var options = HTTPClient.Options()
         options.idle = .seconds(3)
-        let serve = { (connection: Connection) -> Promise<Void> in
+        let serve = Self.asked { connection in
             connection.write("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n").then {
                 Self.trickle(String(repeating: "x", count: 100), to: connection)
             }
@@ -144,7 +151,7 @@ import Testing
     @Test func totalEndsWhatNoOtherLimitDoes() throws {
         var options = HTTPClient.Options()
         (options.firstByte, options.idle, options.total) = (nil, nil, .seconds(20))
-        try withHostile(options: options, { Self.trickle(Self.body100, to: $0) }) { client, address in
+        try withHostile(options: options, Self.asked { Self.trickle(Self.body100, to: $0) }) { client, address in
             let (error, time) = outcome(client, address)
             #expect(error == "\(FetchError.timedOut(.total))" && time >= .seconds(20) && time < .seconds(21))
         }
@@ -166,7 +173,7 @@ import Testing
     @Test(arguments: [100, 10, 0]) func totalEndsABodyThatTheProgramReadsSlowly(_ sent: Int) throws {
         var options = HTTPClient.Options()
         options.total = .seconds(20)
-        let serve = { (connection: Connection) -> Promise<Void> in
+        let serve = Self.asked { connection in
             connection.write("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nx").then { after(.seconds(1)) }
                 .then { connection.write([UInt8](repeating: 1, count: max(sent - 1, 0))) }.then { after(.seconds(60)) }
         }
@@ -249,7 +256,7 @@ import Testing
 
     @Test func anEndlessHeadIsEnded() throws {
         for line in ["A: " + String(repeating: "x", count: 100_000), String(repeating: "A: b\r\n", count: 10_000)] {
-            try withHostile({ $0.write("HTTP/1.1 200 OK\r\n" + line) }) { client, address in
+            try withHostile(Self.asked { $0.write("HTTP/1.1 200 OK\r\n" + line) }) { client, address in
                 let (error, _) = outcome(client, address)
                 #expect(error.hasPrefix("502 ") || error.hasPrefix("431 "), "\(error)")
             }
@@ -296,7 +303,8 @@ import Testing
                 case .body: "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nab"
                 case .redirect: "HTTP/1.1 302 Found\r\nLocation: /\r\nContent-Length: 5\r\n\r\nab"
                 }
-            return connection.write(sent).then { after(.seconds(10_000)) }
+            let wait = { after(.seconds(10_000)).asPromise() }
+            return sent.isEmpty ? wait() : Self.asked { $0.write(sent).then(wait) }(connection)
         }
         try withHostile(options: options, serve) { client, address in
             let scheme = state == .connect ? "https" : "http"
@@ -321,9 +329,10 @@ import Testing
     }
 
     @Test func aResponseThatIsReleasedUnreadGivesItsPlaceBack() throws {
-        try withHostile({ $0.write("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nab").then { after(.seconds(10_000)) } })
-        {
-            client, address in
+        let serve = Self.asked {
+            $0.write("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nab").then { after(.seconds(10_000)) }
+        }
+        try withHostile(serve) { client, address in
             _ = try hang(client.fetch("http://\(address)/").asVoid(), timeout: .seconds(3600))
         }
     }

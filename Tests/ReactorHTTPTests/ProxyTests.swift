@@ -12,6 +12,7 @@ import Testing
         var answer: String?
         var options: HTTPClient.Options {
             var options = HTTPClient.Options()
+            options.userAgent = nil
             options.proxies = Proxies(http: "http://\(listener.localAddress)", https: "\(listener.localAddress)")
             options.startTLS = { connection, _ in .value(connection) }
             return options
@@ -148,8 +149,15 @@ import Testing
         ("10.0.0.0/0", "11.0.0.1", true), ("/8", "10.0.0.1", false),
         ("::1", "::1", true), ("[::1]", "::1", true), ("2001:db8::/32", "2001:db8:1::2", true),
         ("2001:db8::/32", "2001:db9::", false), ("10.0.0.0/8", "a.example", false),
+        // With a port, which curl's list cannot have.
+        ("[::1]:80", "::1", true), ("[::1]:99", "::1", false), ("10.0.0.1:80", "10.0.0.1", true),
+        ("10.0.0.1:99", "10.0.0.1", false), ("a.example:80", "a.example", true), ("a.example:99", "a.example", false),
+        (".example:80", "a.example", true), ("a.example:", "a.example", false), ("a.example:http", "a.example", false),
+        ("[::1]:", "::1", false), ("[::1]x", "::1", false), ("[::1", "::1", false), ("::1]", "::1", false),
+        ("[[::1]]", "::1", false), ("[10.0.0.1]", "10.0.0.1", true), ("::1/+8", "::1", false), ("::1/", "::1", false),
+        ("::1:80", "::1", false), ("1:2:3", "a.example", false),
     ])
     func exceptionsAreReachedDirectly(_ exceptions: String, _ host: String, _ isDirect: Bool) {
-        #expect(Proxies(exceptions: exceptions).isExcepted(host) == isDirect)
+        #expect(Proxies(exceptions: exceptions).isExcepted(host, port: 80) == isDirect)
     }
 }

@@ -1,6 +1,7 @@
 import Promises
 import Reactor
 import ReactorHTTP
+import TestSupport
 import Testing
 
 @Suite struct RedirectTests {
@@ -27,6 +28,7 @@ import Testing
         ("http://b", "http://b/"),
         ("http://b?y", "http://b/?y"), ("//b:81/x", "http://b:81/x"), ("1:2", "http://a/b/c/1:2"),
         ("./g:h", "http://a/b/c/g:h"),
+        ("x#a:b", "http://a/b/c/x"), ("#a:b", "http://a/b/c/d;p?q"), ("//b#c", "http://b/"),
         ("/x y/ä\t.", "http://a/x%20y/%C3%A4%09."), ("/a//b", "http://a/a//b"), ("//", "error"), ("//u:p@b/", "error"),
     ])
     func locationsAreResolved(_ location: String, _ address: String) throws {
@@ -52,7 +54,9 @@ import Testing
             case "/a/b": .now(.redirect(to: "c?x"))
             case "/a/c": .now(.redirect(to: "/end", status: Status(307)))
             case "/end": .now(Response("\(request.method)"))
-            default: .now(.redirect(to: request.path))
+            case "/loop": .now(.redirect(to: "/loop/back"))
+            case "/loop/back": .now(.redirect(to: "/loop"))
+            default: .now(.redirect(to: request.path + "+"))
             }
         }
         try withServer(handler) { address, _ in
@@ -62,9 +66,64 @@ import Testing
                 timeout: patience)
             #expect(text == "GET")
             #expect(throws: FetchError.tooManyRedirects(limit: 5)) {
-                _ = try hang(client.fetch("http://\(address)/loop"), timeout: patience)
+                _ = try hang(client.fetch("http://\(address)/endless"), timeout: patience)
+            }
+            for path in ["/loop", "/loop/back"] {
+                #expect(throws: FetchError.redirectLoop("http://\(address)\(path)")) {
+                    _ = try hang(client.fetch("http://\(address)\(path)"), timeout: patience)
+                }
             }
             client.close()
+        }
+    }
+
+    /// As one that waits does: it redirects to itself until something has happened.
+    @Test func aRedirectThatLeadsBackIsFollowedWhileTheLimitAllows() throws {
+        var requests = 0
+        let handler = { (request: Request) -> Answer in
+            requests += 1
+            return .now(requests <= 5 ? .redirect(to: request.path) : Response("done"))
+        }
+        try withServer(handler) { address, _ in
+            let client = HTTPClient()
+            let text = client.fetch("http://\(address)/").then { $0.body.text() }
+            expectEqual(try hang(text, timeout: patience), "done")
+            client.close()
+        }
+    }
+
+    /// A page that answers a form by a redirect to itself is no loop.
+    @Test func whatBecomesGetMayLeadBack() throws {
+        let handler = { (request: Request) -> Answer in
+            .now(request.method == .post ? .redirect(to: request.path, status: Status(303)) : Response("here"))
+        }
+        try withServer(handler) { address, _ in
+            let client = HTTPClient()
+            let text = client.fetch("http://\(address)/form", .post, body: .text("a=b")).then { $0.body.text() }
+            expectEqual(try hang(text, timeout: patience), "here")
+            client.close()
+        }
+    }
+
+    /// Whatever bytes a server has written: those of UTF-8 and others.
+    @Test func theBytesOfALocationAreEscapedOneByOne() throws {
+        try EventLoop.withLoop { _ in
+            let listener = try Listener.bind("127.0.0.1:0")
+            var targets: [String] = []
+            let head = "HTTP/1.1 307 x\r\nContent-Length: 0\r\nLocation: "
+            listener.serve { connection in
+                connection.forEachFrame(DelimiterDecoder("\r\n\r\n")) { request in
+                    targets.append(String(decoding: request.split(separator: 0x20)[1], as: UTF8.self))
+                    if targets.count > 1 { return connection.write("HTTP/1.1 200 x\r\nContent-Length: 0\r\n\r\n") }
+                    return connection.write(
+                        Array((head + "/caf").utf8) + [0xE9, 0x2F] + Array("\u{E9}?\u{80}\r\n\r\n".utf8))
+                }
+            }
+            let client = HTTPClient()
+            _ = try hang(client.fetch("http://\(listener.localAddress)/"), timeout: patience)
+            expectEqual(targets, ["/", "/caf%E9/%C3%A9?%C2%80"])
+            client.close()
+            listener.close()
         }
     }
 
@@ -92,6 +151,24 @@ import Testing
                 client.fetch("http://\(address)/", method, headers: headers, body: .text("x")), timeout: patience)
             #expect((response.status == .ok ? seen : "\(response.status.code)") == expected)
             client.close()
+        }
+    }
+
+    @Test func aHostOfTheProgramFollowsToItsServerOnly() throws {
+        var seen: [String] = []
+        try withServer({ request in
+            seen.append(request.headers["host"] ?? "-")
+            return .now(request.path == "/again" ? .redirect(to: "/") : Response(""))
+        }) { other, _ in
+            let listener = try Listener.bind("127.0.0.1:0")
+            listener.serveHTTP { _ in Response.redirect(to: "http://\(other)/") }
+            let client = HTTPClient()
+            for address in ["http://\(other)/again", "http://\(listener.localAddress)/"] {
+                _ = try hang(client.fetch(address, headers: ["Host": "virtual.example:81"]), timeout: patience)
+            }
+            expectEqual(seen, ["virtual.example:81", "virtual.example:81", "\(other)"])
+            client.close()
+            listener.drain(deadline: .zero)
         }
     }
 

@@ -1,123 +1,164 @@
 import Promises
 import Reactor
 import ReactorHTTP
-import ReactorHTTPJSON
+import TestSupport
 import Testing
 
-/// A field that the library writes, and that a program sets too, is there once: RFC 9110, section 5.3.
+/// What the fields of responses say, and what does not count.
 @Suite struct ResponseFieldTests {
-    enum Kind: CaseIterable { case text, bytes, empty, set, stream, json, upgrade }
+    /// Fields with which a body could not be delimited.
+    private static let framings = [
+        "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", "Content-Length: 5\r\nContent-Length: 6\r\n",
+        "Transfer-Encoding: identity\r\n", "Transfer-Encoding: gzip, chunked\r\n", "Content-Length: five\r\n",
+        "Content-Length: \r\n", "Transfer-Encoding: chunked, chunked\r\n", "Transfer-Encoding: ,\r\n",
+        "Content-Length: 5, 5\r\n", "Content-Length: -1\r\n", "Transfer-Encoding: chunked\r\n", "Content-Length: 5\r\n",
+    ]
 
-    /// A response of each kind with these fields.
-    private static func response(_ kind: Kind, _ headers: Headers) throws -> Response {
-        switch kind {
-        case .text: return Response("<p>", headers: headers)
-        case .bytes: return Response([1, 2, 3], headers: headers)
-        case .empty: return Response(.ok, headers: headers)
-        case .set:
-            var response = Response("abc")
-            for (name, value) in headers { response.headers[name] = value }
-            return response
-        case .stream: return .stream(headers: headers, length: 3) { $0.write("abc") }
-        case .json: return try .json(123, headers: headers)
-        case .upgrade: return .upgrade(to: "x", headers: headers) { _ in .value }
+    /// RFC 9112, section 6.3, rule 1: "regardless of the header fields".
+    @Test(arguments: framings) func aResponseWithoutABodyNeedsNoFraming(_ fields: String) throws {
+        for (status, method) in [(200, Method.head), (404, .head), (204, .get), (304, .get), (204, .delete)] {
+            let got = try fetched("HTTP/1.1 \(status) x\r\n\(fields)\r\n", method)
+            expect(got == (status, ""), "\(got) for \(method) \(status) \(fields)")
+            // Neither does one that precedes it.
+            let early = try fetched("HTTP/1.1 103 x\r\n\(fields)\r\nHTTP/1.1 \(status) x\r\n\r\n", method)
+            expect(early == (status, ""), "\(early)")
         }
     }
 
-    private func fields(_ name: String, of head: some StringProtocol) -> [String] {
-        head.split(separator: "\r\n").filter { $0.lowercased().hasPrefix("\(name): ") }
-            .map { String($0.dropFirst(name.count + 2)) }
-    }
-
-    private func head(
-        _ kind: Kind, _ headers: Headers, _ request: String = ServerTests.get
-    ) throws -> (head: String, rest: String) {
-        var parts: [Substring] = []
-        try withServer({ _ in .now(try Self.response(kind, headers)) }) { address, _ in
-            parts = try conversation(address, request).components("\r\n\r\n")
+    /// RFC 9110, section 9.3.6: those of CONNECT mean nothing either.
+    @Test(arguments: framings) func anOpenedTunnelNeedsNoFraming(_ fields: String) throws {
+        try EventLoop.withLoop { _ in
+            let listener = try Listener.bind("127.0.0.1:0")
+            listener.serve { connection in
+                connection.read(until: "\r\n\r\n").then { _ in connection.write("HTTP/1.1 200 x\r\n\(fields)\r\n") }
+                    .then { connection.read(until: "\r\n\r\n") }
+                    .then { _ in connection.write("HTTP/1.1 200 x\r\nContent-Length: 2\r\n\r\nok") }
+            }
+            var options = HTTPClient.Options()
+            options.proxies = Proxies(https: "http://\(listener.localAddress)")
+            options.startTLS = { connection, _ in .value(connection) }
+            let client = HTTPClient(options)
+            let text = client.fetch("https://a.example/").then { $0.body.text() }
+            expectEqual(try hang(text, timeout: patience), "ok")
+            client.close()
+            listener.close()
         }
-        try #require(parts.count >= 2)
-        return (String(parts[0]), parts[1...].joined(separator: "\r\n\r\n"))
     }
 
-    @Test(arguments: Kind.allCases, ["Content-Type", "content-type", "Date", "Server", "ETag", "Allow"])
-    func theFieldOfTheProgramIsSent(_ kind: Kind, _ name: String) throws {
-        let (head, rest) = try head(kind, [name: "of the program"])
-        #expect(fields(name.lowercased(), of: head) == ["of the program"])
-        #expect(fields("date", of: head).count == 1)
-        #expect(
-            rest
-                == (kind == .text
-                    ? "<p>"
-                    : kind == .json
-                        ? "123" : kind == .bytes ? "\u{1}\u{2}\u{3}" : kind == .empty || kind == .upgrade ? "" : "abc"))
+    /// The server may send a body nevertheless, which must not be taken for the next response.
+    @Test func aConnectionWithSuchFieldsIsNotUsedAgain() throws {
+        for (fields, connections) in [("Transfer-Encoding: chunked\r\n", 1), ("Content-Length: 5, 5\r\n", 2)] {
+            try EventLoop.withLoop { _ in
+                let listener = try Listener.bind("127.0.0.1:0")
+                var accepted = 0
+                listener.serve { connection in
+                    accepted += 1
+                    return connection.forEachFrame(DelimiterDecoder("\r\n\r\n")) { _ in
+                        connection.write("HTTP/1.1 200 x\r\n\(fields)\r\n")
+                    }
+                }
+                let client = HTTPClient()
+                for _ in 0..<2 {
+                    _ = try hang(client.fetch("http://\(listener.localAddress)/", .head), timeout: patience)
+                }
+                expectEqual(accepted, connections, fields)
+                client.close()
+                listener.close()
+            }
+        }
     }
 
-    /// What says where the message ends is the library's, or a client would see another end.
-    @Test(arguments: Kind.allCases, ["Content-Length", "Transfer-Encoding"])
-    func theFramingIsThatOfTheLibrary(_ kind: Kind, _ name: String) throws {
-        let (head, _) = try head(kind, [name: name == "Content-Length" ? "99" : "chunked"])
-        #expect(fields("transfer-encoding", of: head) == [])
-        let length = kind == .upgrade ? [] : [kind == .empty ? "0" : "3"]
-        #expect(fields("content-length", of: head) == length)
+    /// RFC 9112, section 6.3, rule 4.
+    @Test(arguments: ["identity", "gzip", "chunked, gzip", "chunked, identity", "gzip, identity"])
+    func whereChunkedIsNotLastTheBodyGoesOnUntilTheEnd(_ codings: String) throws {
+        let got = try fetched("HTTP/1.1 200 x\r\nTransfer-Encoding: \(codings)\r\n\r\n3\r\nabc\r\n")
+        expect(got == (200, "3\r\nabc\r\n"), "\(got)")
     }
 
     @Test(arguments: [
-        ("keep-alive", "GET / HTTP/1.1\r\nHost: x\r\n\r\n", nil),
-        ("close", "GET / HTTP/1.1\r\nHost: x\r\n\r\n", "close"),
-        ("upgrade", "GET / HTTP/1.1\r\nHost: x\r\n\r\n", "upgrade"),
-        ("Upgrade, close", "GET / HTTP/1.1\r\nHost: x\r\n\r\n", "Upgrade, close"),
-        ("upgrade", "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", "upgrade, close"),
-        ("x-a, keep-alive", "GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n", "x-a, keep-alive"),
-        ("close", "GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n", "close"),
+        "Transfer-Encoding: gzip, chunked", "Transfer-Encoding: chunked, chunked", "Transfer-Encoding: chunked,",
+        "Transfer-Encoding: gzip\r\nContent-Length: 3", "Transfer-Encoding: identity\r\nContent-Length: 3",
+        "Content-Length: 3, 3", "Content-Length: +3", "Content-Length:", "Content-Length: 3\r\nContent-Length: 4",
     ])
-    func optionsOfTheProgramStandBesideThoseOfTheLibrary(_ set: String, _ request: String, _ sent: String?) throws {
-        for kind in [Kind.text, .stream] {
-            let (head, _) = try head(kind, ["Connection": set], request)
-            #expect(fields("connection", of: head) == (sent.map { [$0] } ?? []))
+    func aBodyThatCannotBeDelimitedIsAnError(_ fields: String) throws {
+        let error = #expect(throws: HTTPError.self) { _ = try fetched("HTTP/1.1 200 x\r\n\(fields)\r\n\r\nabc") }
+        expectEqual(error?.status, Status(502))
+    }
+
+    // MARK: Folded fields
+
+    /// The fields of a response with these lines, however they arrive.
+    private func headers(_ lines: String, trailers: String = "", isTrickled: Bool = false) throws -> (Headers, Headers)
+    {
+        let answer = "HTTP/1.1 200 x\r\n\(lines)Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\(trailers)\r\n"
+        return try EventLoop.withLoop(clock: VirtualClock()) { _ in
+            let listener = try Listener.bind("127.0.0.1:0")
+            listener.serve { connection in
+                connection.readLine().then { _ in
+                    if !isTrickled { return connection.write(answer) }
+                    return forEach(Array(answer.utf8)) { byte in
+                        connection.write([byte]).then { after(.milliseconds(10)) }
+                    }
+                }
+            }
+            let client = HTTPClient()
+            defer { listener.close() }
+            let got = client.fetch("http://\(listener.localAddress)/").then { response in
+                response.body.text().map { _ in (response.headers, response.body.trailers) }
+            }
+            return try hang(got, timeout: .seconds(3600))
         }
     }
 
-    @Test func anUpgradeNamesItsProtocolOnce() throws {
-        let (head, _) = try head(.upgrade, ["Upgrade": "y", "Connection": "upgrade, x-a"])
-        #expect(fields("upgrade", of: head) == ["x"])
-        #expect(fields("connection", of: head) == ["Upgrade, x-a"])
-    }
-
-    /// RFC 9110, section 7.8: who sends `Upgrade` names it in `Connection`.
-    @Test func aRefusalNamesTheProtocol() throws {
-        var (head, _) = try head(.text, ["Upgrade": "h2c"])
-        #expect(fields("upgrade", of: head) == ["h2c"] && fields("connection", of: head) == ["upgrade"])
-        // RFC 9110, section 15.5.22.
-        (head, _) = try self.head(.upgrade, [:], "GET / HTTP/1.0\r\n\r\n")
-        #expect(statuses(head) == [426] && fields("upgrade", of: head) == ["x"])
-        #expect(fields("connection", of: head) == ["upgrade, close"])
-        let handler = { (request: Request) in Answer.now(.webSocket(request) { _ in .value }) }
-        try withServer(handler) { address, _ in
-            let parts = WebSocketTests.handshake.components("Version: 13")
-            let answer = try conversation(address, parts.joined(separator: "Version: 8") + "\r\n")
-            #expect(fields("upgrade", of: answer) == ["websocket"])
-            #expect(fields("connection", of: answer) == ["upgrade"])
+    /// RFC 9112, sections 5.1 and 5.2.
+    @Test(arguments: [
+        ("A: b\r\n c\r\n", "b c"), ("A: b\r\n\tc\r\n", "b c"), ("A: b \t\r\n \t c\r\n", "b c"),
+        ("A:\r\n b\r\n", "b"), ("A: b\r\n \r\n c\r\n", "b c"), ("A: b\r\n c\r\n d\r\n e\r\n", "b c d e"),
+        ("A: b\r\n X: c\r\n", "b X: c"), ("A: b\r\n \r\n", "b"), ("A : b\r\n", "b"), ("A \t: b\r\n", "b"),
+        ("A : b\r\n :c\r\n", "b :c"), ("X: y\r\n z\r\nA: b\r\nC: d\r\n e\r\n", "b"),
+    ])
+    func foldedFieldsAndBlanksBeforeAColonAreAccepted(_ lines: String, _ value: String) throws {
+        for isTrickled in [false, true] {
+            let got = try headers(lines, trailers: lines, isTrickled: isTrickled)
+            expectEqual(got.0["a"], value, lines)
+            expectEqual(got.1["a"], value, "\(lines) as a trailer")
+            expect(!"\(got.0)".contains("\r\n "))
         }
     }
 
-    /// A response to HEAD says how long that to GET would be, which a program may know without making it.
-    @Test(arguments: [("99", "99"), ("-1", "0"), ("1, 2", "0")])
-    func aResponseToHeadHasTheLengthOfTheProgram(_ set: String, _ sent: String) throws {
-        let request = "HEAD / HTTP/1.1\r\nHost: x\r\n\r\n"
-        let (head, rest) = try head(.empty, ["Content-Length": set], request + ServerTests.get)
-        #expect(fields("content-length", of: head) == [sent])
-        #expect(statuses(rest) == [200])
+    @Test func aFoldedFieldDelimitsTheBody() throws {
+        let length = try fetched("HTTP/1.1 200 x\r\nContent-Length:\r\n 3\r\n\r\nabcde")
+        expect(length == (200, "abc"))
+        let chunks = try fetched("HTTP/1.1 200 x\r\nTransfer-Encoding:\r\n\tchunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n")
+        expect(chunks == (200, "abc"))
+        let name = try fetched("HTTP/1.1 200 x\r\nContent-Length : 3\r\n\r\nabcde")
+        expect(name == (200, "abc"))
+        // What continues another field is none of its own.
+        let hidden = try fetched("HTTP/1.1 200 x\r\nA: b\r\n Content-Length: 3\r\n\r\nabcde")
+        expect(hidden == (200, "abcde"))
+        #expect(throws: HTTPError.self) { _ = try fetched("HTTP/1.1 200 x\r\nContent-Length: 1\r\n 3\r\n\r\nabc") }
     }
 
-    @Test func theTypeIsThatWhichWasSetLast() {
-        var response = Response("", headers: ["Content-Type": "a/b"])
-        #expect(response.contentType == "a/b")
-        response.contentType = "c/d"
-        #expect(response.contentType == "c/d" && response.headers["content-type"] == nil)
-        response.headers["content-type"] = "e/f"
-        #expect(response.contentType == "e/f")
-        response.contentType = nil
-        #expect(response.contentType == nil)
+    @Test(arguments: [
+        " A: b\r\n", "\tA: b\r\n", "A\r\n : b\r\n", "A b: c\r\n", ": b\r\n", " : b\r\n", "A: b\r\n c\u{0}\r\n", "A\r\n",
+    ])
+    func whatIsNoFieldIsStillRefused(_ lines: String) throws {
+        #expect(throws: HTTPError.self) { _ = try headers(lines) }
+        #expect(throws: HTTPError.self) { _ = try headers("", trailers: lines) }
+    }
+
+    @Test func foldedFieldsCountForTheLimits() throws {
+        var options = HTTPClient.Options()
+        options.maxHead = 1000
+        options.maxFields = 2
+        let lines = String(repeating: " x\r\n", count: 100)
+        let got = try fetched("HTTP/1.1 204 x\r\nA: b\r\n\(lines)C: d\r\n\r\n", .get, options)
+        expectEqual(got.status, 204)
+        #expect(throws: HTTPError.self) {
+            _ = try fetched("HTTP/1.1 204 x\r\nA: b\r\n\(lines)\(lines)\(lines)C: d\r\n\r\n", .get, options)
+        }
+        #expect(throws: HTTPError.self) {
+            _ = try fetched("HTTP/1.1 204 x\r\nA: b\r\n c\r\nC: d\r\nE: f\r\n\r\n", .get, options)
+        }
     }
 }

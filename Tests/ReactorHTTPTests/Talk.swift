@@ -75,6 +75,22 @@ extension Listener {
     }
 }
 
+/// What a client gets of a server that answers the first line it gets with `answer`, and ends.
+func fetched(_ answer: String, _ method: Method = .get, _ options: HTTPClient.Options = .init()) throws
+    -> (status: Int, body: String)
+{
+    try EventLoop.withLoop { _ in
+        let listener = try Listener.bind("127.0.0.1:0")
+        listener.serve { connection in connection.readLine().then { _ in connection.write(answer) } }
+        let client = HTTPClient(options)
+        defer { listener.close() }
+        let got = client.fetch("http://\(listener.localAddress)/", method).then { response in
+            response.body.text().map { (response.status.code, $0) }
+        }
+        return try hang(got, timeout: patience)
+    }
+}
+
 /// Expects responses with these codes to `text`, and then the end.
 func expect(
     _ codes: [Int], _ address: SocketAddress, _ text: String, sourceLocation: SourceLocation = #_sourceLocation

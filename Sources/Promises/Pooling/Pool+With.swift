@@ -124,8 +124,7 @@ extension Pool {
     /// The body of a lease has ended.
     @usableFromInline
     func end(_ lease: PoolRequest, _ error: (any Error)?) {
-        lease.finish()
-        guard let member = lease.member else { return }
+        guard lease.finish(), let member = lease.member else { return }
         member.work = nil
         guard member.isLeased else { return }
         var isKept = error.map { !$0.isCancelled && keepsAfter($0) } ?? true
@@ -139,6 +138,8 @@ extension Pool {
             didReturn(member, isReusable: isKept)
         }
     }
+
+    func didFinish(_ lease: PoolRequest) { end(lease, nil) }
 
     func didReturn(_ member: PoolMember, isReusable: Bool) {
         state.didReturn(member, isReusable: isReusable, at: loop.now)
@@ -160,6 +161,33 @@ extension Pool {
             .recover { [self] error in
                 guard retry.isNeeded, state.phase == .open else { throw error }
                 return with(key, isIdempotent: true, body, file: file, line: line)
+            }
+    }
+}
+
+extension Pool {
+    /// As `with`, for a body that may end its lease before its promise settles, by `giveBack`.
+    package func lend<Work: Thenable>(
+        _ key: PoolKey, isIdempotent: Bool, _ body: @escaping (Resource, PoolRequest) throws -> Work
+    ) -> Promise<Work.T> {
+        let retry = isIdempotent ? PoolRetry() : nil
+        let outcome = lease(key, #fileID, #line).then { [self] lease in
+            let box = try begin(lease, retry)
+            let work = firstly { try body(box.resource, lease) }
+            if !work.isPending {
+                end(lease, work.error)
+                return work
+            }
+            let ended = work.tap { [self] in end(lease, $0.failure) }
+            lease.note(ended.core)
+            return ended
+        }
+        guard let retry else { return outcome }
+        // As in `again`.
+        return outcome.get { _ in if retry.isNeeded { throw PoolError.closed(key: key) } }
+            .recover { [self] error in
+                guard retry.isNeeded, state.phase == .open else { throw error }
+                return lend(key, isIdempotent: true, body)
             }
     }
 }

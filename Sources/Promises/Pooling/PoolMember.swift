@@ -53,7 +53,7 @@ final class PoolMember: Linked {
 
 /// A request for a resource, and then its lease.
 @usableFromInline
-final class PoolRequest: Numbered, Linked {
+package final class PoolRequest: Numbered, Linked {
     let number: Int
     let line: PoolLine
     let since: LoopInstant
@@ -74,7 +74,7 @@ final class PoolRequest: Numbered, Linked {
     /// The pool to which a lease returns that has not ended.
     @exclusivity(unchecked) private var owner: (any PoolOwner)?
     /// Whether another request has used the resource, and what its connection had delivered then.
-    @exclusivity(unchecked) private(set) var isReused = false
+    @exclusivity(unchecked) package private(set) var isReused = false
     @exclusivity(unchecked) private(set) var bytesBefore = 0
     @exclusivity(unchecked) var retry: PoolRetry?
 
@@ -103,7 +103,11 @@ final class PoolRequest: Numbered, Linked {
         member.isFresh = false
     }
 
-    func finish() { owner = nil }
+    /// - Returns: false if the lease has ended before.
+    func finish() -> Bool { owner.take() != nil }
+
+    /// Ends the lease before the promise of its body settles, which must then be fulfilled: the body has done with the resource.
+    package func giveBack() { owner?.didFinish(self) }
 
     /// What is cancelled if the pool takes the resource back.
     @usableFromInline
@@ -147,6 +151,8 @@ protocol PoolOwner: AnyObject {
     func didLose(_ member: PoolMember)
     func timerFired()
     func loopWillEnd()
+    /// The body of a lease has done with the resource.
+    func didFinish(_ lease: PoolRequest)
     /// A lease was released before its request could begin: the request was cancelled after it had been given the resource.
     func didNotUse(_ member: PoolMember)
 }

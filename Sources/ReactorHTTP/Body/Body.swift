@@ -13,12 +13,16 @@ public final class Body {
     public var length: Int? { decoder.length }
 
     /// How many bytes the body may have; reads of a longer one are rejected with `HTTPError`: 413, and 502 in the client. At first
-    /// the limit of the server or of the client.
+    /// the limit of the server, or that of the client, which is for `bytes` and `text` alone: a response that is read in parts has
+    /// no limit, unless the program sets this one.
     public var limit: Int {
-        get { decoder.limit }
+        get { min(decoder.limit, wholeLimit) }
         // Sums with it do not overflow.
-        set { decoder.limit = min(max(newValue, 0), .max / 64) }
+        set { (decoder.limit, wholeLimit) = (min(max(newValue, 0), .max / 64), .max) }
     }
+
+    /// The limit of `bytes` and `text`, where other reads have none.
+    private var wholeLimit = Int.max
 
     /// The fields behind a body in chunks, once it has been read.
     public var trailers: Headers { decoder.trailers }
@@ -47,14 +51,17 @@ public final class Body {
     /// Called once when the body is complete, with nil, or will never be. Returns the error of the read.
     private var onEnd: (((any Error)?) -> (any Error)?)?
 
-    /// - Parameter connection: `nil` for a message that has ended.
+    /// - Parameters:
+    ///   - connection: `nil` for a message that has ended.
+    ///   - isOfResponse: whether this is the client's side.
     init(
-        _ framing: Framing, of connection: Connection?, limit: Int, maxHead: Int,
+        _ framing: Framing, of connection: Connection?, limit: Int, maxHead: Int, isOfResponse: Bool = false,
         onEnd: (((any Error)?) -> (any Error)?)? = nil
     ) {
-        decoder = BodyDecoder(framing, maxHead: maxHead)
+        decoder = BodyDecoder(framing, maxHead: maxHead, isOfResponse: isOfResponse)
         (self.connection, self.onEnd) = (connection, onEnd)
-        self.limit = limit
+        self.limit = isOfResponse ? .max : limit
+        if isOfResponse { wholeLimit = limit }
         if decoder.isComplete { finish(nil) }
     }
 
@@ -126,10 +133,21 @@ public final class Body {
     /// All bytes, in one array.
     /// - Returns: a promise that is rejected as `read`.
     public func bytes() -> Promise<[UInt8]> {
-        read().then { first -> Promise<[UInt8]> in
-            guard var all = first, !self.isComplete else { return .value(first ?? []) }
-            return self.forEach { all += $0 }.map { all }
+        if let length, length > wholeLimit { return Promise(error: failWhole()) }
+        return read().then { first -> Promise<[UInt8]> in
+            var all = first ?? []
+            if all.count > self.wholeLimit { throw self.failWhole() }
+            if self.isComplete { return .value(all) }
+            return self.forEach { part in
+                if part.count > self.wholeLimit - all.count { throw self.failWhole() }
+                all += part
+            }.map { all }
         }
+    }
+
+    /// Of the client only.
+    private func failWhole() -> any Error {
+        fail(HTTPError(Status(502), "a body of more than \(wholeLimit) bytes: read it in parts, or set its limit"))
     }
 
     /// All of it as text. Bytes that are not UTF-8 are replaced.

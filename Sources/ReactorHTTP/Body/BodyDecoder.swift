@@ -16,14 +16,17 @@ final class BodyDecoder: FrameDecoder {
     private var total = 0
     private var trailerBytes = 0
     private let maxHead: Int
+    /// The lines of the trailers of a response, which may have the form that only a user agent accepts; `nil` for a request.
+    private var trailerLines: [UInt8]?
     /// How many bytes the body may have.
     var limit = 0
     /// The fields behind a body in chunks.
     private(set) var trailers = Headers()
 
     /// - Parameter maxHead: how many bytes the trailers may have.
-    init(_ framing: Framing, maxHead: Int) {
+    init(_ framing: Framing, maxHead: Int, isOfResponse: Bool) {
         self.maxHead = maxHead
+        trailerLines = isOfResponse ? [] : nil
         switch framing {
         case .none: (length, isChunked, state) = (0, false, .complete)
         case .length(let count): (length, isChunked, state) = (count, false, .data(left: count))
@@ -93,13 +96,32 @@ final class BodyDecoder: FrameDecoder {
             trailerBytes += line.count + 2
             if trailerBytes > maxHead { throw HTTPError(Status(431), "trailers of more than \(maxHead) bytes") }
             if line.isEmpty {
+                if let trailerLines { try appendTrailers(trailerLines.withUnsafeBytes { $0.normalized }) }
                 state = .complete
+            } else if trailerLines != nil {
+                trailerLines! += line
+                trailerLines! += [0x0D, 0x0A]
             } else {
-                let colon = try HeadFields.nameLength(line)
-                trailers.append(line.slice(0..<colon).text, line.slice(colon + 1..<line.count).trimmed.text)
+                try appendTrailer(line)
             }
         }
         return true
+    }
+
+    private func appendTrailers(_ lines: [UInt8]) throws(HTTPError) {
+        // The pointers lie within the array for the call, and nothing keeps them.
+        try lines.span.bytes.withUnsafeBytes { lines throws(HTTPError) in
+            var start = 0
+            while let end = lines.position(of: 0x0A, from: start) {
+                try appendTrailer(lines.slice(start..<end - 1))
+                start = end + 1
+            }
+        }
+    }
+
+    private func appendTrailer(_ line: Bytes) throws(HTTPError) {
+        let colon = try HeadFields.nameLength(line)
+        trailers.append(line.slice(0..<colon).text, line.slice(colon + 1..<line.count).trimmed.text)
     }
 
     private func nextLine(_ bytes: Bytes, _ position: inout Int, limit: Int) throws(HTTPError) -> Bytes? {

@@ -18,9 +18,14 @@ final class Exchange {
         (self.request, self.proxy, self.options, self.resolver) = (request, proxy, options, resolver)
     }
 
+    /// - Parameter lease: that of the connection.
     /// - Returns: a promise that is settled when the response has been read, or can no longer be: the connection returns to its
     ///   pool if it is fulfilled.
-    func run(on connection: Connection) -> Promise<Void> {
+    func run(on connection: Connection, _ lease: PoolRequest) -> Promise<Void> {
+        // RFC 9112, section 9.2: it may be that of another client.
+        if !lease.isReused, connection.hasInputAlready {
+            return Promise(error: HTTPError(Status(502), "bytes before the request"))
+        }
         let parser = ResponseParser(
             maxHead: options.maxHead, maxFields: options.maxFields, isToHead: request.method == .head)
         // Read meanwhile: a server may answer, and end, before it has got the whole request.
@@ -35,7 +40,7 @@ final class Exchange {
         }
         let done = connection.readFrame(parser).then { head in
             guard let head else { throw FetchError.endedEarly }
-            return self.begin(head, sent, on: connection)
+            return self.begin(head, sent, on: connection, lease)
         }
         return sent.isPending ? done.ensure { sent.cancel() } : done
     }
@@ -57,23 +62,27 @@ final class Exchange {
             return FetchError.timedOut(.idle)
         case _ where request.deadline.map { $0 <= EventLoop.current.now } == true: return FetchError.timedOut(.total)
         case StreamError.timedOut: return FetchError.timedOut(limit)
+        case StreamError.endedEarly where resolver != nil: return FetchError.endedEarly
         case PromiseError.timedOut: return FetchError.timedOut(.connect)
-        case is SocketAddress.ParseError: return FetchError.badAddress(request.address.text)
+        case let error as SocketAddress.ParseError:
+            return FetchError.badAddress(request.address.text, reason: error.reason)
         default: return error
         }
     }
 
     private func send(on connection: Connection) -> Promise<Void> {
         if case .stream(let length, let body)? = request.body?.content { return stream(length, body, on: connection) }
-        let write = connection.write(request.body?.content) { request.writeHead(to: &$0, by: proxy) }
+        let write = connection.write(request.body?.content) {
+            request.writeHead(to: &$0, by: proxy, userAgent: options.userAgent)
+        }
         return connection.limit(write, idle: options.idle)
     }
 
     private func stream(
         _ length: Int?, _ body: (BodyOutput) throws -> Promise<Void>, on connection: Connection
     ) -> Promise<Void> {
-        let output = BodyOutput(length, isChunked: length == nil) { [request, proxy] in
-            request.writeHead(to: &$0, by: proxy)
+        let output = BodyOutput(length, isChunked: length == nil) { [request, proxy, userAgent = options.userAgent] in
+            request.writeHead(to: &$0, by: proxy, userAgent: userAgent)
         } send: { [self] part in
             let write = connection.limit(connection.write(part), idle: options.idle)
             if write.isFulfilled { return write }
@@ -91,19 +100,25 @@ final class Exchange {
         }
     }
 
-    private func begin(_ head: ResponseHead, _ sent: Promise<Void>, on connection: Connection) -> Promise<Void> {
+    private func begin(
+        _ head: ResponseHead, _ sent: Promise<Void>, on connection: Connection, _ lease: PoolRequest
+    ) -> Promise<Void> {
         let limits = FrameTimeouts(idle: options.idle, frame: options.idle)
         if connection.frameTimeouts != limits { connection.frameTimeouts = limits }
         let (done, end) = Promise<Void>.pending()
         let body = Body(
-            head.framing, of: connection, limit: options.maxBody, maxHead: options.maxHead,
+            head.framing, of: connection, limit: options.maxBody, maxHead: options.maxHead, isOfResponse: true,
             onEnd: { [self] error in
                 if let error = error.map({ named($0, timedOut: .idle) }) {
                     end.reject(error)
                     return error
                 }
                 // Nothing follows a request that the server has answered before its end.
-                if !head.keepsAlive || head.framing == .untilEnd || sent.isPending { connection.close() }
+                if !head.keepsAlive || request.isClosing || head.framing == .untilEnd || sent.isPending {
+                    connection.close()
+                }
+                // Before the program learns of the end, and makes its next request.
+                lease.giveBack()
                 end.fulfill()
                 return nil
             })

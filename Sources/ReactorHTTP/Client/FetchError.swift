@@ -1,7 +1,7 @@
 /// Why a request of the client could not be made.
 public enum FetchError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// No address of the form `http://host:port/path`.
-    case badAddress(String)
+    /// No address of the form `http://host:port/path`, and what is wrong with it. An account is replaced by `***`.
+    case badAddress(String, reason: String)
     /// The method is not a token, or the request has a field that the client writes itself in another way.
     case badRequest(String)
     /// The address begins with `https:`, and the client was made without `startTLS`. See `HTTPClient.defaultOptions`.
@@ -12,9 +12,11 @@ public enum FetchError: Error, Hashable, Sendable, CustomStringConvertible {
     case refusedByProxy(Status)
     /// More redirects than allowed.
     case tooManyRedirects(limit: Int)
+    /// More redirects than allowed, of which this address was the target before.
+    case redirectLoop(String)
     /// A limit of time was reached.
     case timedOut(Limit)
-    /// The server has ended the connection before its response.
+    /// The server has ended the connection before its response, or inside its head.
     case endedEarly
 
     /// The limits of time of `HTTPClient.Options`.
@@ -32,7 +34,7 @@ public enum FetchError: Error, Hashable, Sendable, CustomStringConvertible {
     /// A sentence for people.
     public var description: String {
         switch self {
-        case .badAddress(let text): "'\(text)' is not an address of HTTP"
+        case .badAddress(let text, let reason): "'\(text)' is not an address of HTTP: \(reason)"
         case .badRequest(let text): "a request cannot be made so: \(text)"
         case .noTLS(let text):
             "'\(text)' needs TLS: with ReactorTLS, and once HTTPClient.defaultOptions.startTLS = "
@@ -40,11 +42,12 @@ public enum FetchError: Error, Hashable, Sendable, CustomStringConvertible {
         case .badProxy(let text): "'\(text)' is not the address of a proxy for HTTP"
         case .refusedByProxy(let status): "the proxy has opened no tunnel: \(status)"
         case .tooManyRedirects(let limit): "more than \(limit) redirects"
+        case .redirectLoop(let text): "redirects that lead back to '\(text)', again and again"
         case .timedOut(.connect): "no connection within connections.makeTimeout"
         case .timedOut(.firstByte): "no response within firstByte"
         case .timedOut(.idle): "nothing more of a body within idle"
         case .timedOut(.total): "not done within total"
-        case .endedEarly: "the server has ended the connection before its response"
+        case .endedEarly: "the server has ended the connection before the end of a response's head"
         }
     }
 }

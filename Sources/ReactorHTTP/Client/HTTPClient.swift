@@ -26,8 +26,11 @@ public final class HTTPClient {
         public var maxHead = 65_536
         /// Fields of a head.
         public var maxFields = 200
-        /// Bytes of a body, unless the program sets `response.body.limit`.
+        /// Bytes of a body that `bytes()` and `text()` read as a whole. One that is read in parts has no limit, unless the program
+        /// sets `response.body.limit`.
         public var maxBody = 64 << 20
+        /// The field `User-Agent` of requests that have none; `nil` to leave it out.
+        public var userAgent: String? = "swift-reactor"
         /// Which requests go through a proxy.
         public var proxies = Proxies.environment
         /// Makes a connection secure for a host, whose name it verifies: `{ $0.startTLS(as: tls, serverName: $1) }`. Without it
@@ -68,12 +71,13 @@ public final class HTTPClient {
     /// - Parameters:
     ///   - address: `http://host:port/path?query`, or with `https:`. Bytes that are not those of a URI must be escaped.
     ///   - method: the method.
-    ///   - headers: further fields; `Host`, `Connection`, `Content-Length`, `Transfer-Encoding` and
-    ///     `Proxy-Authorization` are the client's own, and left out.
+    ///   - headers: further fields. `Host` replaces that of the address, also in a redirect to the same server, and
+    ///     `Connection: close` ends the connection with the response. Other options of `Connection`, `Content-Length`,
+    ///     `Transfer-Encoding` and `Proxy-Authorization` are the client's own, and left out.
     ///   - body: the body; `nil` for none.
     /// - Returns: a promise of the response when its head has arrived. Rejected with
     ///   - `FetchError`, which names the limit of time that was reached;
-    ///   - `HTTPError` for a response that is not valid;
+    ///   - `HTTPError` (502) for a response that is not valid, or that has come before the request;
     ///   - an error of a body that is a stream;
     ///   - `PoolError` if no connection was free in time;
     ///   - the `ConnectError` or `SystemError` of the connection, and the error of TLS.
@@ -83,23 +87,31 @@ public final class HTTPClient {
     ) -> Promise<Fetched> {
         firstly {
             var outgoing = try OutgoingRequest(WebAddress(address), method, headers, body)
-            guard let total = options.total else { return try follow(outgoing, redirects: 0) }
+            guard let total = options.total else { return try follow(outgoing, behind: []) }
             outgoing.deadline = EventLoop.current.now.advanced(by: total)
-            return try follow(outgoing, redirects: 0).timeout(total, error: FetchError.timedOut(.total))
+            return try follow(outgoing, behind: []).timeout(total, error: FetchError.timedOut(.total))
         }
     }
 
     /// Makes a request, and further ones for its redirects.
-    private func follow(_ request: OutgoingRequest, redirects: Int) throws(FetchError) -> Promise<Fetched> {
+    /// - Parameter before: the requests that have led to this one.
+    private func follow(
+        _ request: OutgoingRequest, behind before: [OutgoingRequest]
+    ) throws(FetchError) -> Promise<Fetched> {
         try send(request).then { [self] response -> Promise<Fetched> in
             guard options.maxRedirects > 0, let next = try request.redirected(by: response) else {
                 return .value(response)
             }
-            if redirects == options.maxRedirects { throw FetchError.tooManyRedirects(limit: redirects) }
+            let before = before + [request]
+            if before.count > options.maxRedirects {
+                let isLoop = before.contains(where: next.isRepetition)
+                throw isLoop
+                    ? FetchError.redirectLoop(next.address.text) : .tooManyRedirects(limit: options.maxRedirects)
+            }
             // So that the connection can be used again; a long one is not worth it.
             let isShort = response.body.length.map { $0 <= 65_536 } ?? false
             let rest = isShort ? response.body.discard() : .value
-            return rest.then { try self.follow(next, redirects: redirects + 1) }
+            return rest.then { try self.follow(next, behind: before) }
         }
     }
 
@@ -111,8 +123,8 @@ public final class HTTPClient {
         let (promise, resolver) = Promise<Fetched>.pending()
         let exchange = Exchange(request, by: proxy, options, resolver)
         // The connection is the exchange's until the body has been read, which may be long after the head.
-        let done = pool.with(key(of: proxy?.address ?? address), isIdempotent: request.isRepeatable) { connection in
-            exchange.run(on: connection)
+        let done = pool.lend(key(of: proxy?.address ?? address), isIdempotent: request.isRepeatable) {
+            exchange.run(on: $0, $1)
         }
         resolver.onCancel { done.cancel() }
         done.catch(policy: .allErrors) { exchange.end($0) }

@@ -15,20 +15,41 @@ struct OutgoingRequest {
             throw .badRequest("the method '\(method)'")
         }
         if headers.has("upgrade") || headers.has("expect") { throw .badRequest("with Upgrade or Expect") }
+        // RFC 9110, section 9.3.8.
+        if method == "TRACE", body != nil { throw .badRequest("TRACE with a body") }
+        let hosts = headers.all("host")
+        if hosts.count > 1 { throw .badRequest("with two Host fields") }
+        if var host = hosts.first, !host.withUTF8({ HeadFields.isHost(Bytes($0)) }) {
+            throw .badRequest("with the Host '\(host)'")
+        }
         (self.address, self.method, self.headers, self.body) = (address, method, headers, body)
     }
+
+    /// Whether `other` has asked for the same.
+    func isRepetition(of other: OutgoingRequest) -> Bool { method == other.method && address == other.address }
 
     /// Whether it may be made again.
     var isRepeatable: Bool { method.isIdempotent && body?.isStream != true }
 
-    /// - Parameter proxy: the proxy that gets it.
-    func writeHead(to output: inout ByteWriter, by proxy: Proxy?) {
+    /// Whether the program has asked for the end of the connection.
+    var isClosing: Bool { headers.has("connection", listing: "close") }
+
+    /// - Parameters:
+    ///   - proxy: the proxy that gets it.
+    ///   - userAgent: the field `User-Agent`, if the program has none.
+    func writeHead(to output: inout ByteWriter, by proxy: Proxy?, userAgent: String?) {
         output.append(method.name)
         output.append(" " as StaticString)
         output.append(proxy == nil ? address.target : address.text)
         output.append(" HTTP/1.1\r\nHost: " as StaticString)
-        output.append(address.authority)
+        if let host = headers.bytes("host") { output.append(host) } else { output.append(address.authority) }
         output.append("\r\n" as StaticString)
+        if let userAgent, !headers.has("user-agent") {
+            output.append("User-Agent: " as StaticString)
+            output.append(value: userAgent)
+            output.append("\r\n" as StaticString)
+        }
+        if isClosing { output.append("Connection: close\r\n" as StaticString) }
         output.append(headers, without: Self.ownFields)
         if let authorization = proxy?.authorization { output.append("Proxy-Authorization: \(authorization)\r\n") }
         if let type = body?.contentType, !headers.has("content-type") {
@@ -54,7 +75,7 @@ struct OutgoingRequest {
     /// The request that a redirect asks for; `nil` if the response is none, or its body cannot be sent again: RFC 9110,
     /// section 15.4.
     func redirected(by response: Fetched) throws(FetchError) -> OutgoingRequest? {
-        guard let location = response.headers["location"] else { return nil }
+        guard let location = response.headers.bytes("location") else { return nil }
         let becomesGet: Bool
         switch response.status.code {
         case 301, 302: becomesGet = method == .post
@@ -64,7 +85,7 @@ struct OutgoingRequest {
         }
         if !becomesGet && body?.isStream == true { return nil }
         let next = try address.resolve(location)
-        var lost = next.hasOrigin(of: address) ? [] : ["authorization", "cookie"]
+        var lost = next.hasOrigin(of: address) ? [] : ["authorization", "cookie", "host"]
         if becomesGet { lost += ["content-type", "content-encoding", "content-language", "content-location"] }
         var headers = headers
         for name in lost { headers.remove(name) }

@@ -1,4 +1,5 @@
 import Glibc
+import Reactor
 
 /// The proxies of a client. It sends requests with `http:` to one, and has it open a tunnel for those with `https:`, whose TLS
 /// ends at the server.
@@ -8,7 +9,8 @@ public struct Proxies: Hashable, Sendable {
     /// The proxy for `https:`, in the same form, also with `http:`; `nil` for none.
     public var https: String?
     /// Which hosts are reached without a proxy, with commas between: `example.com` is this name and those that end with
-    /// `.example.com`, `10.0.0.0/8` the addresses of a network, and a single `*` every host.
+    /// `.example.com`, `10.0.0.0/8` the addresses of a network, and a single `*` every host. A name or an address may have a
+    /// port, to which the exception is then limited: `example.com:8080`, `[::1]:8080`.
     public var exceptions: String
 
     /// - Parameters:
@@ -33,31 +35,48 @@ public struct Proxies: Hashable, Sendable {
 
     /// The proxy for `address`; `nil` for none.
     func proxy(for address: WebAddress) throws(FetchError) -> Proxy? {
-        guard let text = address.isSecure ? https : http, !isExcepted(address.name) else { return nil }
+        guard let text = address.isSecure ? https : http, !isExcepted(address.name, port: address.port)
+        else { return nil }
         return try Proxy(text)
     }
 
     /// - Parameter host: a name in lower case, or an address without brackets.
-    package func isExcepted(_ host: String) -> Bool {
+    package func isExcepted(_ host: String, port: UInt16) -> Bool {
         if exceptions == "*" { return true }
         let host = host.hasSuffix(".") ? host.dropLast() : host[...]
         let bytes = Self.bytes(of: host)
         return exceptions.split { ", \t".contains($0) }.contains { exception in
+            guard let exception = Self.withoutPort(exception, port) else { return false }
             if bytes.isEmpty {
                 let name = exception.drop { $0 == "." }.lowercased()
                 let suffix = name.hasSuffix(".") ? name.dropLast() : name[...]
                 return host == suffix || host.hasSuffix("." + suffix) && !suffix.isEmpty
             }
-            let parts = exception.split(separator: "/", maxSplits: 1)
-            let network = Self.bytes(of: parts.first?.drop { $0 == "[" }.prefix { $0 != "]" } ?? "")
+            let parts = exception.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
+            let network = Self.bytes(of: parts[0])
             let most = 8 * bytes.count
-            guard network.count == bytes.count, let bits = parts.count == 1 ? most : Int(parts[1]), 0...most ~= bits
+            guard network.count == bytes.count, let bits = parts.count == 1 ? most : Int(decimal: parts[1]),
+                bits <= most
             else { return false }
             return bytes.indices.allSatisfy { index in
                 let rest = min(max(bits - 8 * index, 0), 8)
                 return (bytes[index] ^ network[index]) >> UInt8(8 - rest) == 0
             }
         }
+    }
+
+    /// An exception without its port, and without the brackets of an IPv6 address; `nil` if it is for another port than `port`.
+    private static func withoutPort(_ exception: Substring, _ port: UInt16) -> Substring? {
+        if exception.hasPrefix("[") {
+            guard let bracket = exception.firstIndex(of: "]") else { return nil }
+            let rest = exception[bracket...].dropFirst()
+            let isForPort = rest.isEmpty || rest.hasPrefix(":") && UInt16(decimal: rest.dropFirst()) == port
+            return isForPort ? exception[..<bracket].dropFirst() : nil
+        }
+        let parts = exception.split(separator: ":", omittingEmptySubsequences: false)
+        // Without brackets, more colons are those of an address.
+        if parts.count != 2 { return exception }
+        return UInt16(decimal: parts[1]) == port ? parts[0] : nil
     }
 
     /// The bytes of an IP address; none of a name.

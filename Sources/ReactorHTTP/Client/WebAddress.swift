@@ -1,4 +1,5 @@
 import Promises
+import Reactor
 
 /// The parts of `http://host:port/path?query` that a request needs.
 struct WebAddress: Equatable {
@@ -12,45 +13,87 @@ struct WebAddress: Equatable {
     /// - Throws: `FetchError.badAddress`.
     init(_ text: String) throws(FetchError) {
         var copy = text
-        guard let parsed = copy.withUTF8({ Self(Bytes($0)) }) else { throw .badAddress(text) }
-        self = parsed
+        let parsed = copy.withUTF8 { text in Result { () throws(Flaw) in try Self(Bytes(text)) } }
+        switch parsed {
+        case .success(let address): self = address
+        case .failure(let flaw): throw .badAddress(Self.withoutAccount(text), reason: flaw.reason)
+        }
     }
 
-    private init?(_ text: Bytes) {
+    /// What is wrong with the text of an address.
+    private struct Flaw: Error { let reason: String }
+
+    private init(_ text: Bytes) throws(Flaw) {
         // The fragment is for the program.
         let text = text.slice(0..<(text.position(of: UInt8(ascii: "#")) ?? text.count))
-        guard text.allSatisfy(isVisible), let colon = text.position(of: UInt8(ascii: ":")) else { return nil }
+        let colon = text.position(of: UInt8(ascii: ":")) ?? 0
         isSecure = text.slice(0..<colon).isEqual(ignoringCase: "https")
-        if !isSecure && !text.slice(0..<colon).isEqual(ignoringCase: "http") { return nil }
-        let rest = text.slice(colon + 1..<text.count)
-        guard rest.starts(with: [UInt8(ascii: "/"), UInt8(ascii: "/")]) else { return nil }
+        let rest = text.slice(min(colon + 1, text.count)..<text.count)
+        guard isSecure || text.slice(0..<colon).isEqual(ignoringCase: "http"),
+            rest.starts(with: [UInt8(ascii: "/"), UInt8(ascii: "/")])
+        else { throw Flaw(reason: "it begins with neither http:// nor https://") }
+        if let byte = text.first(where: { !isVisible($0) }) {
+            throw Flaw(reason: "the byte \(Self.escaped(byte)) must be escaped")
+        }
         let end = rest.dropFirst(2).firstIndex { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "?") } ?? rest.count
-        // Accounts in addresses are refused: RFC 9110, section 4.2.4.
         let authority = rest.slice(2..<end)
-        guard HeadFields.isHost(authority) else { return nil }
-        let bracket = authority.position(of: UInt8(ascii: "]"))
-        let hostEnd = authority.position(of: UInt8(ascii: ":"), from: bracket ?? 0) ?? authority.count
+        // RFC 9110, section 4.2.4.
+        if authority.contains(UInt8(ascii: "@")) {
+            throw Flaw(reason: "it has an account, which belongs into the field Authorization")
+        }
+        if authority.isEmpty { throw Flaw(reason: "it has no host") }
+        // Without the other bracket there is no port.
+        let isBracketed = authority[0] == UInt8(ascii: "[")
+        let bracket = isBracketed ? authority.position(of: UInt8(ascii: "]")) ?? authority.count : 0
+        let hostEnd = authority.position(of: UInt8(ascii: ":"), from: bracket) ?? authority.count
+        guard HeadFields.isHost(authority.slice(0..<hostEnd)) else {
+            throw Flaw(reason: "'\(authority.slice(0..<hostEnd).text)' is no host")
+        }
         host = authority.slice(0..<hostEnd).text.lowercased()
         let digits = authority.slice(hostEnd..<authority.count).text.dropFirst()
-        guard !host.isEmpty, let port = digits.isEmpty ? isSecure ? 443 : 80 : UInt16(digits) else { return nil }
+        guard let port = digits.isEmpty ? isSecure ? 443 : 80 : UInt16(decimal: digits) else {
+            throw Flaw(reason: "the port is not a number from 0 to 65535")
+        }
         self.port = port
         let behind = rest.slice(end..<rest.count).text
         target = behind.hasPrefix("/") ? behind : "/" + behind
     }
 
+    /// `text` for an error, which may be logged: without the account of its authority.
+    private static func withoutAccount(_ text: String) -> String {
+        let bytes = text.utf8
+        let scheme = text.firstRange(of: "://")?.upperBound
+        let start = scheme ?? text.startIndex
+        let end = scheme.flatMap { bytes[$0...].firstIndex { "/?#".utf8.contains($0) } } ?? text.endIndex
+        var at = bytes[start..<end].lastIndex(of: UInt8(ascii: "@"))
+        // A password may have such a byte itself, although it must not: then what follows the colon is no port.
+        if at == nil, let colon = bytes[start..<end].lastIndex(of: UInt8(ascii: ":")),
+            !bytes[colon..<end].dropFirst().allSatisfy(isDigit)
+        {
+            at = bytes.lastIndex(of: UInt8(ascii: "@"))
+        }
+        return at.map { "\(text[..<start])***\(text[$0...])" } ?? text
+    }
+
+    /// RFC 3986, section 2.1.
+    private static func escaped(_ byte: UInt8) -> String {
+        "%" + String(UInt(byte) + 0x100, radix: 16, uppercase: true).dropFirst()
+    }
+
     /// The address that a `Location` field of a response from here names: RFC 3986, section 5.2. Bytes that are
     /// not those of a URI are escaped.
-    func resolve(_ location: String) throws(FetchError) -> WebAddress {
+    func resolve(_ location: some Sequence<UInt8>) throws(FetchError) -> WebAddress {
         var reference = ""
-        for byte in location.utf8.prefix(while: { $0 != UInt8(ascii: "#") }) {
-            let digits = String(UInt(byte) + 0x100, radix: 16, uppercase: true)
-            reference += isVisible(byte) ? String(Unicode.Scalar(byte)) : "%" + digits.dropFirst()
+        for byte in location {
+            reference += isVisible(byte) ? String(Unicode.Scalar(byte)) : Self.escaped(byte)
         }
-        let scheme = reference.prefix { !":/?".contains($0) }
+        let scheme = reference.prefix { !":/?#".contains($0) }
         if scheme.first?.isLetter == true, reference[scheme.endIndex...].hasPrefix(":") {
             return try WebAddress(reference)
         }
         if reference.hasPrefix("//") { return try WebAddress("\(self.scheme):\(reference)") }
+        // The fragment is for the program.
+        if let fragment = reference.firstIndex(of: "#") { reference.removeSubrange(fragment...) }
         if reference.isEmpty { return self }
         let own = target.prefix { $0 != "?" }
         let path = reference.prefix { $0 != "?" }

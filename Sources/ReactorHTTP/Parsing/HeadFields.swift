@@ -20,6 +20,27 @@ struct HeadFields {
     private(set) var isClosing = false
     private(set) var isKeptAlive = false
     private(set) var expectsContinue = false
+    /// Why the body of a response cannot be delimited. It does not matter if there is none.
+    private(set) var fault: Fault?
+
+    /// Whether a field of a response has a form that only a user agent accepts: see `Bytes.normalized`.
+    var isIrregular = false
+
+    /// What is wrong with a field that delimits a body.
+    enum Fault {
+        case emptyLength, noNumber, twoLengths, tab, emptyCoding, notLast, unknownCoding
+
+        var error: HTTPError {
+            switch self {
+            case .emptyLength: .bad("an empty Content-Length")
+            case .noNumber: .bad("a Content-Length that is not a number")
+            case .twoLengths: .bad("two lengths")
+            case .tab: .bad("a tab in Transfer-Encoding")
+            case .emptyCoding, .notLast: .bad("chunked is not the last transfer coding")
+            case .unknownCoding: HTTPError(Status(501), "a transfer coding")
+            }
+        }
+    }
 
     /// Checks the line of a field. There is no blank before the colon, and a line that begins with a blank, which once
     /// continued the one before, is refused: RFC 9112, sections 5.1 and 5.2.
@@ -46,7 +67,9 @@ struct HeadFields {
         case (4, UInt8(ascii: "h")), (6, UInt8(ascii: "e")):
             if isRequest { try addOfRequest(line.slice(0..<length), line.slice(length + 1..<line.count).trimmed) }
         case (10, UInt8(ascii: "c")), (14, UInt8(ascii: "c")), (17, UInt8(ascii: "t")):
-            try add(line.slice(0..<length), line.slice(length + 1..<line.count))
+            guard let found = add(line.slice(0..<length), line.slice(length + 1..<line.count)) else { return }
+            if isRequest { throw found.error }
+            fault = fault ?? found
         default: break
         }
     }
@@ -64,17 +87,18 @@ struct HeadFields {
     }
 
     /// - Parameter value: with the blanks around it.
-    private mutating func add(_ name: Bytes, _ value: Bytes) throws(HTTPError) {
+    private mutating func add(_ name: Bytes, _ value: Bytes) -> Fault? {
         if name.isEqual(ignoringCase: "connection") {
             value.forEachElement { option in
                 if option.isEqual(ignoringCase: "close") { isClosing = true }
                 if option.isEqual(ignoringCase: "keep-alive") { isKeptAlive = true }
             }
         } else if name.isEqual(ignoringCase: "content-length") {
-            try addContentLength(value.trimmed)
+            return addContentLength(value.trimmed)
         } else if name.isEqual(ignoringCase: "transfer-encoding") {
-            try addTransferEncoding(value)
+            return addTransferEncoding(value)
         }
+        return nil
     }
 
     /// Whether `value` is a name, an IPv4 address or an IPv6 address in brackets, with or without a port.
@@ -94,31 +118,35 @@ struct HeadFields {
     }
 
     /// Digits only, and once: no sign, no list.
-    private mutating func addContentLength(_ value: Bytes) throws(HTTPError) {
-        guard !value.isEmpty else { throw .bad("an empty Content-Length") }
+    private mutating func addContentLength(_ value: Bytes) -> Fault? {
+        if value.isEmpty { return .emptyLength }
         var length = 0
         for digit in value {
-            guard isDigit(digit) else { throw .bad("a Content-Length that is not a number") }
+            guard isDigit(digit) else { return .noNumber }
             // A length that is too large for any limit stays so.
             length = min(length, .max / 16) * 10 + Int(digit - UInt8(ascii: "0"))
         }
-        if contentLength != nil { throw .bad("two lengths") }
+        if contentLength != nil { return .twoLengths }
         contentLength = length
+        return nil
     }
 
     /// `chunked` must be the last coding, once; no other one is known here. Empty elements, which other lists may have, are
     /// refused: some recipients see no coding in `, chunked`. So are tabs, which some do not take for blanks.
-    private mutating func addTransferEncoding(_ value: Bytes) throws(HTTPError) {
+    private mutating func addTransferEncoding(_ value: Bytes) -> Fault? {
         hasTransferEncoding = true
-        guard value.position(of: 0x09) == nil else { throw .bad("a tab in Transfer-Encoding") }
-        try value.forEachElement { coding throws(HTTPError) in
-            if isChunked || coding.isEmpty { throw .bad("chunked is not the last transfer coding") }
-            guard coding.isEqual(ignoringCase: "chunked") else { throw HTTPError(Status(501), "a transfer coding") }
-            isChunked = true
+        var fault: Fault?
+        if value.position(of: 0x09) != nil { fault = .tab }
+        value.forEachElement { coding in
+            if fault == nil && coding.isEmpty { fault = .emptyCoding }
+            if fault == nil && isChunked { fault = .notLast }
+            isChunked = coding.isEqual(ignoringCase: "chunked")
+            if fault == nil && !isChunked { fault = .unknownCoding }
         }
+        return fault
     }
 
-    /// The framing of the body: RFC 9112, section 6.1, whose "ought to" and "may" are decided for the error.
+    /// The framing of the body of a request: RFC 9112, section 6.1, whose "ought to" and "may" are decided for the error.
     func framing(isHTTP10: Bool) throws(HTTPError) -> Framing {
         if hasTransferEncoding {
             guard isChunked, contentLength == nil, !isHTTP10 else { throw .bad("a length beside chunks") }
@@ -126,6 +154,15 @@ struct HeadFields {
         }
         if let contentLength, contentLength > 0 { return .length(contentLength) }
         return .none
+    }
+
+    /// The framing of the body that a response has: RFC 9112, section 6.3.
+    func framingOfResponse(isHTTP10: Bool) throws(HTTPError) -> Framing {
+        // Rule 4. What other codings have made of the body is the program's, which can see their names.
+        let isOpen = hasTransferEncoding && !isChunked && contentLength == nil && !isHTTP10
+        if isOpen, fault == .notLast || fault == .unknownCoding { return .untilEnd }
+        if let fault { throw fault.error }
+        return !hasTransferEncoding && contentLength == nil ? .untilEnd : try framing(isHTTP10: isHTTP10)
     }
 
     func keepsAlive(isHTTP10: Bool) -> Bool { !isClosing && (isKeptAlive || !isHTTP10) }

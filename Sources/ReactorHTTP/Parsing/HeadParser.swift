@@ -13,12 +13,15 @@ struct HeadParser<First> {
     /// Present once the first line has been decoded.
     private var first: First?
     private var fields = HeadFields()
+    /// The field of a response that the next line may continue, and whether more than one line is in it.
+    private var held: Range<Int>?
+    private var isFolded = false
 
     @inline(__always)
     init(maxHead: Int, maxFields: Int) { (self.maxHead, self.maxFields) = (maxHead, maxFields) }
 
     /// - Parameters:
-    ///   - isRequest: whether fields of requests count.
+    ///   - isRequest: whether fields of requests count, and those of responses are refused.
     ///   - parse: decodes the first line, which begins at a position; returns `nil` for an empty one that precedes it.
     ///   - take: gets the head when it is complete, with all of its bytes; returns `nil` if it precedes another one.
     @inline(__always)
@@ -31,8 +34,13 @@ struct HeadParser<First> {
             let (position, line) = (start, bytes.slice(start..<end))
             (start, searched) = (end + 2, end + 2)
             if first != nil, !line.isEmpty {
-                try fields.add(line, limit: maxFields, isRequest: isRequest)
+                if isRequest {
+                    try fields.add(line, limit: maxFields, isRequest: true)
+                } else {
+                    try hold(line, position, bytes)
+                }
             } else if let first {
+                if !isRequest { try addHeld(bytes) }
                 let head = try take(first, fields, bytes.slice(0..<start))
                 return head.map { .frame($0, consumed: start) } ?? .skipped(consumed: skip())
             } else {
@@ -61,6 +69,32 @@ struct HeadParser<First> {
         }
     }
 
+    /// Keeps a line of a response until it is known whether the next one continues it.
+    private mutating func hold(_ line: Bytes, _ position: Int, _ bytes: Bytes) throws(HTTPError) {
+        if let begun = held, isBlank(line[0]) {
+            held = begun.lowerBound..<position + line.count + 2
+            isFolded = true
+        } else {
+            try addHeld(bytes)
+            held = position..<position + line.count + 2
+        }
+    }
+
+    private mutating func addHeld(_ bytes: Bytes) throws(HTTPError) {
+        guard let range = held.take() else { return }
+        let line = bytes.slice(range.lowerBound..<range.upperBound - 2)
+        let colon = line.position(of: UInt8(ascii: ":")) ?? 0
+        if !isFolded && (colon == 0 || !isBlank(line[colon - 1])) {
+            return try fields.add(line, limit: maxFields, isRequest: false)
+        }
+        (isFolded, fields.isIrregular) = (false, true)
+        let normal = bytes.slice(range).normalized
+        // The pointer lies within the array for the call, and nothing keeps it.
+        try normal.span.bytes.withUnsafeBytes { bytes throws(HTTPError) in
+            try fields.add(bytes.slice(0..<bytes.count - 2), limit: maxFields, isRequest: false)
+        }
+    }
+
     /// Skips the lines so far: the bytes behind them come again, counted from 0.
     /// - Returns: how many bytes to skip.
     private mutating func skip() -> Int {
@@ -74,5 +108,33 @@ struct HeadParser<First> {
     private func checkLength(_ count: Int) throws(HTTPError) {
         guard skipped + count > maxHead else { return }
         throw HTTPError(Status(first == nil ? 414 : 431), "a head of more than \(maxHead) bytes")
+    }
+}
+
+extension Bytes {
+    /// Lines of fields with their ends, in the form that a sender must write. A user agent accepts two others: a line that
+    /// begins with a blank continues the one before (RFC 9112, section 5.2), and there may be blanks before a colon (5.1).
+    var normalized: [UInt8] {
+        var lines: [UInt8] = []
+        lines.reserveCapacity(count)
+        var start = 0
+        while let end = position(of: 0x0A, from: start) {
+            let line = slice(start..<end + 1)
+            if isBlank(line[0]), !lines.isEmpty {
+                lines.removeLast(2)
+                while let last = lines.last, isBlank(last) { lines.removeLast() }
+                lines.append(0x20)
+                lines += line.drop(while: isBlank)
+            } else if let colon = line.position(of: UInt8(ascii: ":")) {
+                // Those before a name make it one that is refused.
+                lines += line[..<colon]
+                while let last = lines.last, isBlank(last) { lines.removeLast() }
+                lines += line[colon...]
+            } else {
+                lines += line
+            }
+            start = end + 1
+        }
+        return lines
     }
 }

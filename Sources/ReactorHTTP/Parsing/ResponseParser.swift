@@ -9,8 +9,9 @@ struct ResponseHead {
     var keepsAlive: Bool
 }
 
-/// Decodes the head of the final response to a request, as strictly as a server does those of requests. Others, such as `103
-/// Early Hints`, precede it: all of them count for the limit of a head, and for its time.
+/// Decodes the head of the final response to a request, as strictly as a server does those of requests, except where a user
+/// agent must be lenient. Others, such as `103 Early Hints`, precede it: all of them count for the limit of a head, and for its
+/// time.
 final class ResponseParser: FrameDecoder {
     /// The status, whether the server speaks HTTP/1.0, and where the fields begin.
     private typealias StatusLine = (status: Status, isHTTP10: Bool, end: Int)
@@ -30,17 +31,19 @@ final class ResponseParser: FrameDecoder {
             try parser.decode(bytes, isRequest: false, parse: Self.statusLine) { line, fields, head throws(HTTPError) in
                 if line.status.code < 200 { return nil }
                 var headers = Headers()
-                headers.replace(with: head.slice(line.end..<head.count - 2), from: 0)
-                var framing = try fields.framing(isHTTP10: line.isHTTP10)
-                // RFC 9112, section 6.3.
-                if isToHead || line.status.hasNoBody {
-                    framing = .none
-                } else if framing == .none, fields.contentLength == nil {
-                    framing = .untilEnd
+                let lines = head.slice(line.end..<head.count - 2)
+                if fields.isIrregular {
+                    lines.normalized.withUnsafeBytes { headers.replace(with: $0, from: 0) }
+                } else {
+                    headers.replace(with: lines, from: 0)
                 }
+                // The fields of a response without a body speak of another one: RFC 9112, section 6.3.
+                let hasBody = !isToHead && !line.status.hasNoBody
                 return ResponseHead(
-                    status: line.status, headers: headers, framing: framing,
-                    keepsAlive: fields.keepsAlive(isHTTP10: line.isHTTP10))
+                    status: line.status, headers: headers,
+                    framing: hasBody ? try fields.framingOfResponse(isHTTP10: line.isHTTP10) : .none,
+                    // A server that writes such fields may send a body nevertheless.
+                    keepsAlive: fields.fault == nil && fields.keepsAlive(isHTTP10: line.isHTTP10))
             }
         }
     }

@@ -138,9 +138,24 @@ extension Snippets {
     }
 }
 
-// docs/guides/http.md: PromiseKit's first programs
+// docs/guides/http.md: A client
 extension Snippets {
     static func http12() throws {
+        struct DockerSocket: NameLookup {
+            func addresses(of host: String, port: UInt16) -> Promise<[SocketAddress]> {
+                firstly { .value([try SocketAddress("unix:/run/docker.sock")]) }
+            }
+        }
+        let docker = HTTPClient(lookup: DockerSocket())
+        let version = docker.fetch("http://docker/version").then { $0.body.text() }
+        _ = docker
+        _ = version
+    }
+}
+
+// docs/guides/http.md: PromiseKit's first programs
+extension Snippets {
+    static func http13() throws {
         let client = HTTPClient()
         spinner.start()
         firstly { client.fetch("http://127.0.0.1:8080/login", .post, body: .text("me")) }
