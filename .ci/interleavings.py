@@ -1,0 +1,173 @@
+#!/usr/bin/env python3
+"""The lock-free parts of the library, in every interleaving of the scenarios of Tests/Interleavings.
+
+    .ci/interleavings.py [--seconds 60] [SCENARIO]   some 60 seconds: without a bound, or with two preemptions
+    .ci/interleavings.py --seconds 3600 --preemptions 9 --limit 1000000000
+    .ci/interleavings.py --sanitize                  the same under the thread sanitizer, which sees only what is declared
+    .ci/interleavings.py --mutants [NUMBER...]       each mistake of the list below must be found
+
+docs/explanation/interleavings.md says what that is.
+"""
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+PACKAGE = "Tests/Interleavings"
+
+# Mistakes, each as a file, what stands there, and what would stand there. All are compiled at once: a run makes the one whose
+# number is in MUTANT. Those behind the line are mistakes in an ordering, which an x86 machine hides; the sanitizer finds them.
+CORE, MEMORY, REACTOR = "Promises/Core/", "Promises/CoreMemory/", "Reactor/"
+MUTANTS = [
+    ("no second look before a settlement by a store", CORE + "PromiseCore+Settle.swift",
+     "isReferencedOnce && state.isStill(seen)", "isReferencedOnce && (isMutant(#) || state.isStill(seen))"),
+    ("claim is no atomic operation", CORE + "PromiseCore+Settle.swift",
+     "            if state.tryToReplace(&seen, by: seen.claimed) { return true }",
+     "            if isMutant(#) {\n                state.store(seen.claimed)\n                return true\n            }\n"
+     "            if state.tryToReplace(&seen, by: seen.claimed) { return true }"),
+    ("the list is taken while it is locked", CORE + "PromiseCore+Settle.swift",
+     "            if seen.isLocked {\n", "            if seen.isLocked && !isMutant(#) {\n"),
+    ("unlock forgets what was pushed", CORE + "LockedWaiters.swift",
+     "            var seen = core.state.load()\n            while seen.waiters == newest {",
+     "            var seen = core.state.load()\n            if isMutant(#) { return core.state.store(seen.unlocked(withWaiterAt: kept?.address ?? 0)) }\n"
+     "            while seen.waiters == newest {"),
+    ("late waiters overtake", CORE + "PromiseCore+Settle.swift",
+     "if state.replace(seen, by: outcome.settling) {", "if state.replace(seen, by: isMutant(#) ? outcome : outcome.settling) {"),
+    ("the waiter of a hang is used again before it has arrived", "Promises/Awaiting/Hang.swift",
+     "if wakeUp.borrow({ $0.hasArrived }) {", "if wakeUp.borrow({ $0.hasArrived || isMutant(#) }) {"),
+    ("a waiter is not retained at the end of its loop", CORE + "PromiseCore+End.swift",
+     "let node = CoreRef.retaining(self)\n        let never",
+     "let node = isMutant(#) ? ref : CoreRef.retaining(self)\n        let never"),
+    ("park is no atomic operation", REACTOR + "Jobs/Mailbox.swift",
+     "    package func park() -> Bool {\n",
+     "    package func park() -> Bool {\n        if isMutant(#) {\n            if !isEmpty { return false }\n"
+     "            word.store(Self.parked, ordering: .releasing)\n            return true\n        }\n        return "),
+    ("a push is no atomic operation", MEMORY + "StateWord.swift",
+     "        let (done, now) = word.compareExchange(\n            expected: seen.bits, desired: seen.pushing",
+     "        if isMutant(#) {\n            store(seen.pushing(waiterAt: address))\n            return true\n        }\n"
+     "        let (done, now) = word.compareExchange(\n            expected: seen.bits, desired: seen.pushing"),
+    ("a settlement without waiters is no atomic operation", CORE + "PromiseCore+Settle.swift",
+     "            guard state.replace(seen, by: outcome) else { return false }\n            if passingReference { release() }",
+     "            if isMutant(#) { state.store(outcome) } else if !state.replace(seen, by: outcome) { return false }\n"
+     "            if passingReference { release() }"),
+    ("a waiter receives its source without a reference", CORE + "Delivery.swift",
+     "        core.retain()\n        let word", "        if !isMutant(#) { core.retain() }\n        let word"),
+    ("a waiter is withdrawn and delivered to", CORE + "Delivery.swift",
+     "        // Its own thread may be withdrawing it.\n",
+     "        if isMutant(#), node.borrow({ $0.upstream.load() == .waiting(forCoreAt: address) }) {\n"
+     "            node.borrow { $0.upstream.store(word) }\n            return true\n        }\n"),
+    ("unlock forgets that the core was claimed", MEMORY + "StateWord.swift",
+     "StateWord(bits: address | bits & ~Self.addressMask & ~Self.busyBit)",
+     "StateWord(bits: address | bits & ~Self.addressMask & ~Self.busyBit & ~(isMutant(#) ? Self.markBit : 0))"),
+    ("close of a mailbox is no atomic operation", REACTOR + "Jobs/Mailbox.swift",
+     "        let last = word.exchange(Self.closed, ordering: .acquiringAndReleasing)\n",
+     "        let last = isMutant(#) ? word.load(ordering: .acquiring) : word.exchange(Self.closed, ordering: .acquiringAndReleasing)\n"
+     "        if isMutant(#) { word.store(Self.closed, ordering: .releasing) }\n"),
+    ("nobody wakes a loop that sleeps", REACTOR + "Jobs/Mailbox.swift",
+     "if done { return seen == Self.parked ?", "if done { return seen == Self.parked && !isMutant(#) ?"),
+    ("late waiters are forgotten", CORE + "Delivery.swift",
+     "        rest = rest?.reversed()\n", "        if isMutant(#) { rest = nil }\n        rest = rest?.reversed()\n"),
+    ("a lease is given back twice", REACTOR + "Pools/LoopGroup.swift",
+     "            if isCancelled.exchange(true, ordering: .relaxed) { return false }\n            member.load.subtract",
+     "            if isMutant(#) {\n                if isCancelled.load(ordering: .relaxed) { return false }\n"
+     "                isCancelled.store(true, ordering: .relaxed)\n            } else if isCancelled.exchange(true, ordering: .relaxed) {\n"
+     "                return false\n            }\n            member.load.subtract"),
+    ("the end of a wait of a task is no atomic operation", "Promises/Awaiting/AwaitingTask.swift",
+     "        while seen < WaitPhase.notified {\n",
+     "        while seen < WaitPhase.notified {\n            if isMutant(#) {\n                phase.store(end, ordering: .releasing)\n"
+     "                break\n            }\n"),
+    ("the end of several loops is counted by a load and a store", "Promises/Combinators/Remote+Ended.swift",
+     "        guard left.subtract(1, ordering: .acquiringAndReleasing).newValue == 0, claim() else { return }\n",
+     "        let now = isMutant(#) ? left.load(ordering: .acquiring) - 1 : left.subtract(1, ordering: .acquiringAndReleasing).newValue\n"
+     "        if isMutant(#) { left.store(now, ordering: .releasing) }\n        guard now == 0, claim() else { return }\n"),
+    ("the job that reports the end of external work is sent once", REACTOR + "Handles/ExternalWork.swift",
+     "InternalJob { _ = self.shared", "InternalJob { if !isMutant(#) { _ = self.shared"),
+    # ----
+    ("relaxed: a load of the state", MEMORY + "StateWord.swift",
+     "func load() -> StateWord { StateWord(bits: word.load(ordering: .acquiring)) }",
+     "func load() -> StateWord { StateWord(bits: word.load(ordering: isMutant(#) ? .relaxed : .acquiring)) }"),
+    ("relaxed: a push", MEMORY + "StateWord.swift", "successOrdering: .releasing,", "successOrdering: isMutant(#) ? .relaxed : .releasing,"),
+    ("relaxed: a settlement", MEMORY + "StateWord.swift",
+     "word.compareExchange(expected: seen.bits, desired: state.bits, ordering: .acquiringAndReleasing).exchanged",
+     "word.compareExchange(expected: seen.bits, desired: state.bits, ordering: isMutant(#) ? .relaxed : .acquiringAndReleasing).exchanged"),
+    ("relaxed: mail is taken", REACTOR + "Jobs/Mailbox.swift",
+     "word.exchange(0, ordering: .acquiring)", "word.exchange(0, ordering: isMutant(#) ? .relaxed : .acquiring)"),
+    ("no fence before a core is used again", MEMORY + "StateWord.swift",
+     "        atomicMemoryFence(ordering: .acquiring)\n        return load() == seen",
+     "        if isMutant(#) { return loadRelaxed() == seen }\n        atomicMemoryFence(ordering: .acquiring)\n        return load() == seen"),
+]
+FIRST_OF_ORDERINGS = next(i for i, mutant in enumerate(MUTANTS) if mutant[0].startswith("relaxed:")) + 1
+
+
+def build(package, scratch, sanitize):
+    command = ["swift", "build", "-c", "release", "--package-path", package, "--scratch-path", scratch,
+               "-Xswiftc", "-enable-testing"] + (["--sanitize=thread"] if sanitize else [])
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if done.returncode != 0:
+        sys.exit(done.stdout[-8000:])
+    return os.path.join(ROOT, scratch, "release", "interleavings")
+
+
+def mutated():
+    """A copy of the sources with all mistakes, each behind its number."""
+    tree = os.path.join(ROOT, ".build-interleavings/tree")
+    shutil.rmtree(os.path.join(tree), ignore_errors=True)
+    os.makedirs(os.path.join(tree, "Tests"))
+    for folder in ("Sources", PACKAGE):
+        shutil.copytree(os.path.join(ROOT, folder), os.path.join(tree, folder), symlinks=True)
+    for number, (title, file, old, new) in enumerate(MUTANTS, 1):
+        path = os.path.join(tree, "Sources", file)
+        with open(path) as source:
+            text = source.read()
+        if text.count(old) != 1:
+            sys.exit(f"error: mutant {number} ({title}): {text.count(old)} places in {file} are as the list says")
+        text = text.replace(old, new.replace("#", str(number)))
+        if "InternalJob { if" in new:
+            text = text.replace("ordering: .acquiringAndReleasing) })", "ordering: .acquiringAndReleasing) } })")
+        with open(path, "w") as source:
+            source.write(text)
+    for module in ("Reactor", "Promises"):
+        with open(os.path.join(tree, PACKAGE, "Sources", module, "Seam.swift"), "a") as seam:
+            seam.write('\n@usableFromInline let mutant = getenv("MUTANT").flatMap { Int(String(cString: $0)) }\n'
+                       "@usableFromInline func isMutant(_ number: Int) -> Bool { mutant == number }\n")
+    return os.path.join(tree, PACKAGE)
+
+
+def run_mutants(wanted, sanitize, options):
+    scratch = ".build-interleavings-mutants" + ("-tsan" if sanitize else "")
+    program = build(mutated(), scratch, sanitize)
+    numbers = range(FIRST_OF_ORDERINGS, len(MUTANTS) + 1) if sanitize else range(1, FIRST_OF_ORDERINGS)
+    missed = []
+    for number in wanted or numbers:
+        began = time.monotonic()
+        done = subprocess.run([program] + options, env={**os.environ, "MUTANT": str(number)}, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, errors="replace")
+        title = MUTANTS[number - 1][0]
+        if done.returncode == 0:
+            missed.append(number)
+            print(f"mutant {number}, {title}: NOT FOUND", flush=True)
+        else:
+            found = re.search(r"^failed: .*$", done.stdout, re.M)
+            print(f"mutant {number}, {title}: found in {time.monotonic() - began:.1f} s; {found.group(0) if found else 'the process ended'}",
+                  flush=True)
+    if missed:
+        sys.exit(f"error: {len(missed)} mutants were not found: {missed}")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--mutants", nargs="*", type=int)
+    parser.add_argument("--sanitize", action="store_true")
+    arguments, options = parser.parse_known_args()
+    if arguments.mutants is not None:
+        return run_mutants(arguments.mutants, arguments.sanitize, options)
+    program = build(PACKAGE, ".build-interleavings" + ("-tsan" if arguments.sanitize else ""), arguments.sanitize)
+    sys.exit(subprocess.run([program] + options, cwd=ROOT).returncode)
+
+
+main()

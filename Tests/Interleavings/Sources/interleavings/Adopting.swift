@@ -1,0 +1,146 @@
+import Exploring
+import Promises
+import Reactor
+
+// Promises that handlers return, and cancellations.
+let adopting: [Scenario] = [
+    onLoop("a handler returns a promise that is settled elsewhere") { _ in
+        let (inner, resolver) = Promise<Int>.pending()
+        thread { resolver.fulfill(5) }
+        checkEqual(try hang(Promise.value(1).then { _ in inner }), 5)
+    },
+    onLoop("a link of a link beside settle") { _ in
+        let (inner, resolver) = Promise<Int>.pending()
+        thread { resolver.fulfill(5) }
+        let outer = Promise.value(1).then { _ in Promise.value(2).then { _ in inner.map { $0 + 1 } } }
+        checkEqual(try hang(outer.map { $0 }), 6)
+    },
+    onLoop("another thread waits for a promise that is linked") { _ in
+        let (inner, resolver) = Promise<Int>.pending()
+        let outer = Promise.value(1).then { _ in inner.map { $0 } }
+        thread { onLoop { _ in checkEqual(try hang(outer.map { $0 + 1 }), 6) } }
+        resolver.fulfill(5)
+        checkEqual(try hang(outer), 5)
+    },
+    onLoop("a promise is linked beside a question about it") { _ in
+        let (inner, resolver) = Promise<Int>.pending()
+        let middle = inner.map { $0 }
+        thread { checkOneOf(middle.isPending ? 0 : middle.isFulfilled ? 1 : 2, 0, 1) }
+        let outer = Promise.value(1).then { _ in middle }
+        resolver.fulfill(5)
+        checkEqual(try hang(outer), 5)
+    },
+    onLoop("cancel beside settle") { _ in
+        let (promise, resolver) = Promise<Int>.pending()
+        thread { resolver.fulfill(7) }
+        let child = promise.map { $0 + 1 }
+        child.cancel()
+        check(!child.isPending, "still pending after cancel")
+        checkOneOf(outcome(of: child), 8, -1)
+    },
+    onLoop("cancel on another thread beside settle") { _ in
+        let (promise, resolver) = Promise<Int>.pending()
+        let child = promise.map { $0 + 1 }
+        thread { child.cancel() }
+        resolver.fulfill(7)
+        checkOneOf(outcome(of: child), 8, -1)
+    },
+    onLoop("cancel of an external promise on two threads") { _ in
+        let (promise, resolver) = Promise<Int>.pending()
+        let log = Digits()
+        resolver.onCancel { log.add(1) }
+        thread { promise.cancel() }
+        thread { resolver.fulfill(7) }
+        let value = outcome(of: promise)
+        atEnd { checkOneOf(log.value, 0, value == -1 ? 1 : 0) }
+    },
+    onLoop("cancel of one handler of two beside settle") { _ in
+        let (promise, resolver) = Promise<Int>.pending()
+        let one = promise.map { $0 + 1 }
+        let other = promise.map { $0 + 2 }
+        thread { resolver.fulfill(7) }
+        one.cancel()
+        checkEqual(try hang(other), 9)
+        checkOneOf(outcome(of: one), 8, -1)
+    },
+    onLoop("cancel of a linked promise on another thread") { _ in
+        let (inner, resolver) = Promise<Int>.pending()
+        let middle = inner.map { $0 }
+        let outer = Promise.value(1).then { _ in middle }
+        thread { outer.cancel() }
+        resolver.fulfill(5)
+        checkOneOf(outcome(of: outer), 5, -1)
+    },
+    onLoop("cancel of what is being linked") { _ in
+        let (inner, resolver) = Promise<Int>.pending()
+        let middle = inner.map { $0 }
+        thread { middle.cancel() }
+        let outer = Promise.value(1).then { _ in middle }
+        thread { resolver.fulfill(5) }
+        checkOneOf(outcome(of: outer), 5, -1)
+    },
+    onLoop("cancel beside the release of the last resolver") { _ in
+        let promise = Promise<Int> { resolver in thread { withExtendedLifetime(resolver) {} } }
+        let child = promise.map { $0 }
+        child.cancel()
+        checkOneOf(outcome(of: child), -1, -2)
+    },
+    onLoop("two handlers are cancelled on their own loops") { _ in
+        let (promise, resolver) = Promise<Int>.pending()
+        thread { onLoop { _ in promise.map { $0 }.cancel() } }
+        promise.map { $0 }.cancel()
+        atEnd {
+            withExtendedLifetime(resolver) {
+                check(promise.isCancelled, "the promise is wanted by nobody, and goes on")
+            }
+        }
+    },
+    onLoop("a sweep beside a handler and a settlement") { _ in
+        let (promise, resolver) = Promise<Int>.pending()
+        let kept = promise.map { $0 }
+        for _ in 0..<15 { promise.map { $0 }.cancel() }
+        let log = Digits()
+        thread { promise.pipe { _ in log.add(1) } }
+        thread { resolver.fulfill(7) }
+        promise.map { $0 }.cancel()
+        checkEqual(try hang(kept), 7)
+        atEnd { checkEqual(log.value, 1) }
+    },
+    onLoop("a question whether a promise is wanted beside a handler") { _ in
+        let (promise, resolver) = Promise<Int>.pending()
+        let log = Digits()
+        let child = promise.map { $0 }
+        thread { promise.pipe { _ in log.add(1) } }
+        child.cancel()
+        resolver.fulfill(7)
+        atEnd { checkEqual(log.value, 1) }
+    },
+    onLoop("a question whether a promise is wanted beside a settlement") { _ in
+        let (promise, resolver) = Promise<Int>.pending()
+        let log = Digits()
+        promise.pipe { _ in log.add(1) }
+        let child = promise.map { $0 }
+        thread { resolver.fulfill(7) }
+        child.cancel()
+        checkOneOf(outcome(of: promise), 7)
+        atEnd { checkEqual(log.value, 1) }
+    },
+    onLoop("clean-ups of a promise that is cancelled elsewhere") { _ in
+        let (promise, resolver) = Promise<Int>.pending()
+        let log = Digits()
+        let child = promise.ensure { log.add(1) }.map { $0 }
+        thread { child.cancel() }
+        thread { resolver.fulfill(7) }
+        checkOneOf(outcome(of: child), 7, -1)
+        checkEqual(log.value, 1)
+    },
+    onLoop("a clean-up that waits beside a cancellation") { _ in
+        let (promise, resolver) = Promise<Int>.pending()
+        let (cleaned, end) = Guarantee<Void>.pending()
+        let child = promise.ensureThen { cleaned }
+        thread { end(()) }
+        thread { resolver.fulfill(7) }
+        child.cancel()
+        checkOneOf(outcome(of: child), 7, -1)
+    },
+]

@@ -1,0 +1,3 @@
+import Exploring
+
+let scenarios: [Scenario] = settling + adopting + combining + loops
