@@ -76,28 +76,4 @@ import Testing
         expectEqual(tally.alive, 0)
         for pair in pairs { pair.resolver.fulfill(1) }
     }
-
-    /// Other threads settle while the loop ends: each handler has run, or been released, on the loop's thread.
-    @Test func settlementsRaceWithTheEnd() {
-        for _ in 0..<scaled(1000) {
-            let tally = Tally(keepsEnders: true)
-            let (promise, resolver) = Promise<Int>.pending()
-            let start = Gate()
-            let settler = TestThread {
-                start.wait()
-                resolver.fulfill(1)
-            }
-            EventLoop.withLoop { loop in
-                for _ in 0..<20 {
-                    let token = tally.token()
-                    promise.done { _ in token.use() }.ignoringErrors()
-                }
-                start.open()
-                try? loop.turn(.poll)
-            }
-            expectEqual(tally.alive, 0)
-            expect(tally.enders.allSatisfy { pthread_equal($0, pthread_self()) != 0 })
-            settler.join()
-        }
-    }
 }

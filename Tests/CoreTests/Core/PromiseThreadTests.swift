@@ -58,75 +58,6 @@ private final class Counter: Sendable {
         expectEqual(right.value, 8)
     }
 
-    @Test func twoResolversRaceAndOneWins() {
-        for round in 0..<scaled(500) {
-            let (promise, resolver) = Promise<Int>.pending()
-            let calls = Shared(0)
-            promise.pipe { _ in calls.change { $0 += 1 } }
-            let threads = (0..<2).map { index in
-                TestThread { (round + index) % 2 == 0 ? resolver.fulfill(index) : resolver.reject(Flaw(index)) }
-            }
-            for thread in threads { thread.join() }
-            expectEqual(calls.value, 1)
-            expect(promise.isResolved)
-        }
-    }
-
-    /// A promise is settled on its own thread while another one attaches a handler, and then drops the last reference but one.
-    @Test func aHandlerOfAReferenceThatIsDroppedAtOnceIsCalled() throws {
-        // Only in a release build does a promise without other references settle in another way than the rest.
-        #if DEBUG
-        let rounds = 500
-        #else
-        let rounds = scaled(100_000)
-        #endif
-        try EventLoop.withLoop { loop throws in
-            let box = Shared<Promise<Int>?>(nil)
-            let calls = Counter()
-            let thread = TestThread {
-                var (left, spins) = (rounds, 0)
-                while left > 0 {
-                    guard let promise = box.change({ $0.take() }) else {
-                        sched_yield()
-                        continue
-                    }
-                    let isLate = Self.attach(to: promise, after: spins) { calls.add() }
-                    // Homes in on the moment of the settlement.
-                    spins = max(0, isLate ? spins - 1 : spins + 1)
-                    left -= 1
-                }
-            }
-            for _ in 0..<rounds {
-                let (source, resolver) = Promise<Int>.pending()
-                let ended = Self.handOver(source.map { $0 }, in: box)
-                resolver.fulfill(1)
-                expectEqual(try hang(ended), 1)
-                while box.value != nil { sched_yield() }
-            }
-            thread.join()
-            expectEqual(calls.count, rounds)
-        }
-    }
-
-    /// - Returns: whether the promise had settled before.
-    private static func attach(
-        to promise: Promise<Int>, after spins: Int, _ handler: @escaping @Sendable () -> Void
-    ) -> Bool {
-        for _ in 0..<spins { pause.store(0, ordering: .relaxed) }
-        let isLate = promise.isResolved
-        promise.pipe { _ in handler() }
-        return isLate
-    }
-
-    private static let pause = Atomic(0)
-
-    /// Keeps no reference to `promise`, which has a handler of this thread then.
-    private static func handOver(_ promise: Promise<Int>, in box: Shared<Promise<Int>?>) -> Promise<Int> {
-        let ended = promise.map { $0 }
-        box.value = promise
-        return ended
-    }
-
     @Test func anInnerPromiseOfAnotherThread() throws {
         try EventLoop.withLoop { loop throws in
             let hold = loop.hold()
@@ -285,26 +216,5 @@ private final class Counter: Sendable {
             expect(here, failsWith: PromiseError.loopEnded)
             hold.cancel()
         }
-    }
-
-    @Test func whileAnotherSettles() {
-        let tally = Tally()
-        let recorder = LogRecorder(where: { if case .undeliveredHandlers = $0 { true } else { false } })
-        for _ in 0..<scaled(1000) {
-            let (promise, resolver) = Promise<Int>.pending()
-            let attached = Gate()
-            let thread = TestThread {
-                for _ in 0..<3 {
-                    let token = tally.token()
-                    promise.done { _ in token.use() }.ignoringErrors()
-                }
-                attached.open()
-            }
-            attached.wait()
-            resolver.fulfill(1)
-            thread.join()
-        }
-        recorder.stop()
-        expectEqual(tally.alive, 0)
     }
 }
