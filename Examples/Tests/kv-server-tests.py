@@ -114,6 +114,7 @@ REFUSALS = [
     ("SET a b NX XX", "ERR syntax error"),
     ("SET a b EX 1 PX 1", "ERR syntax error"),
     ("SET a b later", "ERR syntax error"),
+    ("SET a b \u212aEEPTTL", "ERR syntax error"),
     ("SET a b EX soon", "ERR value is not an integer or out of range"),
     ("SET a b EX 0", "ERR invalid expire time in 'set' command"),
     ("SET a b EX 9223372036854775807", "ERR invalid expire time in 'set' command"),

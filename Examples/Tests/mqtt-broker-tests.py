@@ -8,7 +8,7 @@ from servers import PATIENCE, Server, check, is_refused, program, run, wait_unti
 
 
 def text(value):
-    data = value.encode()
+    data = value if isinstance(value, bytes) else value.encode()
     return struct.pack(">H", len(data)) + data
 
 
@@ -155,6 +155,124 @@ def one_order(path):
             client.client.socket.close()
 
 
+def other_texts(path):
+    """texts are equal if their bytes are: none is normalized, and a combining mark joins nothing"""
+    composed, decomposed, mark = "caf\u00e9", "cafe\u0301", "\u0301"
+    with Server(path) as server, Client(server, composed) as one, Client(server, decomposed) as two:
+        one.subscribe(composed)
+        two.subscribe("x/+")
+        two.subscribe("#")
+        one.publish(decomposed, "1")
+        two.expect(0x30, text(decomposed) + b"1")
+        one.publish(composed, "2")
+        one.expect(0x30, text(composed) + b"2")
+        two.expect(0x30, text(composed) + b"2")
+        with Client(server) as third:
+            third.subscribe("x/+")
+            one.publish(f"x/{mark}y", "3")
+            for reader in (two, third):
+                reader.expect(0x30, text(f"x/{mark}y") + b"3")
+        # One of the broker's own topics, whatever follows the dollar sign.
+        one.publish(f"${mark}SYS", "4")
+        for topic in ("+" + mark, "#" + mark, "a/#" + mark):
+            one.publish("t", "5")
+            one.send(0x30, text(topic) + b"x")
+            check(one.client.is_ended(), "a wildcard is one before a mark too")
+            two.expect(0x30, text("t") + b"5")
+            one = Client(server, composed)
+        two.ping()
+        one.client.socket.close()
+
+
+MQTT = text("MQTT")
+
+
+def malformed(path):
+    """what MQTT calls malformed ends the connection, with the answer that it asks for, and reaches no other client"""
+    def connect(flags, *rest, name="n", protocol=MQTT, version=4):
+        return packet(0x10, protocol + bytes([version, flags, 0, 9]) + text(name) + b"".join(map(text, rest)))
+
+    at_connect = {
+        "the reserved flag": connect(3), "a will of quality 3": connect(0x1E, "t", "w"),
+        "the quality of no will": connect(0xA), "the retention of no will": connect(0x22),
+        "a password without a name": connect(0x42, "p"), "a zero in the name": connect(2, name="a\0b"),
+        "a zero in the will's topic": connect(6, "a\0b", "w"), "a wildcard in the will's topic": connect(6, "a/#", "w"),
+        "a will without a topic": connect(6, "", "w"), "another protocol": connect(2, protocol=text("MQTU")),
+        "a name that is no UTF-8": connect(2, name=b"\xc0\x80"), "a surrogate": connect(2, name=b"\xed\xa0\x80"),
+        "a body that is too long": packet(0x10, MQTT + b"\4\2\0\0" + text("n") + b"x"), "flags": b"\x11\0",
+        "no CONNECT": packet(0x30, text("t")),
+    }
+    answered = {
+        "version 3": (connect(2, version=3), 1), "version 3.1": (connect(2, protocol=text("MQIsdp"), version=3), 1),
+        "version 5": (connect(2, version=5), 1), "no name and a session to keep": (connect(0, name=""), 2),
+    }
+    later = {
+        "a PUBLISH with the number 0": packet(0x32, text("t") + b"\0\0x"), "quality 3": packet(0x36, text("t") + b"\0\1x"),
+        "a copy of quality 0": packet(0x38, text("t") + b"x"), "a zero": packet(0x30, text("a\0b") + b"x"),
+        "a topic without bytes": packet(0x30, text("") + b"x"), "a wildcard": packet(0x30, text("a/+") + b"x"),
+        "no UTF-8": packet(0x30, text(b"a\xff") + b"x"),
+        "a SUBSCRIBE with the number 0": packet(0x82, b"\0\0" + text("t") + b"\0"),
+        "a SUBSCRIBE of quality 3": packet(0x82, b"\0\1" + text("t") + b"\3"),
+        "a SUBSCRIBE with reserved bits": packet(0x82, b"\0\1" + text("t") + b"\4"), "no filter": packet(0x82, b"\0\1"),
+        "a SUBSCRIBE with flags": packet(0x80, b"\0\1" + text("t") + b"\0"),
+        "a filter without bytes": packet(0x82, b"\0\1" + text("") + b"\0"),
+        "a filter with a zero": packet(0x82, b"\0\1" + text("a\0") + b"\0"),
+        "a filter with a wildcard inside": packet(0x82, b"\0\1" + text("a+/b") + b"\0"),
+        "a filter with an early #": packet(0x82, b"\0\1" + text("#/b") + b"\0"),
+        "an UNSUBSCRIBE with the number 0": packet(0xA2, b"\0\0" + text("t")),
+        "a PUBACK with the number 0": packet(0x40, b"\0\0"), "a second CONNECT": connect(2), "a kind of no use": b"\xf0\0",
+        "a PING with a body": packet(0xC0, b"x"),
+    }
+    with Server(path) as server, Client(server) as watcher:
+        watcher.subscribe("#")
+        for what, data in at_connect.items():
+            with server.connect() as client:
+                client.send(data)
+                check(client.read_to_end()[0] == b"", what)
+        for what, (data, code) in answered.items():
+            with server.connect() as client:
+                client.send(data)
+                got = client.read_to_end()
+                check(got == (bytes([0x20, 2, 0, code]), True), f"{what}: {got}")
+        for what, data in later.items():
+            with Client(server) as client:
+                client.client.send(data)
+                check(client.client.read_to_end()[0] == b"", what)
+        watcher.ping()
+        # What is legal, next to it.
+        for data in (connect(2), connect(0xC6, "t", "w", "user", "password"), connect(2, name=""), connect(0x36, "t", "w")):
+            with server.connect() as client:
+                client.send(data)
+                check(client.read(4) == b"\x20\2\0\0", "a CONNECT that is right")
+                client.send(packet(0xE0))
+                check(client.is_ended(), "the end")
+
+
+def limits(path):
+    """beyond the limits a subscription is refused, and who sends too much or lets too much be retained is disconnected"""
+    with Server(path, "--max-subscriptions", "2", "--max-packet", "1000", "--retained-limit", "2000") as server:
+        with Client(server) as one, Client(server) as two:
+            one.subscribe("a")
+            one.subscribe("b")
+            one.send(0x82, b"\0\7" + text("c") + b"\0" + text("a") + b"\1")
+            one.expect(0x90, b"\0\7\x80\1")
+            two.publish("c", "x")
+            one.ping()
+            one.send(0xA2, b"\0\x08" + text("b"))
+            one.expect(0xB0, b"\0\x08")
+            one.subscribe("c")
+            # Replaced, and removed, it does not count twice.
+            for size in (900, 800, 900, 0, 900):
+                two.publish("t", "x" * size, retained=True)
+            two.publish("u", "x" * 900, retained=True)
+            check(two.client.read_to_end()[0] == b"", "no more is retained")
+            with Client(server) as third:
+                third.subscribe("#")
+                third.expect(0x31, text("t") + b"x" * 900)
+                third.send(0x30, text("t") + b"x" * 1000)
+                check(third.client.read_to_end()[0] == b"", "the packet is too large")
+
+
 def slow_reader(path):
     """a subscriber that never reads is disconnected, and the others do not wait for it"""
     with Server(path, "--queue-limit", "65536") as server, Client(server) as watcher:
@@ -227,5 +345,6 @@ def command_line(path):
 
 
 run("mqtt-broker", [
-    topics, retained, acknowledged, wills, one_order, slow_reader, drain, mosquitto, command_line,
+    topics, retained, acknowledged, wills, one_order, other_texts, malformed, limits, slow_reader, drain, mosquitto,
+    command_line,
 ])

@@ -72,8 +72,11 @@ struct ExpireCondition {
     }
 }
 
-/// The name of an option in lower case; empty if it is longer than any option's.
-func optionName(_ word: [UInt8]) -> String { word.count > 16 ? "" : excerpt(word).lowercased() }
+/// The name of an option in lower case; empty if it is longer than any option's, or has other bytes than those of ASCII, of
+/// which some characters are equal to others.
+func optionName(_ word: [UInt8]) -> String {
+    word.count > 16 || word.contains { $0 > 127 } ? "" : excerpt(word).lowercased()
+}
 
 /// The beginning of a word, for the text of an error.
 func excerpt(_ word: some Collection<UInt8>) -> String { String(decoding: word.prefix(128), as: UTF8.self) }

@@ -1,23 +1,33 @@
-/// A filter of topics: `+` stands for one level, and `#` at the end for any number of levels.
+/// A filter of topics: `+` stands for one level, and `#` at the end for any number of levels. Levels are compared byte by
+/// byte: to MQTT two texts are equal if their bytes are, whatever Unicode says (4.7.3).
 struct Filter: Hashable, Sendable {
-    private let levels: [Substring]
+    private let levels: [ArraySlice<UInt8>]
 
-    init(_ text: String) throws {
+    /// - Throws: `ProtocolError` unless each wildcard is a level of its own, and `#` the last one.
+    init(_ text: [UInt8]) throws {
         levels = Filter.levels(of: text)
-        let isPlain = { (level: Substring) in !level.contains { $0 == "+" || $0 == "#" } }
-        guard !text.isEmpty, levels.dropLast().allSatisfy({ $0 == "+" || isPlain($0) }),
-            let last = levels.last, ["+", "#"].contains(last) || isPlain(last)
-        else { throw ProtocolError() }
+        if text.isEmpty { throw ProtocolError() }
+        for (index, level) in levels.enumerated() where level.contains(where: Filter.isWildcard) {
+            let isAllowed = level.count == 1 && (level.first == Filter.one || index == levels.count - 1)
+            if !isAllowed { throw ProtocolError() }
+        }
     }
 
-    static func levels(of text: String) -> [Substring] { text.split(separator: "/", omittingEmptySubsequences: false) }
+    private static let one = UInt8(ascii: "+")
+    private static let rest = UInt8(ascii: "#")
 
-    func matches(_ topic: [Substring]) -> Bool {
+    static func isWildcard(_ byte: UInt8) -> Bool { byte == one || byte == rest }
+
+    static func levels(of text: [UInt8]) -> [ArraySlice<UInt8>] {
+        text.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
+    }
+
+    func matches(_ topic: [ArraySlice<UInt8>]) -> Bool {
         // Topics with a dollar sign are the broker's own ones.
-        if topic[0].hasPrefix("$") && ["+", "#"].contains(levels[0]) { return false }
+        if topic[0].first == UInt8(ascii: "$"), levels[0].contains(where: Filter.isWildcard) { return false }
         for (index, level) in levels.enumerated() {
-            if level == "#" { return true }
-            guard index < topic.count, level == "+" || level == topic[index] else { return false }
+            if level.first == Filter.rest { return true }
+            guard index < topic.count, level.first == Filter.one || level == topic[index] else { return false }
         }
         return levels.count == topic.count
     }

@@ -36,16 +36,20 @@ final class LocalClients {
 /// A client that has connected, and its subscriptions.
 final class Client {
     let connection: Connection
+    private let subscriptionLimit: Int
     private var qualities: [Filter: UInt8] = [:]
     private var lastNumber: UInt16 = 0
 
-    init(_ connection: Connection) { self.connection = connection }
+    init(_ connection: Connection, subscriptionLimit: Int) {
+        self.connection = connection
+        self.subscriptionLimit = subscriptionLimit
+    }
 
     /// Sends a packet, and does not wait for it.
     func send(_ packet: [UInt8]) { connection.post(packet, overflow: .abort) }
 
     /// The best quality of the subscriptions to a topic; `nil` if there is none.
-    func quality(for topic: [Substring]) -> UInt8? {
+    func quality(for topic: [ArraySlice<UInt8>]) -> UInt8? {
         qualities.lazy.filter { $0.key.matches(topic) }.map(\.value).max()
     }
 
@@ -56,15 +60,19 @@ final class Client {
     }
 
     func subscribe(_ number: UInt16, to filters: [(filter: Filter, quality: UInt8)], _ retained: [Message]) {
-        for (filter, quality) in filters { qualities[filter] = quality }
+        let granted = filters.map { filter, quality -> UInt8 in
+            let isFull = qualities.count >= subscriptionLimit && qualities[filter] == nil
+            if !isFull { qualities[filter] = quality }
+            return isFull ? 0x80 : quality
+        }
         send(
             Packet.bytes(0x90) {
                 $0.append(number)
-                $0.append(filters.map(\.quality))
+                $0.append(granted)
             })
         for message in retained {
-            let quality = min(message.quality, quality(for: Filter.levels(of: message.topic)) ?? 0)
-            if quality == 0 { send(message.bytes(number: nil)) } else { deliver(message) }
+            guard let quality = quality(for: Filter.levels(of: message.topic)) else { continue }
+            if min(message.quality, quality) == 0 { send(message.bytes(number: nil)) } else { deliver(message) }
         }
     }
 

@@ -2,7 +2,8 @@ import Promises
 
 /// A message that is published.
 struct Message: Sendable {
-    var topic: String
+    /// UTF-8; see `Filter`.
+    var topic: [UInt8]
     var payload: [UInt8]
     /// 0, or 1 if it is acknowledged.
     var quality: UInt8
@@ -11,23 +12,31 @@ struct Message: Sendable {
 
 /// What clients send, of MQTT 3.1.1.
 enum Packet {
-    case connect(name: String, keepAlive: Int, will: Message?)
+    case connect(name: [UInt8], keepAlive: Int, will: Message?)
     case publish(Message, number: UInt16?)
     case subscribe(number: UInt16, [(filter: Filter, quality: UInt8)])
     case unsubscribe(number: UInt16, [Filter])
     case acknowledgement, ping, disconnect
 }
 
-/// The client does not speak the protocol. Its connection is closed.
+/// The client does not speak the protocol, or exceeds a limit. Its connection is closed.
 struct ProtocolError: Error {}
+
+/// The client is told by CONNACK why it cannot connect.
+enum Refusal: UInt8, Error {
+    case version = 1, name = 2
+}
 
 /// Decodes packets: a byte for the kind and its flags, the length, and a body, which has lengths of its own.
 struct PacketDecoder: FrameDecoder {
+    /// Bytes of a packet.
+    let limit: Int
+
     func decode(_ bytes: RawSpan) throws -> DecodedFrame<Packet> {
         try .reading(bytes) { reader in
             let first = try reader.byte()
             let length = try reader.varint(limit: 4)
-            if length > 1 << 20 { throw ByteError.limitExceeded(limit: 1 << 20) }
+            if length > limit { throw ByteError.limitExceeded(limit: limit) }
             // A body that is too short is an error, and no packet to wait for: it has a reader of its own.
             var body = ByteReader(try reader.bytes(Int(length)))
             let packet = try packet(first, &body)
@@ -40,19 +49,18 @@ struct PacketDecoder: FrameDecoder {
         switch (first >> 4, first & 0xF) {
         case (1, 0): return try connect(&body)
         case (3, let flags):
-            let (quality, topic) = (flags >> 1 & 3, try body.topic())
-            if quality > 1 { throw ProtocolError() }
-            let number: UInt16? = quality > 0 ? try body.integer() : nil
+            let (isAgain, quality, topic) = (flags & 8 > 0, flags >> 1 & 3, try body.topic())
+            if quality > 1 || isAgain && quality == 0 { throw ProtocolError() }
+            let number = quality > 0 ? try body.number() : nil
             let payload = [UInt8](body.rest())
             return .publish(
                 Message(topic: topic, payload: payload, quality: quality, isRetained: flags & 1 > 0), number: number)
         case (4, 0):
-            try body.skip(2)
+            _ = try body.number()
             return .acknowledgement
         case (8, 2):
-            return .subscribe(
-                number: try body.integer(), try list(&body) { (try Filter($0.text()), min(try $0.byte(), 1)) })
-        case (10, 2): return .unsubscribe(number: try body.integer(), try list(&body) { try Filter($0.text()) })
+            return .subscribe(number: try body.number(), try list(&body) { (try Filter($0.text()), try $0.quality()) })
+        case (10, 2): return .unsubscribe(number: try body.number(), try list(&body) { try Filter($0.text()) })
         case (12, 0): return .ping
         case (14, 0): return .disconnect
         default: throw ProtocolError()
@@ -69,30 +77,55 @@ struct PacketDecoder: FrameDecoder {
     }
 
     private func connect(_ body: inout ByteReader) throws -> Packet {
-        guard try body.text() == "MQTT", try body.byte() == 4 else { throw ProtocolError() }
-        let (flags, keepAlive, name) = (try body.byte(), Int(try body.integer(as: UInt16.self)), try body.text())
+        let (protocolName, version) = (try body.text(), try body.byte())
+        // "MQIsdp" is version 3.
+        guard ["MQTT", "MQIsdp"].contains(where: { protocolName.elementsEqual($0.utf8) }) else { throw ProtocolError() }
+        if version != 4 { throw Refusal.version }
+        let flags = try body.byte()
+        let (hasName, hasPassword, hasWill) = (flags & 128 > 0, flags & 64 > 0, flags & 4 > 0)
+        let (isClean, willQuality) = (flags & 2 > 0, flags >> 3 & 3)
+        let isValid = flags & 1 == 0 && (hasWill || flags & 0x38 == 0) && willQuality < 3 && (hasName || !hasPassword)
+        if !isValid { throw ProtocolError() }
+        let (keepAlive, name) = (Int(try body.integer(as: UInt16.self)), try body.text())
+        if name.isEmpty && !isClean { throw Refusal.name }
         var will: Message?
-        if flags & 4 > 0 {
+        if hasWill {
             let (topic, payload) = (try body.topic(), [UInt8](try body.bytes(prefixedBy: UInt16.self, limit: 65535)))
-            will = Message(topic: topic, payload: payload, quality: min(flags >> 3 & 3, 1), isRetained: flags & 32 > 0)
+            will = Message(topic: topic, payload: payload, quality: min(willQuality, 1), isRetained: flags & 32 > 0)
         }
-        // A user name and a password, which nothing checks here.
-        for flag: UInt8 in [128, 64] where flags & flag > 0 {
-            _ = try body.bytes(prefixedBy: UInt16.self, limit: 65535)
-        }
+        // Nothing here checks them.
+        if hasName { _ = try body.text() }
+        if hasPassword { _ = try body.bytes(prefixedBy: UInt16.self, limit: 65535) }
         return .connect(name: name, keepAlive: keepAlive, will: will)
     }
 }
 
 extension ByteReader {
-    fileprivate mutating func text() throws -> String {
-        try String(utf8: bytes(prefixedBy: UInt16.self, limit: 65535))
+    /// UTF-8 without a zero (1.5.3).
+    fileprivate mutating func text() throws -> [UInt8] {
+        let text = try String(utf8: bytes(prefixedBy: UInt16.self, limit: 65535)).utf8
+        if text.contains(0) { throw ProtocolError() }
+        return Array(text)
     }
 
-    fileprivate mutating func topic() throws -> String {
+    fileprivate mutating func topic() throws -> [UInt8] {
         let text = try text()
-        if text.isEmpty || text.contains(where: { $0 == "+" || $0 == "#" }) { throw ProtocolError() }
+        if text.isEmpty || text.contains(where: Filter.isWildcard) { throw ProtocolError() }
         return text
+    }
+
+    /// The number of a packet, which is not zero (2.3.1).
+    fileprivate mutating func number() throws -> UInt16 {
+        let number: UInt16 = try integer()
+        if number == 0 { throw ProtocolError() }
+        return number
+    }
+
+    /// That of a subscription. The broker grants 1 at most.
+    fileprivate mutating func quality() throws -> UInt8 {
+        let quality = try byte()
+        if quality > 2 { throw ProtocolError() }
+        return min(quality, 1)
     }
 }
 
@@ -112,7 +145,7 @@ extension Message {
     /// The message for a subscriber; with the number that it acknowledges, or without.
     func bytes(number: UInt16?) -> [UInt8] {
         Packet.bytes(0x30 | (number == nil ? 0 : 2) | (isRetained ? 1 : 0)) { body in
-            body.append(UInt16(topic.utf8.count))
+            body.append(UInt16(topic.count))
             body.append(topic)
             if let number { body.append(number) }
             body.append(payload)

@@ -6,18 +6,23 @@ struct Session {
     let connection: Connection
     let clients: LocalClients
     let broker: Broker
+    let limits: Limits
 
     /// Returns when the client has left, and throws when its connection has failed. Its will is published unless it has
     /// taken its leave.
     func run() async throws {
-        let packetTime = Duration.seconds(30)
-        connection.frameTimeouts = FrameTimeouts(idle: packetTime, frame: packetTime)
-        var packets = connection.frames(PacketDecoder()).makeAsyncIterator()
-        guard case .connect(let name, let keepAlive, let will)? = try await packets.next(isolation: nil) else { return }
+        connection.writeQueueLimit = limits.queue
+        connection.frameTimeouts = FrameTimeouts(idle: limits.packetTime, frame: limits.packetTime)
+        var packets = connection.frames(PacketDecoder(limit: limits.packet)).makeAsyncIterator()
+        let first: Packet?
+        do { first = try await packets.next(isolation: nil) } catch let refusal as Refusal {
+            return try await connection.write([0x20, 2, 0, refusal.rawValue]).value
+        }
+        guard case .connect(let name, let keepAlive, let will)? = first else { return }
         // Half as long again as the time within which the client has promised to send something.
         let idle = keepAlive == 0 ? nil : Duration.milliseconds(1500 * keepAlive)
-        connection.frameTimeouts = FrameTimeouts(idle: idle, frame: packetTime)
-        let client = Client(connection)
+        connection.frameTimeouts = FrameTimeouts(idle: idle, frame: limits.packetTime)
+        let client = Client(connection, subscriptionLimit: limits.subscriptions)
         let place = clients.add(client)
         await broker.enter(name, at: place)
         client.send([0x20, 2, 0, 0])
@@ -33,7 +38,7 @@ struct Session {
         }
     }
 
-    private func leave(_ name: String, _ place: Place, will: Message?) async {
+    private func leave(_ name: [UInt8], _ place: Place, will: Message?) async {
         clients.remove(place)
         await broker.leave(name, at: place, will: will)
     }
@@ -41,7 +46,7 @@ struct Session {
     private func handle(_ packet: Packet, of client: Client, at place: Place) async throws {
         switch packet {
         case .publish(let message, let number):
-            await broker.publish(message)
+            try await broker.publish(message)
             if let number { client.send(Packet.bytes(0x40) { $0.append(number) }) }
         case .subscribe(let number, let filters): await broker.subscribe(place, number: number, to: filters)
         case .unsubscribe(let number, let filters): client.unsubscribe(number, from: filters)
