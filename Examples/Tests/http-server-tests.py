@@ -13,7 +13,7 @@ import subprocess
 import threading
 import time
 
-from servers import PATIENCE, Server, check, is_refused, program, run, wait_until
+from servers import PATIENCE, Client, Server, check, is_refused, program, run, skip, wait_until
 from websocket_cases import websocket_client, websocket_flood, websocket_frames
 
 HELLO = b"Hello, world!\n"
@@ -550,6 +550,38 @@ def command_line(path):
                   f"{options}: {done}")
 
 
+def closed_streams(path):
+    """without standard streams it serves, and nothing that is printed reaches a client"""
+    for closed in ("<&-", ">&-", "2>&-", "<&- >&- 2>&-"):
+        with socket.socket() as unused:
+            unused.bind(("127.0.0.1", 0))
+            port = unused.getsockname()[1]
+        command = ["sh", "-c", f'exec "$0" "$@" {closed}', path, "--listen", f"127.0.0.1:{port}"]
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            wait_until(lambda: process.poll() is not None or not is_refused(port), "it serves")
+            check(process.poll() is None, f"{closed}: it ends with {process.returncode}")
+            with Client(port) as client:
+                client.send(b"GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
+                check(client.read_to_end()[0].startswith(b"HTTP/1.1 200 OK\r\n"), closed)
+            process.send_signal(signal.SIGTERM)
+            check(process.wait(PATIENCE) == 0, f"{closed}: {process.returncode}")
+        finally:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+
+
+def no_proc(path):
+    """without /proc, where Swift reads the command line, it does not listen anywhere else"""
+    hide = ["unshare", "-m", "sh", "-c", 'mount -t tmpfs none /proc && exec "$0" "$@"']
+    if subprocess.run([*hide, "true"], capture_output=True, timeout=PATIENCE).returncode:
+        skip("mounting is not allowed")
+        return
+    done = subprocess.run([*hide, path, "--listen", "127.0.0.1:0"], capture_output=True, text=True, timeout=PATIENCE)
+    check(done.returncode == 71 and "/proc" in done.stderr and done.stderr.count("\n") == 1, f"{done}")
+
+
 def python_client(path):
     """http.client works"""
     with Server(path, "--slowness", "0.01") as server:
@@ -599,6 +631,6 @@ def wrk(path):
 
 run("http-server", [
     answers, refusals, fields, head, connection_option, split_anywhere, pipelined, never_reads, streamed, large,
-    expect_continue, head_timeout, body_timeout, idle_timeout, slow, gone, drain, drain_timeout, command_line,
+    expect_continue, head_timeout, body_timeout, idle_timeout, slow, gone, drain, drain_timeout, command_line, closed_streams, no_proc,
     websocket_frames, websocket_flood, websocket_client, python_client, curl, wrk,
 ])

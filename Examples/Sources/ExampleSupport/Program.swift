@@ -4,13 +4,23 @@ import Reactor
 
 /// Runs the `main` of a program. If `body` throws, prints the error on standard error and ends the process with 64 for a
 /// wrong command line, and otherwise with 71; see sysexits.h.
-/// - Parameter name: begins the line on standard error.
-public func runProgram(_ name: String, _ body: () throws -> Void) {
-    do { try body() } catch {
+/// - Parameters:
+///   - name: begins the line on standard error.
+///   - body: receives the arguments, without the program's name.
+public func runProgram(_ name: String, _ body: (ArraySlice<String>) throws -> Void) {
+    do {
+        // Swift reads them from /proc, and without it there is not even a name. A server would listen at its default address.
+        if CommandLine.arguments.isEmpty { throw NoCommandLine() }
+        try body(CommandLine.arguments.dropFirst())
+    } catch {
         let message = "\(name): \(error)\n"
         write(STDERR_FILENO, message, message.utf8.count)
         exit(error is CommandLineOption.UsageError ? EX_USAGE : EX_OSERR)
     }
+}
+
+private struct NoCommandLine: Error, CustomStringConvertible {
+    var description: String { "the command line cannot be read: is /proc mounted?" }
 }
 
 extension Listener {

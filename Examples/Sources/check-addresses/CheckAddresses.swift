@@ -9,7 +9,7 @@ import Reactor
 @main
 enum CheckAddresses {
     static func main() {
-        runProgram("check-addresses") { exit(try check(Options(CommandLine.arguments.dropFirst()))) }
+        runProgram("check-addresses") { arguments in exit(try check(Options(arguments))) }
     }
 
     private static func check(_ options: Options) throws -> CInt {

@@ -7,7 +7,7 @@ import ReactorHTTP
 /// The program: listens, says where, and serves until SIGTERM or SIGINT.
 @main
 enum HTTPServer {
-    static func main() { runProgram("http-server") { try serve(Options(CommandLine.arguments.dropFirst())) } }
+    static func main() { runProgram("http-server") { arguments in try serve(Options(arguments)) } }
 
     private static func serve(_ options: Options) throws {
         let listener = try Listener.bind(options.address, backlog: 1024, options: [.set(.keepAlive, to: true)])

@@ -11,7 +11,7 @@ enum KVServer {
         // The memory of large requests and answers is the system's again when they are done. Without this, malloc keeps what
         // is as large as the largest so far.
         mallopt(M_MMAP_THRESHOLD, 1 << 20)
-        runProgram("kv-server") { try serve(Options(CommandLine.arguments.dropFirst())) }
+        runProgram("kv-server") { arguments in try serve(Options(arguments)) }
     }
 
     private static func serve(_ options: Options) throws {

@@ -6,7 +6,7 @@ import Reactor
 /// The program: listens, says where, and passes connections on to its backends until SIGTERM or SIGINT.
 @main
 enum TCPProxy {
-    static func main() { runProgram("tcp-proxy") { try serve(Options(CommandLine.arguments.dropFirst())) } }
+    static func main() { runProgram("tcp-proxy") { arguments in try serve(Options(arguments)) } }
 
     private static func serve(_ options: Options) throws {
         let listener = try Listener.bind(options.address, backlog: 4096, options: [.set(.keepAlive, to: true)])
