@@ -70,6 +70,10 @@ static inline void clinux_set_handler(struct sigaction *action, void (*handler)(
 // flock(2), whose name Swift takes for the structure of fcntl(2).
 static inline int clinux_lock(int fd) { return flock(fd, LOCK_EX | LOCK_NB); }
 
+// How many references to a Swift object are counted. The runtime exports the function, and its header is not public.
+size_t swift_retainCount(void *object);
+static inline long clinux_reference_count(void *object) { return (long)swift_retainCount(object); }
+
 // pipe2(2); hidden without _GNU_SOURCE.
 static inline int clinux_pipe(int ends[2], int flags) { return (int)syscall(SYS_pipe2, ends, flags); }
 

@@ -198,10 +198,7 @@ private final class WakeUp: PromiseCore, @unchecked Sendable {
         guard let wakeUp = LoopRef(loop).exchangeKept(nil as Uncounted<WakeUp>?) else {
             return .retaining(WakeUp(loop))
         }
-        wakeUp.borrow {
-            $0.hasArrived = false
-            $0.isAttachedThroughLink = false
-        }
+        wakeUp.borrow { $0.hasArrived = false }
         return wakeUp
     }
 

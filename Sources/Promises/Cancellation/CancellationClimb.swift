@@ -66,30 +66,21 @@ struct CancellationClimb {
         end()
     }
 
-    /// A core to cancel, with the request for it: the root of a core that has been linked, or the source that a core was waiting
-    /// for.
+    /// A core to cancel, with the request for it: the source that a core was waiting for.
     private typealias NextCancellation = (PromiseCore, CancellationRequest)?
 
     /// Cancels this core alone.
     private mutating func step(_ core: PromiseCore, _ request: CancellationRequest) -> NextCancellation {
-        let seen = core.state.load()
-        if seen.isLink { return request.ofRoot.map { (core.root, $0) } }
         if core.role.contains(.externallySettled) { return stepExternally(core, request) }
-        guard seen.isClaimable, let loop = core.loop else { return nil }
+        guard core.state.load().isClaimable, let loop = core.loop else { return nil }
         if loop == .ofThisThread {
             // What the end of the loop would do is not to depend on the order in which it releases things.
             if EventLoop.ofCurrentThread.hasEnded { return nil }
             return stepHere(core, request).map { ($0, .unobserved) }
         }
-        // While it is pending, its loop still exists. The thread of that loop may link it between the two times that
-        // this thread reads its state. The root, which may belong to any thread, is then tried instead.
-        var isLinked = false
-        loop.post(InternalJob { core.cancel(request) }) {
-            let seen = core.state.load()
-            isLinked = seen.isLink
-            return seen.isClaimable
-        }
-        return isLinked ? (core, request) : nil
+        // While it is pending, its loop still exists.
+        loop.post(InternalJob { core.cancel(request) }) { core.state.load().isClaimable }
+        return nil
     }
 
     /// Cancels a core that any thread may settle.
@@ -118,7 +109,6 @@ struct CancellationClimb {
         if request.isOutOfTime { position = .free }
         // The promise that a handler has returned settles this core.
         let producer = core.settlingCore
-        if producer !== core && request.isOfItself && core.rejectOwnWaiters(request.error) { return nil }
         switch producer.stop(with: request.error, &self) {
         case .refused: return nil
         case .willEnd(let source): return source

@@ -5,8 +5,6 @@ import Reactor
 enum CancellationRequest {
     /// The user cancelled this very promise.
     case itself((any Error)?)
-    /// The user cancelled a promise that has been linked to this one.
-    case byLink((any Error)?)
     /// The promise's time limit has expired: it does not wait for clean-ups.
     case expired(any Error)
     /// A waiter of this promise has withdrawn.
@@ -17,10 +15,6 @@ enum CancellationRequest {
         if case .unobserved = self { true } else { false }
     }
 
-    var isOfItself: Bool {
-        if case .itself = self { true } else { false }
-    }
-
     /// Whether the promise settles without waiting for clean-ups.
     var isOutOfTime: Bool {
         if case .expired = self { true } else { false }
@@ -28,7 +22,7 @@ enum CancellationRequest {
 
     var error: (any Error)? {
         switch self {
-        case .itself(let error), .byLink(let error): error
+        case .itself(let error): error
         case .expired(let error): error
         case .unobserved: nil
         }
@@ -40,16 +34,6 @@ enum CancellationRequest {
     /// How it settles a promise. An unhandled cancellation is not reported; the mark saves the core's deinit from examining the
     /// error.
     var outcome: StateWord { error == nil ? .rejectedAndHandled : .rejected }
-
-    /// The request that comes to the root of a core that has been linked: a handler has returned the promise, and its own promise
-    /// waits for it. `nil` if the promise is still wanted for that.
-    var ofRoot: CancellationRequest? {
-        switch self {
-        case .itself, .byLink: .byLink(error)
-        case .expired: self
-        case .unobserved: nil
-        }
-    }
 }
 
 extension PromiseError {

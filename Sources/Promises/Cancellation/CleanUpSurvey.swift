@@ -82,7 +82,7 @@ struct CleanUpSurvey {
                     return
                 }
                 if producer.mustRun && !word.hasNoOutcome { count = height }
-                guard word.isWaiting && !producer.isAttachedThroughLink else { break }
+                guard word.isWaiting else { break }
                 (next, waiter, sparesWanted) = (word.core, producer, true)
             }
             countBelowWork = count
@@ -113,7 +113,7 @@ struct CleanUpSurvey {
             while next < branches.count {
                 for input in branches[next].combinator?.inputs ?? [] {
                     let word = input.upstream.load()
-                    guard word.isWaiting && !input.isAttachedThroughLink else { continue }
+                    guard word.isWaiting else { continue }
                     var above = Branch(from: word.core, sparesWanted: true, below: input, startedAt: start)
                     above.below = [next]
                     above.source = word.address

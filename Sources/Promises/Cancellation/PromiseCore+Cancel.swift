@@ -13,7 +13,7 @@ extension PromiseCore {
     /// happens.
     ///
     /// Any thread; a core that belongs to another thread is cancelled there, later.
-    func cancel(with error: (any Error)? = nil) { root.cancel(root === self ? .itself(error) : .byLink(error)) }
+    func cancel(with error: (any Error)? = nil) { cancel(.itself(error)) }
 
     func cancel(_ request: CancellationRequest) {
         var climb = CancellationClimb(from: self, request)
@@ -37,26 +37,6 @@ extension PromiseCore {
     var settlingCore: PromiseCore {
         let word = upstream.load()
         return word.isLinkedFrom ? word.core.object : self
-    }
-
-    /// For a promise whose handler returned another promise that has further waiters: the waiters of this promise
-    /// receive the cancellation, and the other promise continues, for its further waiters.
-    ///
-    /// The two are one core, so this promise stays pending and will show the outcome of the other one.
-    /// - Returns: false if there are no further waiters; then nothing has been done.
-    func rejectOwnWaiters(_ error: (any Error)?) -> Bool {
-        guard let waiters = LockedWaiters(of: self),
-            waiters.contains(where: { $0.borrow { $0.isAttachedThroughLink } && waiters.keepsWorkAlive($0) })
-        else { return false }
-        // A `hang` keeps waiting: this promise stays pending, and wakes it in the end.
-        var oldest = waiters.removeAll { node in
-            node.borrow { !$0.isAttachedThroughLink && !$0.role.contains(.leavesUnhandled) }
-        }
-        while let node = oldest {
-            oldest = node.next
-            deliver(.cancellation(error), to: node)
-        }
-        return true
     }
 
     // MARK: The producer
@@ -120,21 +100,18 @@ extension PromiseCore {
     private func didWithdraw(
         from source: PromiseCore, with error: (any Error)?, _ climb: inout CancellationClimb
     ) -> ProducerStop {
-        // A waiter that was attached through a link waits for a promise that another promise has adopted. That promise
-        // is still wanted.
-        let next = isAttachedThroughLink ? nil : source
         hasArrived()
         defer { source.noteWithdrawal() }
         let isBehind = climb.position == .behind
         guard mustRun || isBehind else {
             destroyOperation()
             waitsNoMore()
-            return .stopped(next)
+            return .stopped(source)
         }
         if mustRun { marks.insert(.isEndingCancelled) } else { rejectWhenRun(with: error) }
         let run = CancelledRun(self, error)
         if isBehind { run.wait(for: source) } else { climb.runLast(run) }
-        return .willEnd(next)
+        return .willEnd(source)
     }
 
     /// Its source has settled. The operation is dropped; or, if it must run, the core is rejected afterwards.
@@ -199,7 +176,6 @@ extension PromiseCore {
             return finish(throwing: CancellationRequest.itself(error).rejection)
         }
         continueBy(.rejection(with: error))
-        isAttachedThroughLink = false
         operation.attach(self)
         release()
     }

@@ -80,8 +80,6 @@ extension PromiseCore {
             return false
         }
         if Tracing.isOn { Tracing.adopt(self, inner) }
-        // How this core reached its previous source says nothing about this one.
-        isAttachedThroughLink = false
         return true
     }
 }

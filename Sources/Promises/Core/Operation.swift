@@ -193,25 +193,42 @@ extension PromiseCore {
         if source.isFulfilled { finish(source.value) } else { finish(rejectedAs: source.reference) }
     }
 
-    /// Settles this core as `inner` settles. Consumes the caller's reference to `inner` too.
+    /// Settles this core as the promise settles that `next` makes.
+    ///
+    /// A closure makes it, so that the only reference that is left of it here is the one that `follow` receives, in debug builds
+    /// too: how the promise is followed depends on whether others refer to it.
     @inlinable @inline(__always)
-    func finish<Value>(following inner: consuming PromiseCore, as type: Value.Type) {
+    func finish<Next: Thenable>(following next: @autoclosure () throws -> Next) rethrows {
+        finish(followingOwned: CoreRef.retaining(try next().asPromise().core), as: Next.T.self)
+    }
+
+    /// Settles this core as `inner` settles. Consumes a reference to `inner`.
+    @inlinable @inline(__always)
+    func finish<Value>(followingOwned inner: CoreRef, as type: Value.Type) {
         // Nothing to wait for. Taking the value here, where its type is known, saves three indirect calls.
-        if inner.state.load().isFulfilled {
+        if inner.borrow({ $0.state.load().isFulfilled }) {
+            let source = Source<Value>(inner, isFulfilled: true)
             // Mostly the promise that all share.
-            if Value.self == Void.self { return finish(inner.payload.value(as: Value.self)) }
-            let reference = CoreRef.retaining(inner)
-            finish(Source<Value>(reference, isFulfilled: true).takeValue())
-            return reference.releaseOrKeep()
+            if Value.self == Void.self {
+                finish(source.value)
+                return inner.release()
+            }
+            finish(source.takeValue())
+            return inner.releaseOrKeep()
         }
         follow(inner) { PromiseCore.perform(Follow<Value>.self, $0, $1) }
     }
 
     /// Settles this core as `inner` settles. For a guarantee, which has no error to report a cycle with.
     @inlinable @inline(__always)
-    func finish<Value>(followingGuarantee inner: consuming PromiseCore, as type: Value.Type) {
-        precondition(inner.root !== root, "a handler returned its own guarantee, which would then wait for itself")
-        finish(following: inner, as: type)
+    func finish<Value>(followingGuarantee next: @autoclosure () -> Guarantee<Value>) {
+        finish(following: checked(next()))
+    }
+
+    @inlinable @inline(__always)
+    func checked<Value>(_ next: consuming Guarantee<Value>) -> Guarantee<Value> {
+        precondition(next.core.root !== root, "a handler returned its own guarantee, which would then wait for itself")
+        return next
     }
 }
 

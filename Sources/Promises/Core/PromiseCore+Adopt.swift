@@ -5,47 +5,65 @@ import Synchronization
 
 extension PromiseCore {
     /// Settles this core, whose operation has run, as `inner` settles. If the core has to wait for that, `code` settles
-    /// it. Consumes a reference to this core.
+    /// it. Consumes a reference to this core, and one to `inner`, which must be the last that the caller has.
     ///
     /// Where possible, the core links `inner`: `inner`'s producer then settles this core's root itself. A link points
     /// to the root directly, so recursion through `then` has one level however long it runs, and each level's promises
     /// are freed as it goes.
+    ///
+    /// The two are one promise then, with one outcome, and a cancellation of one is that of both. So only a promise is linked that
+    /// no other code can ask, or attach to: see `isKnownToProducerOnly`.
     @usableFromInline
-    func follow(_ inner: PromiseCore, by code: @escaping (PromiseCore, CorePhase) -> Void) {
+    func follow(_ inner: CoreRef, by code: @escaping (PromiseCore, CorePhase) -> Void) {
         if !linkAtOnce(inner, .ofThisThread) { followSlow(inner, by: code) }
     }
 
-    /// The usual case of `follow`: `inner` is a promise of this thread that has just been made, waits for something
-    /// else, and that nothing has been attached to. The core's root is pending, and of this thread too.
+    /// The usual case of `follow`: `inner` is a promise of this thread that has just been made, and waits for something
+    /// else. The core's root is pending, and of this thread too.
     /// - Returns: false if `inner` is not such a promise, and then nothing has changed.
     @inline(__always)
-    private func linkAtOnce(_ inner: PromiseCore, _ here: LoopRef) -> Bool {
+    private func linkAtOnce(_ inner: CoreRef, _ here: LoopRef) -> Bool {
         let own = state.load()
         // Without a mark: it is neither claimed nor locked, and has no waiters.
-        guard !Tracing.isOn, inner.state.load() == .pending, inner.loop.is(here), !inner.marks.contains(.isAdopting),
-            !inner.role.contains(.externallySettled), own.isOpen
+        guard !Tracing.isOn, own.isOpen,
+            inner.borrow({ $0.state.load() == .pending && !$0.marks.contains(.isAdopting) }),
+            Self.isKnownToProducerOnly(inner, here)
         else { return false }
         if own.isPending {
             // The running reference becomes that of the link.
-            guard inner !== self && loop.is(here),
-                inner.state.replace(.pending, by: .link(toAddress: address))
+            guard inner != ref && loop.is(here),
+                inner.borrow({ $0.state.replace(.pending, by: .link(toAddress: address)) })
             else { return false }
-            waitForSource(of: inner)
+            inner.borrow { waitForSource(of: $0) }
+            inner.release()
             return true
         }
         return own.root.borrow { root in
-            guard root.state.load().isPending && inner !== root && root.loop.is(here) else { return false }
+            guard root.state.load().isPending && inner != own.root && root.loop.is(here) else { return false }
             if SpareCores.canKeepLink(self, at: here) {
                 // Nothing else refers to this core: its link, with the reference to the root, becomes that of `inner`.
-                guard inner.state.replace(.pending, by: own) else { return false }
-                root.waitForSource(of: inner)
+                guard inner.borrow({ $0.state.replace(.pending, by: own) }) else { return false }
+                inner.borrow { root.waitForSource(of: $0) }
                 SpareCores.keepWithoutLink(self, at: here)
             } else {
-                guard inner.link(to: root, from: .pending) else { return false }
+                guard inner.borrow({ $0.link(to: root, from: .pending) }) else { return false }
                 release()
             }
+            inner.release()
             return true
         }
+    }
+
+    /// Whether a promise, to which the caller has one reference, is known to its producer only, apart from that: nobody will ask
+    /// for its outcome, attach a handler, or cancel it. On the thread at `here`, to which it must belong.
+    ///
+    /// The producer of a pending promise holds one reference; a combinator's holds one for each source, and the timer of
+    /// `timeout` another one, so their promises are not linked. Nothing that runs on this thread releases it meanwhile.
+    @inline(__always)
+    private static func isKnownToProducerOnly(_ inner: CoreRef, _ here: LoopRef) -> Bool {
+        inner.borrow {
+            $0.loop.is(here) && !$0.role.contains(.externallySettled) && !$0.has(.isLetGo) && !$0.has(.isHeldWeakly)
+        } && inner.referenceCount == 2
     }
 
     /// Makes this core, which was pending without a waiter, a link to `root`. Its producer settles the root from now on.
@@ -69,50 +87,80 @@ extension PromiseCore {
     }
 
     @inline(never)
-    private func followSlow(_ inner: PromiseCore, by code: @escaping (PromiseCore, CorePhase) -> Void) {
-        if Tracing.isOn { Tracing.adopt(self, inner) }
+    private func followSlow(_ inner: CoreRef, by code: @escaping (PromiseCore, CorePhase) -> Void) {
+        defer { inner.release() }
+        if Tracing.isOn { inner.borrow { Tracing.adopt(self, $0) } }
         let here = LoopRef.ofThisThread
-        let root = root
+        let root = rootRef
         guard isOpen else {
             // Cancelled while its operation ran: the promise that the operation returned is no longer wanted.
-            inner.cancelIfUnobserved()
+            inner.borrow { $0.cancelIfUnobserved() }
             return release()
         }
         while true {
-            let source = inner.root
+            let source = inner.borrow { $0.rootRef }
             // Only a core of this thread can be marked as adopting, and few are.
-            let mayWaitForUs = source.loop == here && source.marks.contains(.isAdopting)
-            if source === root || mayWaitForUs && Self.adoptionLeads(from: root, to: source, here) {
+            let mayWaitForUs = source.borrow { $0.loop == here && $0.marks.contains(.isAdopting) }
+            if source == root || mayWaitForUs && Self.adoptionLeads(from: root, to: source, here) {
                 payload.storeError(PromiseError.returnedSelf, at: nil)
                 return settle(.rejected)
             }
-            let seen = source.state.load()
+            let seen = source.borrow { $0.state.load() }
             if seen.isLink { continue }
             guard seen.isPending else {
                 // The outcome is known: no need to queue.
-                inner.markHandled()
+                source.borrow { $0.markHandled() }
                 source.retain()
                 upstream.store(.settled(source.address, as: seen))
                 return code(self, .run)
             }
             // A core with waiters of its own keeps them, and their order. A core that another thread may settle cannot
             // be linked from here.
-            guard seen.waiters == nil && !seen.isLocked && source.loop == here && root.loop == here,
-                !source.role.contains(.externallySettled)
+            guard seen.waiters == nil && !seen.isLocked && root.borrow({ $0.loop == here }),
+                Self.isKnownToProducerOnly(inner, here)
             else { break }
-            if source.link(to: root, from: seen) {
-                if source.marks.contains(.isAdopting) { root.marks.insert(.isAdopting) }
-                return release()
+            let isLinked = source.borrow { source in
+                root.borrow { root in
+                    guard source.link(to: root, from: seen) else { return false }
+                    if source.marks.contains(.isAdopting) { root.marks.insert(.isAdopting) }
+                    return true
+                }
             }
+            if isLinked { return release() }
+        }
+        if let adopter = takeOnlyAdopter(root, here) {
+            adopter.borrow { adopter in
+                adopter.leaveLoop()
+                inner.borrow { $0.attach(adopter, adopter.ref) }
+            }
+            return release()
         }
         // In the memory that the operation has left.
         continueBy(AfterOperation(run: code))
-        // How it was attached to its operation's source does not matter for this wait.
-        isAttachedThroughLink = false
         // Only a core of this thread can be linked to the root, so the root waits for `inner` too.
-        root.marks.insert(.isAdopting)
-        inner.attach(self)
+        root.borrow { root in root.marks.formUnion(.isAdopting) }
+        inner.borrow { $0.attach(self) }
         release()
+    }
+
+    /// The waiter of this core's root, if it waits to adopt the root's outcome, and nothing else knows the root, or this core.
+    /// It is taken out of the list, with the list's reference, and can adopt in its place what this core was to follow.
+    ///
+    /// So a recursion takes constant memory also if its promises are not linked because a variable has each of them, as in
+    /// `current = step(); return current`: when a level is replaced in the variable, it no longer has a place in the row.
+    private func takeOnlyAdopter(_ root: CoreRef, _ here: LoopRef) -> CoreRef? {
+        guard !Tracing.isOn, ref.referenceCount == 1, root == ref || root.referenceCount == 1 else { return nil }
+        return root.borrow { root in
+            let seen = root.state.load()
+            guard seen.hasListToTake, root.shared.annotations.isEmpty, !root.marks.contains(.isEndingCancelled),
+                let node = seen.waiters, node.next == nil,
+                node.borrow({
+                    $0.loop == here && $0.marks.contains(.isAdopting) && !$0.marks.contains(.isEndingCancelled)
+                        && $0.upstream.loadRelaxed() == .waiting(forCoreAt: root.address)
+                }), root.state.replace(seen, by: seen.withoutWaiters)
+            else { return nil }
+            return node
+        }
     }
 
     /// Puts what this core does next in the place of its operation.
@@ -138,15 +186,15 @@ extension PromiseCore {
     ///
     /// This thread holds the right to settle `root`, and everything that adopts it waits for that, so no node leaves
     /// these lists now.
-    private static func adoptionLeads(from root: PromiseCore, to target: PromiseCore, _ here: LoopRef) -> Bool {
-        var rest = [root.ref]
+    private static func adoptionLeads(from root: CoreRef, to target: CoreRef, _ here: LoopRef) -> Bool {
+        var rest = [root]
         while let next = rest.popLast() {
             var waiter = next.borrow { $0.state.load().waiters }
             while let node = waiter {
                 waiter = node.next
                 let end = node.borrow { $0.loop == here && $0.marks.contains(.isAdopting) ? $0.rootRef : nil }
                 guard let end else { continue }
-                if end == target.ref { return true }
+                if end == target { return true }
                 rest.append(end)
             }
         }

@@ -103,7 +103,6 @@ extension PromiseCore {
 
     private func attachToRoot(_ waiter: PromiseCore, _ node: CoreRef, _ here: LoopRef) {
         let root = root
-        waiter.isAttachedThroughLink = true
         guard root === PromiseCore.never else { return root.attachSlow(waiter, node) }
         // The root will never be settled: the handler is released at once.
         waiter.upstream.store(.abandoned(CoreRef.retaining(root).address))

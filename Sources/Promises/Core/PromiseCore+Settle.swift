@@ -139,10 +139,10 @@ extension PromiseCore {
             if passingReference && role.isEmpty && loop.is(here) && isReferencedOnce && state.isStill(seen) {
                 // By the caller: of the others only the waiter knows this core, and is of this thread too. So no other thread can
                 // change the state any more, and a store takes a fraction of the time of an atomic exchange.
-                state.store(outcome.handled(unless: waiter.isAttachedThroughLink))
+                state.store(outcome.handled)
             } else {
                 if !passingReference { retain() }
-                guard state.replace(seen, by: outcome.handled(unless: waiter.isAttachedThroughLink)) else {
+                guard state.replace(seen, by: outcome.handled) else {
                     if !passingReference { release() }
                     return false
                 }
@@ -213,7 +213,7 @@ extension PromiseCore {
     private func settleRoot(_ outcome: StateWord) {
         // There may be a million links on the way.
         let root = self.root
-        // A combinator has further sources, which must find that they are too late.
+        // What its producer brings after this is too late.
         state.markClaimed()
         root.payload.move(from: payload)
         root.retain()
@@ -223,13 +223,11 @@ extension PromiseCore {
     /// Of the newest waiter of a list: whether it is a `hang`, and the only waiter, so that no other queues behind it.
     private var isLoneWakeUp: Bool { next == nil && role.contains(.onlyWaking) }
 
-    /// Whether this waiter, when it receives a rejection, handles the rejection of its source. One that was attached through
-    /// a promise that another handler has returned does not: the promise of that handler needs a handler of its own.
+    /// Whether this waiter, when it receives a rejection, handles the rejection of its source.
     @inline(__always)
-    var handles: Bool { !role.contains(.leavesUnhandled) && !isAttachedThroughLink }
+    var handles: Bool { !role.contains(.leavesUnhandled) }
 
-    /// Marks a rejection as handled: it is not reported when this core is released. Nothing happens if the core has been
-    /// linked; see `handles`.
+    /// Marks a rejection as handled: it is not reported when this core is released.
     @usableFromInline
     func markHandled() {
         let seen = state.loadRelaxed()

@@ -50,6 +50,6 @@ struct CleanUpOnCancel: Operation {
     func run(_ source: AnySource, _ core: PromiseCore) {
         // A cancellation comes before the promise has settled, in place of it, except to a watcher that was added since.
         if (source.core as? ResolverCore)?.isCancelled == false { return core.finish(()) }
-        core.finish(followingGuarantee: body().core, as: Void.self)
+        core.finish(followingGuarantee: body())
     }
 }

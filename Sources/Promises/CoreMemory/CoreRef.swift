@@ -1,4 +1,6 @@
+import CLinux
 import Reactor
+import Synchronization
 
 /// A core as a member of a list, in a word, or in the queue of a loop.
 @usableFromInline typealias CoreRef = Uncounted<PromiseCore>
@@ -37,6 +39,17 @@ extension Uncounted where Object == PromiseCore {
     /// The same reference, as one to a core of that class. The caller knows the class of the core.
     @inline(__always)
     func `as`<Core: PromiseCore>(_ type: Core.Type) -> Uncounted<Core> { Uncounted<Core>(at: pointer) }
+}
+
+extension CoreRef {
+    /// How many references to the core are counted: one, if it is the caller's alone. Exact as far as other threads give up no
+    /// reference meanwhile: a party that has none cannot get one.
+    ///
+    /// The fence orders what the parties did with the core that have released theirs before what the caller does next.
+    var referenceCount: Int {
+        defer { atomicMemoryFence(ordering: .acquiring) }
+        return clinux_reference_count(pointer)
+    }
 }
 
 extension PromiseCore {

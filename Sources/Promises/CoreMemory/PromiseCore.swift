@@ -78,11 +78,6 @@ class PromiseCore: Job, @unchecked Sendable {
         @inline(__always) set { home.outsideNumber = newValue }
     }
 
-    final var isAttachedThroughLink: Bool {
-        @inline(__always) get { shared.isAttachedThroughLink }
-        @inline(__always) set { shared.isAttachedThroughLink = newValue }
-    }
-
     @inline(__always)
     final func has(_ annotation: CoreAnnotations) -> Bool { shared.annotations.contains(annotation) }
 

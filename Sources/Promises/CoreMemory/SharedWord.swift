@@ -4,7 +4,6 @@ import Synchronization
 /// relaxed: `state` orders what threads do with a core.
 ///
 ///     bits 0 … 3     the annotations
-///     bit 4          attached through a link
 ///     bits 8 … 31    the count of withdrawals, signed
 struct SharedWord: ~Copyable {
     private let word = Atomic<UInt32>(0)
@@ -26,23 +25,6 @@ struct SharedWord: ~Copyable {
     }
 
     func annotate(_ annotation: CoreAnnotations) { word.bitwiseOr(UInt32(annotation.rawValue), ordering: .relaxed) }
-
-    // MARK: How it was attached
-
-    private static var linkBit: UInt32 { 1 << 4 }
-
-    /// Whether it was attached through a promise that was linked to its source. Changed by the thread that attaches the node,
-    /// before it pushes it; other threads may annotate the node meanwhile.
-    var isAttachedThroughLink: Bool {
-        @inline(__always) get { word.load(ordering: .relaxed) & Self.linkBit != 0 }
-        @inline(__always) nonmutating set {
-            if newValue {
-                word.bitwiseOr(Self.linkBit, ordering: .relaxed)
-            } else if isAttachedThroughLink {
-                word.bitwiseAnd(~Self.linkBit, ordering: .relaxed)
-            }
-        }
-    }
 
     // MARK: Withdrawals
 

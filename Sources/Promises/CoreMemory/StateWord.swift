@@ -15,7 +15,7 @@ import Synchronization
 /// | `rejected` | | 0 | The error is in the payload, and no handler has received it: reported if the core is released in this state | any thread: `markHandled` |
 /// | `rejected` | `handled` | 0 | A handler has received the error, or none needs to | no thread |
 /// | `rejected` | `settling`, perhaps `handled` | newest late waiter, or 0 | As for `fulfilled` | the settling thread; any thread pushes, or marks as handled |
-/// | `link` | | root, owned | A handler returned this promise, which is now an alias of the root; its own producer settles the root | a producer that settles: marks it as claimed |
+/// | `link` | | root, owned | A handler returned this promise, to which nothing but its own producer referred, and that producer now settles the root | a producer that settles: marks it as claimed |
 /// | `link` | `claimed` | root, owned | As above, and the outcome of its own producer is ignored, since it is too late | no thread |
 /// | `link` | | `PromiseCore.never` | Abandoned under `AbandonPolicy.log`: pending forever | no thread |
 /// | `link` | `locked` | 0 | Kept by a loop, which has the only reference: see `SpareCores` | the loop's thread: makes it another, pending promise |
@@ -165,10 +165,6 @@ struct StateWord: Equatable {
     /// Of an outcome: a handler receives it, so that a rejection is a handled one.
     @inline(__always)
     var handled: StateWord { isRejected ? StateWord(bits: bits | Self.markBit) : self }
-
-    /// As `handled`, unless the handler was attached through a link; see `PromiseCore.handles`.
-    @inline(__always)
-    func handled(unless isThroughLink: Bool) -> StateWord { isRejected && !isThroughLink ? handled : self }
 
     /// Of an outcome: with the mark that another thread may have set meanwhile, since it has read the error. (A fulfilled
     /// promise has that bit from the start, or never.)

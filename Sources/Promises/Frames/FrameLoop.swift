@@ -93,7 +93,7 @@ struct FrameLoop<Decoder: FrameDecoder, Body: FrameBody>: Operation where Body.F
         context.endLoop()
         do {
             guard let next = try context.body.recover(error) else { return false }
-            core.finish(following: next, as: Void.self)
+            core.finish(following: Promise<Void>(next))
         } catch { core.finish(throwing: error) }
         return true
     }

@@ -19,9 +19,7 @@ extension Promise {
     /// Handlers run as for any rejection: as jobs, never inside this call. `catch` and `recover` ignore cancellations
     /// unless their policy is `.allErrors`. Cancelling twice has no further effect.
     ///
-    /// Work that other handlers wait for continues. This includes a promise that a handler has returned: if others wait
-    /// for it, the handlers of this promise are called with the cancellation, and this promise itself later shows the
-    /// outcome of the returned one.
+    /// Work that other handlers wait for continues. This includes a promise that a handler has returned.
     ///
     /// May be called on any thread if the value is `Sendable`. Work of another thread's loop is cancelled in the next
     /// turn of that loop, unless it has settled by then. If that loop has ended, the work is not cancelled.

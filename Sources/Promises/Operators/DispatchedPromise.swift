@@ -109,7 +109,7 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
             return true
         }
         // Cancelled meanwhile: the promise that the closure has returned is no longer needed.
-        if !isWaiting && waiter.withdraw() && !waiter.isAttachedThroughLink { core.cancelIfUnobserved() }
+        if !isWaiting && waiter.withdraw() { core.cancelIfUnobserved() }
     }
 
     private func sourceDidSettle(_ source: AnySource) {
@@ -255,8 +255,7 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
             }
             if keepsLoop { home.endExternalWork() }
         }
-        // A waiter that was attached through a link waits for a promise that another promise has adopted, and still needs.
-        let next = isWithdrawn && place?.waiter.isAttachedThroughLink == false ? place?.core : nil
+        let next = isWithdrawn ? place?.core : nil
         if let next, next.isBehindCleanUps {
             _ = AfterCleanUps(next, on: nil, goOn)
         } else if willRun {

@@ -68,15 +68,18 @@ struct EnsureThen<T>: Operation {
     @inlinable init(_ body: consuming @escaping () -> Guarantee<Void>) { self.body = body }
 
     @inlinable @inline(__always)
-    func run(_ source: Source<T>, _ core: PromiseCore) {
-        // A separate promise stores the outcome until the cleanup has ended. Linking to it keeps the depth at one
-        // level, however long a recursion through this operator is.
+    func run(_ source: Source<T>, _ core: PromiseCore) { core.finish(following: held(source, for: core)) }
+
+    /// A separate promise, which stores the outcome until the clean-up has ended. Linking to it keeps the depth at one level,
+    /// however long a recursion through this operator is.
+    @inlinable @inline(__always)
+    func held(_ source: Source<T>, for core: PromiseCore) -> Promise<T> {
         let held = PromiseCore(DelayedOutcome<T>(source.core), role: .shielding)
         if core.marks.contains(.isEndingCancelled) { held.marks.insert(.isEndingCancelled) }
         let cleanup = body().core
         cleanup.attach(held)
         if Tracing.isOn { Tracing.adopt(core, cleanup) }
-        core.finish(following: held, as: T.self)
+        return Promise(held)
     }
 }
 

@@ -81,8 +81,10 @@ struct Recover<T>: Operation {
     func run(_ source: Source<T>, _ core: PromiseCore) {
         guard !source.isFulfilled else { return core.finish(as: source) }
         do {
-            guard let next = try body(source.error) else { return core.finish(rejectedAs: source.reference) }
-            core.finish(following: next.asPromise().core, as: T.self)
+            guard let next = try body(source.error).map({ CoreRef.retaining($0.asPromise().core) }) else {
+                return core.finish(rejectedAs: source.reference)
+            }
+            core.finish(followingOwned: next, as: T.self)
         } catch { core.finish(throwing: error) }
     }
 }
@@ -105,7 +107,7 @@ struct RecoverByPolicy<T>: Operation {
     func run(_ source: Source<T>, _ core: PromiseCore) {
         guard !source.isFulfilled else { return core.finish(as: source) }
         guard policy.catches(source.error) else { return core.finish(rejectedAs: source.reference) }
-        do { core.finish(following: try body(source.error).asPromise().core, as: T.self) } catch {
+        do { try core.finish(following: body(source.error).asPromise()) } catch {
             core.finish(throwing: error)
         }
     }
@@ -122,6 +124,6 @@ struct RecoverAlways<T>: Operation {
     @inlinable @inline(__always)
     func run(_ source: Source<T>, _ core: PromiseCore) {
         guard !source.isFulfilled else { return core.finish(as: source) }
-        core.finish(followingGuarantee: body(source.error).core, as: T.self)
+        core.finish(followingGuarantee: body(source.error))
     }
 }

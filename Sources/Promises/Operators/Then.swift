@@ -77,7 +77,7 @@ struct Then<T, Next: Thenable>: Operation {
     func run(_ source: Source<T>, _ core: PromiseCore) {
         guard source.isFulfilled else { return core.finish(rejectedAs: source.reference) }
         do {
-            core.finish(following: try body(source.takeValue()).asPromise().core, as: Next.T.self)
+            try core.finish(following: body(source.takeValue()))
         } catch { core.finish(throwing: error) }
     }
 }
@@ -94,7 +94,7 @@ struct ThenWithout<U>: Operation {
     @inlinable @inline(__always)
     func run(_ source: Source<Void>, _ core: PromiseCore) {
         guard source.isFulfilled else { return core.finish(rejectedAs: source.reference) }
-        do { core.finish(following: try body().core, as: U.self) } catch { core.finish(throwing: error) }
+        do { try core.finish(following: body()) } catch { core.finish(throwing: error) }
     }
 }
 
@@ -109,6 +109,6 @@ struct GuaranteeThen<T, Next>: Operation {
     @inlinable @inline(__always)
     func run(_ source: Source<T>, _ core: PromiseCore) {
         guard source.isFulfilled else { return core.finish(rejectedAs: source.reference) }
-        core.finish(followingGuarantee: body(source.takeValue()).core, as: Next.self)
+        core.finish(followingGuarantee: body(source.takeValue()))
     }
 }

@@ -52,7 +52,6 @@ final class FrameLoopCore: PromiseCore, @unchecked Sendable {
     /// Runs the operation in a job, with the outcome of `source`.
     func resume(after source: PromiseCore) {
         upstream.store(.taken)
-        isAttachedThroughLink = false
         source.attach(self)
     }
 }

@@ -39,7 +39,6 @@ struct Delay<T>: Operation {
     @inlinable
     func run(_ source: Source<T>, _ core: PromiseCore) {
         guard source.isFulfilled else { return core.finish(rejectedAs: source.reference) }
-        let timer = TimerPromise.make(after: pause)
-        core.finish(following: timer.derive(DelayedOutcome<T>(source.core)), as: T.self)
+        core.finish(following: Promise<T>(TimerPromise.make(after: pause).derive(DelayedOutcome<T>(source.core))))
     }
 }

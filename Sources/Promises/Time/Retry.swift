@@ -125,10 +125,10 @@ private final class Retrying<Next: Thenable> {
         func run(_ source: Source<Next.T>, _ core: PromiseCore) {
             guard !source.isFulfilled else { return core.finish(as: source) }
             do {
-                guard let next = try retrying.next(after: source.error, number, core) else {
+                guard let next = try retrying.next(after: source.error, number, core).map(CoreRef.retaining) else {
                     return core.finish(as: source)
                 }
-                core.finish(following: next, as: Next.T.self)
+                core.finish(followingOwned: next, as: Next.T.self)
             } catch { core.finish(throwing: error) }
         }
     }

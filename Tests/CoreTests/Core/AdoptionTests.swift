@@ -130,11 +130,12 @@ import Testing
             let tally = Tally()
             let outer = {
                 let token = tally.token()
-                let inner = source.map { value -> Int in
-                    token.use()
-                    return value + 1
+                return Promise.value(()).then {
+                    source.map { value -> Int in
+                        token.use()
+                        return value + 1
+                    }
                 }
-                return Promise.value(()).then { inner }
             }()
             try loop.run()
             expectEqual(tally.alive, 1)
@@ -150,11 +151,12 @@ import Testing
             try inLoop { loop throws in
                 let (source, resolver) = Promise<Tally.Token>.pending()
                 let token = tally.token()
-                let inner = source.map { value -> Int in
-                    token.use()
-                    return 1
-                }
-                Promise.value(()).then { inner }.orFail()
+                Promise.value(()).then {
+                    source.map { value -> Int in
+                        token.use()
+                        return 1
+                    }
+                }.orFail()
                 try loop.run()
                 // The loop ends before it can run.
                 resolver.fulfill(tally.token())

@@ -277,7 +277,7 @@ import Testing
                 let outer = PromiseCore(root: Int.self)
                 let token = tally.token()
                 outer.retain()
-                outer.follow(inner.core) { core, phase in
+                outer.follow(.retaining(inner.core)) { core, phase in
                     withExtendedLifetime(token) {}
                     PromiseCore.perform(Follow<Int>.self, core, phase)
                 }

@@ -113,15 +113,12 @@ import Testing
         expect(word.marks == all.subtracting(.hasTimer) && word.outsideNumber == 0)
     }
 
-    @Test func annotationsAndHowACoreWasAttachedAreInOneWord() {
+    @Test func annotationsAndTheCountOfWithdrawalsAreInOneWord() {
         let all = CoreAnnotations([.isRecorded, .isNoted, .isHeldWeakly, .isLetGo])
         let word = SharedWord()
-        word.isAttachedThroughLink = true
-        expect(word.isAttachedThroughLink && word.annotations.isEmpty)
         word.annotate(all)
         for _ in 1..<16 { expectEqual(word.countWithdrawal(), .notDue) }
-        word.isAttachedThroughLink = false
-        expect(!word.isAttachedThroughLink && word.annotations == all)
+        expectEqual(word.annotations, all)
         expectEqual(word.countWithdrawal(), .justDue)
         word.restartCount(nodesLeft: .max)
         expect(word.annotations == all && word.countWithdrawal() == .notDue)

@@ -145,7 +145,7 @@ import Testing
         }
     }
 
-    @Test func afterALinkTheHandlersOfBothPromisesAreOneList() throws {
+    @Test func ofAPromiseThatAHandlerHasReturnedBeforeThoseBehindTheHandler() throws {
         try inLoop { loop throws in
             var order: [Int] = []
             let (source, resolver) = Promise<Int>.pending()
@@ -158,7 +158,7 @@ import Testing
             inner.done { _ in order.append(3) }.orFail()
             resolver.fulfill(1)
             try loop.run()
-            expectEqual(order, [0, 1, 2, 3])
+            expectEqual(order, [1, 3, 0, 2])
         }
     }
 

@@ -136,6 +136,29 @@ import Testing
     @Test(.ownThread, .disabled(if: isSanitized)) func recursionIsFlat() async {
         await #expect(processExitsWith: .success) { try measureRecursion() }
     }
+
+    @Test(.ownThread, .disabled(if: isSanitized)) func recursionInAVariableIsFlat() async {
+        await #expect(processExitsWith: .success) { try measureRecursionInAVariable() }
+    }
+}
+
+/// A variable has the promise of the present level, so no promise is linked.
+private func measureRecursionInAVariable() throws {
+    var current: Promise<Int>?
+    func step(_ left: Int) -> Promise<Int> {
+        let next = after(.milliseconds(1)).map { left }.then { $0 == 0 ? Promise.value(0) : step($0 - 1) }
+        current = next
+        return next
+    }
+    let depth = scaled(500_000)
+    try inLoop { _ throws in
+        _ = try hang(step(10_000))
+        let before = residentBytes()
+        _ = try hang(step(depth))
+        let growth = residentBytes() - before
+        precondition(growth < depth * 20, "\(growth) bytes for \(depth) levels")
+        withExtendedLifetime(current) {}
+    }
 }
 
 private func measureRecursion() throws {

@@ -44,9 +44,9 @@ import Testing
             hang(after(.milliseconds(5)))
             let last = again.map { $0 }
             again.cancel()
-            expect(other.isRejected && again.isRejected)
+            expect(again.isRejected)
             try loop.run()
-            expect(last.isRejected && !loop.isAlive)
+            expect(other.isRejected && last.isRejected && !loop.isAlive)
         }
     }
 
@@ -67,7 +67,7 @@ import Testing
         }
     }
 
-    @Test func aHangOnAPromiseWhoseOtherHalfGoesOn() throws {
+    @Test func aHangElsewhereOnAPromiseWhoseSourceGoesOn() throws {
         let box = Shared<Promise<Int>?>(nil)
         let isThere = Gate()
         let owner = TestThread {
@@ -87,8 +87,8 @@ import Testing
         }
         isThere.wait()
         EventLoop.withLoop { loop in
-            expectEqual((try? hang(box.value!, timeout: patience)), 2)
             // It was woken, and did not find out when its time was up.
+            expect(box.value!, failsWith: PromiseError.cancelled)
             expectEqual(loop.metrics.timersFired, 0)
         }
         owner.join()

@@ -80,7 +80,6 @@ import Testing
                 let pairs = (0..<2).map { _ in Promise<Int>.pending() }
                 let raced = Promise.value(()).then { race(pairs.map(\.promise)) }
                 let gathered = Promise.value(()).then { when(fulfilled: pairs.map(\.promise)) }
-                // Both are linked to what the handlers made.
                 try loop.run()
                 for (index, pair) in pairs.enumerated() {
                     if outcomes & (1 << index) == 0 {
@@ -89,6 +88,7 @@ import Testing
                         pair.resolver.fulfill(index)
                     }
                 }
+                try loop.run()
                 expect(outcomes & 1 == 0 ? raced.flaw == Flaw(0) : raced.settledValue == 0)
                 switch outcomes {
                 case 3: expectEqual(gathered.settledValue, [0, 1])

@@ -13,7 +13,9 @@ final class ReferenceModel: Machine {
         var isClaimed = false
         /// It has or had a waiter, or its outcome was read.
         var isTold = false
-        /// A handler returned this promise, and it has become one with the one of that handler.
+        /// How many hold it, apart from the machine. The library asks that where a handler has returned a promise.
+        var handles = 0
+        /// This one, which only the machine has, has become one with that of the handler which it was made for.
         var link: Promise?
         /// The other way round: the one that will settle this one.
         var producer: Promise?
@@ -32,6 +34,8 @@ final class ReferenceModel: Machine {
         var isCancelledLate = false
         /// A cancellation does not go on from here.
         var isShielding = false
+        /// Nothing holds it, and what waited for it waits for what it would have followed.
+        var isGone = false
 
         init(origin: Int? = nil) { self.origin = origin }
 
@@ -53,12 +57,11 @@ final class ReferenceModel: Machine {
         let isWatching: Bool
         /// In whose list it stands.
         var source: Promise?
-        /// It came by way of a promise that is linked to that one.
-        let cameByLink: Bool
         /// It has run, or was withdrawn.
         var isDone = false
-        /// The handler has run, and this waits for what it returned.
-        var isFollowing = false
+        /// The handler has run, and this promise of its waits for what it returned.
+        var follower: Promise?
+        var isFollowing: Bool { follower != nil }
         /// With the promise that has settled.
         var run: (Promise) -> Void
 
@@ -66,11 +69,27 @@ final class ReferenceModel: Machine {
             _ promise: Promise, isInline: Bool, isWatching: Bool, run: @escaping (Promise) -> Void
         ) {
             source = promise.root
-            cameByLink = promise.link != nil
             self.isInline = isInline
             self.isWatching = isWatching
             self.run = run
         }
+
+        func end() {
+            isDone = true
+            run = { _ in }
+        }
+    }
+
+    /// A promise as a program has it.
+    final class Handle {
+        let promise: Promise
+
+        init(_ promise: Promise) {
+            self.promise = promise
+            promise.handles += 1
+        }
+
+        deinit { promise.handles -= 1 }
     }
 
     /// The copies of a resolver.
@@ -115,7 +134,7 @@ final class ReferenceModel: Machine {
         _ run: @escaping (Promise) -> Void
     ) -> Waiter {
         let waiter = Waiter(promise, isInline: isInline, isWatching: isWatching, run: run)
-        if !isWatching && promise.link == nil { promise.isTold = true }
+        if !isWatching { promise.isTold = true }
         let promise = promise.root
         if promise.settlement == nil || promise.isSettling {
             promise.waiters.append(waiter)
@@ -129,8 +148,10 @@ final class ReferenceModel: Machine {
         waiter.source = nil
         let job = {
             if waiter.isDone { return }
-            waiter.isDone = true
-            waiter.run(source)
+            // What the handler has captured is let go of when it has run.
+            let run = waiter.run
+            waiter.end()
+            run(source)
         }
         guard waiter.isInline else { return jobs.append(job) }
         inlineJobs.append(job)
@@ -165,11 +186,7 @@ final class ReferenceModel: Machine {
 
     private func follow(_ child: Promise, _ returned: Promise) {
         let (outer, inner) = (child.root, returned.root)
-        guard child.isOpen else {
-            // If it is linked, another handler has returned it, and waits for it.
-            if returned.link == nil { climb(inner, evenIfWanted: false) }
-            return
-        }
+        guard child.isOpen else { return climb(inner, evenIfWanted: false) }
         var next: Promise? = inner
         while let promise = next {
             if promise === outer { return settle(outer, .error(.returnedSelf)) }
@@ -177,27 +194,40 @@ final class ReferenceModel: Machine {
             next = promise.settlement == nil ? promise.follows?.root : nil
         }
         if inner.settlement != nil {
-            if returned.link == nil { inner.isTold = true }
+            inner.isTold = true
             finish(child, as: inner)
-        } else if inner.waiters.isEmpty && inner.origin == nil {
+        } else if inner.waiters.isEmpty && inner.origin == nil && inner.handles == 0 {
             inner.link = outer
             outer.producer = inner.producer ?? inner
             outer.follows = inner.follows
+        } else if let waiter = onlyFollower(of: outer), outer === child {
+            outer.waiters = []
+            outer.isGone = true
+            waiter.follower!.root.follows = inner
+            waiter.source = inner
+            inner.isTold = true
+            inner.waiters.append(waiter)
         } else {
             outer.follows = inner
             child.waits = [wait(for: returned) { self.finish(child, as: $0) }]
-            child.waits[0].isFollowing = true
+            child.waits[0].follower = child
         }
+    }
+
+    /// What waits to settle as a promise does that nothing else will ask.
+    private func onlyFollower(of promise: Promise) -> Waiter? {
+        guard promise.handles == 0, !promise.isEndingCancelled, promise.waiters.count == 1,
+            let follower = promise.waiters[0].follower, !promise.waiters[0].isDone, !follower.isEndingCancelled
+        else { return nil }
+        return promise.waiters[0]
     }
 
     // MARK: Cancelling
 
-    func cancel(_ promise: Promise) { climb(promise.root, evenIfWanted: true, byLink: promise.link != nil) }
-
-    private func climb(_ promise: Promise, evenIfWanted: Bool, byLink: Bool = false) {
+    private func climb(_ promise: Promise, evenIfWanted: Bool) {
         var left = countBehindCleanUps(promise, evenIfWanted: evenIfWanted)
         var topmost: (() -> Void)?
-        cancel(promise, evenIfWanted: evenIfWanted, byLink: byLink, &left, &topmost)
+        cancel(promise, evenIfWanted: evenIfWanted, &left, &topmost)
         if let topmost { jobs.append(topmost) }
     }
 
@@ -206,7 +236,7 @@ final class ReferenceModel: Machine {
         let chain = measure(first, besides: nil, evenIfWanted: evenIfWanted, startedAt: nil)
         var inputs = chain.gathering?.waits ?? []
         while let input = inputs.popLast() {
-            guard !input.isDone, !input.cameByLink, let source = input.source else { continue }
+            guard !input.isDone, let source = input.source else { continue }
             let above = measure(source, besides: input, evenIfWanted: false, startedAt: first)
             if above.count > 0 { return chain.height }
             inputs += above.gathering?.waits ?? []
@@ -230,7 +260,7 @@ final class ReferenceModel: Machine {
             guard let wait = producer.waits.last(where: { !$0.isDone }) else { break }
             if producer.isShielding { return (wait.source != nil ? height : count, height, nil) }
             if producer.cleansUp && !wait.isFollowing { count = height }
-            guard let source = wait.source, !wait.cameByLink else { break }
+            guard let source = wait.source else { break }
             (promise, waiter, evenIfWanted) = (source, wait, false)
         }
         return (count, height, nil)
@@ -241,8 +271,8 @@ final class ReferenceModel: Machine {
         gathering.isEndingCancelled = true
         var sources: [Promise] = []
         for waiter in gathering.waits where !waiter.isDone {
-            waiter.isDone = true
-            guard let source = waiter.source, !waiter.cameByLink else { continue }
+            waiter.end()
+            guard let source = waiter.source else { continue }
             sources.append(source)
             enqueueCancel(source)
         }
@@ -262,20 +292,11 @@ final class ReferenceModel: Machine {
     }
 
     private func cancel(
-        _ promise: Promise, evenIfWanted: Bool, byLink: Bool = false, _ left: inout Int, _ topmost: inout (() -> Void)?
+        _ promise: Promise, evenIfWanted: Bool, _ left: inout Int, _ topmost: inout (() -> Void)?
     ) {
         guard promise.isOpen, evenIfWanted || !promise.isWanted else { return }
         let (isLast, isBehind) = (left == 1, left > 1)
         left = max(left - 1, 0)
-        // What a handler has returned goes on for others who wait for it.
-        if evenIfWanted && !byLink && promise.producer != nil
-            && promise.waiters.contains(where: { $0.cameByLink && !$0.isDone && !$0.isWatching })
-        {
-            let own = promise.waiters.filter { !$0.cameByLink }
-            promise.waiters.removeAll { !$0.cameByLink }
-            for waiter in own where !waiter.isDone { deliver(waiter, cancelled) }
-            return
-        }
         if promise.origin != nil {
             promise.isClaimed = true
             promise.wasCancelled = true
@@ -298,20 +319,20 @@ final class ReferenceModel: Machine {
                 producer.isEndingCancelled = true
                 producer.isCancelledLate = source == nil
                 guard source != nil else { continue }
-                waiter.isDone = true
-                let run = { waiter.run(self.cancelled) }
+                let handler = waiter.run
+                waiter.end()
+                let run = { handler(self.cancelled) }
                 if isBehind { wait(for: source!, watching: true) { _ in run() } } else { topmost = run }
             } else if isBehind, let source {
                 isOver = false
                 producer.isEndingCancelled = true
-                waiter.isDone = true
+                waiter.end()
                 wait(for: source, watching: true) { _ in self.finish(producer, .error(.cancelled)) }
             } else {
-                waiter.isDone = true
-                if producer.isGathering, let source, !waiter.cameByLink { enqueueCancel(source) }
+                waiter.end()
+                if producer.isGathering, let source { enqueueCancel(source) }
             }
         }
-        if producer.waits.contains(where: \.cameByLink) { source = nil }
         if isOver && producer !== promise { producer.isClaimed = true }
         if isOver && promise.isOpen { settle(promise, .error(.cancelled)) }
         if !producer.isGathering, let source { cancel(source, evenIfWanted: false, &left, &topmost) }
@@ -319,7 +340,7 @@ final class ReferenceModel: Machine {
 
     /// One of several, after the inline jobs that are under way.
     private func enqueueCancel(_ source: Promise) {
-        inlineJobs.append { if source.link == nil { self.climb(source, evenIfWanted: false) } }
+        inlineJobs.append { self.climb(source, evenIfWanted: false) }
         if !isInline { runInlineJobs() }
     }
 
@@ -357,15 +378,15 @@ final class ReferenceModel: Machine {
 
     // MARK: Making and resolving
 
-    func pending(_ name: Int) -> (Promise, Token) {
+    func pending(_ name: Int) -> (Handle, Token) {
         let promise = make(name)
-        return (promise, Token(promise))
+        return (Handle(promise), Token(promise))
     }
 
-    func settled(_ outcome: Outcome, _ name: Int) -> Promise {
+    func settled(_ outcome: Outcome, _ name: Int) -> Handle {
         let promise = make()
         settle(promise, outcome, name)
-        return promise
+        return Handle(promise)
     }
 
     func settle(_ token: Token, _ outcome: Outcome) {
@@ -386,20 +407,34 @@ final class ReferenceModel: Machine {
         settle(token, .error(.abandoned))
     }
 
-    /// Nothing depends on who holds a promise.
-    func drop(_ promise: Promise) {}
+    func drop(_ handle: consuming Handle) {}
 
-    func look(_ promise: Promise) -> Outcome? {
-        guard let outcome = promise.root.settlement?.outcome else { return nil }
-        promise.isTold = true
+    func look(_ handle: Handle) -> Outcome? {
+        guard let outcome = handle.promise.settlement?.outcome else { return nil }
+        handle.promise.isTold = true
         return outcome
     }
 
-    func peek(_ promise: Promise) -> String { promise.root.settlement?.outcome.description ?? "pending" }
+    func peek(_ handle: Handle) -> String { handle.promise.settlement?.outcome.description ?? "pending" }
+
+    func cancel(_ handle: Handle) { climb(handle.promise, evenIfWanted: true) }
 
     // MARK: Operators
 
-    func attach(_ op: Operator, to source: Promise, _ body: @escaping (Outcome) -> Answer<Promise>) -> Promise? {
+    func attach(_ op: Operator, to source: Handle, _ body: @escaping (Outcome) -> Answer<Handle>) -> Handle? {
+        let child = attach(op, to: source.promise) { outcome -> Answer<Promise> in
+            switch body(outcome) {
+            case .value(let number): .value(number)
+            case .failure(let number): .failure(number)
+            case .promise(let handle): .promise(handle.promise)
+            }
+        }
+        return child.map(Handle.init)
+    }
+
+    private func attach(
+        _ op: Operator, to source: Promise, _ body: @escaping (Outcome) -> Answer<Promise>
+    ) -> Promise? {
         let child = make()
         child.cleansUp = [.tap, .ensure, .ensureThen].contains(op)
         let waiter = wait(for: source, inline: op == .pipe) { source in
@@ -412,13 +447,13 @@ final class ReferenceModel: Machine {
                 let held = self.make()
                 held.isShielding = true
                 held.isEndingCancelled = child.isEndingCancelled && !child.isCancelledLate
-                let cleanup = if case .promise(let inner) = answer { inner } else { self.settled(.value(0), 0) }
+                let cleanup = if case .promise(let inner) = answer { inner } else { self.settled(.value(0)) }
                 let guarantee = self.attach(.map, to: cleanup) { _ in .value(0) }!
                 let end = self.attach(.guarantee, to: guarantee) { _ in .value(0) }!
                 held.waits = [self.wait(for: end) { _ in self.finish(held, as: source) }]
                 if child.isCancelledLate {
                     child.waits = [self.wait(for: held) { _ in self.finish(child, .error(.cancelled)) }]
-                    child.waits[0].isFollowing = true
+                    child.waits[0].follower = child
                 } else {
                     self.follow(child, held)
                 }
@@ -433,7 +468,17 @@ final class ReferenceModel: Machine {
         return op.makesPromise ? child : nil
     }
 
-    func gather(_ combinator: Combinator, _ sources: [Promise]) -> Promise {
+    private func settled(_ outcome: Outcome) -> Promise {
+        let promise = make()
+        settle(promise, outcome)
+        return promise
+    }
+
+    func gather(_ combinator: Combinator, _ sources: [Handle]) -> Handle {
+        Handle(gather(combinator, sources.map(\.promise)))
+    }
+
+    private func gather(_ combinator: Combinator, _ sources: [Promise]) -> Promise {
         let result = make()
         var left = sources.count
         var sum = 0
@@ -469,8 +514,8 @@ final class ReferenceModel: Machine {
 
     private func stopLosers(of race: Promise) {
         for waiter in race.waits where !waiter.isDone {
-            waiter.isDone = true
-            guard let source = waiter.source, !waiter.cameByLink, source.link == nil else { continue }
+            waiter.end()
+            guard let source = waiter.source else { continue }
             climb(source, evenIfWanted: false)
         }
     }
@@ -498,7 +543,7 @@ final class ReferenceModel: Machine {
     }
 
     /// Whether something waits for itself: only then can a promise be pending when all resolvers are gone.
-    var hasPending: Bool { all.contains { $0.root.settlement == nil } }
+    var hasPending: Bool { all.contains { $0.root.settlement == nil && !$0.isGone } }
 }
 
 /// What is reported of an unhandled rejection.
