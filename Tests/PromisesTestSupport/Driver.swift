@@ -5,7 +5,7 @@ import Testing
 /// A thread that drives a loop of its own until it is told to stop.
 final class Driver: Sendable {
     private let thread: TestThread
-    private let remote: LoopRemote
+    let remote: LoopRemote
 
     init() {
         let door = Shared<LoopRemote?>(nil)

@@ -55,7 +55,10 @@ struct CleanUpSurvey {
             while true {
                 let core = next.object
                 let isStart = next == (height == 0 ? start : start ?? first)
-                guard !isStart, core.loop == here, core.state.load().isClaimable else { break }
+                // Any thread may look at those that any thread may settle.
+                guard !isStart, core.loop == here || core.role.contains(.externallySettled),
+                    core.state.load().isClaimable
+                else { break }
                 if sparesWanted && core.isWanted(besides: waiter) {
                     shared = waiter.map { (next, $0) }
                     break

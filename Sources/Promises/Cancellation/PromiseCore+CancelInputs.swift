@@ -19,7 +19,7 @@ extension PromiseCore {
     }
 
     /// Whether a cancellation has reached it and it settles later.
-    private var isEndingLater: Bool {
+    var isEndingLater: Bool {
         guard settled == nil else { return false }
         let core = root
         if core.role.contains(.externallySettled) { return !core.isOpen }

@@ -9,8 +9,10 @@ import Reactor
 /// }
 /// ```
 ///
-/// A work is under way until its promise has settled, also after a cancellation: until its clean-ups and the guarantees of
-/// `onCancelThen` have ended. Cancelling a work that waits takes it out of the order.
+/// A work is under way until its promise has settled, also after a cancellation: until its clean-ups, the guarantees of
+/// `onCancelThen`, and a closure that a thread of a pool is running have ended. Cancelling a work that waits takes it out of
+/// the order. A time limit belongs outside, `limiter.run { … }.timeout(…)`: a `timeout` inside is a work that has settled when
+/// the time is up, while what it gives up may still be ending.
 ///
 /// Belongs to the thread that made it. What still waits when the loop ends is rejected with `PromiseError.loopEnded`.
 public final class Limiter {

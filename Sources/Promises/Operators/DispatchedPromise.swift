@@ -50,7 +50,7 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
         var work: Work?
         /// While it waits or follows: the promise that it waits for, and its waiter there.
         var place: Place?
-        /// The cancellation of a promise whose closure is to run nevertheless. It decides the outcome.
+        /// The cancellation of a promise whose closure is running, or is to run nevertheless. It decides the outcome.
         var cancellation: CancellationRequest?
     }
 
@@ -103,13 +103,12 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
         let ticket = Ticket(self, stage)
         let waiter = PromiseCore(inline: Arrival { didSettle(ticket.promise, $0) })
         core.attach(waiter)
-        let isWaiting = progress.withLock { progress in
-            guard progress.stage == stage else { return false }
+        let isCancelled = progress.withLock { progress in
+            guard progress.stage == stage, progress.cancellation == nil else { return progress.cancellation != nil }
             progress.place = (core, waiter)
-            return true
+            return false
         }
-        // Cancelled meanwhile: the promise that the closure has returned is no longer needed.
-        if !isWaiting && waiter.withdraw() { core.cancelIfUnobserved() }
+        if isCancelled && waiter.withdraw() { endCancelled(after: core) }
     }
 
     private func sourceDidSettle(_ source: AnySource) {
@@ -171,17 +170,25 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
     }
 
     private func waitForReturned(_ inner: PromiseCore) {
-        guard leave(.running, for: .following) != nil else {
-            // Its rejection comes too late, and is not reported.
-            inner.markHandled()
-            return inner.cancelIfUnobserved()
-        }
+        if leave(.running, for: .following)?.cancellation != nil { return endCancelled(after: inner) }
         if inner.root === self {
             precondition(!isGuarantee, "a handler returned its own guarantee, which would then wait for itself")
             return settleUnlessCancelled { reject(PromiseError.returnedSelf) }
         }
         if Tracing.isOn { Tracing.adopt(self, inner) }
         wait(for: inner, at: .following) { $0.conclude($0.passOn($1)) }
+    }
+
+    /// For a promise that was cancelled while its closure ran: ends the promise that the closure has returned, and then this one.
+    private func endCancelled(after inner: PromiseCore) {
+        // Its rejection comes too late, and is not reported.
+        inner.markHandled()
+        inner.cancelIfUnobserved()
+        if inner.root !== self && inner.isEndingLater {
+            _ = AfterCleanUps(inner, on: nil) { [self] in settleUnlessCancelled {} }
+        } else {
+            settleUnlessCancelled {}
+        }
     }
 
     /// Settles as the cancellation says, or else by `body`, if no other party has.
@@ -240,7 +247,7 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
         }
         let (willRun, stage, place) = interrupt(for: error)
         let isWithdrawn = place?.waiter.withdraw() == true
-        // The job runs the clean-up, or the waiter is about to dispatch it.
+        // A thread runs the closure, or is about to; or the waiter is about to dispatch it.
         if willRun && !isWithdrawn {
             if keepsLoop { home.endExternalWork() }
             return .willEnd(nil)
@@ -267,13 +274,21 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
         return .willEnd(next)
     }
 
-    /// Takes all further steps from the other parties, or, if the closure is to run nevertheless, notes the cancellation.
+    /// Takes all further steps from the other parties; or notes the cancellation, if the closure is running, which nothing can
+    /// stop, or is to run nevertheless.
     private func interrupt(for error: (any Error)?) -> (willRun: Bool, DispatchStage, Place?) {
         // Its closures are released here.
         var previous = Progress()
         let willRun = progress.withLock { progress in
             previous = progress
-            let willRun = cleansUp && (previous.stage == .waiting || previous.stage == .queued)
+            let willRun: Bool =
+                switch previous.stage {
+                case .waiting, .queued: cleansUp
+                case .running: true
+                // Between the return of the closure and the wait for what it has returned.
+                case .following: previous.place == nil
+                case .ended: false
+                }
             if willRun { progress.cancellation = .itself(error) } else { progress = Progress(stage: .ended) }
             return willRun
         }

@@ -16,7 +16,8 @@ extension Thenable where T: Sendable {
     ///
     /// A rejection of this promise skips both `body` and the dispatcher. The handlers of the result run on the threads
     /// that attached them, as with all promises. If the result is cancelled before `body` has begun, `body` is released
-    /// without being called. If `body` is running, it continues, and its result is discarded.
+    /// without being called. If `body` is running, nothing can stop it: its result is discarded, and the promise is rejected
+    /// when `body` has returned.
     ///
     /// With `nil` in place of a dispatcher, `body` runs inline: on the thread that settles this promise, inside the
     /// settling call, or immediately if this promise has settled. Inline handlers run one after another, never inside

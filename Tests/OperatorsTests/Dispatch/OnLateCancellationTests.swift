@@ -11,29 +11,28 @@ import Testing
     @Test(.ownThread) func theLoopStaysUntilTheHandlersKnow() throws {
         let pool = try ThreadPool(threads: 1)
         try EventLoop.withLoop { loop throws in
-            let (begun, end, hasEnded, seen) = (Gate(), Gate(), Gate(), Gate())
+            let (begun, end, isSettling, seen) = (Gate(), Gate(), Gate(), Gate())
             let running = Promise.value(1).map(on: pool) { _ in
                 begun.open()
                 end.wait()
             }
-            // Runs inside the cancellation, before the handler below is told.
+            // Runs on the thread of the pool, as part of the settlement, before the handler below is told.
             running.pipe { _ in
-                end.open()
-                try? pool.dispatch { hasEnded.open() }
+                isSettling.open()
                 seen.wait()
             }
             var isCancelled = false
             running.catch(policy: .allErrors) { isCancelled = $0.isCancelled }
             begun.wait()
-            let canceller = TestThread { running.cancel() }
-            // The pool's one thread is done with the job.
-            hasEnded.wait()
+            TestThread { running.cancel() }.join()
+            expect(running.isPending)
+            end.open()
+            isSettling.wait()
             try loop.turn(.poll)
             expect(loop.isAlive)
             seen.open()
             try loop.run()
             expect(isCancelled)
-            canceller.join()
         }
         pool.shutDown()
     }
