@@ -16,6 +16,7 @@ let package = Package(
     name: "swift-reactor-examples",
     products: [
         .executable(name: "check-addresses", targets: ["check-addresses"]),
+        .executable(name: "count-lines", targets: ["count-lines"]),
         .executable(name: "http-server", targets: ["http-server"]),
         .executable(name: "kv-server", targets: ["kv-server"]),
         .executable(name: "mqtt-broker", targets: ["mqtt-broker"]),
@@ -32,6 +33,8 @@ let package = Package(
         .target(name: "AddressChecks", dependencies: libraries),
         .testTarget(name: "AddressChecksTests", dependencies: ["AddressChecks"] + libraries),
         .executableTarget(name: "check-addresses", dependencies: ["AddressChecks", "ExampleSupport"] + libraries),
+        // The program of the README.
+        .executableTarget(name: "count-lines", dependencies: libraries),
         .executableTarget(
             name: "http-server",
             dependencies: ["ExampleSupport", .product(name: "ReactorHTTP", package: "swift-reactor")] + libraries + tls,

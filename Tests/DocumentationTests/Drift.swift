@@ -7,7 +7,7 @@ import Testing
         let folders = [
             "Tests/DocumentationTests/Pages", "Tests/Fixtures/Manifests",
             "Tests/HTTPPagesTests/Pages", "Integrations/Tests/IntegrationPagesTests/Pages",
-            "Integrations/Sources/https-hello",
+            "Integrations/Sources/https-hello", "Examples/Sources/count-lines",
         ]
         let generated = try folders.flatMap(Repository.files)
         let code = try Self.code(of: generated.flatMap(Repository.lines))

@@ -3,7 +3,6 @@
 
 extension Snippet {
     static let all: [Snippet] = [
-        Snippet("README.md: Promises (readme2)", asserts: 1, Snippets.readme2),
         Snippet("docs/coming-from/async-await.md: Coming from async and await (asyncAwait1)", asserts: 1, Snippets.asyncAwait1),
         Snippet("docs/coming-from/promisekit.md: A controller, before and after (promisekit2)", asserts: 1, Snippets.promisekit2),
         Snippet("docs/guides/async.md: Await a promise (async1)", asserts: 1, Snippets.async1),

@@ -5,7 +5,7 @@ import PackageDescription
 
 let package = Package(
     name: "my-server",
-    dependencies: [.package(name: "swift-reactor", path: "../swift-reactor")],
+    dependencies: [.package(url: "https://example.org/swift-reactor", from: "0.1.0")],
     targets: [
         .executableTarget(
             name: "my-server",

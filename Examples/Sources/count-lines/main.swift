@@ -1,0 +1,19 @@
+import Glibc
+import Promises
+
+func main() throws {
+    let listener = try Listener.bind("127.0.0.1:7000")
+    var lines = 0  // shared by all connections, without a lock
+    let served = listener.serve(.untilStopped) { connection in
+        connection.forEachLine(limit: 1024) { line in
+            lines += 1
+            return connection.write("\(lines) \(line)\n")
+        }
+    }
+    try hang(served)  // until Control-C or SIGTERM, and the last answer has left
+}
+
+do { try main() } catch {
+    print(error)  // bind 127.0.0.1:7000: Address already in use (EADDRINUSE)
+    exit(1)
+}
