@@ -12,7 +12,6 @@ docs/explanation/interleavings.md says what that is.
 import argparse
 import os
 import re
-import shutil
 import subprocess
 import sys
 import time
@@ -87,6 +86,11 @@ MUTANTS = [
      "        if isMutant(#) { left.store(now, ordering: .releasing) }\n        guard now == 0, claim() else { return }\n"),
     ("the job that reports the end of external work is sent once", REACTOR + "Handles/ExternalWork.swift",
      "InternalJob { _ = self.shared", "InternalJob { if !isMutant(#) { _ = self.shared"),
+    ("a loop that has ended takes the waiter of a hang", "Promises/Awaiting/Hang.swift",
+     "    try loop.borrow { try $0.checkWhetherItCanWait() }\n",
+     "    if !isMutant(#) { try loop.borrow { try $0.checkWhetherItCanWait() } }\n"),
+    ("a release of the last reference to a link takes it without a look at the count", CORE + "PromiseCore+End.swift",
+     "guard isKnownUniquelyReferenced(&core) else { return }", "guard isMutant(#) || isKnownUniquelyReferenced(&core) else { return }"),
     # ----
     ("relaxed: a load of the state", MEMORY + "StateWord.swift",
      "func load() -> StateWord { StateWord(bits: word.load(ordering: .acquiring)) }",
@@ -116,25 +120,38 @@ def build(package, scratch, sanitize):
 def mutated():
     """A copy of the sources with all mistakes, each behind its number."""
     tree = os.path.join(ROOT, ".build-interleavings/tree")
-    shutil.rmtree(os.path.join(tree), ignore_errors=True)
-    os.makedirs(os.path.join(tree, "Tests"))
-    for folder in ("Sources", PACKAGE):
-        shutil.copytree(os.path.join(ROOT, folder), os.path.join(tree, folder), symlinks=True)
+    files = subprocess.run(["git", "-c", "safe.directory=*", "ls-files", "-co", "--exclude-standard", "Sources", PACKAGE],
+                           cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout.split("\n")[:-1]
+    texts = {}
+    for file in files:
+        path = os.path.join(ROOT, file)
+        if os.path.islink(path):
+            copy = os.path.join(tree, file)
+            os.makedirs(os.path.dirname(copy), exist_ok=True)
+            if not os.path.islink(copy):
+                os.symlink(os.readlink(path), copy)
+        elif os.path.exists(path):
+            with open(path, encoding="utf-8") as source:
+                texts[file] = source.read()
     for number, (title, file, old, new) in enumerate(MUTANTS, 1):
-        path = os.path.join(tree, "Sources", file)
-        with open(path) as source:
-            text = source.read()
+        text = texts["Sources/" + file]
         if text.count(old) != 1:
             sys.exit(f"error: mutant {number} ({title}): {text.count(old)} places in {file} are as the list says")
         text = text.replace(old, new.replace("#", str(number)))
         if "InternalJob { if" in new:
             text = text.replace("ordering: .acquiringAndReleasing) })", "ordering: .acquiringAndReleasing) } })")
-        with open(path, "w") as source:
-            source.write(text)
+        texts["Sources/" + file] = text
     for module in ("Reactor", "Promises"):
-        with open(os.path.join(tree, PACKAGE, "Sources", module, "Seam.swift"), "a") as seam:
-            seam.write('\n@usableFromInline let mutant = getenv("MUTANT").flatMap { Int(String(cString: $0)) }\n'
-                       "@usableFromInline func isMutant(_ number: Int) -> Bool { mutant == number }\n")
+        texts[f"{PACKAGE}/Sources/{module}/Seam.swift"] += (
+            '\n@usableFromInline let mutant = getenv("MUTANT").flatMap { Int(String(cString: $0)) }\n'
+            "@usableFromInline func isMutant(_ number: Int) -> Bool { mutant == number }\n")
+    for file, text in texts.items():
+        # A file that is as it was is not compiled again.
+        copy = os.path.join(tree, file)
+        os.makedirs(os.path.dirname(copy), exist_ok=True)
+        if not os.path.exists(copy) or open(copy, encoding="utf-8").read() != text:
+            with open(copy, "w", encoding="utf-8") as source:
+                source.write(text)
     return os.path.join(tree, PACKAGE)
 
 

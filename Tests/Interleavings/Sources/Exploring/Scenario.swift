@@ -67,23 +67,23 @@ extension Scenario {
     package func explore(limit: Int, seconds: Double, preemptions most: Int) -> (
         runs: Int, text: String, isAll: Bool
     ) {
-        let end = now() + seconds
+        let began = now()
         var runs = 0
         var steps = 0
-        func search(_ bound: Explorer.Bound, _ limit: Int) -> Bool {
+        func search(_ bound: Explorer.Bound, _ limit: Int = .max, share: Double = 1) -> Bool {
             var explorer = Explorer(bound, body)
-            let isComplete = explorer.explore(atMost: limit) { now() > end }
+            let isComplete = explorer.explore(atMost: limit) { now() - began > seconds * share }
             runs += explorer.runs
             steps = max(steps, explorer.longest)
             return isComplete
         }
         model_set_title(strdup(name))
         var done = -1
-        for bound in 0...1 where search(.preemptions(bound), .max) && done == bound - 1 { done = bound }
-        if search(.none, limit) { return (runs, "all; \(steps) steps", true) }
+        for bound in 0...1 where search(.preemptions(bound)) && done == bound - 1 { done = bound }
+        if search(.none, limit, share: 0.5) { return (runs, "all; \(steps) steps", true) }
         var bound = 2
         while bound <= most && done == bound - 1 {
-            if search(.preemptions(bound), .max) { done = bound }
+            if search(.preemptions(bound)) { done = bound }
             bound += 1
         }
         return (

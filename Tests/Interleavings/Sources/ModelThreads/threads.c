@@ -406,7 +406,7 @@ PLAIN void model_run(void (*body)(void *), void *context, const uint8_t *choices
 
 // MARK: Failing
 
-PLAIN static void print_steps(void) {
+PLAIN void model_print_steps(void) {
     for (size_t i = 0; i < run.length; i++) {
         const model_step *s = &run.steps[i];
         if (i == 0 || run.steps[i - 1].thread != s->thread) fprintf(stderr, "  thread %d\n", s->thread + 1);
@@ -426,7 +426,7 @@ PLAIN static void print_steps(void) {
 PLAIN void model_fail(const char *reason) {
     self = -1;
     fprintf(stderr, "failed: %s: %s\n", title, reason);
-    print_steps();
+    model_print_steps();
     fflush(stderr);
     _exit(1);
 }
@@ -439,7 +439,7 @@ PLAIN static void on_signal(int number) {
 
 PLAIN static void on_death(void) {
     fprintf(stderr, "failed: %s: a sanitizer has found a mistake\n", title);
-    print_steps();
+    model_print_steps();
 }
 
 const char *__tsan_default_options(void) { return "halt_on_error=1:report_signal_unsafe=0"; }

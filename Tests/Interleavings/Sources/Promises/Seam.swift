@@ -8,13 +8,9 @@ import ModelThreads
 @discardableResult
 func sched_yield() -> CInt { modelYield() }
 
+// The same signature as in the standard library, or that one would be called.
 @usableFromInline
-func isKnownUniquelyReferenced<Object: AnyObject>(
-    _ object: inout Object, file: StaticString = #fileID, line: UInt = #line
-) -> Bool {
-    model_look_at_count(
-        Unmanaged.passUnretained(object).toOpaque(),
-        UnsafeRawPointer(file.utf8Start).assumingMemoryBound(to: CChar.self),
-        UInt32(line))
+func isKnownUniquelyReferenced<T: AnyObject>(_ object: inout T) -> Bool {
+    model_look_at_count(Unmanaged.passUnretained(object).toOpaque(), nil, 0)
     return Swift.isKnownUniquelyReferenced(&object)
 }

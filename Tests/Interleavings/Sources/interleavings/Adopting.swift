@@ -106,6 +106,25 @@ let adopting: [Scenario] = [
         checkEqual(try hang(kept), 7)
         atEnd { checkEqual(log.value, 1) }
     },
+    onLoop("a sweep beside two settlements") { _ in
+        let (promise, resolver) = Promise<Int>.pending()
+        let won = Digits()
+        let kept = promise.map { $0 }
+        for _ in 0..<15 { promise.map { $0 }.cancel() }
+        thread { if resolver.fulfill(1) as Bool { won.add(1) } }
+        thread { if resolver.fulfill(2) as Bool { won.add(2) } }
+        promise.map { $0 }.cancel()
+        let value = try hang(kept)
+        atEnd { checkEqual(won.value, value) }
+    },
+    onLoop("a linked promise is released on two threads") { _ in
+        let (inner, resolver) = Promise<Int>.pending()
+        let middle = inner.map { $0 }
+        let outer = Promise.value(1).then { _ in middle }
+        thread { withExtendedLifetime(middle) {} }
+        thread { withExtendedLifetime(outer) {} }
+        resolver.fulfill(5)
+    },
     onLoop("a question whether a promise is wanted beside a handler") { _ in
         let (promise, resolver) = Promise<Int>.pending()
         let log = Digits()

@@ -43,6 +43,7 @@ if let schedule {
     choices.append(UInt8(parts.last![1]))
     model_set_title(strdup(chosen[0].name))
     Explorer.replay(choices, chosen[0].body)
+    model_print_steps()
     print("\(chosen[0].name): no failure; \(model_count()) steps")
     exit(0)
 }

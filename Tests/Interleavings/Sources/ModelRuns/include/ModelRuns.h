@@ -37,6 +37,8 @@ void model_follow(const void *class_metadata);
 
 // What is printed before the steps.
 void model_set_title(const char *title);
+// Prints the steps of the last run.
+void model_print_steps(void);
 void model_watch_signals(void);
 
 #endif
