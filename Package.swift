@@ -60,7 +60,7 @@ let package = Package(
         .testTarget(name: "ReactorDispatchTests", dependencies: ["Promises", "Reactor", "ReactorDispatch"]),
         .testTarget(
             name: "SimulatedNetworkTests",
-            dependencies: ["CLinux", "Promises", "Reactor", "SimulatedNetwork", "TestSupport"]),
+            dependencies: ["CLinux", "Promises", "Reactor", "ReactorHTTP", "SimulatedNetwork", "TestSupport"]),
         .testTarget(
             name: "DocumentationTests", dependencies: ["Promises", "PromiseKitNames", "Reactor", "TestSupport"]),
         .testTarget(name: "EchoServerTests", dependencies: ["Promises", "echo-server", "TestSupport"]),

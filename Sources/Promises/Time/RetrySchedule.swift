@@ -39,7 +39,8 @@ public struct RetrySchedule {
     ) -> RetrySchedule {
         var schedule = RetrySchedule.custom { attempt, _ in
             let longest = growing(from: first, by: factor, cap, attempt)
-            return jitter == .full ? longest * Double.random(in: 0...1) : longest
+            var random = LoopRandom(.ofCurrentThread)
+            return jitter == .full ? longest * Double.random(in: 0...1, using: &random) : longest
         }
         if !(factor >= 1) { schedule.problem = "a retry schedule's factor must be at least 1, not \(factor)" }
         return schedule

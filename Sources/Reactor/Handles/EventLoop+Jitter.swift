@@ -22,9 +22,10 @@ extension EventLoop {
         let most = min(max(jitter.clampedNanoseconds, 0), step)
         // `nil` until it has been started: then it does not fire.
         var timer: Timer?
+        var random = LoopRandom(self)
         var place = LoopInstant.deadline(step, after: now.nanoseconds)
         func draw() {
-            let delay = Int64.random(in: 0...most)
+            let delay = Int64.random(in: 0...most, using: &random)
             _ = timer?.reschedule(at: LoopInstant(nanoseconds: LoopInstant.deadline(delay, after: place)))
         }
         let ticking = schedule(

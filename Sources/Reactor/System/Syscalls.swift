@@ -45,6 +45,10 @@ package struct Syscalls {
         result($0 >= 0 ? clinux_pidfd_send_signal($0, $2) : Glibc.kill($1, $2))
     }
     package var linkStatus: (_ path: String, UnsafeMutablePointer<stat>) -> Int = { result(lstat($0, $1)) }
+    /// A random number. It is no secret: for pauses that are to differ, not for keys.
+    package var random: () -> UInt64 = { .random(in: 0 ... .max) }
+    /// The seconds since 1970.
+    package var secondsSinceEpoch: () -> Int = { time(nil) }
     /// Looks up a name at once where the network is simulated; `nil` where the system does, by getaddrinfo(3).
     package var lookUp: ((_ host: String, _ port: UInt16) -> LookUpAnswer)?
     package var listen: (CInt, _ backlog: CInt) -> Int = { result(Glibc.listen($0, $1)) }
@@ -120,6 +124,15 @@ package struct Syscalls {
     package var unlink: (_ path: String) -> Int = { result(Glibc.unlink($0)) }
 
     package init() {}
+}
+
+/// Random numbers by the calls of a loop, so that a simulation has the same ones again.
+package struct LoopRandom: RandomNumberGenerator {
+    private let loop: EventLoop
+
+    package init(_ loop: EventLoop) { self.loop = loop }
+
+    package func next() -> UInt64 { loop.kernel.table.random() }
 }
 
 extension Syscalls {

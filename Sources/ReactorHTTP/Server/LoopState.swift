@@ -5,6 +5,7 @@ import Reactor
 /// What all sessions of a loop share.
 final class LoopState {
     private static let ofLoops = LoopLocal { LoopState() }
+    private let kernel = EventLoop.ofCurrentThread.kernel
     /// The beginning of the head of the last response, which is that of many: see `beginning`.
     // `@exclusivity(unchecked)`: one thread, and no field is being changed while code is called that could call back.
     @exclusivity(unchecked) private var cached: (status: Status, type: String?, second: time_t, bytes: [UInt8]) =
@@ -24,7 +25,7 @@ final class LoopState {
 
     /// The first line of a response, and the fields `Date` and `Content-Type`.
     func beginning(_ status: Status, _ type: String?) -> [UInt8] {
-        let now = time(nil)
+        let now = kernel.table.secondsSinceEpoch()
         if cached.second != now || cached.status != status || cached.type != type {
             if date.second != now { date = (now, Array("Date: \(httpDate(now))\r\n".utf8)) }
             cached = (status, type, now, Self.beginning(status, type, date: date.line))

@@ -7,7 +7,8 @@ import Glibc
 /// ready when it is reported goes to the end of the list. See epoll(7).
 final class SimulatedEpoll {
     final class Registration {
-        unowned let epoll: SimulatedEpoll
+        let epoll: SimulatedEpoll
+        /// Exists as long as the registration is not removed.
         unowned let file: SimulatedFile
         var mask: UInt32
         var data: UInt64
@@ -25,13 +26,14 @@ final class SimulatedEpoll {
         var ready: UInt32 { file.readiness & mask }
 
         func enqueue() {
-            if isQueued { return }
+            if isQueued || epoll.isClosed { return }
             isQueued = true
             epoll.queue.append(self)
         }
     }
 
     private var queue: [Registration] = []
+    private var isClosed = false
     /// How many of the loop's real descriptors, besides the one that wakes it, are in the kernel's own interest list.
     var realRegistrations = 0
 
@@ -43,6 +45,11 @@ final class SimulatedEpoll {
             queue.removeFirst()
         }
         return false
+    }
+
+    func close() {
+        isClosed = true
+        queue = []
     }
 
     func control(_ operation: CInt, _ file: SimulatedFile, _ event: epoll_event) -> Int {

@@ -3,7 +3,8 @@ import Glibc
 
 /// What a simulated descriptor refers to: the results of the system calls are those of the kernel, `-errno` below zero.
 class SimulatedFile {
-    unowned let process: SimulatedProcess
+    // Retained: packets may still arrive for a socket whose machine has been restarted.
+    let process: SimulatedProcess
     /// The number, or −1 once it is closed: a stream lives on until its bytes have arrived.
     var number: CInt = -1
     var registrations: [SimulatedEpoll.Registration] = []
@@ -29,6 +30,11 @@ class SimulatedFile {
     /// Reports a change to the epoll descriptors whose mask has one of `events`; all bits for a change of the state.
     final func notify(_ events: UInt32 = .max) {
         for registration in registrations where registration.mask & events != 0 { registration.enqueue() }
+    }
+
+    final func removeRegistrations() {
+        for registration in registrations { registration.isRemoved = true }
+        registrations = []
     }
 
     // MARK: Calls

@@ -65,8 +65,7 @@ final class SimulatedKernel {
         let index = Int(file.number - Self.firstNumber)
         files[index] = nil
         freeNumbers.append(index)
-        for registration in file.registrations { registration.isRemoved = true }
-        file.registrations = []
+        file.removeRegistrations()
         file.number = -1
     }
 
@@ -127,7 +126,10 @@ final class SimulatedKernel {
         events = EventQueue()
         for stream in streams { stream.forgetPeer() }
         for file in files { (file as? TCPSocket)?.forgetPeer() }
-        for file in files { file?.close() }
+        for file in files {
+            file?.removeRegistrations()
+            file?.close()
+        }
         files = []
         streams = []
         ways = [:]

@@ -12,7 +12,7 @@ final class SimulatedProcess {
     /// Whether the machine has crashed since: no call has any effect.
     var isGone = false
     private var epolls: [CInt: SimulatedEpoll] = [:]
-    private var openFiles = 0
+    private(set) var openFiles = 0
 
     init(_ kernel: SimulatedKernel, _ host: SimulatedHost.Stack, _ faults: SystemFaults) {
         self.kernel = kernel
@@ -144,6 +144,9 @@ final class SimulatedProcess {
         let real = Syscalls()
         var table = Syscalls()
         table.lookUp = lookUp
+        table.random = { self.kernel.random.next() }
+        // The first second of 2026, and the simulated time since.
+        table.secondsSinceEpoch = { 1_767_225_600 + Int(self.kernel.now / 1_000_000_000) }
         func pass(
             _ call: SystemCall, _ other: @escaping (CInt) -> Int, _ body: @escaping (SimulatedFile) -> Int
         ) -> (CInt) -> Int {
@@ -163,7 +166,7 @@ final class SimulatedProcess {
         table.close = { fd in
             if fd == Self.timerNumber { return 0 }
             if Self.isSimulated(fd) { return self.close(fd) }
-            self.epolls[fd] = nil
+            self.epolls.removeValue(forKey: fd)?.close()
             return real.close(fd)
         }
         table.startConnect = { fd, address, length in
