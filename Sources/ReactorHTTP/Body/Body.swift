@@ -48,6 +48,8 @@ public final class Body {
     let decoder: BodyDecoder
     /// `nil` when nothing more can be read.
     private var connection: Connection?
+    /// What is read instead, of a body that no client sends.
+    private var content: Content?
     /// Called once when the body is complete, with nil, or will never be. Returns the error of the read.
     private var onEnd: (((any Error)?) -> (any Error)?)?
 
@@ -63,6 +65,13 @@ public final class Body {
         self.limit = isOfResponse ? .max : limit
         if isOfResponse { wholeLimit = limit }
         if decoder.isComplete { finish(nil) }
+    }
+
+    /// A body that no client sends.
+    init(of content: Content, limit: Int) {
+        decoder = BodyDecoder(content.length.map { $0 == 0 ? .none : .length($0) } ?? .untilEnd, maxHead: 0)
+        self.content = content
+        self.limit = limit
     }
 
     deinit { if !decoder.isComplete { finish(BodyError.unread) } }
@@ -93,7 +102,10 @@ public final class Body {
     /// After an error the message cannot be continued: its connection ends.
     public func read() -> Promise<[UInt8]?> {
         if decoder.isComplete { return .value(nil) }
-        guard let connection else { return Promise(error: BodyError.unreadable) }
+        guard let connection else {
+            guard let content = content.take() else { return Promise(error: BodyError.unreadable) }
+            return content.bytes().then { try self.acceptAll($0) }
+        }
         // Before the client is told to continue, and without waiting for a byte of it.
         if let error = decoder.excess { return Promise(error: fail(error)) }
         hasBegun = true
@@ -111,6 +123,12 @@ public final class Body {
             if !isReading { reading = part }
             return part.mapError(policy: .allErrors) { self.fail($0) }.then { self.accept($0) }
         }
+    }
+
+    private func acceptAll(_ bytes: [UInt8]) throws -> Promise<[UInt8]?> {
+        do { _ = try decoder.decode(bytes.span.bytes) } catch { throw fail(error) }
+        decoder.connectionDidEnd()
+        return accept(bytes)
     }
 
     /// Ends the reading: the decoder may have gone on through bytes that are still there.

@@ -18,6 +18,22 @@ enum Content {
         case .upgrade: nil
         }
     }
+
+    /// All bytes, as a peer would get them.
+    func bytes() -> Promise<[UInt8]> {
+        switch self {
+        case .text(let text): return .value(Array(text.utf8))
+        case .bytes(let bytes): return .value(bytes)
+        case .stream(let length, let body):
+            var all: [UInt8] = []
+            let output = BodyOutput(length: length) { part in
+                all += part
+                return .value
+            }
+            return firstly { try body(output) }.then { try output.finish() }.map { all }
+        case .upgrade: return .value([])
+        }
+    }
 }
 
 extension Response {
@@ -33,14 +49,8 @@ extension Response {
         ///   `BodyOutput.TooMuch`, or with `BodyError.endedEarly`.
         public func bytes() -> Promise<[UInt8]> {
             switch self {
-            case .bytes(let bytes): return .value(bytes)
-            case .stream(let length, let body):
-                var all: [UInt8] = []
-                let output = BodyOutput(length: length) { part in
-                    all += part
-                    return .value
-                }
-                return firstly { try body(output) }.then { try output.finish() }.map { all }
+            case .bytes(let bytes): Content.bytes(bytes).bytes()
+            case .stream(let length, let body): Content.stream(length: length, body).bytes()
             }
         }
     }

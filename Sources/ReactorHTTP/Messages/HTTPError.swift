@@ -5,14 +5,22 @@ public struct HTTPError: Error, Hashable, Sendable, CustomStringConvertible {
     public let status: Status
     /// What is wrong, for logs. It is not sent.
     public let reason: String
+    /// What is wrong, for the client: a `Router` sends it. See `Response.problem`.
+    public let detail: String?
 
     /// - Parameters:
     ///   - status: the status that a server answers with.
     ///   - reason: what is wrong, for logs.
-    public init(_ status: Status, _ reason: String = "") { (self.status, self.reason) = (status, reason) }
+    ///   - detail: what is wrong, for the client.
+    public init(_ status: Status, _ reason: String = "", detail: String? = nil) {
+        (self.status, self.reason, self.detail) = (status, reason, detail)
+    }
 
     static func bad(_ reason: String) -> HTTPError { HTTPError(.badRequest, reason) }
 
     /// `400 Bad Request: two Host fields`.
-    public var description: String { reason.isEmpty ? "\(status)" : "\(status): \(reason)" }
+    public var description: String {
+        let reason = reason.isEmpty ? detail ?? "" : reason
+        return reason.isEmpty ? "\(status)" : "\(status): \(reason)"
+    }
 }

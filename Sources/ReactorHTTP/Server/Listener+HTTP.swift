@@ -113,7 +113,7 @@ extension Listener {
 
 /// A response on its way out of a task on its own thread.
 // @unchecked: the task of `promise` runs on the thread whose promise it settles.
-private struct ResponseBox: @unchecked Sendable {
+struct ResponseBox: @unchecked Sendable {
     let response: Response
 
     static func promise(_ body: @escaping () async throws -> Response) -> Promise<Response> {

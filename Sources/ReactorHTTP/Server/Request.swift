@@ -63,7 +63,9 @@ final class RequestStorage {
     /// Whether the client waits for `100 Continue` before it sends the body.
     @exclusivity(unchecked) private var expectsContinue = false
     /// The body, if the handler has asked for it.
-    @exclusivity(unchecked) private(set) var usedBody: Body?
+    @exclusivity(unchecked) var usedBody: Body?
+    /// The parameters of the path, if a `Router` has looked at it.
+    @exclusivity(unchecked) var routing: Parameters?
     /// Present while the handler may read the body from it.
     @exclusivity(unchecked) var connection: Connection?
     /// How many bytes the body, and its trailers, may have.
@@ -109,6 +111,7 @@ final class RequestStorage {
     func begin(_ line: RequestLine, _ fields: HeadFields, _ bytes: Bytes) throws(HTTPError) {
         guard fields.hasHost || line.isHTTP10 else { throw .bad("no Host field") }
         framing = try fields.framing(isHTTP10: line.isHTTP10)
+        if routing != nil { routing = nil }
         method = Method(bytes.slice(line.method))
         isHTTP10 = line.isHTTP10
         (target, path) = (line.target, line.path)

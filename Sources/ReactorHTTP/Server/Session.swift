@@ -69,9 +69,14 @@ final class Session {
 
     /// The response to a request whose handler has failed.
     private func failure(_ error: any Error, of request: RequestStorage) -> Response {
-        if error is HTTPError || Self.isOfBody(error, request) { return Self.response(for: error) }
-        service.onError?(error, connection)
-        return Response(for: error)
+        var error = error
+        if !(error is HTTPError || Self.isOfBody(error, request)) {
+            service.onError?(error, connection)
+            // A status that another server has answered with, for instance, is not that of this one.
+            error = HTTPError(.internalServerError)
+        }
+        let response = Self.response(for: error)
+        return request.routing == nil ? response : .problem(response.status)
     }
 
     /// Whether `error` is that of a read of the body. A handler may do without the body, and fail later.

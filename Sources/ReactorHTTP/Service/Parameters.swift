@@ -1,0 +1,83 @@
+import Promises
+
+/// The decoded parameters of a path, a query or a form, in their order. Names are compared byte by byte.
+public struct Parameters: Hashable, Sendable {
+    private struct Field: Hashable {
+        let name: String
+        let value: String
+    }
+
+    private var fields: [Field] = []
+    /// What a request is answered with that lacks one.
+    private let refusal: Status
+
+    init(refusal: Status = .badRequest) { self.refusal = refusal }
+
+    /// Decodes `a=1&b=two+words`, as a form in HTML sends it: `+` is a space, and an escape that is none stays as it is. Bytes that
+    /// are not UTF-8 are replaced.
+    init(form text: some Collection<UInt8>) {
+        self.init()
+        for pair in text.split(separator: UInt8(ascii: "&")) {
+            let parts = pair.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
+            append(Self.decoded(parts[0]), parts.count > 1 ? Self.decoded(parts[1]) : "")
+        }
+    }
+
+    mutating func append(_ name: String, _ value: String) { fields.append(Field(name: name, value: value)) }
+
+    private static func decoded(_ text: some Collection<UInt8>) -> String {
+        var bytes: [UInt8] = []
+        var rest = text[...]
+        while let byte = rest.popFirst() {
+            let digits = rest.prefix(2).compactMap(hexadecimal)
+            switch byte {
+            case UInt8(ascii: "+"): bytes.append(0x20)
+            case UInt8(ascii: "%") where digits.count == 2:
+                bytes.append(UInt8(digits[0] << 4 | digits[1]))
+                rest = rest.dropFirst(2)
+            default: bytes.append(byte)
+            }
+        }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    /// The first value of this name; `nil` without one.
+    public subscript(name: String) -> String? { all(name).first }
+
+    /// All values of this name.
+    public func all(_ name: String) -> [String] {
+        fields.filter { $0.name.utf8.elementsEqual(name.utf8) }.map(\.value)
+    }
+
+    /// The first value of this name, as a number for instance.
+    ///
+    /// ```swift
+    /// let page = try request.queryParameters.value("page", as: Int.self)
+    /// ```
+    /// - Throws: `HTTPError` if there is none or it is no `Value`: 404 for a parameter of the path, and 400, with a sentence for the
+    ///   client, for any other.
+    public func value<Value: LosslessStringConvertible>(
+        _ name: String, as type: Value.Type = Value.self
+    ) throws(HTTPError) -> Value {
+        guard let text = self[name] else { throw HTTPError(refusal, detail: "The parameter \(name) is missing.") }
+        if let value = Value(text) { return value }
+        throw HTTPError(refusal, detail: "The parameter \(name) is no \(type).")
+    }
+}
+
+extension Request {
+    /// The parameters of the path, which a `Router` has matched, without escapes.
+    public var pathParameters: Parameters { storage.routing ?? Parameters(refusal: .notFound) }
+
+    /// The parameters of the query: `?page=2&word=two+words`.
+    public var queryParameters: Parameters { Parameters(form: (query ?? "").utf8) }
+
+    /// Reads the parameters of a form, `application/x-www-form-urlencoded`, from the body.
+    /// - Returns: a promise that is rejected as `Body.bytes`, and with `HTTPError` (415) for a body of another type.
+    public func formParameters() -> Promise<Parameters> {
+        guard headers.has("content-type", listing: "application/x-www-form-urlencoded") else {
+            return Promise(error: HTTPError(Status(415), detail: "The body is no application/x-www-form-urlencoded."))
+        }
+        return body.bytes().map { Parameters(form: $0) }
+    }
+}

@@ -1,0 +1,78 @@
+/// A handler, and what its path calls the parameters.
+struct Route {
+    let handler: (Request) throws -> Answer
+    let names: [String]
+}
+
+/// The routes below the beginning of a path.
+final class RouteNode {
+    /// By the next part, without escapes. Bytes, since texts that look the same are equal as a `String`.
+    private var parts: [[UInt8]: RouteNode] = [:]
+    private var parameter: RouteNode?
+    private var tail: RouteNode?
+    /// The routes that end here, by their methods.
+    private var routes: [Method: Route] = [:]
+
+    private static var slash: UInt8 { UInt8(ascii: "/") }
+
+    func add(_ method: Method, _ path: String, _ handler: @escaping (Request) throws -> Answer) {
+        precondition(path.utf8.first == Self.slash, "a path begins with a slash: \(path)")
+        var (node, names, isTail) = (self, [String](), false)
+        for part in path.utf8.dropFirst().split(separator: Self.slash, omittingEmptySubsequences: false) {
+            precondition(!isTail, "nothing follows all that is left: \(path)")
+            var name = part
+            guard name.popFirst() == UInt8(ascii: "{"), name.popLast() == UInt8(ascii: "}") else {
+                precondition(!part.contains { "{}".utf8.contains($0) }, "a brace in a part of a path: \(path)")
+                node = Self.next(&node.parts[Array(part)])
+                continue
+            }
+            isTail = name.suffix(3).elementsEqual("...".utf8)
+            names.append(String(Substring(isTail ? name.dropLast(3) : name)))
+            node = isTail ? Self.next(&node.tail) : Self.next(&node.parameter)
+        }
+        precondition(node.routes[method] == nil, "\(method) \(path) has a handler")
+        node.routes[method] = Route(handler: handler, names: names)
+    }
+
+    private static func next(_ node: inout RouteNode?) -> RouteNode {
+        let next = node ?? RouteNode()
+        node = next
+        return next
+    }
+
+    /// - Parameter allowed: gets the methods of all paths that match.
+    /// - Returns: the best route for the method, with the values of its parameters.
+    func find(_ method: Method, _ path: String, _ allowed: inout Set<String>) -> (Route, [String])? {
+        guard path.utf8.first == Self.slash else { return nil }
+        let parts = path.utf8.dropFirst().split(separator: Self.slash, omittingEmptySubsequences: false)
+        let decoded = parts.map { unescaped($0) }
+        // A handler could take them for folders.
+        if decoded.contains(where: { $0 == Array(".".utf8) || $0 == Array("..".utf8) }) { return nil }
+        return find(method, parts[...], decoded[...], [], &allowed)
+    }
+
+    /// Each node is visited once at most, so this takes no longer than there are routes.
+    private func find(
+        _ method: Method, _ parts: ArraySlice<Substring.UTF8View>, _ decoded: ArraySlice<[UInt8]?>, _ values: [String],
+        _ allowed: inout Set<String>
+    ) -> (Route, [String])? {
+        guard let part = decoded.first else {
+            allowed.formUnion(routes.keys.map(\.name))
+            let route = routes[method] ?? (method == .head ? routes[.get] : nil)
+            return route.map { ($0, values) }
+        }
+        let (otherParts, others) = (parts.dropFirst(), decoded.dropFirst())
+        if let part, let node = self.parts[part],
+            let found = node.find(method, otherParts, others, values, &allowed)
+        {
+            return found
+        }
+        if let parameter, let part, !part.isEmpty, let value = String(validating: part, as: UTF8.self),
+            let found = parameter.find(method, otherParts, others, values + [value], &allowed)
+        {
+            return found
+        }
+        let rest = parts.map { String(Substring($0)) }.joined(separator: "/")
+        return tail?.find(method, [], [], values + [rest], &allowed)
+    }
+}
