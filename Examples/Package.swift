@@ -7,6 +7,9 @@ let libraries: [Target.Dependency] = [
     .product(name: "Reactor", package: "swift-reactor"),
 ]
 
+let http = Target.Dependency.product(name: "ReactorHTTP", package: "swift-reactor")
+let json = Target.Dependency.product(name: "ReactorHTTPJSON", package: "swift-reactor")
+
 /// Whether http-server is built with TLS, which needs OpenSSL.
 let hasTLS = Context.environment["EXAMPLES_TLS"] != nil
 let tls: [Target.Dependency] = hasTLS ? [.product(name: "ReactorTLS", package: "swift-reactor")] : []
@@ -18,6 +21,7 @@ let package = Package(
         .executable(name: "check-addresses", targets: ["check-addresses"]),
         .executable(name: "count-lines", targets: ["count-lines"]),
         .executable(name: "http-server", targets: ["http-server"]),
+        .executable(name: "json-service", targets: ["json-service"]),
         .executable(name: "kv-server", targets: ["kv-server"]),
         .executable(name: "mqtt-broker", targets: ["mqtt-broker"]),
         .executable(name: "tcp-proxy", targets: ["tcp-proxy"]),
@@ -37,8 +41,12 @@ let package = Package(
         .executableTarget(name: "count-lines", dependencies: libraries),
         .executableTarget(
             name: "http-server",
-            dependencies: ["ExampleSupport", .product(name: "ReactorHTTP", package: "swift-reactor")] + libraries + tls,
+            dependencies: ["ExampleSupport", http] + libraries + tls,
             swiftSettings: hasTLS ? [.define("TLS")] : []),
+        // The code of docs/guides/json-service.md, written by .ci/snippets.py.
+        .target(name: "NotesService", dependencies: [http, json] + libraries),
+        .testTarget(name: "NotesServiceTests", dependencies: ["NotesService", http] + libraries),
+        .executableTarget(name: "json-service", dependencies: ["NotesService", http] + libraries),
         .systemLibrary(name: "CMalloc"),
         .executableTarget(name: "kv-server", dependencies: ["CMalloc", "ExampleSupport"] + libraries),
         .executableTarget(name: "mqtt-broker", dependencies: ["ExampleSupport"] + libraries),

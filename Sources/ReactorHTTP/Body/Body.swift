@@ -68,10 +68,10 @@ public final class Body {
     }
 
     /// A body that no client sends.
-    init(of content: Content, limit: Int) {
-        decoder = BodyDecoder(content.length.map { $0 == 0 ? .none : .length($0) } ?? .untilEnd, maxHead: 0)
+    convenience init(of content: Content, limit: Int) {
+        let framing: Framing = content.length.map { $0 == 0 ? .none : .length($0) } ?? .untilEnd
+        self.init(framing, of: nil, limit: limit, maxHead: 0)
         self.content = content
-        self.limit = limit
     }
 
     deinit { if !decoder.isComplete { finish(BodyError.unread) } }

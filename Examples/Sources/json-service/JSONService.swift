@@ -1,0 +1,24 @@
+import Glibc
+import NotesService
+import Promises
+import ReactorHTTP
+
+/// `json-service [ADDRESS [FOLDER]]`
+@main
+enum JSONService {
+    static func main() {
+        let arguments = CommandLine.arguments.dropFirst()
+        do {
+            let service = notesService(Notes(), files: arguments.dropFirst().first ?? ".")
+            let listener = try Listener.bind(arguments.first ?? "127.0.0.1:8080")
+            let served = listener.serveHTTP(serving: .untilStopped) { request in service.respond(to: request) }
+            print("listening on \(listener.localAddress)")
+            fflush(nil)
+            try hang(served)
+        } catch {
+            let message = "json-service: \(error)\n"
+            write(STDERR_FILENO, message, message.utf8.count)
+            exit(EX_OSERR)
+        }
+    }
+}
