@@ -62,7 +62,8 @@ let package = Package(
             name: "SimulatedNetworkTests",
             dependencies: ["CLinux", "Promises", "Reactor", "ReactorHTTP", "SimulatedNetwork", "TestSupport"]),
         .testTarget(
-            name: "DocumentationTests", dependencies: ["Promises", "PromiseKitNames", "Reactor", "TestSupport"]),
+            name: "DocumentationTests",
+            dependencies: ["Promises", "PromiseKitNames", "Reactor", "ReactorHTTP", "TestSupport"]),
         .testTarget(name: "EchoServerTests", dependencies: ["Promises", "echo-server", "TestSupport"]),
     ],
     swiftLanguageModes: [.v6]

@@ -15,6 +15,8 @@ import Testing
 
     @Test func handlersThatReturnNothingAreRefused() throws { try check(["RefusedHandlers.swift"], ["-typecheck"]) }
 
+    @Test func answersOfTwoKindsAreRefused() throws { try check(["RefusedAnswers.swift"], ["-typecheck"]) }
+
     @Test func refusedForItsImports() throws { try check(["RefusedForImports.swift"], ["-typecheck"]) }
 
     @Test func refusedForItsIsolation() throws { try check(["RefusedForIsolation.swift"], ["-typecheck"]) }
@@ -22,7 +24,8 @@ import Testing
     @Test func thePageExplainsEachMessage() throws {
         let page = try Repository.text(of: "docs/guides/compiler-messages.md").split(separator: "\n")
         for name in [
-            "Refused.swift", "RefusedForImports.swift", "RefusedForIsolation.swift", "RefusedHandlers.swift",
+            "Refused.swift", "RefusedAnswers.swift", "RefusedForImports.swift", "RefusedForIsolation.swift",
+            "RefusedHandlers.swift",
             "RefusedLater.swift",
         ] {
             for (line, message) in try Self.expectations(in: name) {

@@ -83,7 +83,7 @@ extension Listener {
     /// a handler that forgets its `return` would be taken for an async one, and compile.
     @available(*, deprecated, message: "this handler returns nothing: write `return` before its promise, or await")
     @available(*, noasync, message: "this handler returns nothing: write `return` before its promise, or await")
-    @HandlersReturnAPromiseOrAwait
+    @ThisHandlerReturnsNothing_WriteReturnOrAwait
     @_disfavoredOverload
     @discardableResult
     public func serve(
@@ -97,11 +97,12 @@ extension Listener {
     }
 }
 
-/// What the compiler names where a handler of `serve` returns nothing. Nothing belongs to it.
+/// What the compiler names where a handler of `serve` returns nothing: its message begins with "call to global actor" and this
+/// name. Nothing belongs to it.
 @globalActor
-public actor HandlersReturnAPromiseOrAwait {
+public actor ThisHandlerReturnsNothing_WriteReturnOrAwait {
     /// The actor, which has nothing to do.
-    public static let shared = HandlersReturnAPromiseOrAwait()
+    public static let shared = ThisHandlerReturnsNothing_WriteReturnOrAwait()
 }
 
 // MARK: All forms

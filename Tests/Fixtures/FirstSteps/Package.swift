@@ -15,6 +15,7 @@ let package = Package(
                 .product(name: "Promises", package: "swift-reactor"),
                 .product(name: "PromiseKitNames", package: "swift-reactor"),
                 .product(name: "Reactor", package: "swift-reactor"),
+                .product(name: "ReactorHTTP", package: "swift-reactor"),
             ])
     ],
     swiftLanguageModes: [.v6]

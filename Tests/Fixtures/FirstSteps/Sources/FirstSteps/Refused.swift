@@ -30,6 +30,17 @@ func nothingReturned() {
     number().then { print($0) }.cauterize()  // error: type '()' cannot conform to 'Thenable'
 }
 
+func valueInsteadOfAPromiseInThen() {
+    user().then { $0.name }.done { print($0) }.cauterize()  // error: type '()' cannot conform to 'Thenable'
+}
+
+func valueBehindStatementsInThen() {
+    user().then { user in
+        print(user)
+        return user.name  // error: result value of type 'String' does not conform to closure result type 'Thenable'
+    }.done { print($0) }.cauterize()
+}
+
 func valueInsteadOfAPromise() -> Promise<Int> {
     number().recover { _ in 0 }  // error: cannot convert value of type 'Int' to closure result type 'any Thenable<Int>'
 }

@@ -4,14 +4,14 @@ import Reactor
 // Handlers of `serve` that return nothing.
 
 func twoStatements(_ listener: Listener) {
-    listener.serve { connection in  // error: call to global actor 'HandlersReturnAPromise
+    listener.serve { connection in  // error: call to global actor 'ThisHandlerReturnsNothing
         connection.idleTimeout = .seconds(60)
         connection.write("hello\n")  // warning: result of call to 'write(_:file:line:)' is unused
     }
 }
 
 func twoStatements(_ listener: Listener, on group: LoopGroup) -> Promise<DrainResult> {
-    listener.serve(on: group, .untilStopped) { connection in  // error: call to global actor 'HandlersReturnAPromise
+    listener.serve(on: group, .untilStopped) { connection in  // error: call to global actor 'ThisHandlerReturnsNothing
         connection.idleTimeout = .seconds(60)
         connection.write("hello\n")  // warning: result of call to 'write(_:file:line:)' is unused
     }
@@ -25,7 +25,7 @@ func waitedFor(_ listener: Listener) throws {
 }
 
 func withoutElse(_ listener: Listener, _ isBusy: Bool) {
-    listener.serve { connection in  // error: call to global actor 'HandlersReturnAPromise
+    listener.serve { connection in  // error: call to global actor 'ThisHandlerReturnsNothing
         if !isBusy {
             connection.write("hello\n")  // warning: result of call to 'write(_:file:line:)' is unused
         }
@@ -33,7 +33,7 @@ func withoutElse(_ listener: Listener, _ isBusy: Bool) {
 }
 
 func cauterized(_ listener: Listener) {
-    listener.serve { connection in  // error: call to global actor 'HandlersReturnAPromise
+    listener.serve { connection in  // error: call to global actor 'ThisHandlerReturnsNothing
         connection.forEachChunk { connection.write($0) }.cauterize()
     }
 }
