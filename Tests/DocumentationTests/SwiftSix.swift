@@ -2,6 +2,12 @@ import Testing
 
 /// What users write on one thread needs no annotation in Swift 6 mode, and what would be a race does not compile.
 @Suite struct SwiftSix {
+    /// What a package may set: Xcode's new projects set both of the last two.
+    private static let settings = [
+        [], ["-default-isolation", "MainActor"], ["-enable-upcoming-feature", "NonisolatedNonsendingByDefault"],
+        ["-default-isolation", "MainActor", "-enable-upcoming-feature", "NonisolatedNonsendingByDefault"],
+    ]
+
     @Test func codeOnOneThreadCompilesInSilence() throws {
         let files = try Repository.files(in: "Tests/Fixtures/OneThread/Sources/OneThread")
         for file in files {
@@ -10,9 +16,9 @@ import Testing
                 #expect(!text.hasSomewhere(word), "\(file) has the word \(word)")
             }
         }
-        for options in [[], ["-default-isolation", "MainActor"], ["-swift-version", "5"]] as [[String]] {
+        for options in Self.settings + [["-swift-version", "5"]] {
             let said = try Compiler.diagnostics(of: Repository.absolute(files), module: "OneThread", options)
-            #expect(said.output == "")
+            #expect(said.output == "", "\(options)")
         }
     }
 
@@ -35,8 +41,10 @@ import Testing
                 #expect(!text.hasSomewhere(word), "\(file) has the word \(word)")
             }
         }
-        let said = try Compiler.diagnostics(of: Repository.absolute(files), module: "AsyncOnLoops")
-        #expect(said.output == "")
+        for options in Self.settings {
+            let said = try Compiler.diagnostics(of: Repository.absolute(files), module: "AsyncOnLoops", options)
+            #expect(said.output == "", "\(options)")
+        }
     }
 
     /// A compiler that says something here has learned to see one of the races, which then belongs to AcrossThreads.

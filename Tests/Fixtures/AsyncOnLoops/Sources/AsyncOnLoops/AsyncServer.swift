@@ -1,13 +1,13 @@
 import Promises
 import Reactor
 
-/// What the connections of a loop share.
-final class Guestbook {
+/// What the connections of a loop share. `nonisolated`: see MainActorByDefault.swift.
+nonisolated final class Guestbook {
     var guests = 0
     var lines: [String] = []
 
-    /// Of no actor, so it runs where its caller runs.
-    func serve(_ connection: Connection, _ hall: Hall) async throws {
+    /// Of no actor, and it runs where its caller runs, whatever that is.
+    nonisolated(nonsending) func serve(_ connection: Connection, _ hall: Hall) async throws {
         guests += 1
         for try await line in connection.lines {
             lines.append(line)
