@@ -63,7 +63,7 @@ let package = Package(
             dependencies: ["CLinux", "Promises", "Reactor", "ReactorHTTP", "SimulatedNetwork", "TestSupport"]),
         .testTarget(
             name: "DocumentationTests",
-            dependencies: ["Promises", "PromiseKitNames", "Reactor", "ReactorHTTP", "TestSupport"]),
+            dependencies: ["Promises", "PromiseKitNames", "Reactor", "ReactorHTTP", "SimulatedNetwork", "TestSupport"]),
         .testTarget(name: "EchoServerTests", dependencies: ["Promises", "echo-server", "TestSupport"]),
     ],
     swiftLanguageModes: [.v6]

@@ -2,6 +2,7 @@
 // swift-format-ignore-file
 import Promises
 import Reactor
+import SimulatedNetwork
 import Testing
 
 // docs/start/first-tests.md: The cache
@@ -69,6 +70,23 @@ public final class PriceCache {
             requests[1].fulfill(4)
             let price = try hang(next, timeout: .seconds(1))
             #expect(price == 4)
+        }
+    }
+}
+
+// docs/start/first-tests.md: A server, its client, and a network that fails
+@Suite struct FirstTests3 {
+    @Test func anAnswerComesAfterAPartition() throws {
+        try withSimulatedNetwork(seed: 1) { network in
+            let server = network.host("server"), client = network.host("client")
+            network.link(client, server).latency = .milliseconds(20) ... .milliseconds(40)
+            try server.run { try Listener.bind("0.0.0.0:7000").serve { answerLines($0) }.cauterize() }
+
+            let connection = try hang(client.run { connect(to: "server:7000") }, timeout: .seconds(1))
+            network.partition(client, server, for: .seconds(30))
+            let answer = client.run { connection.write("pear\n").then { connection.readLine() } }
+            let text = try hang(answer, timeout: .seconds(31))
+            #expect(text != nil)
         }
     }
 }

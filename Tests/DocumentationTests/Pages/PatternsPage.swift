@@ -3,6 +3,8 @@
 import Glibc
 import Promises
 import Reactor
+import SimulatedNetwork
+import Testing
 
 // docs/guides/patterns.md: Chat
 extension Snippets {
@@ -448,5 +450,36 @@ extension Snippets {
         assert(sum == 60)
         _ = sum
         _ = measured
+    }
+}
+
+// docs/guides/patterns.md: A client that reconnects, tested
+@Suite struct Patterns12 {
+    func stayConnected(to address: String, _ body: @escaping (String) -> Void) -> Promise<Void> {
+        let pauses = RetrySchedule.exponential(from: .milliseconds(100), cap: .seconds(5))
+        return retry(maxAttempts: .max, delay: pauses) { _ in
+            connect(to: address, options: [.set(.keepAlive, to: true), .set(.keepAliveIdle, to: .seconds(10))])
+                .then { connection in connection.forEachLine(body) }
+                .map { throw PromiseError.badInput("the server has ended the stream") }
+        }
+    }
+
+    @Test func theClientConnectsAgain() throws {
+        try withSimulatedNetwork { network in
+            let server = network.host("server"), client = network.host("client")
+            func serve() throws {
+                try Listener.bind("0.0.0.0:7000").serve { $0.write("hello\n").then { after(.seconds(3600)) } }.cauterize()
+            }
+            try server.run { try serve() }
+            var greetings = 0
+            let running = client.run { stayConnected(to: "server:7000") { _ in greetings += 1 } }
+            network.run(for: .seconds(1))
+            server.crash()
+            network.run(for: .seconds(600))
+            try server.restart { try serve() }
+            network.run(for: .seconds(600))
+            #expect(greetings == 2)
+            client.run { running.cancel() }
+        }
     }
 }

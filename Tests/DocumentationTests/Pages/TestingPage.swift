@@ -2,6 +2,7 @@
 // swift-format-ignore-file
 import Promises
 import Reactor
+import SimulatedNetwork
 import Testing
 import XCTest
 
@@ -43,6 +44,26 @@ final class DoublingTests: XCTestCase {
             let text = try hang(answer)
             #expect(text == "at last")
             #expect(minutes == [0, 1, 3, 7, 15, 31, 51, 71])
+        }
+    }
+}
+
+// docs/guides/testing.md: A network in the test
+@Suite struct Testing4 {
+    @Test func aClientSurvivesAPartition() throws {
+        try withSimulatedNetwork(seed: 7) { network in
+            let server = network.host("server"), client = network.host("client")
+            network.link(client, server).latency = .milliseconds(3) ... .milliseconds(9)
+            try server.run {
+                try Listener.bind("0.0.0.0:7000").serve { connection in
+                    connection.forEachLine { connection.write("\($0)!\n") }
+                }.cauterize()
+            }
+            let connection = try hang(client.run { connect(to: "server:7000") }, timeout: .seconds(1))
+            network.partition(client, server, for: .seconds(40))
+            let answer = client.run { connection.write("hello\n").then { connection.readLine() } }
+            let text = try hang(answer, timeout: .seconds(60))
+            #expect(text == "hello!")
         }
     }
 }
