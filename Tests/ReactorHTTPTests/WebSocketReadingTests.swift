@@ -106,26 +106,40 @@ import Testing
     }
 
     @Test(arguments: Handler.allCases) func aDrainSaysGoodbye(_ handler: Handler) throws {
+        try drain(handler, flood: [], within: .seconds(2))
+    }
+
+    /// Of which the server reads no more than it keeps.
+    @Test(arguments: [Handler.sends, .sendsBlindly, .waits]) func aDrainSaysGoodbyeToAClientThatSendsTooMuch(
+        _ handler: Handler
+    ) throws {
+        let messages = (0..<300).flatMap { _ in Self.frame(0x82, String(repeating: "x", count: 10_000)) }
+        try drain(handler, flood: messages, within: .seconds(8))
+    }
+
+    private func drain(_ handler: Handler, flood: [UInt8], within limit: Duration) throws {
         try EventLoop.withLoop(clock: VirtualClock()) { _ in
             let listener = try Listener.bind("127.0.0.1:0")
             let served = listener.serveHTTP { request in
-                Response.webSocket(request) { socket in Self.serve(handler, socket) }
+                Response.webSocket(request, limit: 20_000) { socket in Self.serve(handler, socket) }
             }
             let client = try hang(connect(to: listener.localAddress), timeout: patience)
             defer { client.close() }
             let sent = client.write(WebSocketTests.handshake + "\r\n")
             _ = try hang(sent.then { client.read(until: "\r\n\r\n") }, timeout: .seconds(1))
+            let flooded = client.write(flood)
+            hang(after(.seconds(3)))
             let begin = EventLoop.current.now
             listener.drain(deadline: .seconds(10))
             let frame = try next(client)
             #expect(frame == [0x88, 2, 0x03, 0xE9])
-            try hang(client.write(WebSocketTests.frame(0x88, [0x03, 0xE9])))
+            try hang(flooded.then { client.write(WebSocketTests.frame(0x88, [0x03, 0xE9])) }, timeout: .seconds(4))
             let rest = try rest(client)
             #expect(rest == [])
             client.close()
             let result = try hang(served, timeout: .seconds(20))
             #expect(result.aborted == 0)
-            #expect(begin.duration(to: EventLoop.current.now) < .seconds(2))
+            #expect(begin.duration(to: EventLoop.current.now) < limit)
         }
     }
 

@@ -94,7 +94,17 @@ extension WebSocket {
         if hasRoom { return .value }
         let (promise, resolver) = Promise<Void>.pending()
         room = resolver
+        watchForDrain()
         return promise
+    }
+
+    /// While nothing is read, the loop over frames does not learn of a drain. Somebody who receives goes on.
+    private func watchForDrain() {
+        after(.seconds(1)).done { [weak self] in
+            guard let self, room != nil else { return }
+            if receiver != nil || !connection.isDraining { return watchForDrain() }
+            room.take()?.reject(StopReading())
+        }
     }
 
     /// Answers what is no message for the program.
