@@ -103,6 +103,59 @@ import Testing
         }
     }
 
+    private static let sockets = """
+        import asyncio, websockets
+        async def serve(socket):
+            await socket.send(socket.request.path + ' ' + str(socket.subprotocol) + ' ' + socket.request.headers['Origin'])
+            async for message in socket:
+                if message == 'ping': await (await socket.ping('x'))
+                if message == 'parts': await socket.send(['a', 'b', 'c'])
+                elif message == 'close': await socket.close(4001, 'as you wish')
+                else: await socket.send(message)
+            print(socket.close_code, flush=True)
+        async def main():
+            options = {'subprotocols': ['chat'], 'max_size': 8 << 20}
+            async with websockets.serve(serve, '127.0.0.1', 0, **options) as server:
+                print(server.sockets[0].getsockname()[1], flush=True)
+                await asyncio.get_running_loop().create_future()
+        asyncio.run(main())
+        """
+
+    /// The package "websockets".
+    @Test(.enabled(if: has("python3", "-cimport websockets"))) func pythonIsAServerOfWebSockets() throws {
+        try EventLoop.withLoop { _ in
+            try withProgram("python3", ["-u", "-c", Self.sockets]) { line, _ in
+                let address = "ws://127.0.0.1:\(try #require(try hang(line, timeout: patience)))/a?b"
+                for end in ["this side", "the other"] {
+                    let connecting = connectWebSocket(
+                        to: address, protocols: ["x", "chat"], headers: ["Origin": "http://a.example"], limit: 8 << 20)
+                    let socket = try hang(connecting, timeout: patience)
+                    func next() throws -> WebSocket.Message? { try hang(socket.receive(), timeout: patience) }
+                    let first = try next()
+                    #expect(first == .text("/a?b chat http://a.example") && socket.subprotocol == "chat")
+                    for count in [0, 125, 126, 65_535, 65_536, 300_000] {
+                        let bytes = (0..<count).map { UInt8(truncatingIfNeeded: $0) }
+                        socket.send(.bytes(bytes))
+                        let answer = try next()
+                        #expect(answer == .bytes(bytes), "\(count)")
+                    }
+                    for (sent, answer) in [("é", "é"), ("ping", "ping"), ("parts", "abc")] {
+                        socket.send(sent)
+                        let got = try next()
+                        #expect(got == .text(answer))
+                    }
+                    if end == "this side" {
+                        try hang(socket.close(code: 4000), timeout: patience)
+                    } else {
+                        socket.send("close")
+                    }
+                    let last = try next()
+                    #expect(last == nil)
+                }
+            }
+        }
+    }
+
     @Test(.enabled(if: has("python3", "--version"))) func pythonIsAServer() throws {
         let program = """
             from http.server import *

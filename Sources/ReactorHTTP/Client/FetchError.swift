@@ -1,6 +1,6 @@
 /// Why a request of the client could not be made.
 public enum FetchError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// No address of the form `http://host:port/path`, and what is wrong with it. An account is replaced by `***`.
+    /// No address of the form `http://host:port/path`, or `ws://host:port/path`, and what is wrong with it. An account is replaced by `***`.
     case badAddress(String, reason: String)
     /// The method is not a token, or the request has a field that the client writes itself in another way.
     case badRequest(String)
@@ -8,6 +8,8 @@ public enum FetchError: Error, Hashable, Sendable, CustomStringConvertible {
     case noTLS(String)
     /// No address of the form `http://user:password@host:port`; the account is left out.
     case badProxy(String)
+    /// The server has answered the handshake of a WebSocket with this status.
+    case refusedWebSocket(Status)
     /// The proxy has answered with this status, and opened no tunnel.
     case refusedByProxy(Status)
     /// More redirects than allowed.
@@ -40,6 +42,7 @@ public enum FetchError: Error, Hashable, Sendable, CustomStringConvertible {
             "'\(text)' needs TLS: with ReactorTLS, and once HTTPClient.defaultOptions.startTLS = "
                 + "{ $0.startTLS(as: tls, serverName: $1) }, or the same in the options of the client"
         case .badProxy(let text): "'\(text)' is not the address of a proxy for HTTP"
+        case .refusedWebSocket(let status): "the server has opened no WebSocket: \(status)"
         case .refusedByProxy(let status): "the proxy has opened no tunnel: \(status)"
         case .tooManyRedirects(let limit): "more than \(limit) redirects"
         case .redirectLoop(let text): "redirects that lead back to '\(text)', again and again"

@@ -44,6 +44,7 @@ public final class HTTPClient {
     /// The limits.
     public let options: Options
     private let pool: Pool<Connection>
+    let lookup: any NameLookup
     /// The origin of the last request, with its key, which need not be made again for the next one.
     private var last: (address: WebAddress, key: PoolKey)?
 
@@ -52,7 +53,7 @@ public final class HTTPClient {
     ///   - lookup: finds the addresses of a name.
     @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
     public init(_ options: Options = Options(), lookup: any NameLookup = SystemNameLookup.shared) {
-        self.options = options
+        (self.options, self.lookup) = (options, lookup)
         pool = Pool(limits: options.connections, lookup: lookup, via: options.route, prepare: options.prepare)
     }
 
@@ -153,10 +154,14 @@ extension HTTPClient.Options {
     /// Makes a new connection secure, if its server wants that.
     func prepare(_ connection: Connection, _ key: PoolKey) throws -> Promise<Void> {
         let address = try WebAddress("\(key)")
-        guard address.isSecure else { return .value }
-        guard let startTLS else { throw FetchError.noTLS(address.authority) }
-        let proxy = try proxies.proxy(for: address)
+        return address.isSecure ? try open(connection, to: address, by: try proxies.proxy(for: address)) : .value
+    }
+
+    /// Opens a tunnel through `proxy`, and begins TLS if `address` asks for it.
+    func open(_ connection: Connection, to address: WebAddress, by proxy: Proxy?) throws(FetchError) -> Promise<Void> {
+        if address.isSecure, startTLS == nil { throw .noTLS(address.authority) }
         let opened = proxy.map { openTunnel(to: address, by: $0, connection) } ?? .value
+        guard address.isSecure, let startTLS else { return opened }
         return opened.then { startTLS(connection, address.name) }.asVoid()
     }
 
@@ -191,6 +196,16 @@ extension HTTPClient {
 
 private let clients = LoopLocal { HTTPClient(HTTPClient.defaultOptions) }
 
+extension HTTPClient {
+    /// That of this thread's loop, with the default options.
+    static var ofLoop: HTTPClient {
+        // Sound because the client is made and used on this thread only, as `withValue` says.
+        nonisolated(unsafe) var client: HTTPClient?
+        clients.withValue { client = $0 }
+        return client!
+    }
+}
+
 /// Makes a request with a client of this thread's loop, which has `HTTPClient.defaultOptions`: plain HTTP, until they say more.
 /// See `HTTPClient.fetch`.
 ///
@@ -201,8 +216,5 @@ private let clients = LoopLocal { HTTPClient(HTTPClient.defaultOptions) }
 public func fetch(
     _ address: String, _ method: Method = .get, headers: Headers = Headers(), body: RequestBody? = nil
 ) -> Promise<Fetched> {
-    // Sound because the client is made and used on this thread only, as `withValue` says.
-    nonisolated(unsafe) var client: HTTPClient?
-    clients.withValue { client = $0 }
-    return client!.fetch(address, method, headers: headers, body: body)
+    HTTPClient.ofLoop.fetch(address, method, headers: headers, body: body)
 }

@@ -38,6 +38,24 @@ struct OutgoingRequest {
     ///   - proxy: the proxy that gets it.
     ///   - userAgent: the field `User-Agent`, if the program has none.
     func writeHead(to output: inout ByteWriter, by proxy: Proxy?, userAgent: String?) {
+        writeFields(to: &output, by: proxy, userAgent: userAgent)
+        if let type = body?.contentType, !headers.has("content-type") {
+            output.append("Content-Type: " as StaticString)
+            output.append(value: type)
+            output.append("\r\n" as StaticString)
+        }
+        if let body {
+            output.append(framing: body.content.length)
+        } else if method == .post || method == .put || method == .patch {
+            // RFC 9110, section 8.6.
+            output.append(framing: 0)
+        } else {
+            output.append("\r\n" as StaticString)
+        }
+    }
+
+    /// The first line, and the fields that are not about a body.
+    func writeFields(to output: inout ByteWriter, by proxy: Proxy?, userAgent: String?) {
         output.append(method.name)
         output.append(" " as StaticString)
         output.append(proxy == nil ? address.target : address.text)
@@ -52,19 +70,6 @@ struct OutgoingRequest {
         if isClosing { output.append("Connection: close\r\n" as StaticString) }
         output.append(headers, without: Self.ownFields)
         if let authorization = proxy?.authorization { output.append("Proxy-Authorization: \(authorization)\r\n") }
-        if let type = body?.contentType, !headers.has("content-type") {
-            output.append("Content-Type: " as StaticString)
-            output.append(value: type)
-            output.append("\r\n" as StaticString)
-        }
-        if let body {
-            output.append(framing: body.content.length)
-        } else if method == .post || method == .put || method == .patch {
-            // RFC 9110, section 8.6.
-            output.append(framing: 0)
-        } else {
-            output.append("\r\n" as StaticString)
-        }
     }
 
     /// Those that the client writes itself, and what is for a proxy, which no server must see.

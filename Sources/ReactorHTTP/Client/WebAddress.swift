@@ -10,10 +10,11 @@ struct WebAddress: Equatable {
     /// With its query; begins with a slash.
     var target: String
 
+    /// - Parameter schemes: those that may be written, of which the second one is secure.
     /// - Throws: `FetchError.badAddress`.
-    init(_ text: String) throws(FetchError) {
+    init(_ text: String, schemes: (StaticString, StaticString) = ("http", "https")) throws(FetchError) {
         var copy = text
-        let parsed = copy.withUTF8 { text in Result { () throws(Flaw) in try Self(Bytes(text)) } }
+        let parsed = copy.withUTF8 { text in Result { () throws(Flaw) in try Self(Bytes(text), schemes) } }
         switch parsed {
         case .success(let address): self = address
         case .failure(let flaw): throw .badAddress(Self.withoutAccount(text), reason: flaw.reason)
@@ -23,15 +24,15 @@ struct WebAddress: Equatable {
     /// What is wrong with the text of an address.
     private struct Flaw: Error { let reason: String }
 
-    private init(_ text: Bytes) throws(Flaw) {
+    private init(_ text: Bytes, _ schemes: (StaticString, StaticString)) throws(Flaw) {
         // The fragment is for the program.
         let text = text.slice(0..<(text.position(of: UInt8(ascii: "#")) ?? text.count))
         let colon = text.position(of: UInt8(ascii: ":")) ?? 0
-        isSecure = text.slice(0..<colon).isEqual(ignoringCase: "https")
+        isSecure = text.slice(0..<colon).isEqual(ignoringCase: schemes.1)
         let rest = text.slice(min(colon + 1, text.count)..<text.count)
-        guard isSecure || text.slice(0..<colon).isEqual(ignoringCase: "http"),
+        guard isSecure || text.slice(0..<colon).isEqual(ignoringCase: schemes.0),
             rest.starts(with: [UInt8(ascii: "/"), UInt8(ascii: "/")])
-        else { throw Flaw(reason: "it begins with neither http:// nor https://") }
+        else { throw Flaw(reason: "it begins with neither \(schemes.0):// nor \(schemes.1)://") }
         if let byte = text.first(where: { !isVisible($0) }) {
             throw Flaw(reason: "the byte \(Self.escaped(byte)) must be escaped")
         }

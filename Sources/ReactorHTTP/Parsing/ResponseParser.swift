@@ -19,17 +19,19 @@ final class ResponseParser: FrameDecoder {
     private var parser: HeadParser<StatusLine>
     /// Whether the response has no body because of the request's method.
     private let isToHead: Bool
+    /// Whether the request has asked for another protocol, and may be answered by 101.
+    private let isUpgrade: Bool
 
-    init(maxHead: Int, maxFields: Int, isToHead: Bool) {
+    init(maxHead: Int, maxFields: Int, isToHead: Bool = false, isUpgrade: Bool = false) {
         parser = HeadParser(maxHead: maxHead, maxFields: maxFields)
-        self.isToHead = isToHead
+        (self.isToHead, self.isUpgrade) = (isToHead, isUpgrade)
     }
 
     func decode(_ bytes: RawSpan) throws -> DecodedFrame<ResponseHead> {
         // The bytes are lent for the call, and nothing keeps the pointer.
         try bytes.withUnsafeBytes { bytes throws(HTTPError) in
-            try parser.decode(bytes, isRequest: false, parse: Self.statusLine) { line, fields, head throws(HTTPError) in
-                if line.status.code < 200 { return nil }
+            try parser.decode(bytes, isRequest: false, parse: statusLine) { line, fields, head throws(HTTPError) in
+                if line.status.code < 200, line.status.code != 101 { return nil }
                 var headers = Headers()
                 let lines = head.slice(line.end..<head.count - 2)
                 if fields.isIrregular {
@@ -49,7 +51,7 @@ final class ResponseParser: FrameDecoder {
     }
 
     /// `HTTP/1.1 200 reason`, where the reason, and the space before it, may be missing.
-    private static func statusLine(_ line: Bytes, at position: Int) throws(HTTPError) -> StatusLine? {
+    private func statusLine(_ line: Bytes, at position: Int) throws(HTTPError) -> StatusLine? {
         guard line.count >= 12, line[8] == 0x20, line.count == 12 || line[12] == 0x20, line.isValue else {
             throw .bad("no response of HTTP/1.1")
         }
@@ -59,7 +61,9 @@ final class ResponseParser: FrameDecoder {
             guard isDigit(digit) else { throw .bad("a status that is not a number") }
             code = code * 10 + Int(digit - UInt8(ascii: "0"))
         }
-        guard code >= 100, code != 101 else { throw .bad("the status \(code), which nobody has asked for") }
+        guard code >= 100, code != 101 || isUpgrade && !isHTTP10 else {
+            throw .bad("the status \(code), which nobody has asked for")
+        }
         return (Status(code), isHTTP10, position + line.count + 2)
     }
 }

@@ -2,14 +2,14 @@ import Glibc
 import Promises
 import Reactor
 
-// One loop over frames for as long as the client may send any. It answers control frames, and hands messages to the `receive` or
+// One loop over frames for as long as the peer may send any. It answers control frames, and hands messages to the `receive` or
 // `forEach` that is under way, or keeps them for the next one.
 
 extension WebSocket {
-    /// The next message; `nil` when the client or this side has closed, or the listener is drained.
+    /// The next message; `nil` when the peer or this side has closed, or the listener is drained.
     ///
-    /// Rejected with `WebSocketError` for what breaks the protocol, after which the client gets the code of the error; with 1006
-    /// if the connection ends without a close, or the client is silent for too long or does not read; and with the
+    /// Rejected with `WebSocketError` for what breaks the protocol, after which the peer gets the code of the error; with 1006
+    /// if the connection ends without a close, or the peer is silent for too long or does not read; and with the
     /// `SystemError` of the connection. With `EBUSY` while another one is under way.
     public func receive() -> Promise<Message?> {
         var received: Message?
@@ -19,7 +19,7 @@ extension WebSocket {
         }.map { received }
     }
 
-    /// Calls `body` with each message until the client or this side closes, or the listener is drained; the next one when the
+    /// Calls `body` with each message until the peer or this side closes, or the listener is drained; the next one when the
     /// promise of the call before is fulfilled.
     /// - Parameter body: called with each message. `StopReading` ends the loop.
     /// - Returns: a promise that is rejected as `receive`, or with the error of `body`.
@@ -121,7 +121,7 @@ extension WebSocket {
 
     /// Why no frame follows.
     enum Ending {
-        /// The client has closed.
+        /// The peer has closed.
         case closed(UInt16?)
         case drained
         case failed(any Error)
@@ -141,16 +141,16 @@ extension WebSocket {
     }
 
     private func reason(_ error: (any Error)?) -> any Error {
-        if hasGivenUp { return WebSocketError(1006, "the client does not read") }
+        if hasGivenUp { return WebSocketError(1006, "the peer does not read") }
         if let failure = decoder.failure { return failure }
         switch error {
         case nil, StreamError.endedEarly?: return WebSocketError(1006, "the connection has ended")
-        case StreamError.timedOut?: return WebSocketError(1006, "the client has been silent for too long")
+        case StreamError.timedOut?: return WebSocketError(1006, "the peer has been silent for too long")
         case let error?: return error
         }
     }
 
-    /// Once every message has been received, the end is told. If nobody receives them, the client does not wait for that for long.
+    /// Once every message has been received, the end is told. If nobody receives them, the peer does not wait for that for long.
     private func endIfReceived(_ cancel: @escaping () -> Void = {}) {
         if ending == nil { return }
         if decoder.waiting.isEmpty, !isInBody { return end(cancel) }
@@ -170,6 +170,7 @@ extension WebSocket {
         }
         // A client answers the close of a drain: see `clientDidClose`.
         if case .drained = ending {} else { hasEnded = true }
+        if isClient { connection.close() }
         if let receiver { return finish(receiver, error) }
         failure = error
         if !hasReceived { cancel() }

@@ -2,9 +2,9 @@ import Glibc
 import Promises
 import Reactor
 
-/// A WebSocket with a client: RFC 6455. See `Response.webSocket`.
+/// A WebSocket: RFC 6455. A server's is that of `Response.webSocket`, a client's that of `connectWebSocket`.
 ///
-/// It belongs to the loop of its connection. One `receive` at a time; sending is independent of it. Pings and the client's close
+/// It belongs to the loop of its connection. One `receive` at a time; sending is independent of it. Pings and the peer's close
 /// are answered whether or not somebody receives: frames are read all the time. Messages wait for a `receive` then, until they are
 /// as long as one may be; beyond that nothing is read.
 public final class WebSocket {
@@ -19,11 +19,13 @@ public final class WebSocket {
     let connection: Connection
     let decoder: WebSocketDecoder
     private let idle: Duration?
+    /// Whether this is the client's side, which masks its frames, and owns the connection.
+    let isClient: Bool
     // `@exclusivity(unchecked)`: one thread, and no field is being changed while code is called that could call back.
     @exclusivity(unchecked) private(set) var hasSentClose = false
-    /// The client does not read.
+    /// The peer does not read.
     private(set) var hasGivenUp = false
-    /// Checks whether the client takes what waits for it.
+    /// Checks whether the peer takes what waits for it.
     private var slowReader: Guarantee<Void>?
     /// The promise of the first `close`.
     private var closing: Promise<Void>?
@@ -34,7 +36,7 @@ public final class WebSocket {
 
     /// Whether a loop over frames is under way.
     var isReading = false
-    /// Whether the client has been asked for a sign of life since its last frame.
+    /// Whether the peer has been asked for a sign of life since its last frame.
     @exclusivity(unchecked) var isAsked = false
     /// The `receive` or `forEach` that is under way.
     @exclusivity(unchecked) var receiver: Receiver?
@@ -46,18 +48,19 @@ public final class WebSocket {
     var room: Resolver<Void>?
     /// Why no frame follows, until that is told behind the messages that wait.
     var ending: Ending?
-    /// Nothing more comes from the client.
+    /// Nothing more comes from the peer.
     var hasEnded = false
     /// Why, for the next `receive`.
     var failure: (any Error)?
 
-    init(_ connection: Connection, limit: Int, idle: Duration?, subprotocol: String?) {
+    init(_ connection: Connection, limit: Int, idle: Duration?, subprotocol: String?, isClient: Bool = false) {
         self.connection = connection
         self.idle = idle
+        self.isClient = isClient
         // Not `idleTimeout`, which would cost time per message. A frame that keeps arriving is not late.
         connection.frameTimeouts = FrameTimeouts(idle: idle, frame: idle, minimumRate: 1000)
         self.subprotocol = subprotocol
-        decoder = WebSocketDecoder(limit: limit)
+        decoder = WebSocketDecoder(limit: limit, expectsMasks: !isClient)
     }
 
     /// Calls `body`, reads meanwhile, and closes when its promise has settled.
@@ -80,15 +83,16 @@ public final class WebSocket {
 
     /// Sends a message, in one frame.
     ///
-    /// A client for which messages of `connection.writeQueueLimit` (4 MiB) wait is given up: those that follow a lost one would
+    /// A peer for which messages of `connection.writeQueueLimit` (4 MiB) wait is given up: those that follow a lost one would
     /// make no sense.
     /// - Returns: a promise that is fulfilled when the kernel has taken it. Rejected as `Connection.write`, and with
-    ///   `WebSocketError` after a close. It may be ignored: that the client has gone is told by what receives.
+    ///   `WebSocketError` after a close. It may be ignored: that the peer has gone is told by what receives.
     @discardableResult
     public func send(_ message: Message) -> Promise<Void> {
         if hasSentClose { return Promise(error: WebSocketError(1000, "the socket is closed")).mayBeIgnored }
         switch message {
-        case .text(let text): return write(0x81, count: text.utf8.count) { $0.append(text) }
+        case .text(let text) where !isClient: return write(0x81, count: text.utf8.count) { $0.append(text) }
+        case .text(let text): return write(0x81, Array(text.utf8))
         case .bytes(let bytes): return write(0x82, bytes)
         }
     }
@@ -97,14 +101,14 @@ public final class WebSocket {
     @discardableResult
     public func send(_ text: String) -> Promise<Void> { send(.text(text)) }
 
-    /// Asks the client for a sign of life, which counts as received.
+    /// Asks the peer for a sign of life, which counts as received.
     @discardableResult
     public func ping() -> Promise<Void> { hasSentClose ? .value : write(0x89, []) }
 
     func pong(_ payload: [UInt8]) -> Promise<Void> { write(0x8A, payload) }
 
-    /// Closes the socket: sends the code, and waits up to five seconds for the client's. Messages that nobody has received are
-    /// dropped, and a `receive` or `forEach` that waits ends as if the client had closed.
+    /// Closes the socket: sends the code, and waits up to five seconds for the peer's. Messages that nobody has received are
+    /// dropped, and a `receive` or `forEach` that waits ends as if the peer had closed.
     /// - Parameter code: 1000 for an end in order; RFC 6455, section 7.4, has the others. One that no side may send becomes 1000.
     @discardableResult
     public func close(code: UInt16 = 1000) -> Promise<Void> {
@@ -139,6 +143,7 @@ public final class WebSocket {
     /// No frame can come any more, and this side has sent its close.
     func didClose() {
         (hasEnded, ending) = (true, nil)
+        if isClient { connection.close() }
         onEnd.take()?()
         if let receiver, !isInBody { finish(receiver, nil) }
     }
@@ -151,23 +156,33 @@ public final class WebSocket {
     }
 
     private func write(_ first: UInt8, _ payload: [UInt8]) -> Promise<Void> {
-        write(first, count: payload.count) { $0.append(payload) }
+        if isClient { return watched(connection.write(masked(first, payload))) }
+        return write(first, count: payload.count) { $0.append(payload) }
     }
 
+    /// Of a server, whose frames have no masks.
     private func write(_ first: UInt8, count: Int, _ append: (inout ByteWriter) -> Void) -> Promise<Void> {
-        let sent = connection.write { output in
-            output.append(first)
-            switch count {
-            case 0..<126: output.append(UInt8(count))
-            case 126..<65_536:
-                output.append(UInt8(126))
-                output.append(UInt16(count))
-            default:
-                output.append(UInt8(127))
-                output.append(UInt64(count))
-            }
-            append(&output)
-        }
+        watched(
+            connection.write { output in
+                output.append(frame: first, count: count, isMasked: false)
+                append(&output)
+            })
+    }
+
+    /// A frame of a client. Nobody who chooses the payload can foresee its bytes on the wire: RFC 6455, section 5.3.
+    func masked(_ first: UInt8, _ payload: [UInt8]) -> [UInt8] {
+        let mask = UInt32.random(in: 1...UInt32.max)
+        var payload = payload
+        payload.mask(with: mask)
+        var frame = ByteWriter(reserving: payload.count + 14)
+        frame.append(frame: first, count: payload.count, isMasked: true)
+        frame.append(mask, .littleEndian)
+        frame.append(payload)
+        return frame.bytes
+    }
+
+    /// - Parameter sent: the promise of a write.
+    private func watched(_ sent: Promise<Void>) -> Promise<Void> {
         if sent.isFulfilled { return sent }
         if sent.isPending, let idle { watchReader(idle) }
         // Without the message, those that follow would make no sense.
@@ -175,12 +190,25 @@ public final class WebSocket {
         return sent.mayBeIgnored
     }
 
+    /// Sends a frame for which nobody waits.
+    /// - Returns: false if the peer does not get it.
+    func post(_ frame: [UInt8], _ overflow: WriteOverflow) -> Bool {
+        if hasSentClose { return false }
+        if connection.post(frame, overflow: .drop) {
+            if let idle { watchReader(idle) }
+            return true
+        }
+        // Something waits, so that it is the queue that is full.
+        if overflow == .abort, connection.queuedBytes > 0, !connection.isClosed { giveUp() }
+        return false
+    }
+
     private func giveUp() {
         hasGivenUp = true
         connection.abort()
     }
 
-    /// Gives up a client that takes nothing for `idle`, whatever it sends.
+    /// Gives up a peer that takes nothing for `idle`, whatever it sends.
     /// - Parameter half: whether it has taken nothing for half of the time already. After a stall of the loop, it still has the other.
     private func watchReader(_ idle: Duration, half: Bool = false) {
         if slowReader != nil { return }

@@ -1,6 +1,6 @@
 import Promises
 
-/// What a client sends on a WebSocket.
+/// What the peer sends on a WebSocket.
 enum WebSocketEvent {
     case message(WebSocket.Message)
     case ping([UInt8])
@@ -9,19 +9,24 @@ enum WebSocketEvent {
     case close(UInt16?)
 }
 
-/// Decodes the frames of a client, and joins the fragments of messages: RFC 6455, section 5.
+/// Decodes the frames of the peer, and joins the fragments of messages: RFC 6455, section 5.
 final class WebSocketDecoder: FrameDecoder {
     let limit: Int
+    /// Whether the peer is a client, whose frames have masks.
+    private let expectsMasks: Bool
     /// The message whose last fragment has not arrived.
     private var begun: (isText: Bool, bytes: [UInt8])?
 
     /// Messages that were decoded before somebody has received them.
     @exclusivity(unchecked) var waiting = WebSocketMessages()
 
-    /// What the client has broken.
+    /// What the peer has broken.
     private(set) var failure: WebSocketError?
 
-    init(limit: Int) { self.limit = min(max(limit, 0), .max / 4) }
+    init(limit: Int, expectsMasks: Bool) {
+        self.limit = min(max(limit, 0), .max / 4)
+        self.expectsMasks = expectsMasks
+    }
 
     func decode(_ bytes: RawSpan) throws -> DecodedFrame<WebSocketEvent> {
         do { return try frame(bytes) } catch {
@@ -38,13 +43,15 @@ final class WebSocketDecoder: FrameDecoder {
         let (first, second) = (try reader.byte(), try reader.byte())
         let (isLast, code) = (first & 0x80 != 0, first & 0x0F)
         if first & 0x70 != 0 { throw WebSocketError(1002, "a reserved bit") }
-        if second & 0x80 == 0 { throw WebSocketError(1002, "a frame without a mask") }
+        if (second & 0x80 != 0) != expectsMasks {
+            throw WebSocketError(1002, expectsMasks ? "a frame without a mask" : "a frame with a mask")
+        }
         // Before more has arrived, since it may never do.
         let short = Int(second & 0x7F)
         try check(code, isLast, short: short)
         let count = try length(&reader, short)
         // The first byte of the mask is the lowest one. Any four bytes are a number.
-        let mask = UInt32(littleEndian: try reader.bytes(4).unsafeLoadUnaligned(as: UInt32.self))
+        let mask = expectsMasks ? UInt32(littleEndian: try reader.bytes(4).unsafeLoadUnaligned(as: UInt32.self)) : 0
         let payload = try reader.bytes(count)
         if code == 1, isLast {
             // Usual, and needs no array.
@@ -52,7 +59,7 @@ final class WebSocketDecoder: FrameDecoder {
             return .message(.text(try unmaskedText(payload, mask)))
         }
         var bytes = [UInt8](payload)
-        bytes.withUnsafeMutableBytes { unmask(UnsafeRawBufferPointer($0), mask, into: $0) }
+        bytes.mask(with: mask)
         return try event(code, isLast, bytes)
     }
 
@@ -119,6 +126,13 @@ private func unmaskedText(_ payload: RawSpan, _ mask: UInt32) throws(WebSocketEr
         return Result { () throws(WebSocketError) in try decodedText(UnsafeRawBufferPointer(memory).bytes) }
     }
     return try result.get()
+}
+
+extension [UInt8] {
+    /// Masks a payload, or takes its mask off.
+    mutating func mask(with mask: UInt32) {
+        if mask != 0 { withUnsafeMutableBytes { unmask(UnsafeRawBufferPointer($0), mask, into: $0) } }
+    }
 }
 
 /// RFC 6455, section 5.3.

@@ -1,0 +1,96 @@
+import Promises
+import Reactor
+
+extension HTTPClient {
+    /// Opens a WebSocket.
+    ///
+    /// ```swift
+    /// client.webSocket("ws://127.0.0.1:8080/chat").then { socket in
+    ///     socket.send("hello")
+    ///     return socket.forEach { message in print(message) }.ensure { socket.close() }
+    /// }
+    /// ```
+    ///
+    /// The proxies, `startTLS`, the limits of the head and the `User-Agent` are those of the client, `connections.makeTimeout` limits
+    /// the connect with the handshake of TLS, and `firstByte` that of the WebSocket. The connection is the socket's: it does not
+    /// count in the client's limits, ends with the socket, and does not end with the client. Redirects are not followed.
+    ///
+    /// The socket reads until it is closed, also if the program keeps no reference to it: `close` it when you have done.
+    /// - Parameters:
+    ///   - address: `ws://host:port/path?query`, or with `wss:`.
+    ///   - protocols: the subprotocols that this side speaks, the preferred one first; `subprotocol` is that of the server's choice.
+    ///   - headers: further fields of the handshake, such as `Authorization` or `Origin`.
+    ///   - limit: how many bytes a message of the server may have.
+    ///   - idle: after so long without a frame of the server it is asked for a sign of life. The connection ends if none comes for
+    ///     as long again, or if the server reads nothing for so long. `nil` for no limit.
+    /// - Returns: a promise of the socket. Rejected as that of `fetch`, and with `FetchError.refusedWebSocket`.
+    @available(*, noasync, message: "on a loop write try await firstly { … }.value, else use a synchronous function")
+    public func webSocket(
+        _ address: String, protocols: [String] = [], headers: Headers = Headers(), limit: Int = 1 << 20,
+        idle: Duration? = .seconds(120)
+    ) -> Promise<WebSocket> {
+        firstly {
+            let handshake = try WebSocketRequest(address, protocols: protocols, headers)
+            let address = handshake.request.address
+            let proxy = try options.proxies.proxy(for: address)
+            // Before anything is opened.
+            if address.isSecure, options.startTLS == nil { throw FetchError.noTLS(address.authority) }
+            let connecting = connect(to: "\((proxy?.address ?? address).endpoint)", lookup: lookup)
+                .then { [options] connection in
+                    aborting(connection) { try options.open(connection, to: address, by: proxy).map { connection } }
+                }
+            let time = options.connections.makeTimeout
+            let connected = time.map { connecting.timeout($0, error: FetchError.timedOut(.connect)) } ?? connecting
+            return connected.then { [options] connection in
+                aborting(connection) { handshake.run(on: connection, options) }.map { subprotocol in
+                    let socket = WebSocket(
+                        connection, limit: limit, idle: idle, subprotocol: subprotocol, isClient: true)
+                    socket.startReading()
+                    return socket
+                }
+            }
+        }.mapError(policy: .allErrors) { error in
+            switch error {
+            case let error as HTTPError: HTTPError(Status(502), error.reason)
+            case StreamError.endedEarly: FetchError.endedEarly
+            case StreamError.timedOut: FetchError.timedOut(.firstByte)
+            case let error as SocketAddress.ParseError: FetchError.badAddress(address, reason: error.reason)
+            default: error
+            }
+        }
+    }
+}
+
+/// Opens a WebSocket with a client of this thread's loop, which has `HTTPClient.defaultOptions`: `ws:` only, until they say more.
+/// See `HTTPClient.webSocket`.
+///
+/// ```swift
+/// let socket = try hang(connectWebSocket(to: "ws://127.0.0.1:8080/chat"))
+/// ```
+@available(*, noasync, message: "on a loop write try await firstly { … }.value, else use a synchronous function")
+public func connectWebSocket(
+    to address: String, protocols: [String] = [], headers: Headers = Headers(), limit: Int = 1 << 20,
+    idle: Duration? = .seconds(120)
+) -> Promise<WebSocket> {
+    HTTPClient.ofLoop.webSocket(address, protocols: protocols, headers: headers, limit: limit, idle: idle)
+}
+
+extension WebSocketRequest {
+    /// - Returns: a promise of the subprotocol.
+    fileprivate func run(on connection: Connection, _ options: HTTPClient.Options) -> Promise<String?> {
+        if connection.hasInputAlready { return Promise(error: HTTPError(Status(502), "bytes before the request")) }
+        connection.frameTimeouts = FrameTimeouts(idle: options.firstByte, frame: options.firstByte)
+        let parser = ResponseParser(maxHead: options.maxHead, maxFields: options.maxFields, isUpgrade: true)
+        return connection.write { write(to: &$0, userAgent: options.userAgent) }
+            .then { connection.readFrame(parser) }
+            .map { head in
+                guard let head else { throw FetchError.endedEarly }
+                return try subprotocol(of: head)
+            }
+    }
+}
+
+/// Aborts the connection if the promise of `body` is rejected or cancelled.
+private func aborting<Value>(_ connection: Connection, _ body: () throws -> Promise<Value>) -> Promise<Value> {
+    firstly(body).tapError(policy: .allErrors) { _ in connection.abort() }
+}

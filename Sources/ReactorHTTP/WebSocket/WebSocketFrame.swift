@@ -1,0 +1,53 @@
+import Promises
+
+extension ByteWriter {
+    /// The beginning of a frame, up to its mask: RFC 6455, section 5.2.
+    /// - Parameters:
+    ///   - first: the opcode, and whether it is the last frame.
+    ///   - count: how many bytes the payload has.
+    mutating func append(frame first: UInt8, count: Int, isMasked: Bool) {
+        let mark: UInt8 = isMasked ? 0x80 : 0
+        append(first)
+        switch count {
+        case 0..<126: append(mark | UInt8(count))
+        case 126..<65_536:
+            append(mark | 126)
+            append(UInt16(count))
+        default:
+            append(mark | 127)
+            append(UInt64(count))
+        }
+    }
+}
+
+/// Sends `message` to each of `sockets`, in one frame for all of a server's.
+///
+/// ```swift
+/// broadcast(.text("\(name): \(line)"), to: members.values, overflow: .abort)
+/// ```
+///
+/// One that is closed is passed over. Messages leave at the end of the turn.
+/// - Parameters:
+///   - message: the message.
+///   - sockets: sockets of this thread's loop.
+///   - overflow: what becomes of a socket whose peer does not read, so that `connection.writeQueueLimit` (4 MiB) waits for it:
+///     it does not get the message, or is given up as by `send`.
+/// - Returns: how many sockets have taken the message.
+@discardableResult
+public func broadcast(
+    _ message: WebSocket.Message, to sockets: some Sequence<WebSocket>, overflow: WriteOverflow
+) -> Int {
+    let bytes =
+        switch message {
+        case .text(let text): Array(text.utf8)
+        case .bytes(let bytes): bytes
+        }
+    let first: UInt8 = if case .text = message { 0x81 } else { 0x82 }
+    var head = ByteWriter()
+    head.append(frame: first, count: bytes.count, isMasked: false)
+    let frame = head.bytes + bytes
+    return sockets.reduce(0) { count, socket in
+        let isTaken = socket.post(socket.isClient ? socket.masked(first, bytes) : frame, overflow)
+        return isTaken ? count + 1 : count
+    }
+}
