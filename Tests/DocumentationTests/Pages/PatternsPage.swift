@@ -194,9 +194,75 @@ extension Snippets {
     }
 }
 
-// docs/guides/patterns.md: At most N at a time
+// docs/guides/patterns.md: A client that stays connected
 extension Snippets {
     static func patterns5() throws {
+        func stayConnected(
+            to address: SocketAddress, until stop: Guarantee<Void>, _ session: @escaping (Connection) throws -> Promise<Void>
+        ) -> Promise<Void> {
+            let loop = EventLoop.current
+            var (pause, isStopping) = (Duration.milliseconds(200), false)
+            var current: Promise<Void>?
+            stop.done {
+                isStopping = true
+                current?.cancel()
+            }
+            return repeatWhile {
+                let begin = loop.now
+                let talk = connect(to: address, timeout: .seconds(10)).then { connection in
+                    firstly { try session(connection) }.ensure { connection.close() }
+                }
+                current = talk
+                return talk.tapError { print("disconnected: \($0)") }.recover(policy: .allErrors) { _ in .value }.then {
+                    if isStopping { return after(.zero) }
+                    // Not after each connect: a server that accepts and ends at once would be asked without a pause.
+                    if loop.now - begin > .seconds(60) { pause = .milliseconds(200) }
+                    defer { pause = min(pause * 2, .seconds(30)) }
+                    return after(pause * Double.random(in: 0.5...1))       // many clients do not come back at one moment
+                }.map { !isStopping }
+            }
+        }
+
+        func subscribe(on connection: Connection, _ each: @escaping (String) -> Void) -> Promise<Void> {
+            connection.frameTimeouts = FrameTimeouts(idle: .seconds(30))
+            let beat = EventLoop.current.schedule(every: .seconds(10), jitter: .seconds(2)) {
+                connection.post("ping\n".utf8, overflow: .drop)
+            }
+            return connection.forEachLine { line in if line != "pong" { each(line) } }.ensure { beat.cancel() }
+        }
+        let server = try Listener.bind("127.0.0.1:0")
+        var clients = 0
+        server.serve { connection -> Promise<Void> in
+            clients += 1
+            switch clients {
+            case 1: return .value
+            case 2: return after(.seconds(15)).asPromise().done { connection.abort() }
+            case 3: return after(.seconds(1000)).asPromise()
+            default:
+                connection.post("news\n".utf8, overflow: .abort)
+                return connection.forEachLine { _ in connection.write("pong\n") }
+            }
+        }
+        var lines: [String] = []
+        let (stop, seal) = Guarantee<Void>.pending()
+        let staying = stayConnected(to: server.localAddress, until: stop) { subscribe(on: $0) { lines.append($0) } }
+        hang(after(.seconds(300)))
+        assert(clients == 4 && lines == ["news"] && staying.isPending)
+        seal(())
+        try hang(staying)
+        server.close()
+        _ = server
+        _ = clients
+        _ = lines
+        _ = stop
+        _ = seal
+        _ = staying
+    }
+}
+
+// docs/guides/patterns.md: At most N at a time
+extension Snippets {
+    static func patterns6() throws {
         let limiter = Limiter(2)
         var (running, most) = (0, 0)
 
@@ -224,7 +290,7 @@ extension Snippets {
 
 // docs/guides/patterns.md: Limited concurrency with progress
 extension Snippets {
-    static func patterns6() throws {
+    static func patterns7() throws {
         final class Progress {
             private(set) var done = 0
             let total: Int
@@ -259,7 +325,7 @@ extension Snippets {
 
 // docs/guides/patterns.md: A periodic job that does not overlap
 extension Snippets {
-    static func patterns7() throws {
+    static func patterns8() throws {
         func periodically(
             every period: Duration, until stop: Guarantee<Void>, _ job: @escaping () throws -> Promise<Void>
         ) -> Promise<Void> {
@@ -300,7 +366,7 @@ extension Snippets {
 
 // docs/guides/patterns.md: Clean-up that a cancellation waits for
 extension Snippets {
-    static func patterns8() throws {
+    static func patterns9() throws {
         func worker(_ script: String) -> Promise<ChildExitStatus> {
             Promise { resolver in
                 let child = try ChildProcess.spawn("sh", arguments: ["-c", script])
@@ -331,7 +397,7 @@ extension Snippets {
 
 // docs/guides/patterns.md: Copy a large file with progress
 extension Snippets {
-    static func patterns9() throws {
+    static func patterns10() throws {
         final class File: Sendable {
             let descriptor: CInt
 
@@ -387,7 +453,7 @@ extension Snippets {
 
 // docs/guides/patterns.md: A child with its standard error
 extension Snippets {
-    static func patterns10() throws {
+    static func patterns11() throws {
         struct ToolFailed: Error {
             let status: ChildExitStatus
             let lastWords: String
@@ -426,7 +492,7 @@ extension Snippets {
 
 // docs/guides/patterns.md: A C callback from another thread
 extension Snippets {
-    static func patterns11() throws {
+    static func patterns12() throws {
         final class Waiting: Sendable {
             let resolver: Resolver<CInt>
             init(_ resolver: Resolver<CInt>) { self.resolver = resolver }

@@ -99,9 +99,35 @@ extension Snippets {
     }
 }
 
-// docs/guides/http.md: A client
+// docs/guides/http.md: WebSocket
 extension Snippets {
     static func http9() throws {
+        var members: [ObjectIdentifier: WebSocket] = [:]
+        listener.serveHTTP { request in
+            Response.webSocket(request) { socket in
+                members[ObjectIdentifier(socket)] = socket
+                return socket.forEach { message in broadcast(message, to: members.values, overflow: .abort) }
+                    .ensure { members[ObjectIdentifier(socket)] = nil }
+            }
+        }
+        _ = members
+    }
+}
+
+// docs/guides/http.md: WebSocket
+extension Snippets {
+    static func http10() throws {
+        let chat = connectWebSocket(to: "ws://127.0.0.1:8080/chat", protocols: ["chat"]).then { socket in
+            socket.send("hello")
+            return socket.forEach { message in print(message) }.ensure { socket.close() }
+        }
+        _ = chat
+    }
+}
+
+// docs/guides/http.md: A client
+extension Snippets {
+    static func http11() throws {
         let page = try hang(fetch("http://127.0.0.1:8080/").then { $0.body.text() })
         _ = page
     }
@@ -109,7 +135,7 @@ extension Snippets {
 
 // docs/guides/http.md: A client
 extension Snippets {
-    static func http10() throws {
+    static func http12() throws {
         var options = HTTPClient.Options()
         options.firstByte = .seconds(5)
         options.connections = PoolLimits(perKey: 16)
@@ -128,7 +154,7 @@ extension Snippets {
 
 // docs/guides/http.md: A client
 extension Snippets {
-    static func http11() throws {
+    static func http13() throws {
         struct User: Codable { var name: String }
         let user = fetch("http://127.0.0.1:8080/users/1").then { try $0.json(User.self) }
         let made = fetch("http://127.0.0.1:8080/users", .post, body: try .json(User(name: "me")))
@@ -140,7 +166,7 @@ extension Snippets {
 
 // docs/guides/http.md: A client
 extension Snippets {
-    static func http12() throws {
+    static func http14() throws {
         struct DockerSocket: NameLookup {
             func addresses(of host: String, port: UInt16) -> Promise<[SocketAddress]> {
                 firstly { .value([try SocketAddress("unix:/run/docker.sock")]) }
@@ -155,7 +181,7 @@ extension Snippets {
 
 // docs/guides/http.md: PromiseKit's first programs
 extension Snippets {
-    static func http13() throws {
+    static func http15() throws {
         let client = HTTPClient()
         spinner.start()
         firstly { client.fetch("http://127.0.0.1:8080/login", .post, body: .text("me")) }
