@@ -10,6 +10,7 @@ the compiler must say what to write.
 """
 import os
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -53,9 +54,16 @@ def swift(traits, configuration, *arguments, **settings):
     return subprocess.run(command, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
 
+def processor_time():
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
 def built(*arguments):
     """The same, which must succeed without a warning."""
+    used = processor_time()
     result = swift(*arguments)
+    print(f"{' '.join(arguments)}: {processor_time() - used:.0f} s of processor time", flush=True)
     if result.returncode != 0 or "warning:" in result.stdout:
         print(result.stdout)
         sys.exit(f"error: the build of a package that depends on the library by URL: {' '.join(arguments)}")
