@@ -79,6 +79,10 @@ def check_alone(bin_path, program, modules):
 
 def main():
     traits = sys.argv[2]
+    manifest = (ROOT / "Tests/Fixtures/Consumer/Package.swift").read_text()
+    for product in re.findall(r'\.library\(name: "(\w+)"', (ROOT / "Package.swift").read_text()):
+        if not re.search(rf'program\("Only\w+", [^)]*"{product}"', manifest):
+            sys.exit(f"error: Tests/Fixtures/Consumer has no program for {product} alone")
     serve()
     if traits == "served":
         return

@@ -28,6 +28,7 @@ let withoutTLS = [
     program("OnlyHTTP", "Promises", "ReactorHTTP"),
     program("OnlyJSON", "Promises", "ReactorHTTP", "ReactorHTTPJSON"),
     program("OnlyDispatch", "Promises", "ReactorDispatch"),
+    program("OnlySimulation", "Promises", "SimulatedNetwork"),
     program("MainActorByDefault", "Promises", settings: [.defaultIsolation(MainActor.self)]),
     program("Together", "Promises", "PromiseKitNames", "Reactor", "ReactorDispatch", "ReactorHTTP", "ReactorHTTPJSON"),
 ]
