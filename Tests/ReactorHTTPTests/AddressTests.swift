@@ -28,6 +28,16 @@ import Testing
         }
     }
 
+    /// A redirect may have characters that control a terminal.
+    @Test func errorsAreOneLine() {
+        let text = "http://h/\u{9B}2J\u{2028}\n"
+        for error in [.badAddress(text, reason: "x"), .noTLS(text), .redirectLoop(text), .badRequest(text)]
+            as [FetchError]
+        {
+            expect("\(error)".contains("http://h/\\u{9B}2J\\u{2028}\\n"), "\(error)")
+        }
+    }
+
     /// Errors are logged.
     @Test(arguments: [
         "http://user:secret@h/", "https://user:secret@h", "http://secret@h", "http://user:se@cret@h/",

@@ -8,6 +8,8 @@ import ReactorHTTP
 enum JSONService {
     static func main() {
         let arguments = CommandLine.arguments.dropFirst()
+        // Swift reads them from /proc; without it there is not even the program's name.
+        if CommandLine.arguments.isEmpty { exit(EX_OSERR) }
         do {
             let service = notesService(Notes(), files: arguments.dropFirst().first ?? ".")
             let listener = try Listener.bind(arguments.first ?? "127.0.0.1:8080")

@@ -1,3 +1,5 @@
+import Reactor
+
 /// Why a request of the client could not be made.
 public enum FetchError: Error, Hashable, Sendable, CustomStringConvertible {
     /// No address of the form `http://host:port/path`, or `ws://host:port/path`, and what is wrong with it. An account is replaced by `***`.
@@ -33,19 +35,19 @@ public enum FetchError: Error, Hashable, Sendable, CustomStringConvertible {
         case total
     }
 
-    /// A sentence for people.
+    /// A sentence for people. Control characters, as a redirect may have, are escaped.
     public var description: String {
         switch self {
-        case .badAddress(let text, let reason): "'\(text)' is not an address of HTTP: \(reason)"
-        case .badRequest(let text): "a request cannot be made so: \(text)"
+        case .badAddress(let text, let reason): "'\(text.inOneLine)' is not an address of HTTP: \(reason)"
+        case .badRequest(let text): "a request cannot be made so: \(text.inOneLine)"
         case .noTLS(let text):
-            "'\(text)' needs TLS: with ReactorTLS, and once HTTPClient.defaultOptions.startTLS = "
+            "'\(text.inOneLine)' needs TLS: with ReactorTLS, and once HTTPClient.defaultOptions.startTLS = "
                 + "{ $0.startTLS(as: tls, serverName: $1) }, or the same in the options of the client"
         case .badProxy(let text): "'\(text)' is not the address of a proxy for HTTP"
         case .refusedWebSocket(let status): "the server has opened no WebSocket: \(status)"
         case .refusedByProxy(let status): "the proxy has opened no tunnel: \(status)"
         case .tooManyRedirects(let limit): "more than \(limit) redirects"
-        case .redirectLoop(let text): "redirects that lead back to '\(text)', again and again"
+        case .redirectLoop(let text): "redirects that lead back to '\(text.inOneLine)', again and again"
         case .timedOut(.connect): "no connection within connections.makeTimeout"
         case .timedOut(.firstByte): "no response within firstByte"
         case .timedOut(.idle): "nothing more of a body within idle"

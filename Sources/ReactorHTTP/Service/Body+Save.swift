@@ -42,8 +42,9 @@ private final class PartialFile: @unchecked Sendable {
         let folder = path.utf8.lastIndex(of: UInt8(ascii: "/")).map { String(path[...$0]) } ?? ""
         (self.path, self.pool) = (path, pool)
         temporary = "\(folder).\(String(UInt64.random(in: 0 ... .max), radix: 36)).tmp"
-        fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode)
-        if fd < 0 { throw SystemError(.open, errno, detail: temporary) }
+        let answer = FileSyscalls.real.open(temporary, O_WRONLY | O_CREAT | O_EXCL, mode)
+        fd = CInt(answer)
+        if answer < 0 { throw SystemError(.open, -fd, detail: temporary) }
     }
 
     // On the pool, since the disk may take its time.
