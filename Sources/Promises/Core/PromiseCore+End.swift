@@ -31,7 +31,7 @@ extension PromiseCore {
         var word = first
         while word.isLink {
             var core = word.root.takeOver()
-            guard isKnownUniquelyReferenced(&core) else { return }
+            guard isOnlyReference(&core) else { return }
             word = core.state.load()
             // This thread has the only reference, so it may take the link. The core is released as pending, without
             // waiters.

@@ -83,16 +83,26 @@ extension PromiseCore {
     @inlinable @inline(__always)
     final func `as`<Core: PromiseCore>(_ type: Core.Type) -> Core { unsafeDowncast(self, to: type) }
 
-    /// Whether the caller's reference is the only one. The check orders the reads of parties that have released theirs
-    /// before what the caller does next, as for the buffer of an array.
+    /// Whether the caller's reference is the only one; see `isOnlyReference`.
     @inlinable @inline(__always)
     final var isReferencedOnce: Bool {
         // The reference is taken over and given back, so that the check counts no other.
         var core = ref.takeOver()
-        let isOnly = isKnownUniquelyReferenced(&core)
+        let isOnly = isOnlyReference(&core)
         _ = CoreRef.retaining(core)
         return isOnly
     }
+}
+
+/// Whether this reference to a core is the only one. The caller then finds what other parties have done with the core, before
+/// they released their references: it loads what it needs to know of that after this, and not before.
+@inlinable @inline(__always)
+func isOnlyReference(_ core: inout PromiseCore) -> Bool {
+    guard isKnownUniquelyReferenced(&core) else { return false }
+    // A release is a releasing operation on the count, but the look at the count is relaxed: ARM64 may do the loads that
+    // follow before it. On x86-64 this is no instruction.
+    atomicMemoryFence(ordering: .acquiring)
+    return true
 }
 
 // The references in the words of a core.

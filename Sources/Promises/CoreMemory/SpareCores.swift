@@ -14,7 +14,7 @@ import Synchronization
 //   waiter its source, a linked root the core that settles it) had to stop using the address before the last release,
 //   because the allocator too gives the block to the next core at once.
 // - The check of that orders what other threads did with the core, before they released it, before what this thread does
-//   next; see `isReferencedOnce`.
+//   next; see `isOnlyReference`.
 // - No table has an entry for its address, and no weak reference leads to it, since both are served by a deinit. Both
 //   mark the core (`annotations`) while they have a reference to it. There are no unowned references to cores.
 // - It is a plain `PromiseCore` without a role, of this thread's loop or of none. It then differs from a new core only
@@ -72,7 +72,7 @@ extension CoreRef {
         guard let here = LoopRef.ofThisThreadIfAny else { return release() }
         var core = takeOver()
         // (By this reference, which `core` has taken over: otherwise the check would retain it.)
-        guard SpareCores.isPlain(core, at: here), isKnownUniquelyReferenced(&core),
+        guard SpareCores.isPlain(core, at: here), isOnlyReference(&core),
             borrow({ SpareCores.isUnannotated($0) })
         else { return }
         if !core.state.load().isFulfilledTrivially { core.destroyOutcome() }
@@ -169,8 +169,9 @@ enum SpareCores {
     /// Keeps this node, with the caller's reference.
     @inline(__always)
     private static func keep(node: PromiseCore) -> Bool {
-        guard let here = LoopRef.ofThisThreadIfAny, node.loop == here, node.role == .inlineAtHome, isUnannotated(node),
-            node.upstream.loadRelaxed() == .taken, node.state.loadRelaxed() == .pending, node.isReferencedOnce
+        guard let here = LoopRef.ofThisThreadIfAny, node.loop == here, node.role == .inlineAtHome,
+            node.isReferencedOnce, isUnannotated(node), node.upstream.loadRelaxed() == .taken,
+            node.state.loadRelaxed() == .pending
         else { return false }
         assert(!CoreLayout.hasSideTable(node.ref), "a weak reference to a node")
         guard here.borrow({ $0.keepSpareNode(node.ref.job) }) else { return false }

@@ -195,12 +195,9 @@ struct AtomicState: ~Copyable {
     func loadRelaxed() -> StateWord { StateWord(bits: word.load(ordering: .relaxed)) }
 
     /// For a caller that has just found that it has the only reference: whether no other thread has changed the state after
-    /// `seen`, and before it has released the reference that it had.
+    /// `seen`, and before it has released the reference that it had; see `isOnlyReference`.
     @inline(__always)
-    func isStill(_ seen: StateWord) -> Bool {
-        atomicMemoryFence(ordering: .acquiring)
-        return load() == seen
-    }
+    func isStill(_ seen: StateWord) -> Bool { load() == seen }
 
     /// For a caller with the only reference to the core.
     @inlinable @inline(__always)
