@@ -6,6 +6,7 @@ _Thread_local void *clinux_current_loop = 0;
 unsigned clinux_tracing = 0;
 _Thread_local unsigned clinux_notes_handlers = 0;
 int clinux_fork_count = 0;
+void (*clinux_in_forked_child)(void) = 0;
 void (*clinux_while_async_main_waits)(void) = 0;
 
 extern void __asan_init(void) __attribute__((weak));

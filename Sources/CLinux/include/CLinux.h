@@ -66,6 +66,9 @@ enum { clinux_O_ACCMODE = O_ACCMODE };
 
 // Sets the handler of a sigaction(2): the field is a macro, which differs between glibc and musl.
 static inline void clinux_set_handler(struct sigaction *action, void (*handler)(int)) { action->sa_handler = handler; }
+static inline _Bool clinux_has_same_handler(const struct sigaction *one, const struct sigaction *other) {
+    return one->sa_handler == other->sa_handler;
+}
 
 // flock(2), whose name Swift takes for the structure of fcntl(2).
 static inline int clinux_lock(int fd) { return flock(fd, LOCK_EX | LOCK_NB); }
@@ -223,6 +226,15 @@ static inline long clinux_sendmmsg(int fd, struct clinux_mmsghdr *messages, unsi
 extern int clinux_fork_count;
 
 static inline int clinux_forks(void) { return __atomic_load_n(&clinux_fork_count, __ATOMIC_RELAXED); }
+extern void (*clinux_in_forked_child)(void);
+// What a forked child begins with, besides counting.
+static inline void clinux_set_in_forked_child(void (*body)(void)) {
+    __atomic_store_n(&clinux_in_forked_child, body, __ATOMIC_RELEASE);
+}
+static inline void clinux_begin_in_forked_child(void) {
+    void (*body)(void) = __atomic_load_n(&clinux_in_forked_child, __ATOMIC_ACQUIRE);
+    if (body) body();
+}
 static inline void clinux_note_fork(void) { __atomic_add_fetch(&clinux_fork_count, 1, __ATOMIC_RELAXED); }
 
 // epoll_event.data is a union, which Swift reaches through computed accessors; two words are plainer.

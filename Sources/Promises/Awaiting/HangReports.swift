@@ -37,7 +37,7 @@ struct HangWatch {
 
 /// The reports of calls of `hang` that cannot end, one for each call site.
 enum HangReports {
-    private static let reported = LockedValue<Set<CallSite>>([])
+    private static let reported = LockedValue<Set<CallSite>>.ofProcess([])
 
     private static func isFirst(of callSite: CallSite) -> Bool { reported.withLock { $0.insert(callSite).inserted } }
 

@@ -12,7 +12,7 @@ enum VirtualTasks {
     /// The loops by the hashes of their tasks. Swift computes the hash from the task's address and a secret of the
     /// process, so two tasks have one hash only by a chance of one in 2^64. (The task itself must not be retained.) A
     /// task is in the list only while it runs, so no address is in use twice.
-    private static let homes = LockedValue<[Int: LoopRemote]>([:])
+    private static let homes = LockedValue<[Int: LoopRemote]>.ofProcess([:])
 
     /// Runs `work`, which is external work of `home`, in the current task.
     static func run(for home: LoopRemote, _ work: () async -> Void) async {

@@ -14,7 +14,7 @@ public let conf = Configuration()
 /// The settings of this process, of which `conf` is the only instance. Any thread may change them.
 public final class Configuration: Sendable {
     private let policy = Atomic<UInt8>(CatchPolicy.allErrorsExceptCancellation.rawValue)
-    private let handler = Mutex(Handler { LoopEvent.print($0.description) })
+    private let handler = LockedValue.ofProcess(Handler { LoopEvent.print($0.description) })
 
     // A struct, because a mutex of a bare closure wraps the closure once more with each read, and each call then goes
     // through all wrappers.

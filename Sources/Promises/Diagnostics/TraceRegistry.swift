@@ -38,7 +38,7 @@ enum TraceRegistry {
         fileprivate func records(ofLoop loop: Int) -> [TraceRecord] { records.values.filter { $0.loop == loop } }
     }
 
-    private static let table = LockedValue(TracedPromises())
+    private static let table = LockedValue.ofProcess(TracedPromises())
 
     static func withLock<Result>(_ body: (inout TracedPromises) -> Result) -> Result { table.withLock(body) }
 

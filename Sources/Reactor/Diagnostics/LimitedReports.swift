@@ -96,7 +96,7 @@ package final class LimitedReports<Key: Hashable & Sendable>: Sendable {
         var hasThread = false
     }
 
-    private let state = LockedValue(ReportState())
+    private let state = LockedValue.ofProcess(ReportState())
     private let send: @Sendable (Key?, Int) -> Void
     private let fork = ForkMark()
 

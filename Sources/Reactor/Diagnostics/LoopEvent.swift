@@ -1,5 +1,4 @@
 import Glibc
-import Synchronization
 
 /// The events that Reactor itself reports, and the handler that receives them. The layer above may replace the handler.
 package enum LoopEvent: Sendable {
@@ -23,7 +22,7 @@ package enum LoopEvent: Sendable {
     /// loop is reported.
     case staleWatch(CInt, CallSite?)
 
-    package static let handler = Mutex(
+    package static let handler = LockedValue.ofProcess(
         Receiver { report in
             if limited.admit(report.key) { LoopEvent.print(report.description) }
         })

@@ -46,7 +46,7 @@ package final class UnrunWork: Sendable {
         var lastNumber = 0
     }
 
-    private static let table = LockedValue(Table())
+    private static let table = LockedValue.ofProcess(Table())
 
     /// Called on the thread to be observed.
     init(isMain: Bool) {

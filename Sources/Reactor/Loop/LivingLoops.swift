@@ -5,7 +5,7 @@ import CLinux
 /// Invariant: a loop is added and removed on its own thread, and lives while it is here. So what a thread finds of its own
 /// loops cannot end meanwhile; of other threads' loops it learns only that they live.
 enum LivingLoops {
-    private static let loops = LockedValue<[Int: Unmanaged<EventLoop>]>([:])
+    private static let loops = LockedValue<[Int: Unmanaged<EventLoop>]>.ofProcess([:])
 
     /// Adds `loop`, and makes the calling thread its owner.
     static func add(_ loop: EventLoop) {

@@ -130,5 +130,5 @@ extension EventLoop {
     }
 
     // Held while a thread uses a loop that it has no reference to, and while a loop is deallocated.
-    static let ends = Mutex(())
+    static let ends = LockedValue.ofProcess(())
 }

@@ -1,12 +1,11 @@
 import Glibc
-import Synchronization
 
 /// Children whose loop ended before they did. They are reaped when the next child is started, on any loop. The number
 /// of zombies therefore never exceeds the number of children that were once alive.
 enum ZombieReaper {
     // Each child has its pidfd, if it has one: if other code takes the status, the process number may be another
     // child's.
-    private static let children = Mutex<[(process: pid_t, pidfd: CInt)]>([])
+    private static let children = LockedValue<[(process: pid_t, pidfd: CInt)]>.ofProcess([])
 
     /// Keeps a copy of the pidfd, if there is one, since the loop closes its own.
     static func add(_ process: pid_t, pidfd: CInt) {

@@ -58,7 +58,7 @@ public enum ServiceManager {
         return true
     }
 
-    private static let socket = LockedValue(KeptSocket())
+    private static let socket = LockedValue.ofProcess(KeptSocket())
 
     /// The socket for notifications, which is never closed.
     private struct KeptSocket {

@@ -16,11 +16,13 @@ enum SignalRegistry {
     private static var count: Int { 64 }
     // The number of signal handlers that are running now, on any thread: a slot is closed only when there are none.
     private static let running = Atomic<Int>(0)
-    private static let previous = Mutex<[CInt: sigaction]>([:])
+    /// The actions that signals had before the registry's.
+    private static let former = LockedValue.ofProcess(FormerActions())
 
     static func bit(_ signal: CInt) -> UInt64 { 1 << UInt64(signal - 1) }
 
     static func open(_ fd: CInt) throws(SystemError) -> SignalSlot {
+        prepareForForks
         for slot in slots {
             if slot.descriptor.compareExchange(expected: -1, desired: fd, ordering: .acquiringAndReleasing).exchanged {
                 // Stored before the slot wants any signal, and so before a handler reads it.
@@ -45,17 +47,15 @@ enum SignalRegistry {
     static func subscribe(_ slot: SignalSlot, to signal: CInt) throws(SystemError) {
         _ = running.load(ordering: .relaxed)
         notify(0)
-        let failure = previous.withLock { previous -> SystemError? in
-            if previous[signal] == nil {
-                var action = sigaction()
-                clinux_set_handler(&action) { SignalRegistry.handle($0) }
-                action.sa_flags = CInt(bitPattern: UInt32(SA_RESTART))
-                sigfillset(&action.sa_mask)
+        let failure = former.withLock { former -> SystemError? in
+            if former.replaced & bit(signal) == 0 {
+                var action = action
                 var old = sigaction()
                 guard sigaction(signal, &action, &old) == 0 else {
                     return SystemError(.sigaction, errno, detail: "signal \(signal)")
                 }
-                previous[signal] = old
+                former.actions[Int(signal)] = old
+                former.replaced |= bit(signal)
             }
             slot.wanted.bitwiseOr(bit(signal), ordering: .sequentiallyConsistent)
             return nil
@@ -64,14 +64,58 @@ enum SignalRegistry {
     }
 
     static func unsubscribe(_ slot: SignalSlot, from signal: CInt) {
-        previous.withLock { previous in
+        former.withLock { former in
             slot.wanted.bitwiseAnd(~bit(signal), ordering: .sequentiallyConsistent)
             slot.pending.bitwiseAnd(~bit(signal), ordering: .sequentiallyConsistent)
             let isWanted = slots.contains { $0.wanted.load(ordering: .relaxed) & bit(signal) != 0 }
-            guard !isWanted, var old = previous.removeValue(forKey: signal) else { return }
-            sigaction(signal, &old, nil)
+            guard !isWanted && former.replaced & bit(signal) != 0 else { return }
+            former.replaced &= ~bit(signal)
+            sigaction(signal, former.actions + Int(signal), nil)
         }
     }
+
+    /// The action that a watched signal has.
+    private static var action: sigaction {
+        var action = sigaction()
+        clinux_set_handler(&action) { SignalRegistry.handle($0) }
+        action.sa_flags = CInt(bitPattern: UInt32(SA_RESTART))
+        sigfillset(&action.sa_mask)
+        return action
+    }
+
+    // MARK: In a forked child
+
+    private static let prepareForForks: Void = {
+        // The child could not finish an initialization that another thread has begun.
+        notify(0)
+        former.withLock { _ in }
+        clinux_set_in_forked_child { SignalRegistry.beginInForkedChild() }
+    }()
+
+    /// The child has none of the loops that watch: signals have the former actions again. Called while signals are blocked.
+    private static func beginInForkedChild() {
+        running.store(0, ordering: .relaxed)
+        var index = 0
+        while index < count {
+            slots[index].wanted.store(0, ordering: .relaxed)
+            slots[index].pending.store(0, ordering: .relaxed)
+            index += 1
+        }
+        former.withLock { former in
+            var ours = action
+            while former.replaced != 0 {
+                let signal = CInt(former.replaced.trailingZeroBitCount + 1)
+                former.replaced &= ~bit(signal)
+                var present = sigaction()
+                // Other code may have replaced the action.
+                if sigaction(signal, nil, &present) == 0 && clinux_has_same_handler(&present, &ours) {
+                    sigaction(signal, former.actions + Int(signal), nil)
+                }
+            }
+        }
+    }
+
+    // MARK: When a signal arrives
 
     /// Called by the kernel, on a thread that it chooses.
     private static func handle(_ signal: CInt) {
@@ -100,4 +144,15 @@ enum SignalRegistry {
             _ = write(slot.descriptor.load(ordering: .acquiring), &one, 8)
         }
     }
+}
+
+/// The signals that have the registry's action, as bits, and the former action of each.
+private struct FormerActions {
+    var replaced: UInt64 = 0
+    /// By the number of the signal. Allocated once, with the registry, and never freed.
+    let actions = {
+        let actions = UnsafeMutablePointer<sigaction>.allocate(capacity: 65)
+        actions.initialize(repeating: sigaction(), count: 65)
+        return actions
+    }()
 }

@@ -4,7 +4,13 @@ import Glibc
 /// Distinguishes a forked child from its parent. The child shares the parent's epoll descriptor, and a single
 /// EPOLL_CTL_DEL in the child would remove the parent's registration.
 enum ForkDetector {
-    private static let hook: Void = { _ = pthread_atfork(nil, nil) { clinux_note_fork() } }()
+    private static let hook: Void = {
+        ForkLocks.prepare()
+        pthread_atfork({ ForkLocks.takeAll() }, { ForkLocks.freeAll() }) {
+            clinux_note_fork()
+            ForkLocks.freeAll { clinux_begin_in_forked_child() }
+        }
+    }()
 
     static func watch() { hook }
 

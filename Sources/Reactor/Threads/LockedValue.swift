@@ -13,6 +13,13 @@ package final class LockedValue<Value>: @unchecked Sendable {
         pthread_mutex_init(lock, nil)
     }
 
+    /// A value of the whole process, which is never freed: a forked child finds the lock free. For the rules, see `ForkLocks`.
+    package static func ofProcess(_ value: Value) -> LockedValue {
+        let made = LockedValue(value)
+        ForkLocks.add(Unmanaged.passRetained(made).takeUnretainedValue().lock)
+        return made
+    }
+
     deinit {
         pthread_mutex_destroy(lock)
         lock.deallocate()

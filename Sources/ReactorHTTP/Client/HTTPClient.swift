@@ -1,6 +1,5 @@
 import Promises
 import Reactor
-import Synchronization
 
 /// Makes requests, over connections that it keeps for each server. It belongs to the loop of its thread.
 ///
@@ -180,7 +179,7 @@ extension HTTPClient.Options {
 }
 
 extension HTTPClient {
-    private static let shared = Mutex(Options())
+    private static let shared = LockedValue.ofProcess(Options())
 
     /// The options of the clients that the function `fetch` makes, one for each loop with its first request. For `https:`, with
     /// ReactorTLS:
@@ -190,7 +189,14 @@ extension HTTPClient {
     /// ```
     public static var defaultOptions: Options {
         get { shared.withLock { $0 } }
-        set { shared.withLock { $0 = newValue } }
+        set {
+            // The old ones are released outside the lock, with what their closures hold.
+            let old = shared.withLock { options in
+                defer { options = newValue }
+                return options
+            }
+            withExtendedLifetime(old) {}
+        }
     }
 }
 

@@ -200,6 +200,8 @@ final class MainThreadTests: XCTestCase {
             try loop.turn(.poll)
             XCTAssertFalse(isReadable(fd))
             inForkedChild {
+                // It would end the child: the action is the one that it had before the watch.
+                signal(SIGUSR1, SIG_IGN)
                 loop.remote.submit {}
                 raise(SIGUSR1)
                 return true

@@ -1,0 +1,69 @@
+import CLinux
+import Glibc
+
+/// The locks of the whole process. A fork takes them all and frees them on both sides: otherwise one that another thread holds
+/// at that moment would stay locked in the child, which does not have that thread.
+///
+/// Invariant: no thread takes one of these locks, forks, or calls code of the user's while it holds one. A fork therefore waits
+/// for no thread that waits for it, in whatever order it takes them.
+enum ForkLocks {
+    private struct Node {
+        let lock: UnsafeMutablePointer<pthread_mutex_t>
+        let next: UnsafeMutablePointer<Node>?
+    }
+
+    // nonisolated(unsafe): the address never changes. It guards what follows, and is held for the time of a fork.
+    nonisolated(unsafe) private static let guardian: UnsafeMutablePointer<pthread_mutex_t> = {
+        let lock = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
+        pthread_mutex_init(lock, nil)
+        return lock
+    }()
+    // nonisolated(unsafe): accessed under `guardian` only.
+    nonisolated(unsafe) private static var newest: UnsafeMutablePointer<Node>?
+    nonisolated(unsafe) private static var maskBefore = sigset_t()
+
+    /// Adds a lock, which must stay where it is for as long as the process lives.
+    static func add(_ lock: UnsafeMutablePointer<pthread_mutex_t>) {
+        ForkDetector.watch()
+        let node = UnsafeMutablePointer<Node>.allocate(capacity: 1)
+        pthread_mutex_lock(guardian)
+        defer { pthread_mutex_unlock(guardian) }
+        node.initialize(to: Node(lock: lock, next: newest))
+        newest = node
+    }
+
+    /// Initializes the globals, of which a child could not finish what another thread has begun.
+    static func prepare() {
+        pthread_mutex_lock(guardian)
+        (newest, maskBefore) = (nil, sigset_t())
+        pthread_mutex_unlock(guardian)
+    }
+
+    /// Before a fork. Signals wait, so that none comes to the child before it has actions of its own.
+    static func takeAll() {
+        var all = sigset_t()
+        var before = sigset_t()
+        sigfillset(&all)
+        pthread_sigmask(SIG_SETMASK, &all, &before)
+        pthread_mutex_lock(guardian)
+        maskBefore = before
+        var next = newest
+        while let node = next {
+            pthread_mutex_lock(node.pointee.lock)
+            next = node.pointee.next
+        }
+    }
+
+    /// After a fork, on both sides. In the child this is the copy of the thread that has taken them.
+    static func freeAll(then body: () -> Void = {}) {
+        var next = newest
+        while let node = next {
+            pthread_mutex_unlock(node.pointee.lock)
+            next = node.pointee.next
+        }
+        var before = maskBefore
+        pthread_mutex_unlock(guardian)
+        body()
+        pthread_sigmask(SIG_SETMASK, &before, nil)
+    }
+}

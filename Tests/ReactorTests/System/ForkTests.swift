@@ -1,0 +1,130 @@
+import CLinux
+import Glibc
+import Reactor
+import Synchronization
+import TestSupport
+import Testing
+
+/// What a forked child finds of the process's state. In processes of their own, which have no thread but those of the test.
+@Suite struct ForkTests {
+    /// What other threads of the parent do while it forks.
+    enum Work: CaseIterable {
+        case loops, signals, reports, children
+
+        func run() {
+            EventLoop.withLoop { loop in
+                switch self {
+                case .loops: for _ in 0..<20 { EventLoop.withLoop { $0.schedule(after: .zero) {}.cancel() } }
+                case .signals: _ = try? loop.onSignal(SIGUSR1) {}.cancel()
+                case .reports: LoopEvent.handler.withLock { _ in }
+                case .children: _ = try? loop.spawn(shell("exit 0"))
+                }
+            }
+        }
+    }
+
+    /// Runs `body` in a forked child, whose end with 42 is expected; ends the process otherwise.
+    private static func inChild(_ body: () throws -> Void) {
+        let child = fork()
+        if child == 0 {
+            // Should anything here wait forever.
+            alarm(20)
+            do { try body() } catch { _exit(1) }
+            _exit(42)
+        }
+        var status: CInt = 0
+        precondition(waitpid(child, &status, 0) == child)
+        precondition(status == 42 << 8, "status \(status)")
+    }
+
+    // A sanitizer cannot follow a child of many threads.
+    @Test(.ownThread, .disabled(if: isSanitized)) func noLockIsHeldInTheChildOfABusyProcess() async {
+        await #expect(processExitsWith: .success) {
+            let isOver = Flag()
+            for work in Work.allCases { work.run() }
+            let threads = (Work.allCases + [.signals]).map { work in
+                TestThread { while !isOver.isSet { work.run() } }
+            }
+            for _ in 0..<scaled(300) {
+                ForkTests.inChild {
+                    for work in Work.allCases where work != .children { work.run() }
+                }
+            }
+            isOver.set()
+            for thread in threads { thread.join() }
+        }
+    }
+
+    enum Action: String, Codable, CaseIterable { case standard, ignored, handler, later }
+
+    @Test(.ownThread, arguments: Action.allCases) func aSignalThatTheParentWatchesHasItsFormerActionThere(
+        _ action: Action
+    ) async {
+        await #expect(processExitsWith: .success) { [action] in
+            // A thread of Swift's pool blocks it.
+            var mask = sigset_t()
+            sigemptyset(&mask)
+            pthread_sigmask(SIG_SETMASK, &mask, nil)
+            if action == .ignored { signal(SIGUSR1, SIG_IGN) }
+            if action == .handler { signal(SIGUSR1) { _ in _exit(43) } }
+            try EventLoop.withLoop { loop in
+                var seen = 0
+                let watch = try loop.onSignal(SIGUSR1) { seen += 1 }
+                // Code that knows nothing of the loop.
+                if action == .later { signal(SIGUSR1) { _ in _exit(44) } }
+                let child = fork()
+                if child == 0 {
+                    alarm(20)
+                    raise(SIGUSR1)
+                    // Ignored. The child may watch it too.
+                    let isSeen = EventLoop.withLoop { own in
+                        var isSeen = false
+                        let watch = try? own.onSignal(SIGUSR1) { isSeen = true }
+                        raise(SIGUSR1)
+                        try? own.turn(.poll)
+                        watch?.cancel()
+                        return isSeen
+                    }
+                    _exit(isSeen ? 42 : 1)
+                }
+                var status: CInt = 0
+                precondition(waitpid(child, &status, 0) == child)
+                let expected: [Action: CInt] = [
+                    .standard: SIGUSR1, .ignored: 42 << 8, .handler: 43 << 8, .later: 44 << 8,
+                ]
+                precondition(status == expected[action], "status \(status)")
+                if action != .later {
+                    raise(SIGUSR1)
+                    try loop.turn(.poll)
+                    precondition(seen == 1, "\(seen)")
+                }
+                watch.cancel()
+            }
+        }
+    }
+
+    /// Signals are blocked while a process forks, and only then.
+    @Test(.ownThread) func theSignalMaskIsTheSameBeforeAndAfter() async {
+        await #expect(processExitsWith: .success) {
+            EventLoop.withLoop { _ in
+                var mask = sigset_t()
+                sigemptyset(&mask)
+                sigaddset(&mask, SIGUSR2)
+                pthread_sigmask(SIG_SETMASK, &mask, nil)
+                let isSame = {
+                    var present = sigset_t()
+                    pthread_sigmask(SIG_SETMASK, nil, &present)
+                    return (1..<32).allSatisfy { sigismember(&present, $0) == ($0 == SIGUSR2 ? 1 : 0) }
+                }
+                ForkTests.inChild { precondition(isSame()) }
+                precondition(isSame())
+            }
+        }
+    }
+}
+
+private final class Flag: Sendable {
+    private let value = Atomic(false)
+    var isSet: Bool { value.load(ordering: .relaxed) }
+    func set() { value.store(true, ordering: .relaxed) }
+}
