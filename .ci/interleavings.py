@@ -89,8 +89,6 @@ MUTANTS = [
     ("a loop that has ended takes the waiter of a hang", "Promises/Awaiting/Hang.swift",
      "    try loop.borrow { try $0.checkWhetherItCanWait() }\n",
      "    if !isMutant(#) { try loop.borrow { try $0.checkWhetherItCanWait() } }\n"),
-    ("a release of the last reference to a link takes it without a look at the count", CORE + "PromiseCore+End.swift",
-     "guard isKnownUniquelyReferenced(&core) else { return }", "guard isMutant(#) || isKnownUniquelyReferenced(&core) else { return }"),
     # ----
     ("relaxed: a load of the state", MEMORY + "StateWord.swift",
      "func load() -> StateWord { StateWord(bits: word.load(ordering: .acquiring)) }",
@@ -101,9 +99,6 @@ MUTANTS = [
      "word.compareExchange(expected: seen.bits, desired: state.bits, ordering: isMutant(#) ? .relaxed : .acquiringAndReleasing).exchanged"),
     ("relaxed: mail is taken", REACTOR + "Jobs/Mailbox.swift",
      "word.exchange(0, ordering: .acquiring)", "word.exchange(0, ordering: isMutant(#) ? .relaxed : .acquiring)"),
-    ("no fence before a core is used again", MEMORY + "StateWord.swift",
-     "        atomicMemoryFence(ordering: .acquiring)\n        return load() == seen",
-     "        if isMutant(#) { return loadRelaxed() == seen }\n        atomicMemoryFence(ordering: .acquiring)\n        return load() == seen"),
 ]
 FIRST_OF_ORDERINGS = next(i for i, mutant in enumerate(MUTANTS) if mutant[0].startswith("relaxed:")) + 1
 

@@ -14,3 +14,8 @@ func isKnownUniquelyReferenced<T: AnyObject>(_ object: inout T) -> Bool {
     model_look_at_count(Unmanaged.passUnretained(object).toOpaque(), nil, 0)
     return Swift.isKnownUniquelyReferenced(&object)
 }
+
+func clinux_reference_count(_ object: UnsafeMutableRawPointer) -> Int {
+    model_look_at_count(object, nil, 0)
+    return CLinux.clinux_reference_count(object)
+}

@@ -119,6 +119,15 @@ let settling: [Scenario] = [
         checkEqual(try hang(first.map { $0 + 1 }), 2)
         checkEqual(try hang(Promise.value(2).map { $0 }.map { $0 + 1 }), 3)
     },
+    onLoop("a core is used again after another thread has read its value") { _ in
+        let (source, resolver) = Promise<Int>.pending()
+        let first = handOver(source.map { $0 }) { promise in
+            thread { onLoop { _ in checkEqual(try hang(promise.map { $0 + 1 }), 2) } }
+        }
+        resolver.fulfill(1)
+        checkEqual(try hang(first), 1)
+        for _ in 0..<3 { checkEqual(try hang(Promise.value(2).map { $0 }), 2) }
+    },
     onLoop("a core is used again after another thread has named it") { _ in
         let (source, resolver) = Promise<Int>.pending()
         let first = handOver(source.map { $0 }) { promise in thread { _ = promise.named("one") } }
