@@ -112,10 +112,10 @@ def main():
         if re.search("COpenSSL|-lssl", (FOLDER / "none/debug.yaml").read_text()):
             sys.exit("error: without the trait somebody looks for OpenSSL")
         result = swift("none", "debug", "--product", "WithoutTheTrait", REACTOR_FORGOTTEN="1")
-        line = next((line for line in result.stdout.splitlines() if "error:" in line), "")
-        print(line)
-        if result.returncode == 0 or 'traits: ["TLS"]' not in line:
+        first = re.search(r"\.swift:\d+:\d+: error: .*", result.stdout)
+        if result.returncode == 0 or not first or 'traits: ["TLS"]' not in first[0]:
             sys.exit(f"{result.stdout}\nerror: the first error does not say how TLS is turned on")
+        print(first[0])
 
 
 main()
