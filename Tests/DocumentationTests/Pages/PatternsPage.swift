@@ -520,7 +520,7 @@ extension Snippets {
 }
 
 // docs/guides/patterns.md: A client that reconnects, tested
-@Suite struct Patterns12 {
+@Suite struct Patterns13 {
     func stayConnected(to address: String, _ body: @escaping (String) -> Void) -> Promise<Void> {
         let pauses = RetrySchedule.exponential(from: .milliseconds(100), cap: .seconds(5))
         return retry(maxAttempts: .max, delay: pauses) { _ in
