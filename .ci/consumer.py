@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Builds a package that depends on this one by URL, as a stranger does, and runs its programs: consumer.py FOLDER TRAITS
+"""Builds a package that depends on this one by URL, as a stranger does, and runs its programs: consumer.py FOLDER TRAITS CONFIGURATION...
 
 The clone in FOLDER/swift-reactor has what HEAD has, and the tag 0.1.0, whatever was released. It is served by file://. The package is a
-copy of Tests/Fixtures/Consumer beside it. TRAITS is `none` or `TLS`, which needs OpenSSL and its command. Each is built in
-debug and in release, into FOLDER/none and FOLDER/TLS. With `served` only the clone is made.
+copy of Tests/Fixtures/Consumer beside it. TRAITS is `none` or `TLS`, which needs OpenSSL and its command. Each CONFIGURATION, debug or
+release, is built into FOLDER/none or FOLDER/TLS. With `served` for TRAITS only the clone is made.
 
 What is compiled for a product alone is compared with what it needs. A program that names TLS without the trait must not compile, and
 the compiler must say what to write.
@@ -95,9 +95,9 @@ def main():
             ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout",
              arguments[1], "-out", arguments[0], "-days", "2", "-subj", "/CN=localhost", "-addext",
              "subjectAltName=DNS:localhost"], check=True, capture_output=True)
-    for configuration in ["debug", "release"]:
+    for configuration in sys.argv[3:]:
         bin_path = FOLDER / traits / configuration
-        if traits == "none" and not bin_path.exists():
+        if traits == "none" and configuration == "debug" and not bin_path.exists():
             for program, modules in ALONE.items():
                 built(traits, configuration, "--product", program)
                 check_alone(bin_path, program, modules)
