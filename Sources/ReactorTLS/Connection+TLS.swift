@@ -9,16 +9,16 @@ extension Connection {
     /// The certificate of the peer. A client always has that of its server; a server has one if it asks for it and the client
     /// has sent it. Verified, unless the configuration says otherwise.
     public var peerCertificate: TLSCertificate? {
-        guard let tls, let certificate = SSL_get0_peer_certificate(tls.ssl) else { return nil }
+        guard let ssl, let certificate = SSL_get0_peer_certificate(ssl) else { return nil }
         return TLSCertificate(certificate)
     }
 
     /// The protocol that is spoken inside (ALPN); `nil` if none was agreed on.
     public var negotiatedProtocol: String? {
-        guard let tls else { return nil }
+        guard let tls, let ssl = tls.ssl else { return nil }
         var name: UnsafePointer<UInt8>?
         var count: CUnsignedInt = 0
-        SSL_get0_alpn_selected(tls.ssl, &name, &count)
+        SSL_get0_alpn_selected(ssl, &name, &count)
         guard let name, count > 0 else { return nil }
         let bytes = UnsafeBufferPointer(start: name, count: Int(count))
         // A server may answer with a protocol that was not offered.
@@ -26,21 +26,22 @@ extension Connection {
     }
 
     /// The version of TLS.
-    public var tlsVersion: TLSVersion? { tls.flatMap { TLSVersion(rawValue: SSL_version($0.ssl)) } }
+    public var tlsVersion: TLSVersion? { ssl.flatMap { TLSVersion(rawValue: SSL_version($0)) } }
 
     /// The cipher, by OpenSSL's name, such as `TLS_AES_256_GCM_SHA384`.
     public var tlsCipher: String? {
-        guard let tls, let cipher = SSL_get_current_cipher(tls.ssl) else { return nil }
+        guard let ssl, let cipher = SSL_get_current_cipher(ssl) else { return nil }
         return SSL_CIPHER_get_name(cipher).map { String(cString: $0) }
     }
 
     /// Whether the handshake has resumed an earlier session.
-    public var hasResumedTLSSession: Bool { tls.map { SSL_session_reused($0.ssl) == 1 } ?? false }
+    public var hasResumedTLSSession: Bool { ssl.map { SSL_session_reused($0) == 1 } ?? false }
 
     /// The DNS name that the client of this connection has asked for (SNI), in lower case; `nil` if what it has sent is no such
     /// name. For servers.
     public var requestedServerName: String? { tls?.requestedName }
 
     private var tls: TLSFilter? { installedFilter as? TLSFilter }
+    private var ssl: OpaquePointer? { tls?.ssl }
 }
 #endif

@@ -10,31 +10,34 @@ final class TLSFilter: ConnectionFilter {
     let context: TLSContext
     let peer: SocketAddress?
     private let channel = ByteChannel()
-    let ssl: OpaquePointer
+    /// `nil` at a server before its client has sent a whole hello.
+    private(set) var ssl: OpaquePointer?
+    /// What a server has got of that.
+    private var hello = ClientHello()
     /// Where a client's sessions are kept, and under what name.
     private let sessions: (store: SessionStore, name: String)?
     /// The session that the client wants to resume, until the handshake has ended.
     private var offeredSession: ResumableSession?
     private var isReady = false
+    /// Whether a part of what the peer sends behind the first message of the handshake has arrived.
+    private var isInFlight = false
     /// The steps that OpenSSL has taken for messages of TLS itself, such as changes of keys, since the last data.
     private var stepsWithoutData = 0
     /// OpenSSL takes up to eight steps for a message, each of which is counted.
     private static let mostStepsWithoutData = 256
 
     /// A server's side.
-    convenience init(server context: TLSContext, peer: SocketAddress?) throws(TLSError) {
-        try self.init(context, peer, nil)
-        SSL_set_accept_state(ssl)
-    }
+    convenience init(server context: TLSContext, peer: SocketAddress?) { self.init(context, peer, nil) }
 
     /// A client's side.
     /// - Parameter name: what the certificate of the server must have; sent as SNI if it is a name.
     convenience init(
         client context: TLSContext, name: ServerName?, sessions: SessionStore?, peer: SocketAddress?
     ) throws(TLSError) {
-        try self.init(context, peer, sessions.flatMap { store in name.map { (store, $0.text) } })
+        self.init(context, peer, sessions.flatMap { store in name.map { (store, $0.text) } })
+        let ssl = try makeSSL()
         SSL_set_connect_state(ssl)
-        if let name { try setServerName(name) }
+        if let name { try setServerName(name, ssl) }
         if let name, let session = sessions?.take(for: name.text) {
             // A session that does not suit is not resumed, which is no error.
             SSL_set_session(ssl, session.pointer)
@@ -43,23 +46,25 @@ final class TLSFilter: ConnectionFilter {
         }
     }
 
-    private init(
-        _ context: TLSContext, _ peer: SocketAddress?, _ sessions: (SessionStore, String)?
-    ) throws(TLSError) {
-        OpenSSLErrors.clear()
-        guard let ssl = SSL_new(context.pointer) else { throw OpenSSLErrors.configuration("a connection") }
+    private init(_ context: TLSContext, _ peer: SocketAddress?, _ sessions: (SessionStore, String)?) {
         self.context = context
         self.peer = peer
         self.sessions = sessions
+    }
+
+    private func makeSSL() throws(TLSError) -> OpaquePointer {
+        OpenSSLErrors.clear()
+        guard let ssl = SSL_new(context.pointer) else { throw OpenSSLErrors.configuration("a connection") }
         self.ssl = ssl
         guard let bio = channel.makeBIO() else { throw OpenSSLErrors.configuration("a connection") }
         // The `SSL` owns the BIO, for both directions.
         SSL_set_bio(ssl, bio, bio)
         // Unretained: OpenSSL uses it in callbacks only, which run during calls of this filter.
         SSL_set_ex_data(ssl, 0, Unmanaged.passUnretained(self).toOpaque())
+        return ssl
     }
 
-    deinit { SSL_free(ssl) }
+    deinit { if let ssl { SSL_free(ssl) } }
 
     /// The filter that has made a call of OpenSSL, in which a callback runs.
     static func of(_ ssl: OpaquePointer) -> TLSFilter {
@@ -71,7 +76,7 @@ final class TLSFilter: ConnectionFilter {
         Unmanaged<TLSFilter>.fromOpaque(SSL_get_ex_data(ssl, 0))._withUnsafeGuaranteedRef(body)
     }
 
-    private func setServerName(_ name: ServerName) throws(TLSError) {
+    private func setServerName(_ name: ServerName, _ ssl: OpaquePointer) throws(TLSError) {
         var isSet = name.isAddress || copenssl_set_server_name(ssl, name.text) == 1
         if isSet && context.configuration.serverVerification == .full {
             let parameters = SSL_get0_param(ssl)
@@ -89,21 +94,37 @@ final class TLSFilter: ConnectionFilter {
 
     // MARK: Calls of the connection
 
-    func begin(_ output: inout FilterOutput) throws { try advanceHandshake(&output) }
+    func begin(_ output: inout FilterOutput) throws {
+        // A server waits for its client.
+        if let ssl { try advanceHandshake(ssl, &output) }
+    }
 
     func receive(_ bytes: RawSpan, _ output: inout FilterOutput) throws {
         try bytes.withUnsafeBytes { bytes in
-            channel.input = bytes
-            // Empty unless the stream has ended or failed: OpenSSL keeps the beginning of a record itself.
-            defer { channel.input = UnsafeRawBufferPointer(start: nil, count: 0) }
-            if !isReady { try advanceHandshake(&output) }
-            if isReady { try readRecords(&output) }
+            if let ssl {
+                if !isReady { isInFlight = true }
+                return try receive(bytes, ssl, &output)
+            }
+            guard hello.append(bytes) else { return }
+            let ssl = try makeSSL()
+            SSL_set_accept_state(ssl)
+            let received = hello.bytes
+            hello = ClientHello()
+            try received.withUnsafeBytes { try receive($0, ssl, &output) }
         }
+    }
+
+    private func receive(_ bytes: UnsafeRawBufferPointer, _ ssl: OpaquePointer, _ output: inout FilterOutput) throws {
+        channel.input = bytes
+        // Empty unless the stream has ended or failed: OpenSSL keeps the beginning of a record itself.
+        defer { channel.input = UnsafeRawBufferPointer(start: nil, count: 0) }
+        if !isReady { try advanceHandshake(ssl, &output) }
+        if isReady { try readRecords(ssl, &output) }
     }
 
     func write(_ bytes: RawSpan, _ output: inout FilterOutput) throws {
         try bytes.withUnsafeBytes { bytes in
-            if bytes.isEmpty { return }
+            guard !bytes.isEmpty, let ssl else { return }
             // A record of 16 KiB takes 22 bytes more in TLS 1.3, and up to 85 in TLS 1.2.
             channel.output.reserveCapacity(bytes.count + bytes.count / 128 + 128)
             OpenSSLErrors.clear()
@@ -117,30 +138,45 @@ final class TLSFilter: ConnectionFilter {
     }
 
     func end(_ output: inout FilterOutput) {
+        guard let ssl else { return }
         OpenSSLErrors.clear()
         SSL_shutdown(ssl)
         OpenSSLErrors.clear()
         send(&output)
     }
 
-    var isInsideRecord: Bool { SSL_has_pending(ssl) == 1 }
+    var isInsideRecord: Bool { ssl.map { SSL_has_pending($0) == 1 } ?? !hello.bytes.isEmpty }
+
+    /// What OpenSSL 3 was measured to take, rounded up: for a connection, for a handshake, for a record that is incomplete, and
+    /// for a chain of certificates, for which there is as much memory as it announces, at most 100 KiB.
+    private static let memory = (connection: 5 << 10, handshake: 12 << 10, record: 17 << 10, chain: 100 << 10)
+
+    var heldBytes: Int {
+        guard let ssl else { return hello.bytes.capacity }
+        var held = Self.memory.connection
+        if SSL_has_pending(ssl) == 1 { held += Self.memory.record }
+        if isReady { return held }
+        held += Self.memory.handshake
+        let awaitsChain = SSL_is_server(ssl) == 0 || context.configuration.clientCertificates != .notRequested
+        return awaitsChain && isInFlight ? held + Self.memory.chain : held
+    }
 
     // MARK: Calls of OpenSSL
 
-    private func advanceHandshake(_ output: inout FilterOutput) throws {
+    private func advanceHandshake(_ ssl: OpaquePointer, _ output: inout FilterOutput) throws {
         OpenSSLErrors.clear()
         let result = SSL_do_handshake(ssl)
         // Before the error is thrown: an alert tells the peer what is wrong.
         send(&output)
         if result == 1 {
             isReady = true
-            keepRenewedSession()
+            keepRenewedSession(ssl)
             return output.becomeReady()
         }
         if SSL_get_error(ssl, result) != SSL_ERROR_WANT_READ { throw takeError() }
     }
 
-    private func readRecords(_ output: inout FilterOutput) throws {
+    private func readRecords(_ ssl: OpaquePointer, _ output: inout FilterOutput) throws {
         // Empty again after each call that succeeds.
         OpenSSLErrors.clear()
         var result: CInt = 1
@@ -153,13 +189,13 @@ final class TLSFilter: ConnectionFilter {
                     var read = 0
                     result = SSL_read_ex(ssl, buffer.baseAddress! + count, buffer.count - count, &read)
                     count += read
-                } while result == 1 && count < buffer.count && hasInput
+                } while result == 1 && count < buffer.count && hasInput(ssl)
             }
             if !bytes.isEmpty {
                 stepsWithoutData = 0
                 output.deliver(bytes)
             }
-        } while result == 1 && hasInput
+        } while result == 1 && hasInput(ssl)
         // An answer to a change of keys, or an alert.
         send(&output)
         if result == 1 { return }
@@ -175,7 +211,7 @@ final class TLSFilter: ConnectionFilter {
     }
 
     /// Whether a read may find more.
-    private var hasInput: Bool { !channel.input.isEmpty || SSL_has_pending(ssl) == 1 }
+    private func hasInput(_ ssl: OpaquePointer) -> Bool { !channel.input.isEmpty || SSL_has_pending(ssl) == 1 }
 
     /// Sends what OpenSSL has written.
     private func send(_ output: inout FilterOutput) {
@@ -194,7 +230,7 @@ final class TLSFilter: ConnectionFilter {
     }
 
     /// Keeps the session of a resumed handshake if the server has replaced its ticket. In TLS 1.2 OpenSSL does not report it.
-    private func keepRenewedSession() {
+    private func keepRenewedSession(_ ssl: OpaquePointer) {
         guard let offered = offeredSession.take(), !offered.isForOneUse, SSL_session_reused(ssl) == 1,
             SSL_get_session(ssl) != offered.pointer, let session = SSL_get1_session(ssl)
         else { return }
@@ -232,7 +268,7 @@ final class TLSFilter: ConnectionFilter {
     /// The DNS name that the client has asked for, in lower case. What is none counts as no name: a program may look for a
     /// file of that name.
     var requestedName: String? {
-        guard let text = SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name),
+        guard let ssl, let text = SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name),
             let name = try? ServerName(String(cString: text)), !name.isAddress
         else { return nil }
         return name.text

@@ -100,12 +100,8 @@ extension Connection {
         as server: TLSServer, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<Connection> {
         let context = server.context
-        do throws(TLSError) {
-            let filter = try TLSFilter(server: context, peer: peerAddress)
-            return self.filter(filter, timeout: context.configuration.handshakeTimeout, file: file, line: line)
-        } catch {
-            return Promise(error: error, file, line)
-        }
+        let filter = TLSFilter(server: context, peer: peerAddress)
+        return self.filter(filter, timeout: context.configuration.handshakeTimeout, file: file, line: line)
     }
 }
 #endif

@@ -79,7 +79,8 @@ private final class FrameSource<Decoder: FrameDecoder>: LoopSource<Decoder.Frame
                 self.decoder = decoder
                 return frame
             }
-            guard let input = try frames.moreInput(missing: missing, decoder.expectation) else { return nil }
+            let input = try frames.moreInput(missing: missing, held: decoder.heldBytes, decoder.expectation)
+            guard let input else { return nil }
             try await Promise<Void>(input).value
         }
     }

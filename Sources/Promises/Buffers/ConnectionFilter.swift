@@ -93,6 +93,10 @@ public protocol ConnectionFilter {
     /// Whether bytes have been received that do not make a whole record yet. Such a connection is not idle when its listener is
     /// drained. False unless the filter says otherwise.
     var isInsideRecord: Bool { get }
+
+    /// The memory, in bytes, that the filter takes for its peer beyond a call, such as the beginning of a record: by capacity,
+    /// not by length. Asked for behind each call; it counts in `ServeOptions.memoryLimit`. Zero unless the filter says otherwise.
+    var heldBytes: Int { get }
 }
 
 extension ConnectionFilter {
@@ -113,6 +117,9 @@ extension ConnectionFilter {
 
     /// False.
     public var isInsideRecord: Bool { false }
+
+    /// Zero.
+    public var heldBytes: Int { 0 }
 }
 
 /// An error that the connection, rather than its filter, has found.

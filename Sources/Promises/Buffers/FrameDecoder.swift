@@ -34,6 +34,11 @@ public protocol FrameDecoder {
 
     /// What `StreamError.endedEarly` names when the stream ends inside a frame; `.frame` by default.
     var expectation: StreamError.Expectation { get }
+
+    /// The memory, in bytes, that the decoder takes for bytes that it has consumed, such as the fragments of a message: by
+    /// capacity, not by length. Asked for when a read, or a loop for its body, begins to wait; it counts in `ServeOptions.memoryLimit`. Zero by default:
+    /// what has not been consumed, the connection counts itself.
+    var heldBytes: Int { get }
 }
 
 extension FrameDecoder {
@@ -42,6 +47,9 @@ extension FrameDecoder {
 
     /// What errors name as missing, unless a decoder says more: a frame.
     @inlinable public var expectation: StreamError.Expectation { .frame }
+
+    /// Zero: a decoder consumes whole frames, unless it says more.
+    @inlinable public var heldBytes: Int { 0 }
 }
 
 /// The result of a decoder.
@@ -49,8 +57,9 @@ public enum DecodedFrame<Frame> {
     /// A frame, which takes the first `consumed` bytes: at least one. With a number that is less, or more than there are, the
     /// read is rejected with `PromiseError.badInput`, which names the decoder, and consumes nothing.
     case frame(Frame, consumed: Int)
-    /// The first `consumed` bytes belong to no frame, such as empty lines between requests, and are dropped. If the
-    /// stream ends behind them, it has ended between two frames.
+    /// The first `consumed` bytes are no part of a frame, such as empty lines between requests, and are dropped. If the
+    /// stream ends behind them, it has ended between two frames. They belong to the time of the frame that follows them:
+    /// see `FrameTimeouts`.
     ///
     /// Skip all such bytes in one call. Zero bytes count as `incomplete(missing: 1)`. A negative number, or more than there
     /// are, is an error as that of `frame`.

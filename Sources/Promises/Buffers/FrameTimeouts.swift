@@ -12,7 +12,8 @@
 public struct FrameTimeouts: Hashable, Sendable {
     /// The time between two frames: from the moment at which a read begins to wait to the first byte.
     public var idle: Duration?
-    /// The time for one frame: from its first byte to its last. Further bytes do not prolong it.
+    /// The time for one frame: from its first byte, or the first that its decoder has skipped before it, to its last. Further
+    /// bytes do not prolong it.
     public var frame: Duration?
     /// The time for one message, which may have several frames: from its first byte to its last, as far as reads wait for
     /// it. `Connection.beginMessage` says what a message is.

@@ -7,13 +7,17 @@ struct InputBuffer {
     var count: Int { bytes.count - start }
     /// The array is released when the last byte is taken.
     var isEmpty: Bool { bytes.isEmpty }
+    /// The memory of the bytes: with those that were taken, and with room for further ones.
+    var capacity: Int { bytes.capacity }
 
-    mutating func append(_ new: UnsafeRawBufferPointer) {
+    /// - Parameter missing: how many bytes are expected before any is taken, the new ones among them; `nil` if unknown.
+    mutating func append(_ new: UnsafeRawBufferPointer, of missing: Int? = nil) {
         // Amortized: for each byte that has been taken, at most one byte is moved to the front.
         if start > 0 && start * 2 >= bytes.count {
             bytes.removeFirst(start)
             start = 0
         }
+        bytes.makeRoom(for: new.count, of: missing)
         bytes.append(contentsOf: new)
     }
 
@@ -22,10 +26,16 @@ struct InputBuffer {
         if bytes.isEmpty { bytes = new } else { new.withUnsafeBytes { append($0) } }
     }
 
-    /// Reserves memory for further bytes, so that these need not be moved while they arrive.
-    mutating func reserve(_ count: Int) {
-        if start == 0 { bytes.reserveCapacity(count) }
+    /// Moves the bytes to less memory if they take less than a quarter of theirs: a peer may have sent a large frame, and the
+    /// beginning of a small one.
+    mutating func shrink() {
+        guard bytes.capacity > Self.leastShrunk, count * 4 < bytes.capacity else { return }
+        bytes = bytes.withUnsafeBytes { [UInt8](UnsafeRawBufferPointer(rebasing: $0[start...])) }
+        start = 0
     }
+
+    /// What a small read may leave: it is used again by the next one.
+    private static var leastShrunk: Int { 4096 }
 
     /// The first `count` bytes, which must be there.
     mutating func take(_ count: Int) -> [UInt8] {
@@ -78,5 +88,18 @@ struct InputBuffer {
     /// Whether the byte at `address`, of an array that was lent and is still retained, is the first that was not taken.
     func begins(at address: UnsafeRawPointer) -> Bool {
         !bytes.isEmpty && bytes.withUnsafeBytes { $0.baseAddress! + start == address }
+    }
+}
+
+extension [UInt8] {
+    /// Makes room for `count` further bytes of a peer, and for what may follow them, so that each byte is moved a few times at
+    /// the most. What a peer announces takes memory only as it arrives: at most as much again as there is.
+    /// - Parameter missing: how many bytes are to come, these among them; `nil` if that is not known.
+    package mutating func makeRoom(for count: Int, of missing: Int? = nil) {
+        let needed = self.count + count
+        if needed <= capacity { return }
+        // The first bytes are often all of them.
+        guard let missing else { return isEmpty ? () : reserveCapacity(needed + needed / 2) }
+        reserveCapacity(self.count + Swift.max(count, Swift.min(missing, needed + count)))
     }
 }

@@ -37,6 +37,8 @@ final class WriteQueue {
     }
 
     private var blocks = IndexedQueue<Block>()
+    /// The memory of the arrays in `blocks`.
+    private var blockMemory = 0
     private var pending = IndexedQueue<PendingWrite>()
     /// The number of bytes of the first block that have been sent.
     private var offset = 0
@@ -54,6 +56,8 @@ final class WriteQueue {
     static var weightOfWrite: Int { 192 }
     /// The approximate memory of all bytes and writes that wait.
     var weight: Int { count + pending.numbers.count * Self.weightOfWrite }
+    /// As `weight`, with bytes that the kernel has taken of a block, and with room in it for more.
+    var memory: Int { blockMemory + pending.numbers.count * Self.weightOfWrite }
     /// The number of writes that wait.
     var writes: Int { pending.numbers.count - withdrawnWrites }
 
@@ -145,7 +149,7 @@ final class WriteQueue {
             let last = blocks.end - 1
             let place = blocks[last].bytes.count
             if blocks[last].isShared && place + bytes.count <= Self.coalesceLimit {
-                blocks[last].bytes.append(contentsOf: bytes)
+                change(last) { $0.append(contentsOf: bytes) }
                 blocks[last].writes = blocks[last].writes.lowerBound...pending.end
                 return place
             }
@@ -162,13 +166,20 @@ final class WriteQueue {
             pending[write].promise == nil, pending[write].count > 0, pending[write].block == block,
             pending[write].blocks == 1
         else { return false }
-        blocks[block].bytes.append(contentsOf: bytes)
+        change(block) { $0.append(contentsOf: bytes) }
         pending[write].count += bytes.count
         count += bytes.count
         return true
     }
 
+    private func change(_ block: Int, _ body: (inout [UInt8]) -> Void) {
+        blockMemory -= blocks[block].bytes.capacity
+        body(&blocks[block].bytes)
+        blockMemory += blocks[block].bytes.capacity
+    }
+
     private func appendBlock(_ bytes: [UInt8], isShared: Bool = false) {
+        blockMemory += bytes.capacity
         blocks.append(Block(bytes: bytes, isShared: isShared, writes: pending.end...pending.end))
     }
 
@@ -233,7 +244,9 @@ final class WriteQueue {
 
     private func dropFinishedBlocks() {
         while !blocks.isEmpty, !blocks[blocks.start].needsCompaction, blocks[blocks.start].bytes.count <= offset {
-            offset -= blocks.removeFirst().bytes.count
+            let bytes = blocks.removeFirst().bytes
+            offset -= bytes.count
+            blockMemory -= bytes.capacity
         }
         if blocks.isEmpty { offset = 0 }
     }
@@ -256,7 +269,7 @@ final class WriteQueue {
                 blocks[block].withdrawnBytes += write.count
                 withdrawnBytes += write.count
             } else {
-                blocks[block].bytes = []
+                change(block) { $0 = [] }
             }
         }
         withdrawnWrites += 1
@@ -279,7 +292,11 @@ final class WriteQueue {
         var blockNumbers: [Int] = []
         for number in blocks.numbers {
             blockNumbers.append(newBlocks.end)
-            if !blocks[number].bytes.isEmpty { newBlocks.append(blocks[number]) }
+            if blocks[number].bytes.isEmpty {
+                blockMemory -= blocks[number].bytes.capacity
+            } else {
+                newBlocks.append(blocks[number])
+            }
         }
         blockNumbers.append(newBlocks.end)
         var newPending = IndexedQueue<PendingWrite>()
@@ -317,7 +334,7 @@ final class WriteQueue {
             pending[place].offset = kept.count - gone
             kept += old[start..<start + pending[place].count - gone]
         }
-        blocks[number].bytes = kept
+        change(number) { $0 = kept }
         withdrawnBytes -= blocks[number].withdrawnBytes
         blocks[number].withdrawnBytes = 0
         if isFirst { offset = 0 }

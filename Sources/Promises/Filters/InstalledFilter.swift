@@ -45,6 +45,9 @@ final class InstalledFilter: ConnectionLayer {
 
     var deferred = DeferredWrites()
     var ownOutput = OwnOutput()
+    /// What the filter keeps of received bytes, as it was behind its last call.
+    private var heldByFilter = 0
+    var heldMemory: Int { heldByFilter + deferred.weight }
 
     init(_ filter: any ConnectionFilter, on connection: Connection) {
         self.filter = filter
@@ -68,6 +71,7 @@ final class InstalledFilter: ConnectionLayer {
         var output = FilterOutput()
         isCalling = true
         do { try body(&filter, &output) } catch { output.error = error }
+        heldByFilter = filter.heldBytes
         isCalling = false
         return output
     }
@@ -122,6 +126,7 @@ final class InstalledFilter: ConnectionLayer {
         if isEndDue && deferred.isEmpty && connection.lifecycle.hasDescriptor { sendDueEnd() }
         // A filter may have taken deferred writes without any output.
         connection.signalWritableIfNeeded()
+        connection.noteHeldMemory()
         serveRead(mayCallBody: mayCallBody)
     }
 

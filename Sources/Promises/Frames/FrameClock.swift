@@ -15,7 +15,8 @@ final class FrameClock {
     private var due = LoopInstant.distantFuture
     /// `distantFuture` without one.
     private(set) var deadline = LoopInstant.distantFuture
-    /// The position in the input at which an incomplete frame begins, and the time at which its first bytes were found.
+    /// The position in the input at which an incomplete frame begins, behind what was skipped before it, and the time at which
+    /// the first of all these bytes were found; `distantFuture` before the wait that follows.
     private var frame = (offset: FrameClock.nowhere, since: LoopInstant.distantFuture)
     /// The position in the input at which the last wait for a frame began, behind what was skipped since, and the time of that.
     private var gap = (offset: FrameClock.nowhere, since: LoopInstant.distantFuture)
@@ -24,8 +25,8 @@ final class FrameClock {
     @exclusivity(unchecked) private var message = Message()
     /// Since when a read waits for a part of that message; `distantFuture` if none does.
     private var waitSince = LoopInstant.distantFuture
-    /// Whether bytes were skipped since the last wait.
-    private var hasSkipped = false
+    /// Whether bytes were skipped before the message, which begin its time.
+    private var messageHasSkipped = false
     /// Whether the deadline has passed while the kernel had input, which is read first.
     private var isLate = false
     /// As `isLate`, of the message.
@@ -40,7 +41,7 @@ final class FrameClock {
         var used: Int64 = 0
     }
 
-    /// Far before each position in an input, also with what is skipped added.
+    /// Before each position in an input.
     private static var nowhere: Int { .min }
     private static var noTimer: UInt64 { .max }
 
@@ -52,6 +53,7 @@ final class FrameClock {
         guard let clock else { return }
         frame = clock.frame
         message = clock.message
+        messageHasSkipped = clock.messageHasSkipped
         isMessageLate = clock.isMessageLate
     }
 
@@ -64,20 +66,30 @@ final class FrameClock {
 
     private func beginMessage(at offset: Int) {
         if message.offset == offset { return }
-        message = Message(offset: offset)
+        startMessage(Message(offset: offset))
+    }
+
+    private func startMessage(_ new: Message) {
+        message = new
+        messageHasSkipped = false
         isMessageLate = false
     }
 
     /// The reads that follow are messages of their own. One that waits keeps its deadline.
     func endMessages() {
-        message = Message()
-        isMessageLate = false
+        startMessage(Message())
         limitsMessage = false
     }
 
-    func skip(_ count: Int) {
-        gap.offset += count
-        hasSkipped = true
+    /// The `count` bytes from `offset` on were skipped. They belong to the frame, and to the message, that they precede:
+    /// otherwise a peer could send such bytes for ever.
+    func skip(_ count: Int, at offset: Int) {
+        if frame.offset != offset { frame.since = .distantFuture }
+        frame.offset = offset + count
+        if gap.offset == offset { gap.offset += count }
+        guard message.offset == offset else { return }
+        message.offset += count
+        messageHasSkipped = true
     }
 
     /// A read of a frame no longer waits.
@@ -96,39 +108,36 @@ final class FrameClock {
     ///   - beginsMessage: whether the next byte begins a message.
     ///   - now: the time.
     func update(received: Int, buffered count: Int, beginsMessage: Bool, at now: LoopInstant) {
-        var start = now
-        var limit = limits.idle
         let offset = received - count
         endWait(at: now)
-        if count == 0 {
-            if beginsMessage {
-                message = Message(offset: offset)
-                isMessageLate = false
-            }
-            frame.offset = Self.nowhere
-            // Bytes that were skipped do not begin the idle time anew: otherwise a peer could stay without any frame.
-            if hasSkipped && gap.offset == offset { start = gap.since } else { isLate = false }
-            gap = (offset, start)
-            hasSkipped = false
-        } else {
-            // A frame is identified by its position in the stream: the time of all its waits counts from its first
-            // byte.
-            if frame.offset == offset { start = frame.since } else { isLate = false }
-            frame = (offset, start)
-            limit = limits.grown(limits.frame, by: count)
-            if message.offset == Self.nowhere, let own = limits.grown(limits.message, by: count) {
-                limit = min(limit ?? own, own)
-            }
-        }
         deadline = .distantFuture
-        if let limit, limit > .zero { deadline = start.advanced(by: limit) }
+        // A frame is identified by its position in the stream: the time of all its waits counts from its first byte.
+        let isBegun = frame.offset == offset
+        if !isBegun { isLate = false }
+        if count == 0 {
+            // Bytes that were skipped do not begin the idle time anew.
+            if !isBegun || gap.offset != offset { gap = (offset, now) }
+            limit(limits.idle, from: gap.since)
+        }
+        if count > 0 || isBegun {
+            if !isBegun || frame.since == .distantFuture { frame = (offset, now) }
+            limit(limits.grown(limits.frame, by: count), from: frame.since)
+            if message.offset == Self.nowhere { limit(limits.grown(limits.message, by: count), from: frame.since) }
+        } else {
+            if beginsMessage { startMessage(Message(offset: offset)) }
+            frame.offset = Self.nowhere
+        }
         limitMessage(received, now)
+    }
+
+    private func limit(_ limit: Duration?, from start: LoopInstant) {
+        if let limit, limit > .zero { deadline = min(deadline, start.advanced(by: limit)) }
     }
 
     /// Applies the limit of a message that has begun.
     private func limitMessage(_ received: Int, _ now: LoopInstant) {
         limitsMessage = false
-        guard message.offset != Self.nowhere, received > message.offset,
+        guard message.offset != Self.nowhere, received > message.offset || messageHasSkipped,
             let limit = limits.grown(limits.message, by: received - message.offset)
         else { return }
         waitSince = now

@@ -76,7 +76,11 @@ struct FrameLoop<Decoder: FrameDecoder, Body: FrameBody>: Operation where Body.F
         }
         do {
             switch try handleFrames(core) {
-            case .wait(let next): core.wait(for: next, andRun: self)
+            case .wait(let next):
+                // The program may take its time. One that holds nothing leaves it to a read in its body, which may.
+                let held = context.decoder.heldBytes
+                if held > 0 { FrameReader.noteHeld(held, by: context.connection) }
+                core.wait(for: next, andRun: self)
             case .waitForInput(let missing): waitForInput(missing: missing, core)
             case .again: core.wait(for: PromiseCore.void, andRun: self)
             case .end: core.finish(())
@@ -104,7 +108,7 @@ struct FrameLoop<Decoder: FrameDecoder, Body: FrameBody>: Operation where Body.F
         // Cancelled while its operation ran.
         guard core.isOpen else { return core.release() }
         core.payload.store(self)
-        context.reader.resume(core, whenArrived: missing)
+        context.reader.resume(core, whenArrived: missing, held: context.decoder.heldBytes)
     }
 
     /// Handles buffered frames.

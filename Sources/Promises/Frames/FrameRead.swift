@@ -15,7 +15,7 @@ enum FrameRead {
         let core = PromiseCore.pending(.of(Follow<[UInt8]>.self))
         FrameReader.wait(
             core, for: missing, of: connection,
-            ended: FrameReader.end(of: connection, nil, expecting: .bytes(count))
+            ended: FrameReader.end(of: connection, nil, expecting: .bytes(count)), held: 0
         ) { connection, missing in
             missing = count - connection.bufferedByteCount
             if missing > 0 { return FrameReader.end(of: connection, nil, expecting: .bytes(count)) }
@@ -74,10 +74,11 @@ enum FrameRead {
         let none: FrameReader.Settling = { $0.fulfill(Decoder.Frame?.none) }
         FrameReader.wait(
             core, for: missing, of: connection,
-            ended: FrameReader.end(of: connection, none, expecting: decoder.expectation)
+            ended: FrameReader.end(of: connection, none, expecting: decoder.expectation), held: decoder.heldBytes
         ) { connection, missing in
             let frame = try decoder.next(in: connection, &missing) ?? decoder.last(in: connection)
             guard case .some = frame else {
+                FrameReader.noteHeld(decoder.heldBytes, by: connection)
                 return FrameReader.end(of: connection, none, expecting: decoder.expectation)
             }
             return { $0.fulfill(frame) }

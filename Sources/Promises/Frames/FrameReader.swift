@@ -59,13 +59,19 @@ final class FrameReader: FrameReading {
     // MARK: Waiting
 
     /// Settles `core` with `ended`, or waits for `missing` bytes and what `decode` makes of them.
+    /// - Parameter held: how many bytes the decoder holds.
     @usableFromInline
     static func wait(
-        _ core: PromiseCore, for missing: Int, of connection: Connection, ended: Settling?, _ decode: @escaping Decoding
+        _ core: PromiseCore, for missing: Int, of connection: Connection, ended: Settling?, held: Int,
+        _ decode: @escaping Decoding
     ) {
         if let ended { return ended(core) }
-        of(connection).startWaiting(core, for: PendingFrame(missing: missing, decode: decode), of: connection)
+        of(connection).startWaiting(core, for: PendingFrame(missing: missing, decode: decode), of: connection, held)
     }
+
+    /// The decoder of a read that goes on waiting, or of a loop that waits for its body, holds `count` bytes.
+    @usableFromInline
+    static func noteHeld(_ count: Int, by connection: Connection) { connection.noteHeldMemory(inDecoder: count) }
 
     /// Returns what settles the read of a frame after the end of the stream; `nil` before it.
     /// - Parameter none: settles a read that may end between two frames, if the stream has ended there.
@@ -81,22 +87,24 @@ final class FrameReader: FrameReading {
         return { $0.reject(error) }
     }
 
-    private func startWaiting(_ core: PromiseCore, for frame: PendingFrame, of connection: Connection) {
+    private func startWaiting(_ core: PromiseCore, for frame: PendingFrame, of connection: Connection, _ held: Int) {
         // A plain core, which the loop can use again, as that of a `ByteRead`.
         core.beginProduction(by: connection)
-        startWaiting(.retaining(core), for: frame, of: connection)
+        startWaiting(.retaining(core), for: frame, of: connection, held)
     }
 
-    private func startWaiting(_ core: CoreRef, for frame: PendingFrame, of connection: Connection) {
+    private func startWaiting(_ core: CoreRef, for frame: PendingFrame, of connection: Connection, _ held: Int) {
         pending = frame
         if clock != nil { updateDeadline(connection) }
-        connection.noteHeldMemory()
+        connection.noteHeldMemory(inDecoder: held)
         connection.requestInput(.frame, for: core)
         if frame.decode == nil { connection.mayBeIdle() }
     }
 
     /// The state is final before a handler is called.
     func stopWaiting() {
+        // The decoder of a single read goes with it.
+        if pending?.decode != nil { connection.cold?.memory?.inDecoder = 0 }
         pending = nil
         guard let clock else { return }
         clock.waiting = nil
@@ -175,6 +183,7 @@ final class FrameReader: FrameReading {
 
     @usableFromInline
     func endLoop() {
+        connection.cold?.memory?.inDecoder = 0
         loops -= 1
         if loops == 0 { endMessages() }
     }
@@ -196,18 +205,22 @@ final class FrameReader: FrameReading {
     }
 
     /// Resumes a loop when `missing` more bytes have arrived, or with the failure of the connection.
-    /// - Parameter core: has its operation in its payload. Its running reference passes to the connection.
+    /// - Parameters:
+    ///   - core: has its operation in its payload. Its running reference passes to the connection.
+    ///   - held: how many bytes its decoder holds.
     @usableFromInline
-    func resume(_ core: PromiseCore, whenArrived missing: Int) {
+    func resume(_ core: PromiseCore, whenArrived missing: Int, held: Int) {
         core.upstream.store(.none)
-        reference.borrow { startWaiting(core.ref, for: PendingFrame(missing: missing, decode: nil), of: $0) }
+        reference.borrow { startWaiting(core.ref, for: PendingFrame(missing: missing, decode: nil), of: $0, held) }
     }
 
     /// A promise of `missing` more bytes; `nil` if the stream has ended between two frames, or a drain ends it there.
-    func moreInput(missing: Int, _ expectation: @autoclosure () -> StreamError.Expectation) throws -> PromiseCore? {
+    func moreInput(
+        missing: Int, held: Int, _ expectation: @autoclosure () -> StreamError.Expectation
+    ) throws -> PromiseCore? {
         guard try mayContinue(expectation()) else { return nil }
         let core = PromiseCore.pending(.of(Follow<Void>.self))
-        startWaiting(core, for: PendingFrame(missing: missing, decode: nil), of: connection)
+        startWaiting(core, for: PendingFrame(missing: missing, decode: nil), of: connection, held)
         return core
     }
 
@@ -257,9 +270,12 @@ final class FrameReader: FrameReading {
     /// The reads that follow a loop over frames are messages of their own.
     func endMessages() { clock?.endMessages() }
 
-    /// Notes that a decoder has skipped `count` of the buffered bytes.
+    /// Notes that a decoder skips the first `count` of the buffered bytes, before they are dropped.
     @usableFromInline @inline(never)
-    static func noteSkipped(_ count: Int, by connection: Connection) { existing(of: connection)?.clock?.skip(count) }
+    static func noteSkipped(_ count: Int, by connection: Connection) {
+        guard let clock = existing(of: connection)?.clock else { return }
+        clock.skip(count, at: connection.deliveredByteCount - connection.bufferedByteCount)
+    }
 
     /// Computes the deadline of a read that begins to wait, or that has received a part of its frame.
     private func updateDeadline(_ connection: Connection) {
@@ -302,6 +318,7 @@ final class FrameReader: FrameReading {
             return startTimer(clock, at: connection.loop.now, on: connection.loop)
         }
         guard let waiter = connection.reader.take() else { return }
+        if pending?.decode != nil { connection.cold?.memory?.inDecoder = 0 }
         pending = nil
         clock.waiting = nil
         let got = clock.expire(received: connection.deliveredByteCount) ?? connection.bufferedByteCount

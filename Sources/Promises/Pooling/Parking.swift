@@ -24,7 +24,6 @@ final class Parking: ConnectionAttachment {
 
     // No request uses the connection, and the pool itself ends it.
     func connectionMayBeIdle(_ connection: Connection) {}
-    func heldMemoryMayHaveChanged(of connection: Connection) {}
     func connectionDidFail(_ error: SystemError) {}
     func peerDidEnd(bothSides: Bool) {}
     func connectionWillClose() {}

@@ -37,6 +37,7 @@ extension Pool {
     private func make(_ member: PoolMember) {
         var timer: EventLoop.Timer?
         var isLate = false
+        member.budget = budget
         // A `tap` on the promise itself: cancelled, it still gets what was made in time, which nothing else would close.
         let making = firstly { try makeResource(member) }.tap { [self] outcome in
             timer?.cancel()

@@ -28,6 +28,7 @@ public final class Pool<Resource>: PoolOwner {
     let closeResource: ((Resource) -> Void)?
     let keepsAfter: (any Error) -> Bool
     let defaultKey: PoolKey
+    let budget: MemoryBudget?
     @exclusivity(unchecked) var timer = PoolTimer()
     /// How many of the loop's background sources belong to this pool.
     @exclusivity(unchecked) var backgroundSources = 0
@@ -60,6 +61,11 @@ public final class Pool<Resource>: PoolOwner {
     ) {
         loop = EventLoop.ofCurrentThread
         state = PoolState(limits)
+        budget = limits.memoryLimit.map { [loop, state] in
+            MemoryBudget($0, on: loop, didEvict: {}) { [weak state] in
+                state?.members.all.compactMap { member in member.connection.map { ($0, nil) } } ?? []
+            }
+        }
         self.defaultKey = defaultKey
         (makeResource, checkResource, closeResource, self.keepsAfter) = (make, check, close, keepsAfter)
     }

@@ -23,6 +23,9 @@ public struct PoolLimits: Hashable, Sendable {
     /// How long after it was made a resource may be used. Then it is closed, at once if it is idle, and after its request
     /// otherwise; so connections move to the addresses that a name has now, and to servers that have been added.
     public var maxLifetime: Duration?
+    /// How many bytes the connections may hold together, as `ServeOptions.memoryLimit` says for those of a listener: what
+    /// waits for one that is reset fails with `ENOBUFS`.
+    public var memoryLimit: Int?
 
     /// - Parameters:
     ///   - perKey: how many resources one key may have.
@@ -33,14 +36,15 @@ public struct PoolLimits: Hashable, Sendable {
     ///   - checkTimeout: how long a check may take.
     ///   - idleTimeout: how long a resource may be idle.
     ///   - maxLifetime: how long a resource may be used.
+    ///   - memoryLimit: how many bytes the connections may hold together.
     public init(
         perKey: Int = 8, total: Int = .max, waiting: Int = .max, waitTimeout: Duration? = .seconds(30),
         makeTimeout: Duration? = .seconds(10), checkTimeout: Duration? = .seconds(1),
-        idleTimeout: Duration? = .seconds(60), maxLifetime: Duration? = nil
+        idleTimeout: Duration? = .seconds(60), maxLifetime: Duration? = nil, memoryLimit: Int? = nil
     ) {
         (self.perKey, self.total, self.waiting, self.waitTimeout) = (perKey, total, waiting, waitTimeout)
         (self.makeTimeout, self.checkTimeout) = (makeTimeout, checkTimeout)
-        (self.idleTimeout, self.maxLifetime) = (idleTimeout, maxLifetime)
+        (self.idleTimeout, self.maxLifetime, self.memoryLimit) = (idleTimeout, maxLifetime, memoryLimit)
     }
 
     /// What is wrong with the numbers.

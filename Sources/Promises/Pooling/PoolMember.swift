@@ -27,7 +27,11 @@ final class PoolMember: Linked {
     /// What the pool has of it; the state does not look at this.
     @exclusivity(unchecked) var resource: AnyObject?
     /// The connection under the resource, from its connect on.
-    @exclusivity(unchecked) var connection: Connection?
+    @exclusivity(unchecked) var connection: Connection? {
+        didSet { if let connection { budget?.begin(for: connection) } }
+    }
+    /// That of the pool's connections.
+    @exclusivity(unchecked) var budget: MemoryBudget?
     /// The watch of the connection while it is idle.
     @exclusivity(unchecked) var parking: Parking?
     /// The filter that was installed before the first request.

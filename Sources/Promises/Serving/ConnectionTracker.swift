@@ -37,13 +37,15 @@ final class ConnectionTracker: ConnectionServer {
         self.counters = counters
         self.options = options
         budget = options.memoryLimit.map {
-            MemoryBudget($0, on: loop, counters) { [weak self] in self?.running.all.map(\.connection) ?? [] }
+            MemoryBudget($0, on: loop, didEvict: counters.countEvicted) { [weak self] in
+                self?.running.all.map { ($0.connection, $0.work) } ?? []
+            }
         }
     }
 
     private func begin(_ connection: Connection, _ onError: ((any Error, Connection) -> Void)?) -> Int {
         if self.onError == nil { self.onError = onError }
-        if let budget { ServedConnection.of(connection).begin(budget) }
+        budget?.begin(for: connection)
         return running.insert(connection)
     }
 

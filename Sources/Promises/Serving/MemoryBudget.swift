@@ -1,29 +1,37 @@
 import Glibc
 import Reactor
 
-/// What the connections of a listener hold on one loop, and the limit of it; see `ServeOptions.memoryLimit`. Accessed only on
-/// the loop's thread.
+/// What the connections of a listener or of a pool hold on one loop, and the limit of it; see `ServeOptions.memoryLimit`.
+/// Accessed only on the loop's thread.
 ///
 /// The sum is noted where a connection begins to hold more, and where it goes on waiting. It is exact when it matters: a
 /// connection is ended only after all have been looked at.
 final class MemoryBudget {
     private let limit: Int
     private let loop: EventLoop
-    private let counters: DrainCounters
-    private let connections: () -> [Connection]
+    private let didEvict: () -> Void
+    private let members: () -> [Member]
     /// What the connections hold by their notes.
     private var held = 0
     private var hasJob = false
 
-    /// - Parameter connections: those that share the budget, at each call.
+    /// A connection, and the work for it, if that is to end with it.
+    typealias Member = (connection: Connection, work: PromiseCore?)
+
+    /// - Parameters:
+    ///   - didEvict: called for each connection that is about to be ended.
+    ///   - members: those that share the budget, at each call.
     init(
-        _ limit: Int, on loop: EventLoop, _ counters: DrainCounters, of connections: @escaping () -> [Connection]
+        _ limit: Int, on loop: EventLoop, didEvict: @escaping () -> Void, of members: @escaping () -> [Member]
     ) {
         self.limit = limit
         self.loop = loop
-        self.counters = counters
-        self.connections = connections
+        self.didEvict = didEvict
+        self.members = members
     }
+
+    /// Counts a connection until it is closed.
+    func begin(for connection: Connection) { connection.ensuredColdState.memory = MemoryShare(self) }
 
     /// A connection holds `change` more bytes than it did.
     func note(_ change: Int) {
@@ -35,25 +43,37 @@ final class MemoryBudget {
         loop.enqueueAtEndOfTurn(ClosureJob { [self] in enforce() })
     }
 
+    /// A connection that holds `count` bytes is closed: by any thread, once the loop has ended.
+    func end(_ count: Int) { if !loop.hasEnded { note(-count) } }
+
     /// Ends the connections that hold the most, if all together hold too much: until they hold seven eighths of the limit,
     /// since the next look at all connections should not be due at once.
     private func enforce() {
         defer { hasJob = false }
         // The turn may have handled what it had received.
         if held <= limit { return }
-        let connections = connections()
-        for connection in connections { connection.noteHeldMemory() }
+        let members = members()
+        for member in members { member.connection.noteHeldMemory() }
         let total = held
         if total <= limit { return }
-        for connection in connections.sorted(by: { $0.heldMemory > $1.heldMemory }) {
+        for (count, member) in members.map({ ($0.connection.heldMemory, $0) }).sorted(by: { $0.0 > $1.0 }) {
             if held <= limit / 8 * 7 { return }
             // Closed since, by a handler of the one before.
-            guard connection.lifecycle.hasDescriptor else { continue }
-            let detail =
-                "the connections of a listener hold \(total) bytes, and this one \(connection.heldMemory); the limit is \(limit)"
-            counters.countEvicted()
-            let call = connection.queuedBytes > 0 ? connection.writeCall : connection.readCall
-            connection.abort(because: SystemError(call, ENOBUFS, detail: detail))
+            guard member.connection.lifecycle.hasDescriptor else { continue }
+            let detail = "all connections hold \(total) bytes in memory, and this one \(count); the limit is \(limit)"
+            end(member, detail)
         }
+    }
+
+    private func end(_ member: Member, _ detail: String) {
+        let connection = member.connection
+        let call = connection.queuedBytes > 0 ? connection.writeCall : connection.readCall
+        let error = SystemError(call, ENOBUFS, detail: detail)
+        // What waits tells the handler.
+        let isTold = PeerWatching.tellsHandler(connection)
+        didEvict()
+        connection.abort(because: error)
+        // It may keep what the peer has sent.
+        if !isTold { member.work?.cancel(with: error) }
     }
 }

@@ -16,11 +16,15 @@ public struct ServeOptions {
     /// lingered longest as by `close(linger: .zero)`, except while the listener is drained. `nil` means
     /// `maxConnections`, but at least 64 and at most 1,024. With a group, each loop has an equal share.
     public var maxLingering: Int?
-    /// How many bytes the connections may hold together: input that no read has consumed, and writes that the kernel has
-    /// not taken, as `writeQueueLimit` counts them. `nil` means no limit. With a group, each loop has an equal share.
+    /// How many bytes of memory the connections may take together for what their peers have sent and not taken: input that
+    /// no read has consumed; what a decoder or a filter keeps of it (`FrameDecoder.heldBytes`, `ConnectionFilter.heldBytes`);
+    /// and writes that the kernel has not taken, as `writeQueueLimit` counts them. What a read has returned is the program's,
+    /// and does not count. Memory counts by the capacity of its arrays, which may be twice what is in them. `nil` means no
+    /// limit. With a group, each loop has an equal share.
     ///
     /// When they hold more, at the end of a turn, those that hold the most are reset until seven eighths are held: what
-    /// waits for such a connection is rejected with `ENOBUFS`, which `onError` gets, and `closed` reports it.
+    /// waits for such a connection is rejected with `ENOBUFS`, which `onError` gets, and `closed` reports it. A handler
+    /// that waits for something else is cancelled with that error.
     /// `Listener.evictedConnections` counts them. The others are served on as before: to read or to accept no more would
     /// stop every client for the sake of those that hold the memory, and often what frees it is the rest of a request.
     public var memoryLimit: Int?

@@ -1,7 +1,7 @@
 import Reactor
 
-/// What a listener keeps with a connection that it serves: the handler that may have to be cancelled, the share of a memory budget, the
-/// progress of a drain. Made for the first of them, since most connections have none.
+/// What a listener keeps with a connection that it serves: the handler that may have to be cancelled, the progress of a drain.
+/// Made for the first of them, since most connections have none.
 final class ServedConnection: ConnectionAttachment {
     private enum Handler {
         /// An async one, until the connection has ended.
@@ -15,11 +15,8 @@ final class ServedConnection: ConnectionAttachment {
     /// What the connection watches for while the handler neither reads nor writes.
     private(set) var restingInterest: Interest = []
     /// Present while the listener is drained.
-    // `@exclusivity(unchecked)`, here and below: one thread, and no user code is called during an access; each request reads them.
+    // `@exclusivity(unchecked)`: one thread, and no user code is called during an access; each request reads it.
     @exclusivity(unchecked) var drain: Drain?
-    /// The budget of the listener, if it has one, and what it counts for this connection.
-    @exclusivity(unchecked) private var budget: MemoryBudget?
-    @exclusivity(unchecked) private var notedMemory = 0
 
     /// What a drain knows of a connection. A class: in a struct, each request would look for it beside a weak reference.
     final class Drain {
@@ -56,8 +53,6 @@ final class ServedConnection: ConnectionAttachment {
         restingInterest = .peerGone
     }
 
-    func begin(_ budget: MemoryBudget) { self.budget = budget }
-
     // MARK: Events
 
     var endsWithPeer: Bool { false }
@@ -74,14 +69,6 @@ final class ServedConnection: ConnectionAttachment {
         if drain == nil { return }
         // After the handler that runs now.
         connection.loop.enqueue(InternalJob { [self] in drain?.tracker?.endIfAnswered(connection) })
-    }
-
-    func heldMemoryMayHaveChanged(of connection: Connection) {
-        guard let budget else { return }
-        let change = connection.heldMemory - notedMemory
-        if change == 0 { return }
-        notedMemory += change
-        budget.note(change)
     }
 
     func connectionDidFail(_ error: SystemError) { cancelHandler(with: error) }
@@ -109,6 +96,5 @@ final class ServedConnection: ConnectionAttachment {
     func connectionDidEnd(_ end: ConnectionEnd) {
         task?.connectionDidEnd(end)
         if case .work = handler { handler = nil }
-        budget.take()?.note(-notedMemory)
     }
 }

@@ -9,6 +9,8 @@ final class ColdState {
     var attachment: (any ConnectionAttachment)?
     /// The filter.
     var layer: (any ConnectionLayer)?
+    /// Its share of a memory budget, if there is one.
+    var memory: MemoryShare?
     /// What waits for frames.
     var frames: (any FrameReading)?
     /// When bytes were last received or sent, while `Connection.notesActivity` is set.
@@ -37,6 +39,7 @@ final class ColdState {
     /// The descriptor has been released, perhaps on another thread. Called last, since it may release objects of the user's.
     /// - Parameter usual: the end that is reported if nothing else was recorded.
     func descriptorWasClosed(_ usual: ConnectionEnd) {
+        memory.take()?.end()
         ending.close.take()?.promise.fulfill(())
         settleClosed(usual)
         layer.take()?.connectionDidEnd(failure?.error)
@@ -116,7 +119,7 @@ struct ConnectionFailure {
 struct ConnectionEnding {
     /// The promise of a `shutdownWrite` that waits for the queue.
     var shutdown: PromiseCore?
-    var close: (any ConnectionClosing)?
+    var close: ConnectionClose?
     /// The promise of `closed`.
     var closed: PromiseCore?
 }

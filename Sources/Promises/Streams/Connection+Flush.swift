@@ -37,7 +37,7 @@ extension Connection {
 
     /// The error for a write that cannot be accepted.
     var refusalToWrite: any Error {
-        descriptor.refusal(of: writeCall, .writes, isClosed: isClosed) ?? reportedFailure
+        refusal(of: writeCall, .writes) ?? reportedFailure
             ?? SystemError(writeCall, EPIPE, detail: "this side was shut down")
     }
 

@@ -90,7 +90,7 @@ extension Connection {
 
     @inline(never)
     private var refusalOfRead: SystemError? {
-        if let refusal = descriptor.refusal(of: readCall, .reads, isClosed: isClosed) { return refusal }
+        if let refusal = refusal(of: readCall, .reads) { return refusal }
         if lifecycle.isOpen && reader.isFree { return nil }
         let isEarly = layer?.isInHandshake == true
         let reason = isEarly ? "the handshake of the filter has not finished" : "another read is waiting"

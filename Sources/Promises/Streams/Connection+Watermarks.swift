@@ -29,9 +29,6 @@ extension Connection {
     /// them.
     public var queuedBytes: Int { writer.queuedBytes + (layer?.deferred.byteCount ?? 0) }
 
-    /// Bytes that were received and that no read has consumed, and the memory of writes that the kernel has not taken.
-    var heldMemory: Int { bufferedByteCount + writer.weight + (layer?.deferred.weight ?? 0) }
-
     /// Whether a producer should write more: the queue is short, and the connection can be written to. While it is
     /// false, further writes are still accepted, up to `writeQueueLimit`.
     public var isWritable: Bool { !writer.isCongested && takesWrites }

@@ -1,3 +1,4 @@
+import Glibc
 import Reactor
 
 /// A stream of bytes on this thread's loop: a TCP connection, made by `connect(to:)` or by a `Listener`; one end of a
@@ -108,6 +109,18 @@ public final class Connection {
     /// The error that rejects the promise of a read or write that has failed with `error`.
     func reported(_ error: SystemError) -> any Error {
         if let failure = cold?.failure, error == failure.error { failure.reported } else { error }
+    }
+
+    /// The reason for which the library has ended the connection by itself: its peer makes it take too much memory. A read that
+    /// comes later reports it, too: it may be the next one of a loop.
+    package var ownEnd: SystemError? {
+        guard isClosed, let failure, failure.code == ENOBUFS else { return nil }
+        return failure
+    }
+
+    /// Why `call`, which needs `direction`, cannot be made.
+    func refusal(of call: SystemCall, _ direction: DescriptorKind) -> SystemError? {
+        ownEnd ?? descriptor.refusal(of: call, direction, isClosed: isClosed)
     }
 
     /// Records the first error of the descriptor.

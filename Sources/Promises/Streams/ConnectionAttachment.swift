@@ -13,8 +13,6 @@ protocol ConnectionAttachment: AnyObject {
 
     /// The connection waits for its peer again, or has delivered everything.
     func connectionMayBeIdle(_ connection: Connection)
-    /// What the connection holds in memory may have changed.
-    func heldMemoryMayHaveChanged(of connection: Connection)
     /// The connection has failed while no read and no write waited, or is ended for `error`.
     func connectionDidFail(_ error: SystemError)
     /// The peer has ended its side in order, and `bothSides` if there is nothing more to watch.
@@ -42,9 +40,6 @@ extension Connection {
             updateInterest()
         }
     }
-
-    @inline(never)
-    func noteHeldMemory() { cold?.attachment?.heldMemoryMayHaveChanged(of: self) }
 
     func mayBeIdle() { cold?.attachment?.connectionMayBeIdle(self) }
 

@@ -3,10 +3,11 @@ import Reactor
 
 /// The close of a connection, from the call until the descriptor is closed: what it waits for, and its limits.
 @usableFromInline
-final class ConnectionClose: ConnectionClosing {
+final class ConnectionClose: ConnectionPart {
     // The connection retains this, and cancels the timer before its descriptor is closed. Until then the poller, or the job
     // that flushes, retains the connection.
     private unowned let connection: Connection
+    /// Fulfilled when the descriptor is closed.
     let promise = PromiseCore(root: Void.self)
     private var limits: CloseLimits?
     private var timer: EventLoop.Timer?
@@ -80,6 +81,7 @@ final class ConnectionClose: ConnectionClosing {
 
     func cancelTimer() { timer?.cancel() }
 
+    /// Reads and discards input; closes the connection when the peer has ended.
     func discardInput() { _ = discardOnce() }
 
     /// - Returns: whether there may be more input.
@@ -97,7 +99,8 @@ final class ConnectionClose: ConnectionClosing {
 
     // MARK: Limits
 
-    /// With a time, there is no check for progress; a time of zero or less ends the close now.
+    /// Limits the close to a time from now; `nil` for the limits of `close()`. With a time, there is no check for progress;
+    /// a time of zero or less ends the close now.
     func limit(to lingerTime: Duration?) {
         timer?.cancel()
         if let lingerTime, lingerTime <= .zero { return end() }

@@ -53,14 +53,8 @@ struct ConnectionInput {
     /// Adds bytes that a filter has delivered.
     func append(_ bytes: [UInt8]) { append { $0.append(bytes) } }
 
-    /// Adds bytes that were received, the first of `expected` ones.
-    func append(_ bytes: UnsafeRawBufferPointer, of expected: Int?) {
-        append { input in
-            // At most 1 MiB in advance: what a peer announces takes memory only as it arrives.
-            if let expected, input.isEmpty { input.reserve(min(expected, 1 << 20)) }
-            input.append(bytes)
-        }
-    }
+    /// Adds bytes that were received, the first of `missing` ones.
+    func append(_ bytes: UnsafeRawBufferPointer, of missing: Int?) { append { $0.append(bytes, of: missing) } }
 
     @inline(__always)
     private func append(_ body: (inout InputBuffer) -> Void) {

@@ -15,6 +15,8 @@ protocol ConnectionLayer: ConnectionPart {
     var isBusy: Bool { get }
     /// Whether it takes no reads and writes yet.
     var isInHandshake: Bool { get }
+    /// What it holds in memory, beside what is in the buffers of the connection.
+    var heldMemory: Int { get }
     /// Reads the descriptor once.
     func descriptorIsReadable()
     /// The promise of a read was cancelled.

@@ -24,13 +24,3 @@ protocol FrameReading: AnyObject {
     /// The read was rejected or cancelled, and waits no more.
     func stopWaiting()
 }
-
-/// The close of a connection that is under way.
-protocol ConnectionClosing: ConnectionPart {
-    /// Fulfilled when the descriptor is closed.
-    var promise: PromiseCore { get }
-    /// Limits the close to a time from now; `nil` for the limits of `close()`.
-    func limit(to lingerTime: Duration?)
-    /// Reads and discards input; closes the connection when the peer has ended.
-    func discardInput()
-}

@@ -133,6 +133,10 @@ struct ConnectionWriter: ~Copyable {
     var queuedBytes: Int { isGathering ? gatheredCount : queue?.count ?? 0 }
     /// The memory that they and their writes take.
     var weight: Int { isGathering ? gatheredCount : queue?.weight ?? 0 }
+    /// As `weight`, with the memory that is not used.
+    var memory: Int {
+        if case .gathering(let block) = state { block.capacity } else { queue?.memory ?? 0 }
+    }
 
     /// A write of at most this size that follows another of its turn waits for the end of the turn, and leaves with the
     /// writes that have joined it. A thousand writes in one handler therefore take two calls, and so do the writes of a

@@ -62,8 +62,13 @@ enum PeerWatching {
     /// Cancels the async handler of a connection that is about to fail, unless a read or a write waits, which tells it.
     static func tellHandler(of error: SystemError, at connection: Connection) {
         guard connection.lifecycle == .open, let attachment = connection.attachment else { return }
-        if connection.reader.isWaiting || connection.writer.hasQueuedPromises { return }
-        if connection.layer?.deferred.isEmpty != false { attachment.connectionDidFail(error) }
+        if !tellsHandler(connection) { attachment.connectionDidFail(error) }
+    }
+
+    /// Whether a read or a write waits, which the end of a connection rejects.
+    static func tellsHandler(_ connection: Connection) -> Bool {
+        connection.reader.isWaiting || connection.writer.hasQueuedPromises
+            || connection.layer?.deferred.isEmpty == false
     }
 
     /// Handles the events of the peer's end, after the reads and writes that they made possible.

@@ -148,7 +148,7 @@ public final class Body {
         return part.isEmpty ? read() : .value(part)
     }
 
-    /// All bytes, in one array.
+    /// All bytes, in one array. Until the last of them has arrived, they count in the `memoryLimit` of the listener or the pool.
     /// - Returns: a promise that is rejected as `read`.
     public func bytes() -> Promise<[UInt8]> {
         if let length, length > wholeLimit { return Promise(error: failWhole()) }
@@ -156,10 +156,17 @@ public final class Body {
             var all = first ?? []
             if all.count > self.wholeLimit { throw self.failWhole() }
             if self.isComplete { return .value(all) }
+            let kept = self.connection.flatMap { KeptBytes(all.capacity, of: $0) }
             return self.forEach { part in
                 if part.count > self.wholeLimit - all.count { throw self.failWhole() }
+                all.makeRoom(for: part.count, of: self.length.map { $0 - all.count })
                 all += part
-            }.map { all }
+                kept?.count = all.capacity
+            }.map {
+                // From here on they are the program's.
+                kept?.count = 0
+                return all
+            }
         }
     }
 

@@ -38,6 +38,8 @@ final class BodyDecoder: FrameDecoder {
     /// Whether all of the body has been read.
     var isComplete: Bool { if case .complete = state { true } else { false } }
 
+    var heldBytes: Int { trailers.lines.capacity }
+
     /// Longest line before a chunk.
     private static var maxChunkLine: Int { 256 }
 

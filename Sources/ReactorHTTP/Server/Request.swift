@@ -75,6 +75,14 @@ final class RequestStorage {
     /// When the head was complete, if that is logged.
     @exclusivity(unchecked) var began: ContinuousClock.Instant?
 
+    /// The memory of the head, while an answer takes its time.
+    private var keptHead: KeptBytes?
+
+    /// The head stays for longer than the call that has brought it.
+    func keepHead(of connection: Connection) {
+        if keptHead == nil { keptHead = KeptBytes(headers.lines.capacity, of: connection) }
+    }
+
     func text(_ range: Range<Int>) -> String { headers.lines.withUnsafeBytes { $0.slice(range).text } }
 
     var body: Body {
@@ -124,6 +132,7 @@ final class RequestStorage {
     /// The response has been sent: the body can no longer be read.
     func end() {
         connection = nil
+        keptHead = nil
         begunStatus = nil
         usedBody.take()?.end()
     }

@@ -49,10 +49,13 @@ final class Session {
         do { answer = try service.handler(Request(storage: request)) } catch {
             answer = .now(failure(error, of: request))
         }
-        switch consume answer {
-        case .now(let response): return send(response, to: request)
-        case .later(let promise): return send(promise, to: request)
-        }
+        let sent =
+            switch consume answer {
+            case .now(let response): send(response, to: request)
+            case .later(let promise): send(promise, to: request)
+            }
+        if sent.isPending { current?.keepHead(of: connection) }
+        return sent
     }
 
     private func send(_ promise: Promise<Response>, to request: RequestStorage) -> Promise<Void> {
@@ -101,6 +104,8 @@ final class Session {
 
     /// Sends a response, skips what the handler has left unread of the body of its request, and ends the request.
     private func send(_ response: Response, to request: RequestStorage) -> Promise<Void> {
+        // The handler has met the reason, and it has been reported.
+        if connection.isClosed, connection.ownEnd != nil { return Promise(error: StopReading()) }
         if service.transforms { return reply(transformed(response, for: request), to: request) }
         return reply(response, to: request)
     }

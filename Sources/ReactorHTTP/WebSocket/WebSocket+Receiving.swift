@@ -273,7 +273,7 @@ struct WebSocketMessages {
     private static func size(_ message: WebSocket.Message) -> Int {
         switch message {
         case .text(let text): text.utf8.count + 64
-        case .bytes(let bytes): bytes.count + 64
+        case .bytes(let bytes): bytes.capacity + 64
         }
     }
 }

@@ -28,6 +28,8 @@ final class WebSocketDecoder: FrameDecoder {
         self.expectsMasks = expectsMasks
     }
 
+    var heldBytes: Int { (begun?.bytes.capacity ?? 0) + waiting.byteCount }
+
     func decode(_ bytes: RawSpan) throws -> DecodedFrame<WebSocketEvent> {
         do { return try frame(bytes) } catch {
             failure = error as? WebSocketError
@@ -96,7 +98,12 @@ final class WebSocketDecoder: FrameDecoder {
         }
         var message = begun.take() ?? (code == 1, [])
         if payload.count > limit - message.bytes.count { throw tooLong }
-        if message.bytes.isEmpty { message.bytes = payload } else { message.bytes += payload }
+        if message.bytes.isEmpty {
+            message.bytes = payload
+        } else {
+            message.bytes.makeRoom(for: payload.count)
+            message.bytes += payload
+        }
         guard isLast else {
             begun = message
             return .signOfLife

@@ -70,6 +70,64 @@ private struct SkippingDecoder: FrameDecoder {
         }
     }
 
+    /// Skipped bytes belong to the frame that they precede, and to its message: a peer cannot send them for ever.
+    @Test(
+        arguments: [
+            FrameTimeouts(frame: .seconds(5)), FrameTimeouts(message: .seconds(5)),
+            FrameTimeouts(idle: .seconds(60), frame: .seconds(5), minimumRate: 1),
+        ], [0, 1, 2])
+    func countForTheTimeOfTheirFrame(limits: FrameTimeouts, form: Int) throws {
+        let clock = VirtualClock()
+        try withNetwork(clock: clock) { net in
+            let (connection, peer) = try net.pair()
+            connection.frameTimeouts = limits
+            let all: Promise<Void> =
+                switch form {
+                case 0: connection.forEachFrame(ScriptDecoder()) { _ -> Promise<Void> in .value }
+                case 1: connection.readFrame(ScriptDecoder()).asVoid()
+                default: Promise<Void>(on: .current) { for try await _ in connection.frames(ScriptDecoder()) {} }
+                }
+            hang(after(.seconds(50)))
+            let begin = clock.now
+            // Two seconds each; at the last one, half of a frame follows, which is as late.
+            for text in ["\n", "# comment\n", "\nx"] {
+                try peer.send(text)
+                awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
+                try net.loop.turn(.poll)
+                hang(after(.seconds(2)))
+            }
+            try hang(all.recover(policy: .allErrors) { _ in .value })
+            expectEqual(all.error as? StreamError, .timedOut(got: 1))
+            expectEqual(begin.duration(to: clock.now), .seconds(6))
+            connection.abort()
+        }
+    }
+
+    /// A frame that follows in time, and the one behind it, have their own time.
+    @Test func leaveTheNextFrameItsTime() throws {
+        let clock = VirtualClock()
+        try withNetwork(clock: clock) { net in
+            let (connection, peer) = try net.pair()
+            connection.frameTimeouts = FrameTimeouts(frame: .seconds(5), message: .seconds(5))
+            var seen: [String] = []
+            let all = connection.forEachFrame(ScriptDecoder()) { frame -> Promise<Void> in
+                seen.append(frame)
+                return .value
+            }
+            for text in ["\n", "one\n\n", "# two\n", "two\n"] {
+                try peer.send(text)
+                awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
+                try net.loop.turn(.poll)
+                hang(after(.seconds(2)))
+            }
+            // Nothing limits the time between two frames.
+            hang(after(.seconds(600)))
+            expect(seen == ["one", "two"] && all.isPending)
+            all.cancel()
+            connection.abort()
+        }
+    }
+
     @Test func theEndBehindHalfAFrameIsAnErrorAllTheSame() throws {
         try withNetwork { net in
             for loops in [true, false] {

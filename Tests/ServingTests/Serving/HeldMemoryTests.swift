@@ -1,0 +1,229 @@
+import Glibc
+import Reactor
+import TestSupport
+import Testing
+
+@testable import Promises
+@testable import PromisesTestSupport
+
+/// What counts as memory of a connection: whatever keeps a peer's bytes, by the memory that it takes.
+@Suite struct HeldMemoryTests {
+    /// Joins parts: a byte for the length of each, and 0 behind the last. Each part is a frame, or is skipped.
+    private final class JoiningDecoder: FrameDecoder {
+        private let skips: Bool
+        private var joined: [UInt8] = []
+
+        init(skips: Bool) { self.skips = skips }
+
+        var heldBytes: Int { joined.capacity }
+
+        func decode(_ bytes: RawSpan) -> DecodedFrame<[UInt8]?> {
+            bytes.withUnsafeBytes { bytes in
+                let count = Int(bytes[0])
+                if count == 0 {
+                    defer { joined = [] }
+                    return .frame(joined, consumed: 1)
+                }
+                if bytes.count <= count { return .incomplete(missing: 1 + count - bytes.count) }
+                joined += bytes[1...count]
+                return skips ? .skipped(consumed: 1 + count) : .frame(nil, consumed: 1 + count)
+            }
+        }
+    }
+
+    /// Passes on what it has got when the byte 0 arrives.
+    private struct HoardingFilter: ConnectionFilter {
+        var hoard: [UInt8] = []
+
+        mutating func receive(_ bytes: RawSpan, _ output: inout FilterOutput) {
+            bytes.withUnsafeBytes { hoard += $0 }
+            guard hoard.last == 0 else { return }
+            output.deliver(hoard)
+            hoard = []
+        }
+
+        func write(_ bytes: RawSpan, _ output: inout FilterOutput) { output.send(bytes) }
+        var heldBytes: Int { hoard.capacity }
+    }
+
+    enum Form: CaseIterable { case loop, skippingLoop, skippingRead, sequence, filter }
+
+    private func read(_ connection: Connection, _ form: Form) -> Promise<Void> {
+        switch form {
+        case .loop: connection.forEachFrame(JoiningDecoder(skips: false)) { _ -> Promise<Void> in .value }
+        case .skippingLoop: connection.forEachFrame(JoiningDecoder(skips: true)) { _ -> Promise<Void> in .value }
+        case .skippingRead: connection.readFrame(JoiningDecoder(skips: true)).asVoid()
+        case .sequence:
+            Promise<Void>(on: .current) {
+                for try await _ in connection.frames(JoiningDecoder(skips: false)) {}
+            }
+        case .filter: connection.filter(HoardingFilter()).then { $0.receive() }.asVoid()
+        }
+    }
+
+    /// Three clients that send parts of something that never ends; the second sends the most.
+    @Test(arguments: Form.allCases) func ofDecodersAndFilters(form: Form) throws {
+        try withNetwork(turns: 20_000) { net in
+            let listener = try net.listen()
+            var sessions: [Connection] = []
+            var errors: [CInt] = []
+            let served = listener.serve(
+                ServeOptions(memoryLimit: 1 << 20),
+                onError: { error, _ in errors.append((error as? SystemError)?.code ?? 0) }
+            ) { connection in
+                sessions.append(connection)
+                return read(connection, form)
+            }
+            let part = [255] + [UInt8](repeating: 1, count: 255)
+            var clients: [Peer] = []
+            for parts in [100, 1500, 100, 1500] {
+                let client = try Peer(to: listener.localAddress)
+                clients.append(client)
+                let sent = elsewhere { try client.send([UInt8]((0..<parts).map { _ in part }.joined())) }
+                sent.catch(policy: .allErrors) { _ in }
+                let number = clients.count - 1
+                try net.loop.run(until: {
+                    listener.evictedConnections > 0
+                        || number < sessions.count && sessions[number].bytesReceived == 256 * parts
+                })
+                try net.loop.turn(.poll)
+                // The first three hold less than 900 KiB, whatever room their arrays have.
+                expectEqual(listener.evictedConnections, number < 3 ? 0 : 1)
+            }
+            expectEqual(errors, [ENOBUFS])
+            sessions = []
+            for client in clients { client.close() }
+            _ = hang(listener.drain(deadline: .zero))
+            try hang(served, timeout: patience)
+        }
+    }
+
+    /// A peer that sends a large frame and the beginning of a small one does not keep the memory of the large one.
+    @Test func theBeginningOfAFrameTakesNoMemoryOfALargeOne() throws {
+        try withNetwork(turns: 4000) { net in
+            let (connection, peer) = try net.pair()
+            var frames = 0
+            let all = connection.forEachFrame(LengthPrefixDecoder<UInt32>(limit: 1 << 20)) { _ -> Promise<Void> in
+                frames += 1
+                return .value
+            }
+            let length = withUnsafeBytes(of: UInt32(1 << 20).bigEndian) { Array($0) }
+            let sent = elsewhere { try peer.send(length + [UInt8](repeating: 0, count: (1 << 20) - 100)) }
+            try hang(sent, timeout: patience)
+            try net.loop.run(until: { connection.bytesReceived == (1 << 20) - 96 })
+            // One call of the kernel gets the end of the first and the beginning of the second.
+            try peer.send([UInt8](repeating: 0, count: 100) + length.prefix(3))
+            try net.loop.run(until: { connection.bytesReceived == (1 << 20) + 7 })
+            try net.loop.turn(.poll)
+            expect(frames == 1 && connection.bufferedByteCount == 3)
+            expect(connection.heldMemory <= 4096, "\(connection.heldMemory)")
+            all.cancel()
+            connection.abort()
+        }
+    }
+
+    /// What a peer announces takes memory as it arrives.
+    @Test(arguments: [1, 5000, 200_000]) func anAnnouncementTakesNoMemory(count: Int) throws {
+        try withNetwork(turns: 4000) { net in
+            let (connection, peer) = try net.pair()
+            let read = connection.read(exactly: 64 << 20)
+            let sent = elsewhere { try peer.send([UInt8](repeating: 0, count: count)) }
+            try hang(sent, timeout: patience)
+            try net.loop.run(until: { connection.bytesReceived == count })
+            expect(connection.heldMemory >= count && connection.heldMemory <= 2 * count + 4096)
+            read.cancel()
+            connection.abort()
+        }
+    }
+
+    /// And at the end it takes no more than the frame.
+    @Test func aFrameThatLacksOneByteTakesLittleMore() throws {
+        try withNetwork(turns: 4000) { net in
+            let (connection, peer) = try net.pair()
+            let read = connection.readFrame(LengthPrefixDecoder<UInt32>(limit: 1 << 20))
+            let length = withUnsafeBytes(of: UInt32(600_000).bigEndian) { Array($0) }
+            let sent = elsewhere { try peer.send(length + [UInt8](repeating: 0, count: 599_999)) }
+            try hang(sent, timeout: patience)
+            try net.loop.run(until: { connection.bytesReceived == 600_003 })
+            expect(connection.heldMemory >= 600_003 && connection.heldMemory <= 610_000, "\(connection.heldMemory)")
+            read.cancel()
+            connection.abort()
+        }
+    }
+
+    /// Bytes that the kernel has taken count as long as the array does that they are in.
+    @Test func aWriteThatIsSentInPartCountsWhole() throws {
+        try withNetwork { net in
+            let (connection, peer) = try Connection.pair()
+            let real = net.kernel.send
+            var room = 900_000
+            net.kernel.send = { fd, bytes, count in
+                let sent = min(count, room)
+                room -= sent
+                return sent == 0 ? -Int(EAGAIN) : real(fd, bytes, min(sent, 1000))
+            }
+            connection.write([UInt8](repeating: 0, count: 1 << 20)).ignoringErrors()
+            expect(connection.queuedBytes < 1 << 20 && connection.heldMemory >= 1 << 20)
+            connection.abort()
+            expectEqual(connection.heldMemory, 0)
+            peer.abort()
+        }
+    }
+
+    /// Small writes that are joined, sent and withdrawn leave nothing behind.
+    @Test(arguments: UInt64(0)..<10) func theQueueCountsItsArrays(seed: UInt64) throws {
+        var dice = SplitMix64(seed)
+        let queue = WriteQueue()
+        var writes: [WritePromise] = []
+        for _ in 0..<2000 {
+            switch Int.random(in: 0..<4, using: &dice) {
+            case 0, 1:
+                let count = [0, 1, 100, 1000, 20_000].randomElement(using: &dice)!
+                let promise = Bool.random(using: &dice) ? WritePromise(Void.self, NoProducer()) : nil
+                queue.append([UInt8](repeating: 7, count: count), promise)
+                if let promise { writes.append(promise) }
+            case 2 where !writes.isEmpty:
+                _ = queue.withdraw(writes.remove(at: Int.random(in: 0..<writes.count, using: &dice)))
+            default:
+                let (_, offered) = queue.withIOVectors { _ in 0 }
+                _ = queue.advance(Int.random(in: 0...min(offered, 5000), using: &dice))
+            }
+            expect(queue.memory >= queue.count)
+        }
+        while !queue.isEmpty { _ = queue.advance(queue.withIOVectors { _ in 0 }.offered) }
+        expectEqual(queue.memory, 0)
+    }
+
+    private final class NoProducer: IOProducer {
+        func stop(_ promise: PromiseCore) -> Bool { false }
+    }
+
+    /// The connections of a pool have a budget, too: here that of one of them, which is used, and of an idle one.
+    @Test func aPoolHasALimitOfItsOwn() throws {
+        try withNetwork(turns: 4000) { net in
+            let listener = try net.listen()
+            var servers: [Connection] = []
+            let served = listener.serve { connection in
+                servers.append(connection)
+                return connection.peerGone().asVoid().asPromise()
+            }
+            let pool = Pool<Connection>(limits: PoolLimits(memoryLimit: 500_000))
+            let key = PoolKey.address(listener.localAddress)
+            let reads = (0..<2).map { _ in pool.with(key) { $0.read(exactly: 400_001) } }
+            try net.loop.run(until: { servers.count == 2 })
+            for server in servers { server.write([UInt8](repeating: 0, count: 400_000)).ignoringErrors() }
+            let (first, resolver) = Promise<Void>.pending()
+            for read in reads { read.ensure { resolver.fulfill() }.catch(policy: .allErrors) { _ in } }
+            try? hang(first, timeout: patience)
+            let failed = reads.filter { !$0.isPending }
+            expectEqual(failed.map { code($0) }, [ENOBUFS])
+            for server in servers { server.write([0]).ignoringErrors() }
+            let rest = reads.filter(\.isPending)
+            expectEqual(try rest.map { try hang($0, timeout: patience).count }, [400_001])
+            pool.close()
+            listener.close()
+            servers = []
+            try hang(served, timeout: patience)
+        }
+    }
+}
