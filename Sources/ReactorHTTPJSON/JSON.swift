@@ -31,9 +31,7 @@ extension Request {
         _ type: Value.Type = Value.self, decoder: JSONDecoder = JSONDecoder()
     ) -> Promise<Value> {
         body.bytes().map { bytes in
-            do { return try decoder.decode(type, from: Data(bytes)) } catch {
-                throw HTTPError(.badRequest, "\(error)", detail: "The body is not the JSON that is expected.")
-            }
+            do { return try decoder.decode(type, from: Data(bytes)) } catch { throw HTTPError(.badRequest, "\(error)") }
         }
     }
 }

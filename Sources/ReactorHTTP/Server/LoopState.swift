@@ -25,7 +25,7 @@ final class LoopState {
 
     /// The first line of a response, and the fields `Date` and `Content-Type`.
     func beginning(_ status: Status, _ type: String?) -> [UInt8] {
-        let now = kernel.table.secondsSinceEpoch()
+        let now = kernel.secondsSinceEpoch
         if cached.second != now || cached.status != status || cached.type != type {
             if date.second != now { date = (now, Array("Date: \(httpDate(now))\r\n".utf8)) }
             cached = (status, type, now, Self.beginning(status, type, date: date.line))
