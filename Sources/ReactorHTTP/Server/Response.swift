@@ -88,8 +88,13 @@ public struct Response {
         return Response(Status(101), nil, headers, content)
     }
 
+    // Inlined: otherwise the initialisers above copy what this has made.
+    @inline(__always)
     init(_ status: Status, _ type: String?, _ headers: Headers, _ content: Content) {
-        (self.status, ownType, self.headers, self.content) = (status, type, headers, content)
+        self.status = status
+        ownType = type
+        self.headers = headers
+        self.content = content
     }
 
     /// The response to a request that has failed with `error`.
