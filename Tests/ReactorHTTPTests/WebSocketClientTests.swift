@@ -440,6 +440,51 @@ import Testing
         expect(left == nil)
     }
 
+    /// Frames with random changes, in two parts, from servers that then end, reset or wait.
+    @Test(arguments: 0..<4) func noFrameStrandsTheClient(seed: Int) throws {
+        var dice = SplitMix64(UInt64(seed))
+        let frames: [[UInt8]] = [
+            [0x81, 5] + Array("hello".utf8), [0x82, 2, 0, 255], [0x01, 1, 0x61], [0x80, 1, 0x62], [0x89, 1, 0x70],
+            [0x8A, 0],
+            [0x82, 126, 0, 200] + [UInt8](repeating: 7, count: 200), [0x88, 2, 0x03, 0xE8], [0x88, 0],
+        ]
+        let serve = { (connection: Connection) -> Promise<Void> in
+            var bytes = (0..<Int.random(in: 1...6, using: &dice)).flatMap { _ in frames.randomElement(using: &dice)! }
+            for _ in 0..<Int.random(in: 0...2, using: &dice) where !bytes.isEmpty {
+                let index = bytes.indices.randomElement(using: &dice)!
+                switch Int.random(in: 0..<4, using: &dice) {
+                case 0: bytes[index] = .random(in: 0...255, using: &dice)
+                case 1: bytes.remove(at: index)
+                case 2: bytes.insert(.random(in: 0...255, using: &dice), at: index)
+                default: bytes.removeSubrange(index...)
+                }
+            }
+            let (cut, end) = (Int.random(in: 0...bytes.count, using: &dice), Int.random(in: 0..<3, using: &dice))
+            let sent = connection.write(bytes[..<cut]).then { after(.seconds(1)) }.then {
+                connection.write(bytes[cut...])
+            }
+            return sent.then { after(.seconds(1)) }.then { () -> Promise<Void> in
+                if end == 0 { connection.abort() }
+                return end == 2 ? connection.forEachChunk { _ in .value } : .value
+            }
+        }
+        var (ended, failed) = (0, 0)
+        try withPeer(serve) { base in
+            for _ in 0..<50 {
+                let socket = try hang(connectWebSocket(to: base, idle: .seconds(10)), timeout: .seconds(1))
+                let begin = EventLoop.current.now
+                do {
+                    try hang(socket.forEach { _ in }, timeout: .seconds(3600))
+                    ended += 1
+                } catch { failed += 1 }
+                expect(begin.duration(to: EventLoop.current.now) < .seconds(60))
+                // Nothing is sent to a socket that has ended.
+                #expect(throws: (any Error).self) { try hang(socket.send("late"), timeout: .seconds(60)) }
+            }
+        }
+        expect(ended > 5 && failed > 5, "\(ended) \(failed)")
+    }
+
     // MARK: Ways there
 
     enum Stage: CaseIterable { case lookup, handshakeOfTLS, handshake, open }

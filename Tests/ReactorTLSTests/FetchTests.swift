@@ -33,6 +33,37 @@ import Testing
         }
     }
 
+    @Test func aWebSocketOverTLS() throws {
+        try withNetwork { _ in
+            let server = try TLSServer(serverConfiguration())
+            let tls = try TLSClient(clientConfiguration())
+            let listener = try Listener.bind("127.0.0.1:0")
+            listener.serveHTTP(serving: .tls(server)) { request in
+                Response.webSocket(request) { socket in socket.forEach { socket.send($0).asVoid() } }
+            }
+            var options = HTTPClient.Options()
+            options.startTLS = { connection, host in connection.startTLS(as: tls, serverName: host) }
+            let client = HTTPClient(options)
+            let socket = try hang(
+                client.webSocket("wss://localhost:\(listener.localAddress.port)/"), timeout: patience)
+            for count in [0, 5, 70_000] {
+                let message = WebSocket.Message.text(String(repeating: "x", count: count))
+                socket.send(message)
+                let answer = try hang(socket.receive(), timeout: patience)
+                #expect(answer == message)
+            }
+            try hang(socket.close(), timeout: patience)
+            let end = try hang(socket.receive(), timeout: patience)
+            #expect(end == nil)
+            // The certificate is for another name.
+            options.startTLS = { connection, _ in connection.startTLS(as: tls, serverName: "other.example") }
+            let other = HTTPClient(options).webSocket("wss://localhost:\(listener.localAddress.port)/")
+            #expect(throws: TLSError.self) { try hang(other, timeout: patience) }
+            client.close()
+            hang(listener.drain(deadline: .zero))
+        }
+    }
+
     @Test func fetchesThroughATunnel() throws {
         try withNetwork { _ in
             let server = try TLSServer(serverConfiguration())
