@@ -167,6 +167,7 @@ extension Pool {
 
 extension Pool {
     /// As `with`, for a body that may end its lease before its promise settles, by `giveBack`.
+    @inlinable
     package func lend<Work: Thenable>(
         _ key: PoolKey, isIdempotent: Bool, _ body: @escaping (Resource, PoolRequest) throws -> Work
     ) -> Promise<Work.T> {
@@ -184,12 +185,17 @@ extension Pool {
         }
         guard let retry else { return outcome }
         // As in `again`.
-        return outcome.get { _ in if retry.isNeeded { throw PoolError.closed(key: key) } }
+        return outcome.get { [self] _ in if isNeeded(retry) { throw PoolError.closed(key: key) } }
             .recover { [self] error in
-                guard retry.isNeeded, state.phase == .open else { throw error }
+                guard isNeeded(retry), isOpen else { throw error }
                 return lend(key, isIdempotent: true, body)
             }
     }
+
+    @usableFromInline
+    func isNeeded(_ retry: PoolRetry) -> Bool { retry.isNeeded }
+
+    @usableFromInline var isOpen: Bool { state.phase == .open }
 }
 
 extension Result {

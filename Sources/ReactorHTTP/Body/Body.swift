@@ -153,9 +153,8 @@ public final class Body {
     public func bytes() -> Promise<[UInt8]> {
         if let length, length > wholeLimit { return Promise(error: failWhole()) }
         return read().then { first -> Promise<[UInt8]> in
-            var all = first ?? []
-            if all.count > self.wholeLimit { throw self.failWhole() }
-            if self.isComplete { return .value(all) }
+            if let first, first.count > self.wholeLimit { throw self.failWhole() }
+            guard var all = first, !self.isComplete else { return .value(first ?? []) }
             let kept = self.connection.flatMap { KeptBytes(all.capacity, of: $0) }
             return self.forEach { part in
                 if part.count > self.wholeLimit - all.count { throw self.failWhole() }

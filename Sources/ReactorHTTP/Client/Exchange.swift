@@ -7,6 +7,7 @@ final class Exchange {
     private let request: OutgoingRequest
     private let proxy: Proxy?
     private let options: HTTPClient.Options
+    private let userAgent: [UInt8]
     /// That of the response, until it is settled. Then nothing here may retain the response: its release ends its connection.
     private var resolver: Resolver<Fetched>?
     /// Whether a write of a stream has failed: what the server has said before can still be read.
@@ -14,8 +15,9 @@ final class Exchange {
     /// Why the body of the request has not been written.
     private var failure: (any Error)?
 
-    init(_ request: OutgoingRequest, by proxy: Proxy?, _ options: HTTPClient.Options, _ resolver: Resolver<Fetched>) {
-        (self.request, self.proxy, self.options, self.resolver) = (request, proxy, options, resolver)
+    init(_ request: OutgoingRequest, by proxy: Proxy?, _ client: HTTPClient, _ resolver: Resolver<Fetched>) {
+        (self.request, self.proxy, self.resolver) = (request, proxy, resolver)
+        (options, userAgent) = (client.options, client.userAgent)
     }
 
     /// - Parameter lease: that of the connection.
@@ -73,7 +75,7 @@ final class Exchange {
     private func send(on connection: Connection) -> Promise<Void> {
         if case .stream(let length, let body)? = request.body?.content { return stream(length, body, on: connection) }
         let write = connection.write(request.body?.content) {
-            request.writeHead(to: &$0, by: proxy, userAgent: options.userAgent)
+            request.writeHead(to: &$0, by: proxy, userAgent: userAgent)
         }
         return connection.limit(write, idle: options.idle)
     }
@@ -81,7 +83,7 @@ final class Exchange {
     private func stream(
         _ length: Int?, _ body: (BodyOutput) throws -> Promise<Void>, on connection: Connection
     ) -> Promise<Void> {
-        let output = BodyOutput(length, isChunked: length == nil) { [request, proxy, userAgent = options.userAgent] in
+        let output = BodyOutput(length, isChunked: length == nil) { [request, proxy, userAgent] in
             request.writeHead(to: &$0, by: proxy, userAgent: userAgent)
         } send: { [self] part in
             let write = connection.limit(connection.write(part), idle: options.idle)

@@ -44,6 +44,8 @@ public final class HTTPClient {
     public let options: Options
     private let pool: Pool<Connection>
     let lookup: any NameLookup
+    /// The line of the field `User-Agent`, made once.
+    let userAgent: [UInt8]
     /// The origin of the last request, with its key, which need not be made again for the next one.
     private var last: (address: WebAddress, key: PoolKey)?
 
@@ -53,6 +55,13 @@ public final class HTTPClient {
     @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
     public init(_ options: Options = Options(), lookup: any NameLookup = SystemNameLookup.shared) {
         (self.options, self.lookup) = (options, lookup)
+        var line = ByteWriter()
+        if let userAgent = options.userAgent {
+            line.append("User-Agent: ")
+            line.append(value: userAgent)
+            line.append("\r\n")
+        }
+        userAgent = line.bytes
         pool = Pool(limits: options.connections, lookup: lookup, via: options.route, prepare: options.prepare)
     }
 
@@ -121,7 +130,7 @@ public final class HTTPClient {
         // That for `https:` opens a tunnel, with the connection.
         let proxy = address.isSecure ? nil : try options.proxies.proxy(for: address)
         let (promise, resolver) = Promise<Fetched>.pending()
-        let exchange = Exchange(request, by: proxy, options, resolver)
+        let exchange = Exchange(request, by: proxy, self, resolver)
         // The connection is the exchange's until the body has been read, which may be long after the head.
         let done = pool.lend(key(of: proxy?.address ?? address), isIdempotent: request.isRepeatable) {
             exchange.run(on: $0, $1)

@@ -7,6 +7,8 @@ struct OutgoingRequest {
     let method: Method
     let headers: Headers
     let body: RequestBody?
+    /// Whether the program has asked for the end of the connection.
+    let isClosing: Bool
     /// Until when the response may be read.
     var deadline: LoopInstant?
 
@@ -14,15 +16,20 @@ struct OutgoingRequest {
         guard !method.name.isEmpty, method.name.utf8.allSatisfy(isTokenByte), method != "CONNECT" else {
             throw .badRequest("the method '\(method)'")
         }
-        if headers.has("upgrade") || headers.has("expect") { throw .badRequest("with Upgrade or Expect") }
         // RFC 9110, section 9.3.8.
-        if method == "TRACE", body != nil { throw .badRequest("TRACE with a body") }
+        if body != nil, method == "TRACE" { throw .badRequest("TRACE with a body") }
+        (self.address, self.method, self.headers, self.body) = (address, method, headers, body)
+        isClosing = !headers.isEmpty && headers.has("connection", listing: "close")
+        if !headers.isEmpty { try Self.check(headers) }
+    }
+
+    private static func check(_ headers: Headers) throws(FetchError) {
+        if headers.has("upgrade") || headers.has("expect") { throw .badRequest("with Upgrade or Expect") }
         let hosts = headers.all("host")
         if hosts.count > 1 { throw .badRequest("with two Host fields") }
         if var host = hosts.first, !host.withUTF8({ HeadFields.isHost(Bytes($0)) }) {
             throw .badRequest("with the Host '\(host)'")
         }
-        (self.address, self.method, self.headers, self.body) = (address, method, headers, body)
     }
 
     /// Whether `other` has asked for the same.
@@ -31,13 +38,10 @@ struct OutgoingRequest {
     /// Whether it may be made again.
     var isRepeatable: Bool { method.isIdempotent && body?.isStream != true }
 
-    /// Whether the program has asked for the end of the connection.
-    var isClosing: Bool { headers.has("connection", listing: "close") }
-
     /// - Parameters:
     ///   - proxy: the proxy that gets it.
-    ///   - userAgent: the field `User-Agent`, if the program has none.
-    func writeHead(to output: inout ByteWriter, by proxy: Proxy?, userAgent: String?) {
+    ///   - userAgent: the line of the field `User-Agent`, if the program has none.
+    func writeHead(to output: inout ByteWriter, by proxy: Proxy?, userAgent: [UInt8]) {
         writeFields(to: &output, by: proxy, userAgent: userAgent)
         if let type = body?.contentType, !headers.has("content-type") {
             output.append("Content-Type: " as StaticString)
@@ -55,20 +59,20 @@ struct OutgoingRequest {
     }
 
     /// The first line, and the fields that are not about a body.
-    func writeFields(to output: inout ByteWriter, by proxy: Proxy?, userAgent: String?) {
+    func writeFields(to output: inout ByteWriter, by proxy: Proxy?, userAgent: [UInt8]) {
         output.append(method.name)
         output.append(" " as StaticString)
         output.append(proxy == nil ? address.target : address.text)
         output.append(" HTTP/1.1\r\nHost: " as StaticString)
-        if let host = headers.bytes("host") { output.append(host) } else { output.append(address.authority) }
-        output.append("\r\n" as StaticString)
-        if let userAgent, !headers.has("user-agent") {
-            output.append("User-Agent: " as StaticString)
-            output.append(value: userAgent)
-            output.append("\r\n" as StaticString)
+        if !headers.isEmpty, let host = headers.bytes("host") {
+            output.append(host)
+        } else {
+            output.append(address.authority)
         }
+        output.append("\r\n" as StaticString)
+        if headers.isEmpty || !headers.has("user-agent") { output.append(userAgent.span.bytes) }
         if isClosing { output.append("Connection: close\r\n" as StaticString) }
-        output.append(headers, without: Self.ownFields)
+        if !headers.isEmpty { output.append(headers, without: Self.ownFields) }
         if let authorization = proxy?.authorization { output.append("Proxy-Authorization: \(authorization)\r\n") }
     }
 
@@ -80,7 +84,6 @@ struct OutgoingRequest {
     /// The request that a redirect asks for; `nil` if the response is none, or its body cannot be sent again: RFC 9110,
     /// section 15.4.
     func redirected(by response: Fetched) throws(FetchError) -> OutgoingRequest? {
-        guard let location = response.headers.bytes("location") else { return nil }
         let becomesGet: Bool
         switch response.status.code {
         case 301, 302: becomesGet = method == .post
@@ -88,6 +91,7 @@ struct OutgoingRequest {
         case 307, 308: becomesGet = false
         default: return nil
         }
+        guard let location = response.headers.bytes("location") else { return nil }
         if !becomesGet && body?.isStream == true { return nil }
         let next = try address.resolve(location)
         var lost = next.hasOrigin(of: address) ? [] : ["authorization", "cookie", "host"]

@@ -1,5 +1,4 @@
 import Promises
-import Reactor
 
 /// The parts of `http://host:port/path?query` that a request needs.
 struct WebAddress: Equatable {
@@ -51,11 +50,15 @@ struct WebAddress: Equatable {
             throw Flaw(reason: "'\(authority.slice(0..<hostEnd).text)' is no host")
         }
         host = authority.slice(0..<hostEnd).text.lowercased()
-        let digits = authority.slice(hostEnd..<authority.count).text.dropFirst()
-        guard let port = digits.isEmpty ? isSecure ? 443 : 80 : UInt16(decimal: digits) else {
-            throw Flaw(reason: "the port is not a number from 0 to 65535")
+        let digits = authority.dropFirst(hostEnd + 1)
+        var number = digits.isEmpty ? isSecure ? 443 : 80 : 0
+        for digit in digits {
+            number = number * 10 + Int(digit & 15)
+            guard isDigit(digit), number < 65_536 else {
+                throw Flaw(reason: "the port is not a number from 0 to 65535")
+            }
         }
-        self.port = port
+        port = UInt16(number)
         let behind = rest.slice(end..<rest.count).text
         target = behind.hasPrefix("/") ? behind : "/" + behind
     }

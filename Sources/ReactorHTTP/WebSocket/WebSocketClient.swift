@@ -41,8 +41,8 @@ extension HTTPClient {
                 }
             let time = options.connections.makeTimeout
             let connected = time.map { connecting.timeout($0, error: FetchError.timedOut(.connect)) } ?? connecting
-            return connected.then { [options] connection in
-                aborting(connection) { handshake.run(on: connection, options) }.map { subprotocol in
+            return connected.then { [options, userAgent] connection in
+                aborting(connection) { handshake.run(on: connection, options, userAgent) }.map { subprotocol in
                     let socket = WebSocket(
                         connection, limit: limit, idle: idle, subprotocol: subprotocol, isClient: true)
                     socket.startReading()
@@ -77,11 +77,13 @@ public func connectWebSocket(
 
 extension WebSocketRequest {
     /// - Returns: a promise of the subprotocol.
-    fileprivate func run(on connection: Connection, _ options: HTTPClient.Options) -> Promise<String?> {
+    fileprivate func run(
+        on connection: Connection, _ options: HTTPClient.Options, _ userAgent: [UInt8]
+    ) -> Promise<String?> {
         if connection.hasInputAlready { return Promise(error: HTTPError(Status(502), "bytes before the request")) }
         connection.frameTimeouts = FrameTimeouts(idle: options.firstByte, frame: options.firstByte)
         let parser = ResponseParser(maxHead: options.maxHead, maxFields: options.maxFields, isUpgrade: true)
-        return connection.write { write(to: &$0, userAgent: options.userAgent) }
+        return connection.write { write(to: &$0, userAgent: userAgent) }
             .then { connection.readFrame(parser) }
             .map { head in
                 guard let head else { throw FetchError.endedEarly }

@@ -22,7 +22,7 @@ struct WebSocketRequest {
         key = base64((0..<16).map { _ in UInt8.random(in: 0...255) })
     }
 
-    func write(to output: inout ByteWriter, userAgent: String?) {
+    func write(to output: inout ByteWriter, userAgent: [UInt8]) {
         request.writeFields(to: &output, by: nil, userAgent: userAgent)
         output.append("Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n" as StaticString)
         output.append("Sec-WebSocket-Key: \(key)\r\n")
