@@ -8,6 +8,7 @@ import Testing
             "Tests/DocumentationTests/Pages", "Tests/Fixtures/Manifests",
             "Tests/HTTPPagesTests/Pages", "Integrations/Tests/IntegrationPagesTests/Pages",
             "Integrations/Sources/https-hello", "Examples/Sources/count-lines",
+            "Examples/Sources/NotesService", "Examples/Sources/json-service", "Examples/Tests/NotesServiceTests",
         ]
         let generated = try folders.flatMap(Repository.files)
         let code = try Self.code(of: generated.flatMap(Repository.lines))
