@@ -89,13 +89,22 @@ final class SoakRound {
             case 2: server.pause(for: length)
             case 3: client.pause(for: length)
             case 4:
-                listeners = []
-                running = 0
-                server.crash()
-                after(length).done { [self] in if !isOver { server.restart { startServers() } } }
+                crashServer()
+                after(length).done { [self] in
+                    if isOver { return }
+                    // It may be up again, after another crash.
+                    crashServer()
+                    server.restart { startServers() }
+                }
             default: network.link(client, server).connects = dice.element([.normal, .refused, .ignored])
             }
         }
+    }
+
+    private func crashServer() {
+        listeners = []
+        running = 0
+        server.crash()
     }
 
     // MARK: Servers
