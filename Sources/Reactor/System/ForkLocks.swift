@@ -39,9 +39,6 @@ enum ForkLocks {
         pthread_mutex_unlock(guardian)
     }
 
-    /// The first lock to take. None under a sanitizer: it does not follow the locks that a fork takes, and reports what they guard.
-    private static var first: UnsafeMutablePointer<Node>? { clinux_is_sanitized() ? nil : newest }
-
     /// Before a fork. Signals wait, so that none comes to the child before it has actions of its own.
     static func takeAll() {
         var all = sigset_t()
@@ -50,7 +47,7 @@ enum ForkLocks {
         pthread_sigmask(SIG_SETMASK, &all, &before)
         pthread_mutex_lock(guardian)
         maskBefore = before
-        var next = first
+        var next = newest
         while let node = next {
             pthread_mutex_lock(node.pointee.lock)
             next = node.pointee.next
@@ -59,7 +56,7 @@ enum ForkLocks {
 
     /// After a fork, on both sides. In the child this is the copy of the thread that has taken them.
     static func freeAll(then body: () -> Void = {}) {
-        var next = first
+        var next = newest
         while let node = next {
             pthread_mutex_unlock(node.pointee.lock)
             next = node.pointee.next
