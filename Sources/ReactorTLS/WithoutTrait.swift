@@ -32,20 +32,22 @@ public struct TLSIdentity: Sendable {
 @available(*, unavailable, message: "turn TLS on in your manifest: .package(url: …, from: …, traits: [\"TLS\"])")
 public struct TLSError: Error {}
 
+private func cannotBeCalled() -> Never { fatalError("ReactorTLS is built without its trait TLS") }
+
 @available(*, unavailable, message: "turn TLS on in your manifest: .package(url: …, from: …, traits: [\"TLS\"])")
 extension ServeOptions {
-    public func tls(_ server: TLSServer?) -> ServeOptions { fatalError() }
-    public static func tls(_ server: TLSServer?) -> ServeOptions { fatalError() }
+    public func tls(_ server: TLSServer?) -> ServeOptions { cannotBeCalled() }
+    public static func tls(_ server: TLSServer?) -> ServeOptions { cannotBeCalled() }
 }
 
 @available(*, unavailable, message: "turn TLS on in your manifest: .package(url: …, from: …, traits: [\"TLS\"])")
 extension Connection {
-    public func startTLS(as client: TLSClient, serverName: String?) -> Promise<Connection> { fatalError() }
-    public func startTLS(as server: TLSServer) -> Promise<Connection> { fatalError() }
+    public func startTLS(as client: TLSClient, serverName: String?) -> Promise<Connection> { cannotBeCalled() }
+    public func startTLS(as server: TLSServer) -> Promise<Connection> { cannotBeCalled() }
 }
 
 @available(*, unavailable, message: "turn TLS on in your manifest: .package(url: …, from: …, traits: [\"TLS\"])")
 public func connect(
     to address: String, tls client: TLSClient?, serverName: String? = nil, timeout: Duration? = nil
-) -> Promise<Connection> { fatalError() }
+) -> Promise<Connection> { cannotBeCalled() }
 #endif
