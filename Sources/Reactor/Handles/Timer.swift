@@ -225,14 +225,23 @@ extension EventLoop {
             if hasDelivered { deliverEvents() }
         }
         meter.beginTiming()
+        if let action = timers.popDue(due) { call(action) }
+        // In most turns no other timer is due.
+        if timers.hasMore(of: due) { fireOthers(due) }
+    }
+
+    @inline(never)
+    private func fireOthers(_ due: TimerHeap.Due) {
         var budget = LoopJobs.BudgetBetweenTimers(since: due.moment)
-        while let action = timers.popDue(due) {
-            meter.counters.timersFired += 1
-            switch action {
-            case .closure(let body): meter.call(.timer, nil, nil, body)
-            case .job(let job): meter.call(.timer, job.handlerCallSite, job.subject) { job.run() }
-            }
-            if !jobs.ready.isEmpty && timers.hasMore(of: due) && !jobs.runBetweenTimers(&budget) { return }
+        while jobs.ready.isEmpty || jobs.runBetweenTimers(&budget), let action = timers.popDue(due) { call(action) }
+    }
+
+    @inline(__always)
+    private func call(_ action: TimerHeap.Action) {
+        meter.counters.timersFired += 1
+        switch action {
+        case .closure(let body): meter.call(.timer, nil, nil, body)
+        case .job(let job): meter.call(.timer, job.handlerCallSite, job.subject) { job.run() }
         }
     }
 

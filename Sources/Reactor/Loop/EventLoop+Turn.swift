@@ -195,7 +195,9 @@ extension EventLoop {
 
     /// For a caller that is about to run ready jobs and to wait: throws if the loop has ended, which runs nothing any more, or
     /// if the stack is nearly used. (A fork of the process may run what is ready.)
+    @inline(never)
     package func checkWhetherItCanWait() throws(SystemError) {
+        if !hasEnded && !clinux_stack_is_low() { return }
         if hasEnded { try refuseTurn() }
         try checkStack()
     }
