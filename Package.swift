@@ -68,3 +68,26 @@ let package = Package(
     ],
     swiftLanguageModes: [.v6]
 )
+
+// Compiling all tests takes most of the time of one. Two targets and what they use:
+//     REACTOR_TESTS="CoreTests StressTests" swift test --scratch-path .build-core
+// REACTOR_TESTS_WITHOUT="CoreTests/Time" leaves out a folder. See CONTRIBUTING.
+if let tests = Context.environment["REACTOR_TESTS"]?.split(separator: " ").map(String.init) {
+    let without = Context.environment["REACTOR_TESTS_WITHOUT"]?.split(separator: " ") ?? []
+    var used = Set<String>()
+    func use(_ name: String) {
+        guard used.insert(name).inserted else { return }
+        guard let target = package.targets.first(where: { $0.name == name }) else {
+            fatalError("REACTOR_TESTS: there is no target \(name)")
+        }
+        for case .targetItem(let name, _) in target.dependencies { use(name) }
+        for case .byNameItem(let name, _) in target.dependencies { use(name) }
+    }
+    tests.forEach(use)
+    package.products = []
+    package.targets.removeAll { !used.contains($0.name) }
+    for target in package.targets {
+        let folders = without.filter { $0.hasPrefix("\(target.name)/") }
+        target.exclude += folders.map { String($0.dropFirst(target.name.count + 1)) }
+    }
+}

@@ -4,7 +4,7 @@
 Instructions, allocations, reference counting and system calls repeat where nanoseconds do not, on a busy machine too. callgrind
 counts them all in one run. A figure is the difference of two run lengths, divided by the difference in steps, so what a program
 does once does not show. The folder is that of a release build with `echo-server`, `http-server`, `counted-rows` and `chunk-echo`
-(see `run_counts` in .ci/run).
+(see .ci/steps/counts).
 
 The limits stand in .ci/counts.txt, each with the figure that was reached; 2 % above it the count fails. A figure that is 2 %
 below is printed with the line to put there. Other compilers, C libraries and processors give other figures, so with versions
