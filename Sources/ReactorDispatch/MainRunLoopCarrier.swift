@@ -4,18 +4,18 @@ import Foundation
 import Reactor
 
 extension EventLoop {
-    /// Lets the main run loop drive this loop, which is that of the main thread: `RunLoop.main.run()`,
-    /// `waitForExpectations` of XCTest, and an app's main loop then run handlers, timers and connections too.
+    /// Makes the main run loop drive this loop, the main thread's: `RunLoop.main.run()`, `waitForExpectations` of
+    /// XCTest, and an app's main loop then also run handlers, timers and connections.
     ///
     /// ```swift
     /// let carrier = try EventLoop.current.carryByMainRunLoop()
     /// RunLoop.main.run()
     /// ```
     ///
-    /// A source of Dispatch's main queue turns the loop when its descriptor is readable, and an observer of the run loop turns it
-    /// before each wait, for what callbacks of the run loop attach. `dispatchMain()` does not do: on Linux it ends the
-    /// main thread.
-    /// - Returns: what carries the loop until it is cancelled or released.
+    /// A source of Dispatch's main queue turns the loop when its descriptor is readable, and an observer of the run
+    /// loop turns it before each wait, for jobs that run loop callbacks have enqueued. `dispatchMain()` does not work:
+    /// on Linux it ends the main thread.
+    /// - Returns: a carrier that drives the loop until it is cancelled or released.
     /// - Throws: the `SystemError` of opening the loop's descriptors.
     @available(*, noasync, message: "an async function has no loop of its own")
     public func carryByMainRunLoop() throws(SystemError) -> MainRunLoopCarrier {
@@ -34,8 +34,8 @@ public final class MainRunLoopCarrier: LoopHandle {
         let fd = try loop.fileDescriptor
         self.loop = loop
         source = DispatchSource.makeReadSource(fileDescriptor: fd, queue: .main)
-        // The main queue runs on the main thread, whose current loop is the one that is carried, unless code within
-        // `withLoop` runs the run loop.
+        // The main queue runs on the main thread, whose current loop is the carried one, unless code within `withLoop`
+        // runs the run loop.
         source.setEventHandler { Self.turn() }
         observer = CFRunLoopObserverCreateWithHandler(nil, CFRunLoopActivity.beforeWaiting.rawValue, true, 0) { _, _ in
             Self.turn()
@@ -51,13 +51,13 @@ public final class MainRunLoopCarrier: LoopHandle {
         let loop = EventLoop.current
         repeat {
             do throws(SystemError) { try loop.turn(.poll) } catch {
-                // The kernel refuses to report events. The loop's handlers find out by their own calls.
+                // The kernel refuses to report events. The loop's handlers notice in their own calls.
                 return
             }
         } while loop.isReady
     }
 
-    /// Ends the drive. The loop and what it has remain.
+    /// Stops driving the loop. The loop and everything on it remain.
     /// - Returns: false if it had ended.
     @discardableResult
     public func cancel() -> Bool {

@@ -3,7 +3,7 @@ public import Promises
 public import ReactorHTTP
 
 extension Fetched {
-    /// The body of a response that is a success, decoded from JSON.
+    /// The body of a successful response, decoded from JSON.
     ///
     /// ```swift
     /// fetch("http://127.0.0.1:8080/users/1").then { try $0.json(User.self) }

@@ -1,17 +1,17 @@
 #if TLS
 import COpenSSL
 
-/// What OpenSSL reads from and writes to instead of a socket: the bytes that the filter has been lent, and an array that the
+/// The memory that OpenSSL reads and writes instead of a socket: the bytes lent to the filter, and an array that the
 /// filter sends. Nothing is kept between two calls of the filter, so an idle connection holds no buffer.
 final class ByteChannel {
-    /// Bytes that were received. Only set while the call runs that has been lent them.
+    /// Received bytes. Set only during the call that they are lent to.
     // `@exclusivity(unchecked)`: one thread, and nothing is called during an access.
     @exclusivity(unchecked) var input = UnsafeRawBufferPointer(start: nil, count: 0)
     /// Bytes that OpenSSL wants to send.
     @exclusivity(unchecked) var output: [UInt8] = []
 
-    /// The BIO of a channel. The channel must outlive it, which a filter sees to: it releases its `SSL`, and with it the BIO,
-    /// before its channel.
+    /// The BIO of a channel. The channel must outlive it; the filter ensures that by releasing its `SSL`, and with it
+    /// the BIO, before its channel.
     func makeBIO() -> OpaquePointer? {
         guard let method = Self.method.pointer, let bio = BIO_new(method) else { return nil }
         BIO_set_data(bio, Unmanaged.passUnretained(self).toOpaque())

@@ -3,17 +3,17 @@ import COpenSSL
 import Promises
 import Reactor
 
-// What a handshake has agreed on. `nil` before it has ended, without TLS, and when the connection is closed.
+// The result of the handshake. `nil` before it has ended, without TLS, and when the connection is closed.
 
 extension Connection {
-    /// The certificate of the peer. A client always has that of its server; a server has one if it asks for it and the client
-    /// has sent it. Verified, unless the configuration says otherwise.
+    /// The peer's certificate. A client always has its server's; a server has one if it asks for it and the client has
+    /// sent it. Verified, unless the configuration says otherwise.
     public var peerCertificate: TLSCertificate? {
         guard let ssl, let certificate = SSL_get0_peer_certificate(ssl) else { return nil }
         return TLSCertificate(certificate)
     }
 
-    /// The protocol that is spoken inside (ALPN); `nil` if none was agreed on.
+    /// The negotiated application protocol (ALPN); `nil` if there is none.
     public var negotiatedProtocol: String? {
         guard let tls, let ssl = tls.ssl else { return nil }
         var name: UnsafePointer<UInt8>?
@@ -37,8 +37,7 @@ extension Connection {
     /// Whether the handshake has resumed an earlier session.
     public var hasResumedTLSSession: Bool { ssl.map { SSL_session_reused($0) == 1 } ?? false }
 
-    /// The DNS name that the client of this connection has asked for (SNI), in lower case; `nil` if what it has sent is no such
-    /// name. For servers.
+    /// The DNS name that the client has asked for (SNI), in lower case; `nil` if it sent no valid name. For servers.
     public var requestedServerName: String? { tls?.requestedName }
 
     private var tls: TLSFilter? { installedFilter as? TLSFilter }

@@ -3,7 +3,7 @@ import COpenSSL
 import Glibc
 import Reactor
 
-/// Reads files and what PEM has in them.
+/// Reads files and their PEM contents.
 enum PEM {
     /// The content of a file. Certificates and keys are small: more than 16 MiB is refused.
     static func read(file path: String) throws(TLSError) -> Secret {
@@ -14,7 +14,7 @@ enum PEM {
         defer { _ = calls.close(CInt(fd)) }
         var status = FileSyscalls.Status()
         _ = calls.status(CInt(fd), &status)
-        // One byte more than the file has: the read behind it finds the end.
+        // One byte more than the file's size: the next read then finds the end.
         let content = Secret(capacity: min(max(status.size, 4096), 16 << 20) + 1)
         while true {
             let count = content.append { calls.read(CInt(fd), $0.baseAddress!, $0.count) }
@@ -30,12 +30,12 @@ enum PEM {
         TLSError(.configuration, reason: "\(path): \(String(cString: strerror(CInt(code))))")
     }
 
-    /// All certificates of a text, in their order. The caller releases them.
+    /// All certificates of a text, in order. The caller releases them.
     static func certificates(in text: Secret, _ subject: String) throws(TLSError) -> [OpaquePointer] {
         let found: Result<[OpaquePointer], TLSError> = withBIO(text) { bio in
             var found: [OpaquePointer] = []
             while let certificate = PEM_read_bio_X509(bio, nil, noPassword, nil) { found.append(certificate) }
-            // The end of the text is an error too: that there is no further beginning.
+            // At the end of the text OpenSSL also reports an error: no start line.
             let error = ERR_peek_last_error()
             let isAtEnd = copenssl_library(error) == ERR_LIB_PEM && copenssl_reason(error) == PEM_R_NO_START_LINE
             OpenSSLErrors.clear()

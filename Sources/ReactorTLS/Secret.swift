@@ -1,8 +1,8 @@
 #if TLS
 import COpenSSL
 
-/// Bytes that are overwritten when they are released: keys, passwords, and files that may have some.
-// @unchecked: changed by the function that makes it, before any other code has it, and then only read.
+/// Bytes that are overwritten when released: keys, passwords, and files that may contain them.
+// @unchecked: changed only by the function that makes it, before any other code has it; then only read.
 final class Secret: @unchecked Sendable {
     private(set) var memory: UnsafeMutableRawBufferPointer
     private(set) var count = 0
@@ -22,7 +22,7 @@ final class Secret: @unchecked Sendable {
 
     deinit { Self.release(memory) }
 
-    /// Calls `body` with room for at least one byte behind the others, and adds as many as it answers.
+    /// Calls `body` with room for at least one byte after the others, and adds as many as it returns.
     @discardableResult
     func append(_ body: (UnsafeMutableRawBufferPointer) -> Int) -> Int {
         reserve(1)

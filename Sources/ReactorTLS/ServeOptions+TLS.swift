@@ -3,8 +3,9 @@ import Promises
 import Reactor
 
 extension ServeOptions {
-    /// These options with TLS: the handler is called with each connection whose handshake has succeeded. Connections count as
-    /// active from their handshake on. A handshake that fails is an error of the handler, which any peer can bring about.
+    /// These options with TLS: the handler is called for each connection whose handshake has succeeded. Connections
+    /// count as active from their handshake on. A failed handshake is reported as an error of the handler; any peer can
+    /// cause it.
     ///
     /// ```swift
     /// let options = ServeOptions(maxConnections: 10_000).tls(server)
@@ -12,7 +13,7 @@ extension ServeOptions {
     ///     connection.forEachLine { line in connection.write(line + "\n") }
     /// }
     /// ```
-    /// - Parameter server: the settings, which may be reloaded meanwhile; `nil` to serve in plain text.
+    /// - Parameter server: the settings, which may be reloaded while serving; `nil` to serve in plain text.
     public func tls(_ server: TLSServer?) -> ServeOptions {
         guard let server else { return self }
         var options = self
@@ -24,7 +25,7 @@ extension ServeOptions {
     }
 
     /// The default options with TLS: `listener.serve(.tls(server)) { … }`.
-    /// - Parameter server: the settings, which may be reloaded meanwhile; `nil` to serve in plain text.
+    /// - Parameter server: the settings, which may be reloaded while serving; `nil` to serve in plain text.
     public static func tls(_ server: TLSServer?) -> ServeOptions { ServeOptions().tls(server) }
 }
 #endif

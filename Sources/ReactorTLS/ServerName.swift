@@ -1,17 +1,17 @@
 #if TLS
 import Glibc
 
-/// What the certificate of a server must have: an IP address, or a DNS name as it is sent (SNI), in lower case and without a
-/// final dot.
+/// The name that a server's certificate must match: an IP address, or a DNS name as it is sent (SNI), in lower case and
+/// without a final dot.
 struct ServerName {
     let text: String
     let isAddress: Bool
 
-    /// Refuses what is no name: OpenSSL takes an empty one for "verify none" and one that begins with a dot for all
-    /// subdomains, and reads no further than a zero byte.
+    /// Refuses an invalid name: OpenSSL takes an empty one for "verify none" and one that begins with a dot for all
+    /// subdomains, and stops reading at a zero byte.
     init(_ text: String) throws(TLSError) {
         let whole = Array(text.utf8)
-        // A certificate cannot have the zone of an address.
+        // A certificate cannot contain the zone of an address.
         let address = String(text.prefix { $0 != "%" })
         var bytes = in6_addr()
         isAddress =

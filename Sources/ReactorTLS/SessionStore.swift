@@ -12,27 +12,26 @@ final class ResumableSession: @unchecked Sendable {
 
     deinit { SSL_SESSION_free(pointer) }
 
-    /// Whether it may be resumed once only: in TLS 1.3, where an observer could otherwise tell that two connections belong
-    /// together.
+    /// Whether it may be resumed only once: in TLS 1.3, where an observer could otherwise link two connections.
     var isForOneUse: Bool { SSL_SESSION_get_protocol_version(pointer) >= TLSVersion.tls13.rawValue }
 }
 
-/// The sessions of a client, by the names of its servers. For all threads.
+/// A client's sessions, by server name. For all threads.
 final class SessionStore: Sendable {
     private static let sessionsPerName = 2
     private static let names = 256
 
     private struct State {
         var sessions: [String: [ResumableSession]] = [:]
-        /// The names, in the order in which they were first kept.
+        /// The names, in the order of their first session.
         var order: [String] = []
     }
 
     private let state = Mutex(State())
 
-    /// Keeps a session, as the next one of the name.
+    /// Keeps a session as the newest of its name.
     func keep(_ session: ResumableSession, for name: String) {
-        // Released behind the lock.
+        // Released outside the lock.
         var dropped: [ResumableSession] = []
         state.withLock { state in
             if state.sessions[name] == nil {

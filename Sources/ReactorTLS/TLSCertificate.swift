@@ -3,22 +3,22 @@ import COpenSSL
 import Glibc
 import Reactor
 
-/// A certificate, as values: that of a peer, or of an identity.
+/// The values of a certificate, of a peer or an identity.
 public struct TLSCertificate: Hashable, Sendable {
     /// The encoded certificate, DER.
     public let derBytes: [UInt8]
-    /// The name of its owner, as RFC 2253 writes it: `CN=example.org,O=Example`.
+    /// The name of the owner, as RFC 2253 writes it: `CN=example.org,O=Example`.
     public let subject: String
-    /// The name of the authority that has signed it.
+    /// The name of the authority that signed it.
     public let issuer: String
-    /// The DNS names for which it may be used, in their order. These and the names below are its alternative names; one that
-    /// is empty or has other bytes than visible ASCII characters is left out, so that it cannot pass for another.
+    /// The DNS names for which it is valid, in order. These and the names below are its alternative names; an empty
+    /// one, or one with bytes other than visible ASCII characters, is left out, so that it cannot pass for another.
     public let dnsNames: [String]
-    /// The IP addresses for which it may be used, as `SocketAddress.hostText` writes them.
+    /// The IP addresses for which it is valid, as `SocketAddress.hostText` writes them.
     public let ipAddresses: [String]
-    /// The URIs of its owner, such as `spiffe://example.org/service`.
+    /// The URIs of the owner, such as `spiffe://example.org/service`.
     public let uris: [String]
-    /// The e-mail addresses of its owner.
+    /// The e-mail addresses of the owner.
     public let emailAddresses: [String]
     /// The end of its validity, in seconds since 1970.
     public let expiration: Int
@@ -57,7 +57,7 @@ public struct TLSCertificate: Hashable, Sendable {
         }.withUnsafeBufferPointer { String(decoding: $0, as: UTF8.self) }
     }
 
-    /// The names of a kind in the list of a certificate, which may have none.
+    /// The names of one kind in a certificate's list, which may have none.
     private static func names(_ list: OpaquePointer?, _ kind: CInt) -> [[UInt8]] {
         (0..<max(0, copenssl_count_names(list))).compactMap { index in
             copenssl_name(list, index, kind).map { name in

@@ -2,7 +2,8 @@
 import Promises
 import Reactor
 
-/// The client's side of TLS: settings that connections to any number of servers share, with the sessions that may be resumed.
+/// The client's side of TLS: settings shared by connections to any number of servers, and the sessions that may be
+/// resumed.
 ///
 /// Make one and keep it: reading the system's authorities takes milliseconds. It may be used on any thread.
 public final class TLSClient: Sendable {
@@ -25,23 +26,23 @@ public final class TLSClient: Sendable {
 }
 
 extension Connection {
-    /// Begins TLS on this connection, as the client. The promise is fulfilled with this connection when the handshake has
-    /// ended; from then on it reads and writes plain bytes, which are encrypted on their way.
+    /// Starts TLS on this connection, as the client. The promise is fulfilled with this connection when the handshake
+    /// has ended; from then on you read and write plain bytes, and the connection encrypts them.
     ///
-    /// For protocols that begin in plain text (STARTTLS). `connect(to:tls:)` does it for all others.
+    /// For protocols that begin in plain text (STARTTLS). For all others use `connect(to:tls:)`.
     ///
     /// The promise is rejected with
     /// - `TLSError`;
-    /// - `ConnectionFilterError.truncated` if the peer ends during the handshake;
+    /// - `ConnectionFilterError.truncated` if the peer closes during the handshake;
     /// - `PromiseError.timedOut` after the configuration's `handshakeTimeout`;
     /// - the errors of `Connection.filter`.
     ///
-    /// Then close the connection. In TLS 1.3 a client has finished its handshake before the server has looked at the client's
-    /// certificate: a server that refuses it is an error of the first read.
+    /// Then close the connection. In TLS 1.3 a client finishes its handshake before the server has checked the client's
+    /// certificate: if the server refuses it, the first read fails.
     /// - Parameters:
     ///   - client: the settings; `nil` to connect in plain text.
-    ///   - serverName: the name, or the IP address as text, that the certificate of the server must have; an international
-    ///     name in its form of `xn--`. `nil` only if the configuration does not verify it.
+    ///   - serverName: the name, or the IP address as text, that the server's certificate must match; an international
+    ///     name in its `xn--` form. `nil` only if the configuration does not verify it.
     public func startTLS(
         as client: TLSClient, serverName: String?, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<Connection> {
@@ -54,7 +55,7 @@ extension Connection {
     }
 }
 
-/// Opens a connection to a name and port, or an address given as text, and begins TLS on it.
+/// Opens a connection to a name and port, or an address given as text, and starts TLS on it.
 ///
 /// ```swift
 /// let client = try TLSClient()
@@ -67,8 +68,9 @@ extension Connection {
 /// - Parameters:
 ///   - address: as for `connect(to:timeout:)`: `example.org:443`, `192.0.2.7:443`, `[2001:db8::7]:443`.
 ///   - client: the settings; `nil` to connect in plain text.
-///   - serverName: the name, or the IP address as text, that the certificate must have; `nil` for that in `address`.
-///   - timeout: the limit until the connection is open; the handshake has one of its own.
+///   - serverName: the name, or the IP address as text, that the certificate must match; `nil` for the one in
+///     `address`.
+///   - timeout: the limit until the connection is open; the handshake has a separate one.
 ///   - source: the local address; `nil` lets the kernel choose.
 ///   - options: socket options, set before the socket connects.
 ///   - lookup: finds the addresses of a name.
@@ -83,14 +85,14 @@ public func connect(
     return secured(connecting, client, serverName ?? hostName(in: address), file, line)
 }
 
-/// Opens a connection to an address and begins TLS on it.
+/// Opens a connection to an address and starts TLS on it.
 ///
 /// Rejected as `connect(to:timeout:)` and `Connection.startTLS(as:serverName:)`; the connection is closed then.
 /// - Parameters:
 ///   - address: the address of the peer.
 ///   - client: the settings; `nil` to connect in plain text.
-///   - serverName: the name, or the IP address as text, that the certificate must have; `nil` for the IP address.
-///   - timeout: the limit until the connection is open; the handshake has one of its own.
+///   - serverName: the name, or the IP address as text, that the certificate must match; `nil` for the IP address.
+///   - timeout: the limit until the connection is open; the handshake has a separate one.
 ///   - source: the local address; `nil` lets the kernel choose.
 ///   - options: socket options, set before the socket connects.
 @available(*, noasync, message: "an async function has no loop of its own")
@@ -115,7 +117,7 @@ private func secured(
 }
 
 extension Connection {
-    /// Closes a connection whose handshake has failed, and gives its alert a second to be sent.
+    /// Closes a connection whose handshake has failed, after up to a second for its alert to be sent.
     fileprivate func closeAfterFailedHandshake() { close(linger: .seconds(1)) }
 }
 

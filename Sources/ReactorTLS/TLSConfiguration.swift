@@ -12,84 +12,85 @@ import Reactor
 /// let server = try TLSServer(configuration)
 /// ```
 public struct TLSConfiguration: Sendable {
-    /// The certificate and key of this side. A server needs one, unless `identityForName` always has one; a client has one
-    /// if its servers ask for it.
+    /// The certificate and key of this side. A server needs one, unless `identityForName` always returns one; a client
+    /// needs one if its servers ask for it.
     public var identity: TLSIdentity?
 
-    /// Which authorities may have signed the certificates of peers.
+    /// The authorities whose certificates are trusted.
     public var trustRoots = TLSTrustRoots.system
 
-    /// What a client verifies of its server. A server does not use it.
+    /// How a client verifies its server. Not used by a server.
     public var serverVerification = ServerVerification.full
 
-    /// Whether a server asks its clients for a certificate. A client does not use it.
+    /// Whether a server asks its clients for a certificate. Not used by a client.
     public var clientCertificates = ClientCertificates.notRequested
 
-    /// The protocols that may be spoken inside, the preferred one first (ALPN, RFC 7301), such as `["h2", "http/1.1"]`: each
-    /// of 1 to 255 bytes. If both sides name some, the server chooses the first of its own that the client has, and refuses
-    /// the handshake if there is none.
+    /// The application protocols (ALPN, RFC 7301), the preferred one first, such as `["h2", "http/1.1"]`: each of 1 to
+    /// 255 bytes. If both sides name some, the server chooses the first of its own that the client has, and refuses the
+    /// handshake if there is none.
     public var applicationProtocols: [String] = []
 
-    /// The oldest version to speak.
+    /// The oldest version accepted.
     public var minimumVersion = TLSVersion.tls12
 
-    /// The newest version to speak.
+    /// The newest version accepted.
     public var maximumVersion = TLSVersion.tls13
 
-    /// The ciphers of TLS 1.2, as openssl-ciphers(1) describes. Older peers may need more: `ciphers += ":ECDHE+AES"` adds
-    /// those with CBC, and `"DEFAULT"` stands for those of OpenSSL, some of which have no forward secrecy.
+    /// The ciphers of TLS 1.2, in the format of openssl-ciphers(1). Older peers may need more:
+    /// `ciphers += ":ECDHE+AES"` adds those with CBC, and `"DEFAULT"` stands for OpenSSL's own, some of which have no
+    /// forward secrecy.
     public var ciphers = "ECDHE+AESGCM:ECDHE+CHACHA20"
 
     /// The ciphers of TLS 1.3, such as `"TLS_AES_128_GCM_SHA256"`. `nil` for OpenSSL's default.
     public var cipherSuites: String?
 
-    /// Whether sessions may be resumed, which saves the exchange of certificates. A server gives its clients tickets, which
-    /// are void after a reload unless it has `ticketKeys`; a client keeps the tickets of its servers, two for each name and
-    /// 256 names at most.
+    /// Whether sessions may be resumed, which saves the exchange of certificates. A server gives its clients tickets,
+    /// which become void at a reload unless it has `ticketKeys`; a client keeps two tickets per server name, for at
+    /// most 256 names.
     public var resumesSessions = true
 
-    /// The keys of a server's tickets, for servers that resume each other's sessions and for tickets that outlive a reload:
-    /// the first encrypts new tickets, and all decrypt. Without any, each `TLSServer`, and each reload of it, has a key of
-    /// its own, which all loops share. A client does not use them.
+    /// The keys of a server's tickets, for servers that resume each other's sessions and for tickets that outlive a
+    /// reload: the first key encrypts new tickets, and all decrypt. If empty, each `TLSServer`, and each reload of it,
+    /// makes a key that all loops share. Not used by a client.
     public var ticketKeys: [TLSTicketKey] = []
 
-    /// How long a handshake may take. `nil` for no limit.
+    /// The limit for a handshake. `nil` for no limit.
     public var handshakeTimeout: Duration? = .seconds(10)
 
-    /// Finds the identity for the DNS name that a client has asked for (SNI), in lower case; `nil` for `identity`. A server
-    /// calls it in each handshake that is not resumed, on the thread of the connection's loop, so it must return at once. If
-    /// it throws, the handshake is refused. What is no DNS name, such as a path, counts as no name.
+    /// Finds the identity for the DNS name that a client has asked for (SNI), in lower case; `nil` for `identity`. A
+    /// server calls it in each handshake that is not resumed, on the thread of the connection's loop, so it must return
+    /// at once. If it throws, the handshake is refused. An invalid DNS name, such as a path, counts as no name.
     public var identityForName: (@Sendable (String) throws -> TLSIdentity?)?
 
-    /// Settings with the defaults of each property.
+    /// Default settings with this identity.
     public init(identity: TLSIdentity? = nil) { self.identity = identity }
 
-    /// What a client verifies of its server.
+    /// How a client verifies its server.
     public enum ServerVerification: Hashable, Sendable {
-        /// That a trusted authority has signed its certificate, for the name or the address that was connected to: a DNS name
-        /// or an IP address among its alternative names. The common name of its subject does not count.
+        /// A trusted authority must have signed the certificate, for the name or the address that was connected to: a
+        /// DNS name or an IP address among its alternative names. The common name of the subject does not count.
         case full
-        /// That a trusted authority has signed its certificate, for whatever name.
+        /// A trusted authority must have signed the certificate, for any name.
         case withoutName
-        /// Verifies nothing: a host that can intercept the connection can read and change all data.
+        /// Nothing is verified: a host that can intercept the connection can read and change all data.
         case none
     }
 
-    /// Whether a server asks its clients for a certificate. One that a client sends is verified, and refused unless a
-    /// trusted authority has signed it.
+    /// Whether a server asks its clients for a certificate. A certificate that a client sends is verified, and refused
+    /// unless a trusted authority has signed it.
     public enum ClientCertificates: Hashable, Sendable {
-        /// It does not ask.
+        /// Does not ask.
         case notRequested
-        /// It asks, and accepts clients without one.
+        /// Asks, and accepts clients without one.
         case optional
-        /// It asks, and refuses clients without one.
+        /// Asks, and refuses clients without one.
         case required
     }
 }
 
-/// Which authorities may have signed the certificates of peers.
+/// The authorities whose certificates are trusted.
 public enum TLSTrustRoots: Hashable, Sendable {
-    /// Those of the system: where the OpenSSL of the system looks, or the environment's `SSL_CERT_FILE` and `SSL_CERT_DIR`.
+    /// The system's: OpenSSL's default locations, or the environment's `SSL_CERT_FILE` and `SSL_CERT_DIR`.
     case system
     /// The certificates of a PEM file, and no others.
     case file(String)

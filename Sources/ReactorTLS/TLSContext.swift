@@ -3,15 +3,15 @@ import COpenSSL
 import Glibc
 import Reactor
 
-/// An `SSL_CTX`: what all connections of a configuration share.
-// @unchecked: all fields are constants. The `SSL_CTX` is changed by the initializer only; afterwards OpenSSL counts its
-// references atomically, and connections of several threads may be made of it at once.
+/// An `SSL_CTX`, shared by all connections of a configuration.
+// @unchecked: all fields are constants. Only the initializer changes the `SSL_CTX`; afterwards OpenSSL counts its
+// references atomically, and several threads may make connections from it at once.
 final class TLSContext: @unchecked Sendable {
     enum Role { case client, server }
 
     let pointer: OpaquePointer
     let configuration: TLSConfiguration
-    /// The application protocols as they are sent: each with its length before it. Allocated, since OpenSSL is given
+    /// The application protocols in wire format: each preceded by its length. Allocated, since OpenSSL is given
     /// pointers into it.
     let protocols: UnsafeBufferPointer<UInt8>
 
@@ -79,7 +79,7 @@ final class TLSContext: @unchecked Sendable {
         if result != 1 { throw OpenSSLErrors.configuration("the identity") }
     }
 
-    /// Adds the authorities.
+    /// Adds the trusted authorities.
     /// - Returns: bytes that are equal for equal authorities.
     @discardableResult
     private func addTrustRoots() throws(TLSError) -> [UInt8] {
@@ -169,7 +169,7 @@ final class TLSContext: @unchecked Sendable {
                 { ssl, name, count, offered, offeredCount, _ in
                     guard let ssl, let name, let count else { return SSL_TLSEXT_ERR_ALERT_FATAL }
                     let own = TLSFilter.of(ssl).context.protocols
-                    // The function is declared for names that may be changed, which it does not do.
+                    // The function is declared for mutable names, but does not change them.
                     return name.withMemoryRebound(to: UnsafeMutablePointer<UInt8>?.self, capacity: 1) { name in
                         let result = SSL_select_next_proto(
                             name, count, own.baseAddress, CUnsignedInt(own.count), offered, offeredCount)

@@ -3,26 +3,26 @@ import Reactor
 
 /// Why a handshake failed, a stream was broken, or a configuration cannot be used.
 ///
-/// A peer that ends without a handshake's end or without its end record is not among them: that is
-/// `ConnectionFilterError.truncated`. A handshake that takes too long is `PromiseError.timedOut`.
+/// Two errors have other types: a peer that closes during the handshake or without an end record is
+/// `ConnectionFilterError.truncated`, and a handshake that takes too long is `PromiseError.timedOut`.
 public struct TLSError: Error, Hashable, Sendable {
-    /// What is wrong.
+    /// The kind of failure.
     public enum Cause: Hashable, Sendable {
         /// A file, certificate, key, cipher or name of the configuration cannot be used.
         case configuration
-        /// The certificate of the peer was refused here.
+        /// This side refused the peer's certificate.
         case certificate(CertificateFault)
-        /// The peer refused and said so, by an alert with this number (RFC 8446, 6): 42 to 49 are about the certificate of
-        /// this side, 70 about the version, 40 about the parameters, 120 about the protocols.
+        /// The peer refused with an alert with this number (RFC 8446, 6): 42 to 49 concern the certificate of this
+        /// side, 70 about the version, 40 about the parameters, 120 about the protocols.
         case alert(UInt8)
         /// The peer does not speak TLS, has broken the protocol, or has nothing in common with this side. The value is
         /// OpenSSL's number for the reason (`SSL_R_…`).
         case handshakeOrRecord(reason: Int)
     }
 
-    /// What is wrong.
+    /// The kind of failure.
     public let cause: Cause
-    /// OpenSSL's words for it.
+    /// OpenSSL's text for it.
     public let reason: String
     /// The address of the peer, if there is one.
     public let peer: SocketAddress?
@@ -43,15 +43,15 @@ extension TLSError: CustomStringConvertible {
     }
 }
 
-/// Why the certificate of a peer was refused.
+/// Why a peer's certificate was refused.
 public enum CertificateFault: Hashable, Sendable {
-    /// It is not for the name or address that was connected to.
+    /// It does not match the name or address that was connected to.
     case wrongName
-    /// It, or one of its chain, is no longer valid.
+    /// It, or one in its chain, has expired.
     case expired
-    /// It, or one of its chain, is not valid yet.
+    /// It, or one in its chain, is not valid yet.
     case notYetValid
-    /// It is signed by itself and not trusted.
+    /// It is self-signed and not trusted.
     case selfSigned
     /// Its chain ends at an authority that is not trusted, or lacks an intermediate certificate.
     case unknownAuthority

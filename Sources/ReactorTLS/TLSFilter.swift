@@ -5,32 +5,32 @@ import Reactor
 
 /// TLS as a filter of a connection: an `SSL` that reads and writes memory.
 ///
-/// It belongs to the thread of its connection, as everything of a connection does.
+/// It belongs to the thread of its connection.
 final class TLSFilter: ConnectionFilter {
     let context: TLSContext
     let peer: SocketAddress?
     private let channel = ByteChannel()
-    /// `nil` at a server before its client has sent a whole hello.
+    /// `nil` on a server until its client has sent a complete hello.
     private(set) var ssl: OpaquePointer?
-    /// What a server has got of that.
+    /// The part of the hello that a server has received.
     private var hello = ClientHello()
-    /// Where a client's sessions are kept, and under what name.
+    /// The store of a client's sessions, and the name to look them up by.
     private let sessions: (store: SessionStore, name: String)?
     /// The session that the client wants to resume, until the handshake has ended.
     private var offeredSession: ResumableSession?
     private var isReady = false
-    /// Whether a part of what the peer sends behind the first message of the handshake has arrived.
+    /// Whether handshake bytes after the client's hello have arrived.
     private var isInFlight = false
-    /// The steps that OpenSSL has taken for messages of TLS itself, such as changes of keys, since the last data.
+    /// The number of steps that OpenSSL has taken for messages of TLS itself, such as key updates, since the last data.
     private var stepsWithoutData = 0
-    /// OpenSSL takes up to eight steps for a message, each of which is counted.
+    /// OpenSSL takes up to eight steps per message, and each is counted.
     private static let mostStepsWithoutData = 256
 
     /// A server's side.
     convenience init(server context: TLSContext, peer: SocketAddress?) { self.init(context, peer, nil) }
 
     /// A client's side.
-    /// - Parameter name: what the certificate of the server must have; sent as SNI if it is a name.
+    /// - Parameter name: the name that the server's certificate must match; sent as SNI unless it is an address.
     convenience init(
         client context: TLSContext, name: ServerName?, sessions: SessionStore?, peer: SocketAddress?
     ) throws(TLSError) {
@@ -39,7 +39,7 @@ final class TLSFilter: ConnectionFilter {
         SSL_set_connect_state(ssl)
         if let name { try setServerName(name, ssl) }
         if let name, let session = sessions?.take(for: name.text) {
-            // A session that does not suit is not resumed, which is no error.
+            // A session that does not fit is not resumed, which is no error.
             SSL_set_session(ssl, session.pointer)
             OpenSSLErrors.clear()
             offeredSession = session
@@ -66,12 +66,12 @@ final class TLSFilter: ConnectionFilter {
 
     deinit { if let ssl { SSL_free(ssl) } }
 
-    /// The filter that has made a call of OpenSSL, in which a callback runs.
+    /// The filter that called OpenSSL, for its callbacks.
     static func of(_ ssl: OpaquePointer) -> TLSFilter {
         Unmanaged<TLSFilter>.fromOpaque(SSL_get_ex_data(ssl, 0)).takeUnretainedValue()
     }
 
-    /// As `of`, for each step of a handshake: counts no reference.
+    /// Like `of`, but counts no reference: for each step of a handshake.
     static func with(_ ssl: OpaquePointer, _ body: (TLSFilter) -> Void) {
         Unmanaged<TLSFilter>.fromOpaque(SSL_get_ex_data(ssl, 0))._withUnsafeGuaranteedRef(body)
     }
@@ -95,7 +95,7 @@ final class TLSFilter: ConnectionFilter {
     // MARK: Calls of the connection
 
     func begin(_ output: inout FilterOutput) throws {
-        // A server waits for its client.
+        // A server waits for its client's hello.
         if let ssl { try advanceHandshake(ssl, &output) }
     }
 
@@ -125,7 +125,7 @@ final class TLSFilter: ConnectionFilter {
     func write(_ bytes: RawSpan, _ output: inout FilterOutput) throws {
         try bytes.withUnsafeBytes { bytes in
             guard !bytes.isEmpty, let ssl else { return }
-            // A record of 16 KiB takes 22 bytes more in TLS 1.3, and up to 85 in TLS 1.2.
+            // A record of 16 KiB adds 22 bytes in TLS 1.3, and up to 85 in TLS 1.2.
             channel.output.reserveCapacity(bytes.count + bytes.count / 128 + 128)
             OpenSSLErrors.clear()
             var count = 0
@@ -147,8 +147,8 @@ final class TLSFilter: ConnectionFilter {
 
     var isInsideRecord: Bool { ssl.map { SSL_has_pending($0) == 1 } ?? !hello.bytes.isEmpty }
 
-    /// What OpenSSL 3 was measured to take, rounded up: for a connection, for a handshake, for a record that is incomplete, and
-    /// for a chain of certificates, for which there is as much memory as it announces, at most 100 KiB.
+    /// Measured memory of OpenSSL 3, rounded up: for a connection, for a handshake, for an incomplete record, and for a
+    /// chain of certificates, for which it allocates as much as is announced, at most 100 KiB.
     private static let memory = (connection: 5 << 10, handshake: 12 << 10, record: 17 << 10, chain: 100 << 10)
 
     var heldBytes: Int {
@@ -166,7 +166,7 @@ final class TLSFilter: ConnectionFilter {
     private func advanceHandshake(_ ssl: OpaquePointer, _ output: inout FilterOutput) throws {
         OpenSSLErrors.clear()
         let result = SSL_do_handshake(ssl)
-        // Before the error is thrown: an alert tells the peer what is wrong.
+        // Before the error is thrown: an alert tells the peer the reason.
         send(&output)
         if result == 1 {
             isReady = true
@@ -177,14 +177,14 @@ final class TLSFilter: ConnectionFilter {
     }
 
     private func readRecords(_ ssl: OpaquePointer, _ output: inout FilterOutput) throws {
-        // Empty again after each call that succeeds.
+        // Empty again after each successful call.
         OpenSSLErrors.clear()
         var result: CInt = 1
         repeat {
-            // Usually enough: what is encrypted is longer.
+            // Usually enough: the plain text is shorter.
             let space = max(channel.input.count, 256)
             let bytes = [UInt8](unsafeUninitializedCapacity: space) { buffer, count in
-                // The last call of a read is usually saved: finding nothing takes as long as a short record.
+                // Avoids the last read where possible: finding nothing takes as long as a short record.
                 repeat {
                     var read = 0
                     result = SSL_read_ex(ssl, buffer.baseAddress! + count, buffer.count - count, &read)
@@ -196,7 +196,7 @@ final class TLSFilter: ConnectionFilter {
                 output.deliver(bytes)
             }
         } while result == 1 && hasInput(ssl)
-        // An answer to a change of keys, or an alert.
+        // The answer to a key update, or an alert.
         send(&output)
         if result == 1 { return }
         if stepsWithoutData > Self.mostStepsWithoutData {
@@ -213,7 +213,7 @@ final class TLSFilter: ConnectionFilter {
     /// Whether a read may find more.
     private func hasInput(_ ssl: OpaquePointer) -> Bool { !channel.input.isEmpty || SSL_has_pending(ssl) == 1 }
 
-    /// Sends what OpenSSL has written.
+    /// Sends OpenSSL's output.
     private func send(_ output: inout FilterOutput) {
         if channel.output.isEmpty { return }
         output.send(channel.output)
@@ -222,7 +222,7 @@ final class TLSFilter: ConnectionFilter {
 
     // MARK: Callbacks of OpenSSL
 
-    /// - Returns: whether it retains the session, as OpenSSL asks.
+    /// - Returns: whether it retains the session, as the callback requires.
     func takeSession(_ session: OpaquePointer) -> Bool {
         guard let sessions else { return false }
         sessions.store.keep(ResumableSession(session), for: sessions.name)
@@ -237,7 +237,7 @@ final class TLSFilter: ConnectionFilter {
         if !takeSession(session) { SSL_SESSION_free(session) }
     }
 
-    /// Uses the identity of the name that the client has asked for.
+    /// Selects the identity for the name that the client has asked for.
     /// - Returns: whether there is one.
     func chooseIdentity() -> Bool {
         guard let find = context.configuration.identityForName else { return true }
@@ -252,7 +252,7 @@ final class TLSFilter: ConnectionFilter {
         return identity.withChain { SSL_use_cert_and_key(ssl, identity.certificate, identity.key, $0, 1) } == 1
     }
 
-    /// Counts the steps for messages of the peer behind the handshake, which take as long as many records of data. Beyond
+    /// Counts the steps for the peer's messages after the handshake, which take as long as many data records. Beyond
     /// the limit the input ends here, so that OpenSSL returns.
     func noteStep() {
         guard isReady else { return }
@@ -262,11 +262,11 @@ final class TLSFilter: ConnectionFilter {
         }
     }
 
-    /// What `identityForName` has thrown.
+    /// The error thrown by `identityForName`.
     private var identityError: (any Error)?
 
-    /// The DNS name that the client has asked for, in lower case. What is none counts as no name: a program may look for a
-    /// file of that name.
+    /// The DNS name that the client has asked for, in lower case. An invalid one counts as none: a program may look for
+    /// a file of that name.
     var requestedName: String? {
         guard let ssl, let text = SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name),
             let name = try? ServerName(String(cString: text)), !name.isAddress
@@ -276,7 +276,7 @@ final class TLSFilter: ConnectionFilter {
 
     // MARK: Errors
 
-    /// The error with which the last call of OpenSSL has failed.
+    /// The error of the last OpenSSL call.
     private func takeError() -> any Error {
         guard let error = OpenSSLErrors.takeFirst() else {
             return TLSError(.handshakeOrRecord(reason: 0), reason: "OpenSSL gives no reason", peer: peer)
@@ -294,7 +294,7 @@ final class TLSFilter: ConnectionFilter {
                 reason: String(cString: X509_verify_cert_error_string(refusal)), peer: peer)
         case Int(SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE):
             return TLSError(.certificate(.missing), reason: OpenSSLErrors.text(error), peer: peer)
-        // Errors from 1000 on are alerts that were received.
+        // Errors from 1000 on are received alerts.
         case 1000...1255:
             return TLSError(.alert(UInt8(reason - 1000)), reason: OpenSSLErrors.text(error), peer: peer)
         default:

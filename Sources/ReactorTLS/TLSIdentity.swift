@@ -2,12 +2,12 @@
 import COpenSSL
 import Reactor
 
-// @unchecked: the pointers are set by the initializer and released by `deinit`. In between they are only read; OpenSSL
+// @unchecked: the initializer sets the pointers, and `deinit` releases them. In between they are only read; OpenSSL
 // counts references atomically and locks what it computes when a certificate or key is first used.
-/// A certificate, the intermediate certificates that lead to its authority, and its private key: what a server shows, and a
-/// client that is asked for a certificate.
+/// A certificate, the intermediate certificates that lead to its authority, and its private key: presented by a server,
+/// or by a client when asked for a certificate.
 ///
-/// It does not change, and may be used by several configurations and on any thread.
+/// It is immutable, and may be used by several configurations and on any thread.
 public final class TLSIdentity: @unchecked Sendable {
     let certificate: OpaquePointer
     let chain: [OpaquePointer]
@@ -24,8 +24,8 @@ public final class TLSIdentity: @unchecked Sendable {
     /// - Parameters:
     ///   - certificateChain: the certificate, followed by the intermediate certificates.
     ///   - privateKey: the key of the certificate: RSA, ECDSA, Ed25519 or another that OpenSSL reads.
-    ///   - password: that of an encrypted key. Without it, an encrypted key is refused.
-    /// - Throws: a `TLSError` with the cause `configuration`, also if the key is not that of the certificate.
+    ///   - password: the password of an encrypted key. Without it, an encrypted key is refused.
+    /// - Throws: a `TLSError` with the cause `configuration`, also if the key does not match the certificate.
     public convenience init(
         certificateChain: some Sequence<UInt8>, privateKey: some Sequence<UInt8>, password: String? = nil
     ) throws(TLSError) {
@@ -36,8 +36,8 @@ public final class TLSIdentity: @unchecked Sendable {
     /// From PEM files, which are read now, on this thread, and by `reloaded()`.
     /// - Parameters:
     ///   - certificateChainFile: a file with the certificate, followed by the intermediate certificates.
-    ///   - privateKeyFile: a file with the key, which may be that of the chain.
-    ///   - password: that of an encrypted key.
+    ///   - privateKeyFile: a file with the key; may be the same file.
+    ///   - password: the password of an encrypted key.
     /// - Throws: a `TLSError` with the cause `configuration`, which names the file.
     public convenience init(
         certificateChainFile: String, privateKeyFile: String, password: String? = nil
@@ -73,7 +73,7 @@ public final class TLSIdentity: @unchecked Sendable {
         EVP_PKEY_free(key)
     }
 
-    /// An identity from the content that the files have now; itself, if it was made of texts.
+    /// An identity from the current content of the files; itself, if it was made from texts.
     /// - Throws: as the initializer.
     public func reloaded() throws(TLSError) -> TLSIdentity {
         guard let files else { return self }
@@ -84,7 +84,7 @@ public final class TLSIdentity: @unchecked Sendable {
     /// The certificate, without its chain and its key.
     public var certificateInfo: TLSCertificate { TLSCertificate(certificate) }
 
-    /// Calls `body` with the chain as OpenSSL takes it, which is released afterwards.
+    /// Calls `body` with the chain in OpenSSL's form, which is released afterwards.
     func withChain<Result>(_ body: (OpaquePointer?) -> Result) -> Result {
         let stack = copenssl_new_chain()
         defer { copenssl_free_chain(stack) }

@@ -3,8 +3,8 @@ import Promises
 import Reactor
 import Synchronization
 
-/// The server's side of TLS: settings that all connections of a server share, on any number of loops. They can be replaced
-/// while it serves.
+/// The server's side of TLS: settings shared by all connections of a server, on any number of loops. They can be
+/// replaced while it serves.
 ///
 /// ```swift
 /// let server = try TLSServer(
@@ -21,17 +21,17 @@ public final class TLSServer: Sendable {
         current = Mutex(try TLSContext(configuration, .server))
     }
 
-    /// The settings of handshakes that begin now.
+    /// The settings for new handshakes.
     public var configuration: TLSConfiguration { context.configuration }
 
     var context: TLSContext { current.withLock { $0 } }
 
-    /// Replaces the settings. Handshakes that begin afterwards use them, on any loop; connections that are open keep theirs.
-    /// Clients cannot resume older sessions, and make full handshakes.
-    /// - Throws: a `TLSError` with the cause `configuration`; the settings are as before then.
+    /// Replaces the settings. Handshakes that begin afterwards use them, on any loop; open connections keep theirs.
+    /// Older sessions cannot be resumed: their clients make full handshakes.
+    /// - Throws: a `TLSError` with the cause `configuration`; the settings are then unchanged.
     public func reload(_ configuration: TLSConfiguration) throws(TLSError) {
         let new = try TLSContext(configuration, .server)
-        // The old context is released behind the lock.
+        // The old context is released outside the lock.
         let old = current.withLock { current in
             let old = current
             current = new
@@ -40,10 +40,10 @@ public final class TLSServer: Sendable {
         withExtendedLifetime(old) {}
     }
 
-    /// Reads the files of the identity and of the trust roots again, on this thread, and uses what they have now. Of an
-    /// `identityForName` it reads none.
-    /// - Throws: a `TLSError` with the cause `configuration`, such as for a key that is not that of the certificate because only
-    ///   one of the files has been replaced yet; the settings are as before then.
+    /// Reads the files of the identity and of the trust roots again, on this thread, and uses their current content.
+    /// Does not read the files of an `identityForName`.
+    /// - Throws: a `TLSError` with the cause `configuration`, for instance if the key does not match the certificate
+    ///   because only one of the files has been replaced yet; the settings are then unchanged.
     public func reload() throws(TLSError) {
         var isReplaced = false
         while !isReplaced {
@@ -51,7 +51,7 @@ public final class TLSServer: Sendable {
             var configuration = old.configuration
             configuration.identity = try configuration.identity?.reloaded()
             let new = try TLSContext(configuration, .server)
-            // Again if another thread has replaced the settings meanwhile: they stay.
+            // Repeat if another thread has replaced the settings meanwhile: its settings stay.
             isReplaced = current.withLock { current in
                 if current !== old { return false }
                 current = new
@@ -60,14 +60,15 @@ public final class TLSServer: Sendable {
         }
     }
 
-    /// Calls `reload()` on this thread at each signal, until the watch is cancelled. The watch does not keep the loop alive.
+    /// Calls `reload()` on this thread at each signal, until the watch is cancelled. The watch does not keep the loop
+    /// alive.
     ///
     /// ```swift
     /// try server.reload(atSignal: SIGHUP) { error in log(error.map { "\($0)" } ?? "the certificates are read") }
     /// ```
     /// - Parameters:
     ///   - signal: the number of the signal.
-    ///   - report: called behind each reload; with its error if the settings are as before.
+    ///   - report: called after each reload; with the error if the settings are unchanged.
     /// - Returns: the watch.
     /// - Throws: `SystemError` as `EventLoop.onSignal`.
     @available(*, noasync, message: "an async function has no loop of its own")
@@ -91,10 +92,10 @@ public final class TLSServer: Sendable {
 }
 
 extension Connection {
-    /// Begins TLS on this connection, as the server. The promise is fulfilled with this connection when the handshake has
-    /// ended; from then on it reads and writes plain bytes, which are encrypted on their way.
+    /// Starts TLS on this connection, as the server. The promise is fulfilled with this connection when the handshake
+    /// has ended; from then on you read and write plain bytes, and the connection encrypts them.
     ///
-    /// For protocols that begin in plain text (STARTTLS), and for handlers that begin TLS themselves. Rejected as
+    /// For protocols that begin in plain text (STARTTLS), and for handlers that start TLS themselves. Rejected as
     /// `startTLS(as:serverName:)`; then close the connection.
     public func startTLS(
         as server: TLSServer, file: StaticString = #fileID, line: UInt = #line

@@ -2,11 +2,11 @@
 import COpenSSL
 import Reactor
 
-/// A key for the tickets with which clients resume sessions: `TLSConfiguration.ticketKeys`.
+/// A key for session tickets: `TLSConfiguration.ticketKeys`.
 ///
-/// The format is that of the files of nginx's `ssl_session_ticket_key`: 80 bytes for AES-256, or 48 for AES-128, such as
-/// `openssl rand 80` prints. With the key, recorded sessions of TLS 1.2 whose tickets it has encrypted can be decrypted, so
-/// replace it at least daily: put a new key in front of the list, and remove the last one.
+/// The format is the one of nginx's `ssl_session_ticket_key`: 80 bytes for AES-256, or 48 for AES-128, as from
+/// `openssl rand 80`. Whoever has the key can decrypt recorded TLS 1.2 sessions whose tickets it encrypted, so replace
+/// it at least daily: put a new key in front of the list, and remove the last one.
 public struct TLSTicketKey: Hashable, Sendable {
     /// The name, which identifies the key in a ticket and is not secret, and the two parts of the key.
     private let secret: Secret
@@ -25,7 +25,7 @@ public struct TLSTicketKey: Hashable, Sendable {
     /// - Throws: a `TLSError` with the cause `configuration`, which names the file if it cannot be read.
     public init(file: String) throws(TLSError) { try self.init(try PEM.read(file: file)) }
 
-    /// A new key, for servers of one process.
+    /// A new random key, for the servers of one process.
     /// - Throws: a `TLSError` with the cause `configuration` if OpenSSL has no random bytes.
     public static func random() throws(TLSError) -> TLSTicketKey {
         OpenSSLErrors.clear()
@@ -41,7 +41,7 @@ public struct TLSTicketKey: Hashable, Sendable {
         }
     }
 
-    /// For AES-256 the encryption is last, and for AES-128 it is first.
+    /// In AES-256 keys the encryption part is last, in AES-128 keys first.
     private var authentication: Range<Int> { secret.count == 80 ? 16..<48 : 32..<48 }
     private var encryption: Range<Int> { secret.count == 80 ? 48..<80 : 16..<32 }
 
@@ -52,7 +52,7 @@ public struct TLSTicketKey: Hashable, Sendable {
     // MARK: Callback of OpenSSL
 
     /// Prepares the encryption of a ticket.
-    /// - Returns: what OpenSSL's callback has to return: 1, or -1 for an error.
+    /// - Returns: the callback's result: 1, or -1 for an error.
     static func seal(
         with keys: [TLSTicketKey], _ name: UnsafeMutablePointer<UInt8>, _ vector: UnsafeMutablePointer<UInt8>,
         _ cipher: OpaquePointer, _ mac: OpaquePointer
@@ -66,8 +66,8 @@ public struct TLSTicketKey: Hashable, Sendable {
     }
 
     /// Prepares the decryption of a ticket with the key that it names.
-    /// - Returns: what OpenSSL's callback has to return: 0 if no key has the name, 1 to keep the ticket, 2 to give the client
-    ///   a new one, or -1 for an error.
+    /// - Returns: the callback's result: 0 if no key has the name, 1 to keep the ticket, 2 to issue a new one, or -1
+    ///   for an error.
     static func open(
         with keys: [TLSTicketKey], _ name: UnsafeMutablePointer<UInt8>, _ vector: UnsafeMutablePointer<UInt8>,
         _ cipher: OpaquePointer, _ mac: OpaquePointer, mayKeep: Bool

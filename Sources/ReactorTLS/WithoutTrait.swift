@@ -3,8 +3,8 @@
 import Promises
 import Reactor
 
-// What a program finds that imports this module without the trait: the names that it begins with, so that the compiler says
-// what to write. It would else say that it cannot find them. Nothing of this can be called.
+// Stand-ins for a program that imports this module without the trait, so that the compiler says what to write instead
+// of "cannot find". None of this can be called.
 
 @available(*, unavailable, message: "turn TLS on in your manifest: .package(url: …, from: …, traits: [\"TLS\"])")
 public struct TLSClient: Sendable {

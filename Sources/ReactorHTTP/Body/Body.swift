@@ -1,7 +1,7 @@
 import Promises
 import Reactor
 
-/// The body of a request or of a response, read on demand: as long as nobody reads it, the peer is slowed down.
+/// The body of a request or of a response, read on demand: while nobody reads it, the peer is slowed down.
 ///
 /// ```swift
 /// request.body.text().map { Response("you said \($0)") }
@@ -9,28 +9,29 @@ import Reactor
 ///
 /// One read at a time. A body can be read once, in parts or as a whole.
 public final class Body {
-    /// The number of its bytes, if the sender has said it; `nil` for a body in chunks, or until the connection ends.
+    /// The length in bytes, if the sender has declared it; `nil` for a chunked body, or one that ends with the
+    /// connection.
     public var length: Int? { decoder.length }
 
-    /// How many bytes the body may have; reads of a longer one are rejected with `HTTPError`: 413, and 502 in the client. At first
-    /// the limit of the server, or that of the client, which is for `bytes` and `text` alone: a response that is read in parts has
-    /// no limit, unless the program sets this one.
+    /// The maximum length in bytes; reads of a longer body are rejected with `HTTPError`: 413, and 502 in the client.
+    /// Initially the limit of the server, or of the client; the client's applies only to `bytes` and `text`: a response
+    /// that is read in parts has no limit unless the program sets this one.
     public var limit: Int {
         get { min(decoder.limit, wholeLimit) }
-        // Sums with it do not overflow.
+        // Capped so that sums with it do not overflow.
         set { (decoder.limit, wholeLimit) = (min(max(newValue, 0), .max / 64), .max) }
     }
 
-    /// The limit of `bytes` and `text`, where other reads have none.
+    /// The limit of `bytes` and `text` when other reads have none.
     private var wholeLimit = Int.max
 
-    /// The fields behind a body in chunks, once it has been read.
+    /// The trailer fields of a chunked body, once it has been read.
     public var trailers: Headers { decoder.trailers }
 
-    /// Whether all of it has been read.
+    /// `true` once the whole body has been read.
     public var isComplete: Bool { decoder.isComplete }
 
-    /// Whether what is left of it can be read.
+    /// Whether the rest of the body can be read.
     var isReadable: Bool { connection != nil && decoder.excess == nil }
 
     /// Whether a read has failed.
@@ -40,17 +41,18 @@ public final class Body {
     /// Tells the peer to send the body, before the first read.
     var beforeFirstRead: ((Connection) -> Promise<Void>)?
 
-    /// A read that waits, which a second one may not join.
+    /// The pending read; a second one is refused meanwhile.
     private var reading: Promise<[UInt8]?>?
     /// Whether a read waits.
     var isReading: Bool { reading?.isPending == true }
 
     let decoder: BodyDecoder
-    /// `nil` when nothing more can be read.
+    /// `nil` once nothing more can be read.
     private var connection: Connection?
-    /// What is read instead, of a body that no client sends.
+    /// The source of a body that no client sends.
     private var content: Content?
-    /// Called once when the body is complete, with nil, or will never be. Returns the error of the read.
+    /// Called once: with `nil` when the body is complete, or with an error if it never will be. Returns the error of
+    /// the read.
     private var onEnd: (((any Error)?) -> (any Error)?)?
 
     /// - Parameters:
@@ -76,7 +78,7 @@ public final class Body {
 
     deinit { if !decoder.isComplete { finish(BodyError.unread) } }
 
-    /// No further reads.
+    /// Refuses further reads.
     func end() {
         if connection == nil { return }
         (connection, beforeFirstRead) = (nil, nil)
@@ -90,11 +92,11 @@ public final class Body {
         return onEnd(error)
     }
 
-    /// The next part, as it has arrived; never empty. `nil` at the end.
+    /// The next part, in the size in which it arrived; never empty. `nil` at the end.
     ///
     /// Rejected with
     /// - `HTTPError` if the body is longer than `limit`, or not valid;
-    /// - `StreamError.timedOut` at a limit of time of the server, and `FetchError.timedOut` at one of the client;
+    /// - `StreamError.timedOut` at a time limit of the server, and `FetchError.timedOut` at one of the client;
     /// - `BodyError.endedEarly` if the peer ends before;
     /// - `BodyError.unreadable` once the response to the request has been sent;
     /// - the `SystemError` of the connection.
@@ -106,7 +108,7 @@ public final class Body {
             guard let content = content.take() else { return Promise(error: BodyError.unreadable) }
             return content.bytes().then { try self.acceptAll($0) }
         }
-        // Before the client is told to continue, and without waiting for a byte of it.
+        // Before the client is told to continue, and without waiting for the first byte.
         if let error = decoder.excess { return Promise(error: fail(error)) }
         hasBegun = true
         if let beforeFirstRead {
@@ -114,12 +116,12 @@ public final class Body {
             return beforeFirstRead(connection).then { self.read() }
         }
         let part = connection.readFrame(decoder)
-        // It has usually arrived with the head.
+        // The body has usually arrived with the head.
         switch part.result {
         case .success(let part): return accept(part)
         case .failure(let error): return Promise(error: fail(error))
         case nil:
-            // Not of a read that was refused since another one waits.
+            // Not for a read that was refused because another one is pending.
             if !isReading { reading = part }
             return part.mapError(policy: .allErrors) { self.fail($0) }.then { self.accept($0) }
         }
@@ -131,7 +133,7 @@ public final class Body {
         return accept(bytes)
     }
 
-    /// Ends the reading: the decoder may have gone on through bytes that are still there.
+    /// Ends reading after an error: the decoder may already have consumed bytes.
     private func fail(_ error: any Error) -> any Error {
         reading = nil
         hasFailed = true
@@ -144,11 +146,12 @@ public final class Body {
         if part == nil { decoder.connectionDidEnd() }
         if decoder.isComplete { finish(nil) }
         guard let part else { return decoder.isComplete ? .value(nil) : Promise(error: fail(BodyError.endedEarly)) }
-        // The framing of a chunk, without bytes of the body.
+        // The read brought only chunk framing, and no bytes of the body.
         return part.isEmpty ? read() : .value(part)
     }
 
-    /// All bytes, in one array. Until the last of them has arrived, they count in the `memoryLimit` of the listener or the pool.
+    /// The whole body, in one array. Until its last byte has arrived, the bytes count towards the `memoryLimit` of the
+    /// listener or the pool.
     /// - Returns: a promise that is rejected as `read`.
     public func bytes() -> Promise<[UInt8]> {
         if let length, length > wholeLimit { return Promise(error: failWhole()) }
@@ -162,23 +165,23 @@ public final class Body {
                 all += part
                 kept?.count = all.capacity
             }.map {
-                // From here on they are the program's.
+                // From here on the program owns the bytes.
                 kept?.count = 0
                 return all
             }
         }
     }
 
-    /// Of the client only.
+    /// The client's error for a body longer than `wholeLimit`.
     private func failWhole() -> any Error {
         fail(HTTPError(Status(502), "a body of more than \(wholeLimit) bytes: read it in parts, or set its limit"))
     }
 
-    /// All of it as text. Bytes that are not UTF-8 are replaced.
+    /// The whole body as text. Invalid UTF-8 is replaced.
     /// - Returns: a promise that is rejected as `read`.
     public func text() -> Promise<String> { bytes().map { String(decoding: $0, as: UTF8.self) } }
 
-    /// Calls `body` with each part, the next one when the promise of the call before is fulfilled.
+    /// Calls `body` with each part; the next call follows when the promise of the previous one is fulfilled.
     /// - Returns: a promise that is fulfilled at the end, and rejected as `read` or with the error of `body`.
     @inlinable
     public func forEach<Next: Thenable<Void>>(_ body: @escaping ([UInt8]) throws -> Next) -> Promise<Void> {
@@ -199,7 +202,7 @@ public final class Body {
         }
     }
 
-    /// Reads what is left, and drops it.
+    /// Reads the rest of the body and drops it.
     func discard() -> Promise<Void> { isComplete ? .value : forEach { _ in } }
 }
 
@@ -207,8 +210,8 @@ public final class Body {
 public enum BodyError: Error, Hashable, Sendable {
     /// The peer has ended the connection before the end of the body.
     case endedEarly
-    /// The response to the request has been sent, or the body was given up.
+    /// The response to the request has been sent, or the body was discarded.
     case unreadable
-    /// The body was released before it was read to its end.
+    /// The body was released before it was read to the end.
     case unread
 }

@@ -1,7 +1,7 @@
 import Promises
 
-/// Decodes the body of one message in parts, as large as they have arrived, without the framing of chunks. A class, since
-/// its state is that of the body, and each part is a read of its own. See RFC 9112, sections 6 and 7.
+/// Decodes the body of one message, without chunk framing, in parts as they arrive. A class, because each part is a
+/// separate read and the state must outlive it. See RFC 9112, sections 6 and 7.
 final class BodyDecoder: FrameDecoder {
     private enum State {
         /// Bytes of the body, or of a chunk.
@@ -9,21 +9,21 @@ final class BodyDecoder: FrameDecoder {
         case endOfChunk, chunkSize, trailers, complete
     }
 
-    /// The number of bytes, if it is known from the beginning.
+    /// The length in bytes, if the head declares it.
     let length: Int?
     private let isChunked: Bool
     private var state: State
     private var total = 0
     private var trailerBytes = 0
     private let maxHead: Int
-    /// The lines of the trailers of a response, which may have the form that only a user agent accepts; `nil` for a request.
+    /// The trailer lines of a response, which may have the form that only a user agent accepts; `nil` for a request.
     private var trailerLines: [UInt8]?
-    /// How many bytes the body may have.
+    /// The maximum length of the body in bytes.
     var limit = 0
-    /// The fields behind a body in chunks.
+    /// The trailer fields of a chunked body.
     private(set) var trailers = Headers()
 
-    /// - Parameter maxHead: how many bytes the trailers may have.
+    /// - Parameter maxHead: the maximum size of the trailers in bytes.
     init(_ framing: Framing, maxHead: Int, isOfResponse: Bool) {
         self.maxHead = maxHead
         trailerLines = isOfResponse ? [] : nil
@@ -35,12 +35,12 @@ final class BodyDecoder: FrameDecoder {
         }
     }
 
-    /// Whether all of the body has been read.
+    /// Whether the whole body has been read.
     var isComplete: Bool { if case .complete = state { true } else { false } }
 
     var heldBytes: Int { trailers.lines.capacity }
 
-    /// Longest line before a chunk.
+    /// The longest line before a chunk.
     private static var maxChunkLine: Int { 256 }
 
     func decode(_ bytes: RawSpan) throws -> DecodedFrame<[UInt8]> {
@@ -56,7 +56,7 @@ final class BodyDecoder: FrameDecoder {
         return position == 0 ? .incomplete(missing: 1) : .frame(part, consumed: position)
     }
 
-    /// The error of a body whose length is known to be more than allowed.
+    /// The error for a body whose declared length exceeds the limit.
     var excess: HTTPError? {
         guard case .data(let left) = state, !isChunked, left > limit, left < .max else { return nil }
         return tooLarge
@@ -65,7 +65,7 @@ final class BodyDecoder: FrameDecoder {
     private var tooLarge: HTTPError { HTTPError(.contentTooLarge, "a body of more than \(limit) bytes") }
 
     /// Takes one step.
-    /// - Returns: false if it needs more bytes, or if the body is complete.
+    /// - Returns: false if it needs more input, or if the body is complete.
     private func advance(_ bytes: Bytes, _ position: inout Int, _ part: inout [UInt8]) throws(HTTPError) -> Bool {
         switch state {
         case .complete: return false
@@ -135,12 +135,12 @@ final class BodyDecoder: FrameDecoder {
         return bytes.slice(position..<end)
     }
 
-    /// Hexadecimal digits, behind which there may be an extension, which means nothing here.
+    /// Parses hexadecimal digits; a chunk extension after them is ignored.
     private func chunkSize(_ line: Bytes) throws(HTTPError) -> Int {
         guard line.isValue else { throw .bad("a control character before a chunk") }
         let end = line.position(of: UInt8(ascii: ";")) ?? line.count
         let digits = end < line.count ? line.slice(0..<end).trimmed : line
-        // No blank before them.
+        // No blank before the digits.
         guard let first = digits.first, first == line[0] else { throw .bad("a chunk without a size") }
         var size = 0
         for byte in digits {
@@ -151,6 +151,6 @@ final class BodyDecoder: FrameDecoder {
         return size
     }
 
-    /// A body until the end of the connection is complete there.
+    /// The end of the connection completes a body that has no length.
     func connectionDidEnd() { if case .data(.max) = state { state = .complete } }
 }

@@ -1,24 +1,24 @@
 import Promises
 
-/// A body that is written while it is sent; see `Response.stream`.
+/// A body that is written while it is being sent; see `Response.stream`.
 public final class BodyOutput {
-    /// The fields behind the body, if it is sent in chunks: set them before the promise of the body is fulfilled.
+    /// The trailer fields, if the body is chunked: set them before the promise of the body is fulfilled.
     public var trailers = Headers()
 
-    /// Writes what a closure appends, to the peer.
+    /// Sends what the closure appends.
     private let send: ((inout ByteWriter) -> Void) -> Promise<Void>
-    /// What has not been sent yet: it leaves with the first part.
+    /// The unsent head: it leaves with the first part.
     private var head: ((inout ByteWriter) -> Void)?
-    /// How many bytes the message still needs, if it says so.
+    /// How many bytes the message still needs, if it declares its length.
     private var left: Int?
-    /// Otherwise, and without a length, the end of the connection ends the body: for HTTP/1.0.
+    /// If false, and there is no length, the end of the connection ends the body: for HTTP/1.0.
     private let isChunked: Bool
-    /// Whether the message is over: what comes later would be part of the next one.
+    /// Whether the message has ended: later bytes would be taken for the next one.
     private var isEnded = false
-    /// Why a part is missing.
+    /// Why a part was not sent.
     private var failure: (any Error)?
 
-    /// More bytes were written than the length of the message says, or bytes behind its end.
+    /// More bytes were written than the declared length, or bytes after the end.
     public struct TooMuch: Error, Hashable, Sendable {}
 
     init(
@@ -26,9 +26,9 @@ public final class BodyOutput {
         send: @escaping ((inout ByteWriter) -> Void) -> Promise<Void>
     ) { (left, self.isChunked, self.head, self.send) = (length, isChunked, head, send) }
 
-    /// An output whose parts `write` gets instead of a client: for what changes the parts of a stream on their way; see
-    /// `Response.body`.
-    /// - Parameter write: called with each part. Its promise is that of `BodyOutput.write`.
+    /// An output that passes its parts to `write` instead of sending them to a client: for code that transforms a
+    /// stream; see `Response.body`.
+    /// - Parameter write: called with each part. `BodyOutput.write` returns its promise.
     public convenience init(_ write: @escaping ([UInt8]) -> Promise<Void>) { self.init(length: nil, write) }
 
     convenience init(length: Int?, _ write: @escaping ([UInt8]) -> Promise<Void>) {
@@ -39,13 +39,14 @@ public final class BodyOutput {
         }
     }
 
-    /// Whether nothing has been sent.
+    /// Whether nothing has been sent yet.
     var isUnsent: Bool { head != nil }
 
     /// Writes a part of the body.
-    /// - Parameter bytes: the part; an empty one sends the head, if that has not left.
+    /// - Parameter bytes: the part; an empty one sends the head, if it has not been sent.
     /// - Returns: a promise that is fulfilled when the kernel has taken the bytes, so that a slow peer slows the writer
-    ///   down. Rejected as `Connection.write`, and with `TooMuch`. It may be ignored: the end of the body fails as it does.
+    ///   down. Rejected as `Connection.write`, and with `TooMuch`. It may be ignored: the end of the body fails with
+    ///   the same error.
     @discardableResult
     public func write(_ bytes: [UInt8]) -> Promise<Void> {
         if isEnded || bytes.count > left ?? .max { return Promise(error: TooMuch()) }
@@ -59,12 +60,12 @@ public final class BodyOutput {
             if isChunked { output.append("\r\n") }
         }
         if sent.isFulfilled { return sent }
-        // A queue that is full takes later parts again.
+        // A queue that was full accepts later parts again, so remember the failure.
         if case .failure(let error)? = sent.result { failure = error }
         return sent.mayBeIgnored
     }
 
-    /// Writes a part of the body in UTF-8; see the form with bytes.
+    /// Writes a part of the body as UTF-8; see the form with bytes.
     @discardableResult
     public func write(_ text: String) -> Promise<Void> { write(Array(text.utf8)) }
 
@@ -72,8 +73,8 @@ public final class BodyOutput {
     func close() { isEnded = true }
 
     /// Ends the body.
-    /// - Throws: an error if the length was not reached, or a part was refused: the peer must not take the message for a whole
-    ///   one.
+    /// - Throws: an error if the declared length was not reached, or a part was refused: the peer must not take the
+    ///   message for a complete one.
     func finish() throws -> Promise<Void> {
         defer { close() }
         if let failure { throw failure }
@@ -90,13 +91,13 @@ public final class BodyOutput {
 }
 
 extension ByteWriter {
-    /// The field that says where the body ends, and the end of the head, in two steps.
-    /// - Parameter length: the number of its bytes; `nil` if it is sent in chunks.
+    /// The field that delimits the body, and the end of the head, in two steps.
+    /// - Parameter length: the length of the body in bytes; `nil` if it is sent in chunks.
     mutating func append(framing length: Int?) {
         guard let length else { return append("Transfer-Encoding: chunked\r\n\r\n" as StaticString) }
         append("Content-Length: " as StaticString)
         var text = InlineArray<24, UInt8>(repeating: 0)
-        // CR LF CR LF, and the digits before them, from the last to the first.
+        // CR LF CR LF, and before it the digits, from the last to the first.
         var first = 20
         (text[20], text[21], text[22], text[23]) = (0x0D, 0x0A, 0x0D, 0x0A)
         var rest = UInt(length)

@@ -1,15 +1,15 @@
 import Promises
 
-/// What stands behind the head of a message.
+/// The content after the head of a message.
 enum Content {
     case text(String)
     case bytes([UInt8])
-    /// Of this length if it is known.
+    /// Of this length, or chunked if `nil`.
     case stream(length: Int?, (BodyOutput) throws -> Promise<Void>)
-    /// Another protocol; of responses only.
+    /// Another protocol; responses only.
     case upgrade(String, (Connection) throws -> Promise<Void>)
 
-    /// The number of bytes; `nil` where only the end says it.
+    /// The length in bytes; `nil` where only the end delimits it.
     var length: Int? {
         switch self {
         case .text(let text): text.utf8.count
@@ -19,7 +19,7 @@ enum Content {
         }
     }
 
-    /// All bytes, as a peer would get them.
+    /// The whole content, as a peer would receive it.
     func bytes() -> Promise<[UInt8]> {
         switch self {
         case .text(let text): return .value(Array(text.utf8))
@@ -39,12 +39,13 @@ enum Content {
 extension Response {
     /// The body of a response.
     public enum Body {
-        /// All of it.
+        /// The whole body.
         case bytes([UInt8])
-        /// Of this length, or in chunks if that is `nil`; written by the closure, which is called once. See `Response.stream`.
+        /// Of this length, or chunked if that is `nil`; written by the closure, which is called once. See
+        /// `Response.stream`.
         case stream(length: Int?, (BodyOutput) throws -> Promise<Void>)
 
-        /// All bytes, in one array, whatever their number: for a cache or a test.
+        /// The whole body in one array, without a size limit: for a cache or a test.
         /// - Returns: a promise that is rejected if a client would get an incomplete response: with the error of the closure, with
         ///   `BodyOutput.TooMuch`, or with `BodyError.endedEarly`.
         public func bytes() -> Promise<[UInt8]> {
@@ -55,8 +56,8 @@ extension Response {
         }
     }
 
-    /// The body; `nil` for an upgrade. To replace it changes the length that the client is told. With a stream in place of another
-    /// one, a program compresses as it is sent:
+    /// The body; `nil` for an upgrade. Replacing it changes the length in the head. A stream that replaces another one
+    /// can compress while sending:
     ///
     /// ```swift
     /// if case .stream(_, let body)? = response.body {
@@ -85,10 +86,10 @@ extension Response {
 }
 
 extension Connection {
-    /// Sends a head, and behind it the content that is here.
+    /// Sends a head and then the content, as far as it is in memory.
     func write(_ content: Content?, behind head: (inout ByteWriter) -> Void) -> Promise<Void> {
         if case .bytes(let bytes)? = content, bytes.count > 16_384 {
-            // A large body is sent without a copy.
+            // A large body is sent without copying.
             var output = ByteWriter(reserving: 1024)
             head(&output)
             return write([output.bytes, bytes])

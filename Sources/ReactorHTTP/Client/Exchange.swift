@@ -2,17 +2,18 @@ import Glibc
 import Promises
 import Reactor
 
-/// One request and its response. A request that is made again, on another connection, runs once more.
+/// One request and its response. A request that is retried on another connection runs again.
 final class Exchange {
     private let request: OutgoingRequest
     private let proxy: Proxy?
     private let options: HTTPClient.Options
     private let userAgent: [UInt8]
-    /// That of the response, until it is settled. Then nothing here may retain the response: its release ends its connection.
+    /// The resolver of the response, until it is settled. After that nothing here may retain the response: releasing it
+    /// ends its connection.
     private var resolver: Resolver<Fetched>?
-    /// Whether a write of a stream has failed: what the server has said before can still be read.
+    /// Whether a write of a stream has failed: a response that the server sent before can still be read.
     private var isCut = false
-    /// Why the body of the request has not been written.
+    /// Why writing the request's body failed.
     private var failure: (any Error)?
 
     init(_ request: OutgoingRequest, by proxy: Proxy?, _ client: HTTPClient, _ resolver: Resolver<Fetched>) {
@@ -20,23 +21,23 @@ final class Exchange {
         (options, userAgent) = (client.options, client.userAgent)
     }
 
-    /// - Parameter lease: that of the connection.
-    /// - Returns: a promise that is settled when the response has been read, or can no longer be: the connection returns to its
-    ///   pool if it is fulfilled.
+    /// - Parameter lease: the lease of the connection.
+    /// - Returns: a promise that settles when the response has been read, or can no longer be: if it is fulfilled, the
+    ///   connection returns to its pool.
     func run(on connection: Connection, _ lease: PoolRequest) -> Promise<Void> {
-        // RFC 9112, section 9.2: it may be that of another client.
+        // RFC 9112, section 9.2: it may belong to another client's request.
         if !lease.isReused, connection.hasInputAlready {
             return Promise(error: HTTPError(Status(502), "bytes before the request"))
         }
         let parser = ResponseParser(
             maxHead: options.maxHead, maxFields: options.maxFields, isToHead: request.method == .head)
-        // Read meanwhile: a server may answer, and end, before it has got the whole request.
+        // Read while writing: a server may answer, and close, before it has received the whole request.
         let sent = send(on: connection)
         let limits = FrameTimeouts(idle: options.firstByte, frame: options.firstByte)
         if sent.isFulfilled {
             connection.frameTimeouts = limits
         } else {
-            // A failure is that of the connection, too.
+            // A failed write also fails the connection.
             sent.done { if self.resolver != nil { connection.frameTimeouts = limits } }
                 .catch(policy: .allErrors) { _ in }
         }
@@ -47,19 +48,19 @@ final class Exchange {
         return sent.isPending ? done.ensure { sent.cancel() } : done
     }
 
-    /// There will be no response.
+    /// The request ends without a response.
     func end(_ error: any Error) {
-        // Named while the resolver is here.
+        // Choose the error while the resolver is still here.
         let error = failure ?? named(error, timedOut: .firstByte)
         resolver.take()?.reject(error)
     }
 
-    /// The error of the client for one of the connection, its pool or its reads.
+    /// Translates an error of the connection, its pool or its reads into the client's error.
     private func named(_ error: any Error, timedOut limit: FetchError.Limit) -> any Error {
         switch error {
-        // A response that no server may send, whatever this program sends its own clients.
+        // A response that no server may send; the status for this program's own clients is unrelated.
         case let error as HTTPError: return HTTPError(Status(502), error.reason)
-        // While the request is written.
+        // Timed out while the request was being written.
         case let error as SystemError where error.code == ETIMEDOUT && resolver != nil && options.idle != nil:
             return FetchError.timedOut(.idle)
         case _ where request.deadline.map { $0 <= EventLoop.current.now } == true: return FetchError.timedOut(.total)
@@ -89,14 +90,14 @@ final class Exchange {
             let write = connection.limit(connection.write(part), idle: options.idle)
             if write.isFulfilled { return write }
             if write.isPending { return write.tapError { _ in self.isCut = true } }
-            // What a full queue refuses is the program's, which has not waited for the writes before.
+            // A full queue is the program's fault: it has not waited for its earlier writes.
             if case .failure(let error)? = write.result, (error as? SystemError)?.code != ENOBUFS { isCut = true }
             return write
         }
         let writing = firstly { try body(output) }.then { try output.finish() }
         return writing.ensure { output.close() }.tapError { [self] error in
             if isCut { return }
-            // The server must not take it for a whole one.
+            // The server must not take the request for a complete one.
             failure = error
             connection.abort()
         }
@@ -115,17 +116,17 @@ final class Exchange {
                     end.reject(error)
                     return error
                 }
-                // Nothing follows a request that the server has answered before its end.
+                // The server has answered before the request's end, so no other request can follow.
                 if !head.keepsAlive || request.isClosing || head.framing == .untilEnd || sent.isPending {
                     connection.close()
                 }
-                // Before the program learns of the end, and makes its next request.
+                // Before the program sees the end and makes its next request.
                 lease.giveBack()
                 end.fulfill()
                 return nil
             })
         resolver.take()?.fulfill(Fetched(status: head.status, headers: head.headers, body: body))
-        // Its rejection closes the connection, so that a read of the body fails, whether it waits or comes later.
+        // A rejection closes the connection, so that reads of the body fail, pending and later ones.
         return request.deadline.map { done.timeout(EventLoop.current.now.duration(to: $0)) } ?? done
     }
 }
@@ -136,8 +137,8 @@ public struct Fetched {
     public let status: Status
     /// The fields.
     public let headers: Headers
-    /// The body. Read it, or release it: until then its connection serves no other request. One that is released unread ends the
-    /// connection.
+    /// The body. Read it, or release it: until then its connection serves no other request. Releasing an unread body
+    /// closes the connection.
     public let body: Body
 
     /// This response if its status is from 200 to 299.

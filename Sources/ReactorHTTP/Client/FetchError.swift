@@ -1,41 +1,42 @@
 import Reactor
 
-/// Why a request of the client could not be made.
+/// Why a request could not be made.
 public enum FetchError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// No address of the form `http://host:port/path`, or `ws://host:port/path`, and what is wrong with it. An account is replaced by `***`.
+    /// Not an address of the form `http://host:port/path` or `ws://host:port/path`, and the reason. A user name and
+    /// password are replaced by `***`.
     case badAddress(String, reason: String)
-    /// The method is not a token, or the request has a field that the client writes itself in another way.
+    /// The method is not a token, or a field contradicts one that the client writes itself.
     case badRequest(String)
-    /// The address begins with `https:`, and the client was made without `startTLS`. See `HTTPClient.defaultOptions`.
+    /// The address begins with `https:`, but the client was made without `startTLS`. See `HTTPClient.defaultOptions`.
     case noTLS(String)
-    /// No address of the form `http://user:password@host:port`; the account is left out.
+    /// Not an address of the form `http://user:password@host:port`; user and password are left out.
     case badProxy(String)
-    /// The server has answered the handshake of a WebSocket with this status.
+    /// The server has answered the WebSocket handshake with this status.
     case refusedWebSocket(Status)
-    /// The proxy has answered with this status, and opened no tunnel.
+    /// The proxy has answered with this status and opened no tunnel.
     case refusedByProxy(Status)
     /// More redirects than allowed.
     case tooManyRedirects(limit: Int)
-    /// More redirects than allowed, of which this address was the target before.
+    /// A redirect to an address that the request has been to before.
     case redirectLoop(String)
-    /// A limit of time was reached.
+    /// A time limit was reached.
     case timedOut(Limit)
-    /// The server has ended the connection before its response, or inside its head.
+    /// The server has closed the connection before or inside the response head.
     case endedEarly
 
-    /// The limits of time of `HTTPClient.Options`.
+    /// The time limits of `HTTPClient.Options`.
     public enum Limit: Hashable, Sendable {
         /// `connections.makeTimeout`: there was no connection, or its handshake took too long.
         case connect
-        /// `firstByte`: there was no response, or only a part of its head.
+        /// `firstByte`: no response arrived, or only a part of its head.
         case firstByte
-        /// `idle`: the server has paused inside of the body, or has not read that of the request.
+        /// `idle`: the server has paused inside the body, or has not read the request's.
         case idle
         /// `total`.
         case total
     }
 
-    /// A sentence for people. Control characters, as a redirect may have, are escaped.
+    /// A sentence for people. Control characters, which a redirect may contain, are escaped.
     public var description: String {
         switch self {
         case .badAddress(let text, let reason): "'\(text.inOneLine)' is not an address of HTTP: \(reason)"

@@ -1,42 +1,42 @@
 import Promises
 import Reactor
 
-/// Makes requests, over connections that it keeps for each server. It belongs to the loop of its thread.
+/// Makes requests, over connections that it keeps per server. It belongs to the loop of its thread.
 ///
 /// ```swift
 /// let client = HTTPClient()
 /// client.fetch("http://example.com/").then { $0.body.text() }.done { print($0) }
 /// ```
 public final class HTTPClient {
-    /// How long requests may take, and how much of an answer is accepted.
+    /// Time limits, size limits, proxies and TLS of requests.
     public struct Options: Sendable {
-        /// The connections; their `makeTimeout` limits a connect with its handshake.
+        /// The limits of connections; `makeTimeout` covers the connect and its handshake.
         public var connections = PoolLimits(idleTimeout: .seconds(30))
-        /// How long the server may take from the end of the request to the first byte of its response, and from there to the
-        /// end of its head.
+        /// The time from the end of the request to the first byte of the response, and again from there to the end of
+        /// its head.
         public var firstByte: Duration? = .seconds(30)
-        /// How long the server may pause inside a body.
+        /// The longest pause inside a body.
         public var idle: Duration? = .seconds(30)
-        /// How long everything may take, redirects and the reads of the body included.
+        /// The time for the whole request, including redirects and reads of the body.
         public var total: Duration?
-        /// How many redirects are followed; with 0 their responses are returned.
+        /// The number of redirects to follow; with 0 the redirect itself is returned.
         public var maxRedirects = 5
-        /// Bytes of a head.
+        /// The maximum size of a head in bytes.
         public var maxHead = 65_536
-        /// Fields of a head.
+        /// The maximum number of fields in a head.
         public var maxFields = 200
-        /// Bytes of a body that `bytes()` and `text()` read as a whole. One that is read in parts has no limit, unless the program
-        /// sets `response.body.limit`.
+        /// The maximum size in bytes of a body read by `bytes()` or `text()`. Reading in parts has no limit, unless the
+        /// program sets `response.body.limit`.
         public var maxBody = 64 << 20
-        /// The field `User-Agent` of requests that have none; `nil` to leave it out.
+        /// The field `User-Agent` of requests without one; `nil` to leave it out.
         public var userAgent: String? = "swift-reactor"
         /// Which requests go through a proxy.
         public var proxies = Proxies.environment
-        /// Makes a connection secure for a host, whose name it verifies: `{ $0.startTLS(as: tls, serverName: $1) }`. Without it
-        /// addresses with `https:` are refused.
+        /// Starts TLS on a connection and verifies the host's name: `{ $0.startTLS(as: tls, serverName: $1) }`. Without
+        /// it, `https:` addresses are refused.
         public var startTLS: (@Sendable (_ connection: Connection, _ host: String) -> Promise<Connection>)?
 
-        /// The limits above.
+        /// The defaults above.
         public init() {}
     }
 
@@ -46,7 +46,7 @@ public final class HTTPClient {
     let lookup: any NameLookup
     /// The line of the field `User-Agent`, made once.
     let userAgent: [UInt8]
-    /// The origin of the last request, with its key, which need not be made again for the next one.
+    /// The origin of the last request with its key, cached for the next request.
     private var last: (address: WebAddress, key: PoolKey)?
 
     /// - Parameters:
@@ -72,21 +72,22 @@ public final class HTTPClient {
     ///     .done { response in print(response.status) }
     /// ```
     ///
-    /// Every status is a response, and none an error; see `Fetched.validated`. Redirects are followed: 303, and 301 and 302 to a
-    /// POST, by GET; to another server without `Authorization` and `Cookie`. An idempotent request whose connection the server
-    /// has closed meanwhile is made again on another one.
+    /// Every status is a response, never an error; see `Fetched.validated`. Redirects are followed: 303, and 301 and
+    /// 302 after a POST, by GET; to another server without `Authorization` and `Cookie`. An idempotent request whose
+    /// connection the server has closed in the meantime is retried on another one.
     ///
-    /// Cancelling the promise ends the request, and closes its connection.
+    /// Cancelling the promise ends the request and closes its connection.
     /// - Parameters:
-    ///   - address: `http://host:port/path?query`, or with `https:`. Bytes that are not those of a URI must be escaped.
+    ///   - address: `http://host:port/path?query`, or with `https:`. Bytes that are not allowed in a URI must be
+    ///     escaped.
     ///   - method: the method.
-    ///   - headers: further fields. `Host` replaces that of the address, also in a redirect to the same server, and
+    ///   - headers: further fields. `Host` replaces the host of the address, also in a redirect to the same server, and
     ///     `Connection: close` ends the connection with the response. Other options of `Connection`, `Content-Length`,
-    ///     `Transfer-Encoding` and `Proxy-Authorization` are the client's own, and left out.
+    ///     `Transfer-Encoding` and `Proxy-Authorization` are set by the client itself, and left out.
     ///   - body: the body; `nil` for none.
     /// - Returns: a promise of the response when its head has arrived. Rejected with
-    ///   - `FetchError`, which names the limit of time that was reached;
-    ///   - `HTTPError` (502) for a response that is not valid, or that has come before the request;
+    ///   - `FetchError`, which names the time limit that was reached;
+    ///   - `HTTPError` (502) for a response that is not valid, or that arrived before the request;
     ///   - an error of a body that is a stream;
     ///   - `PoolError` if no connection was free in time;
     ///   - the `ConnectError` or `SystemError` of the connection, and the error of TLS.
@@ -102,8 +103,8 @@ public final class HTTPClient {
         }
     }
 
-    /// Makes a request, and further ones for its redirects.
-    /// - Parameter before: the requests that have led to this one.
+    /// Makes a request and follows its redirects.
+    /// - Parameter before: the requests that were redirected here.
     private func follow(
         _ request: OutgoingRequest, behind before: [OutgoingRequest]
     ) throws(FetchError) -> Promise<Fetched> {
@@ -117,7 +118,7 @@ public final class HTTPClient {
                 throw isLoop
                     ? FetchError.redirectLoop(next.address.text) : .tooManyRedirects(limit: options.maxRedirects)
             }
-            // So that the connection can be used again; a long one is not worth it.
+            // Read short bodies so that the connection can be reused; a long one is not worth it.
             let isShort = response.body.length.map { $0 <= 65_536 } ?? false
             let rest = isShort ? response.body.discard() : .value
             return rest.then { try self.follow(next, behind: before) }
@@ -127,11 +128,11 @@ public final class HTTPClient {
     private func send(_ request: OutgoingRequest) throws(FetchError) -> Promise<Fetched> {
         let address = request.address
         if address.isSecure, options.startTLS == nil { throw .noTLS(address.authority) }
-        // That for `https:` opens a tunnel, with the connection.
+        // A proxy for `https:` opens the tunnel when the connection is made.
         let proxy = address.isSecure ? nil : try options.proxies.proxy(for: address)
         let (promise, resolver) = Promise<Fetched>.pending()
         let exchange = Exchange(request, by: proxy, self, resolver)
-        // The connection is the exchange's until the body has been read, which may be long after the head.
+        // The exchange holds the connection until the body has been read, which may be long after the head.
         let done = pool.lend(key(of: proxy?.address ?? address), isIdempotent: request.isRepeatable) {
             exchange.run(on: $0, $1)
         }
@@ -147,25 +148,25 @@ public final class HTTPClient {
         return key
     }
 
-    /// Closes the connections that are idle, and the others when their responses have been read. Later requests are rejected.
+    /// Closes idle connections now, and the others when their responses have been read. Later requests are rejected.
     public func close() { pool.close() }
 }
 
 extension HTTPClient.Options {
-    /// Where to connect for the server that `key` names: to it, or to the proxy that opens a tunnel.
+    /// The address to connect to for the server `key`: its own, or the proxy's that opens the tunnel.
     func route(_ key: PoolKey) throws -> PoolKey {
         let address = try WebAddress("\(key)")
         guard address.isSecure, let proxy = try proxies.proxy(for: address) else { return address.endpoint }
         return proxy.address.endpoint
     }
 
-    /// Makes a new connection secure, if its server wants that.
+    /// Starts TLS on a new connection if its server needs it.
     func prepare(_ connection: Connection, _ key: PoolKey) throws -> Promise<Void> {
         let address = try WebAddress("\(key)")
         return address.isSecure ? try open(connection, to: address, by: try proxies.proxy(for: address)) : .value
     }
 
-    /// Opens a tunnel through `proxy`, and begins TLS if `address` asks for it.
+    /// Opens a tunnel through `proxy`, and starts TLS if `address` asks for it.
     func open(_ connection: Connection, to address: WebAddress, by proxy: Proxy?) throws(FetchError) -> Promise<Void> {
         if address.isSecure, startTLS == nil { throw .noTLS(address.authority) }
         let opened = proxy.map { openTunnel(to: address, by: $0, connection) } ?? .value
@@ -178,7 +179,7 @@ extension HTTPClient.Options {
         let target = "\(address.host):\(address.port)"
         let account = proxy.authorization.map { "Proxy-Authorization: \($0)\r\n" } ?? ""
         let sent = connection.write("CONNECT \(target) HTTP/1.1\r\nHost: \(target)\r\n\(account)\r\n")
-        // As the response to HEAD, one that opens a tunnel has no body, whatever its fields say.
+        // A successful response to CONNECT has no body, whatever its fields say, like the response to HEAD.
         let parser = ResponseParser(maxHead: maxHead, maxFields: maxFields, isToHead: true)
         return sent.then { connection.readFrame(parser) }.done { head in
             guard let head else { throw FetchError.endedEarly }
@@ -190,8 +191,8 @@ extension HTTPClient.Options {
 extension HTTPClient {
     private static let shared = LockedValue.ofProcess(Options())
 
-    /// The options of the clients that the function `fetch` makes, one for each loop with its first request. For `https:`, with
-    /// ReactorTLS:
+    /// The options of the per-loop clients that the function `fetch` uses; each is made with the first request of its
+    /// loop. For `https:`, with ReactorTLS:
     ///
     /// ```swift
     /// HTTPClient.defaultOptions.startTLS = { $0.startTLS(as: tls, serverName: $1) }
@@ -199,7 +200,7 @@ extension HTTPClient {
     public static var defaultOptions: Options {
         get { shared.withLock { $0 } }
         set {
-            // The old ones are released outside the lock, with what their closures hold.
+            // Released outside the lock, with everything that their closures capture.
             let old = shared.withLock { options in
                 defer { options = newValue }
                 return options
@@ -212,17 +213,17 @@ extension HTTPClient {
 private let clients = LoopLocal { HTTPClient(HTTPClient.defaultOptions) }
 
 extension HTTPClient {
-    /// That of this thread's loop, with the default options.
+    /// The client of this thread's loop, with the default options.
     static var ofLoop: HTTPClient {
-        // Sound because the client is made and used on this thread only, as `withValue` says.
+        // Sound: the client is made and used on this thread only, as `withValue` requires.
         nonisolated(unsafe) var client: HTTPClient?
         clients.withValue { client = $0 }
         return client!
     }
 }
 
-/// Makes a request with a client of this thread's loop, which has `HTTPClient.defaultOptions`: plain HTTP, until they say more.
-/// See `HTTPClient.fetch`.
+/// Makes a request with a client of this thread's loop, which has `HTTPClient.defaultOptions`: plain HTTP unless they
+/// set `startTLS`. See `HTTPClient.fetch`.
 ///
 /// ```swift
 /// let page = try hang(fetch("http://127.0.0.1:8080/").then { $0.body.text() })

@@ -7,9 +7,9 @@ struct OutgoingRequest {
     let method: Method
     let headers: Headers
     let body: RequestBody?
-    /// Whether the program has asked for the end of the connection.
+    /// Whether the program has sent `Connection: close`.
     let isClosing: Bool
-    /// Until when the response may be read.
+    /// The deadline for reading the response.
     var deadline: LoopInstant?
 
     init(_ address: WebAddress, _ method: Method, _ headers: Headers, _ body: RequestBody?) throws(FetchError) {
@@ -32,14 +32,14 @@ struct OutgoingRequest {
         }
     }
 
-    /// Whether `other` has asked for the same.
+    /// Whether `other` asks for the same.
     func isRepetition(of other: OutgoingRequest) -> Bool { method == other.method && address == other.address }
 
-    /// Whether it may be made again.
+    /// Whether the request may be retried.
     var isRepeatable: Bool { method.isIdempotent && body?.isStream != true }
 
     /// - Parameters:
-    ///   - proxy: the proxy that gets it.
+    ///   - proxy: the proxy that it is sent to.
     ///   - userAgent: the line of the field `User-Agent`, if the program has none.
     func writeHead(to output: inout ByteWriter, by proxy: Proxy?, userAgent: [UInt8]) {
         writeFields(to: &output, by: proxy, userAgent: userAgent)
@@ -58,7 +58,7 @@ struct OutgoingRequest {
         }
     }
 
-    /// The first line, and the fields that are not about a body.
+    /// The first line, and the fields that do not describe a body.
     func writeFields(to output: inout ByteWriter, by proxy: Proxy?, userAgent: [UInt8]) {
         output.append(method.name)
         output.append(" " as StaticString)
@@ -76,13 +76,13 @@ struct OutgoingRequest {
         if let authorization = proxy?.authorization { output.append("Proxy-Authorization: \(authorization)\r\n") }
     }
 
-    /// Those that the client writes itself, and what is for a proxy, which no server must see.
+    /// Fields that the client writes itself, and proxy fields, which a server must not see.
     private static var ownFields: [StaticString] {
         ["host", "content-length", "transfer-encoding", "connection", "proxy-authorization"]
     }
 
-    /// The request that a redirect asks for; `nil` if the response is none, or its body cannot be sent again: RFC 9110,
-    /// section 15.4.
+    /// The request that a redirect asks for; `nil` if the response is not a redirect, or its body cannot be sent again:
+    /// RFC 9110, section 15.4.
     func redirected(by response: Fetched) throws(FetchError) -> OutgoingRequest? {
         let becomesGet: Bool
         switch response.status.code {

@@ -1,28 +1,29 @@
 import Glibc
 import Reactor
 
-/// The proxies of a client. It sends requests with `http:` to one, and has it open a tunnel for those with `https:`, whose TLS
+/// The proxies of a client. Requests with `http:` are sent to the proxy; for `https:` the proxy opens a tunnel, and TLS
 /// ends at the server.
 public struct Proxies: Hashable, Sendable {
     /// The proxy for `http:`, as `http://user:password@host:port`; `nil` for none.
     public var http: String?
-    /// The proxy for `https:`, in the same form, also with `http:`; `nil` for none.
+    /// The proxy for `https:`; its address begins with `http:` too; `nil` for none.
     public var https: String?
-    /// Which hosts are reached without a proxy, with commas between: `example.com` is this name and those that end with
-    /// `.example.com`, `10.0.0.0/8` the addresses of a network, and a single `*` every host. A name or an address may have a
-    /// port, to which the exception is then limited: `example.com:8080`, `[::1]:8080`.
+    /// Hosts that are reached without a proxy, separated by commas: `example.com` is this name and its subdomains,
+    /// `10.0.0.0/8` the addresses of a network, and a single `*` every host. With a port the exception is limited to
+    /// it: `example.com:8080`, `[::1]:8080`.
     public var exceptions: String
 
     /// - Parameters:
     ///   - http: the proxy for `http:`.
-    ///   - https: the proxy for `https:`, in the same form, also with `http:`; `nil` for none.
-    ///   - exceptions: which hosts are reached without a proxy.
+    ///   - https: the proxy for `https:`; its address begins with `http:` too; `nil` for none.
+    ///   - exceptions: hosts that are reached without a proxy.
     public init(http: String? = nil, https: String? = nil, exceptions: String = "") {
         (self.http, self.https, self.exceptions) = (http, https, exceptions)
     }
 
-    /// Those that the environment names, as for curl(1): `http_proxy`, `https_proxy`, `all_proxy` for both, and `no_proxy`; all
-    /// but the first also in upper case. A client of a CGI program can set `HTTP_PROXY`, so it does not count.
+    /// The proxies named by the environment, as for curl(1): `http_proxy`, `https_proxy`, `all_proxy` for both, and
+    /// `no_proxy`; all but the first also in upper case. `HTTP_PROXY` does not count: a client of a CGI program can set
+    /// it.
     public static var environment: Proxies { Proxies { getenv($0).map { String(cString: $0) } } }
 
     package init(variables: (String) -> String?) {
@@ -65,7 +66,8 @@ public struct Proxies: Hashable, Sendable {
         }
     }
 
-    /// An exception without its port, and without the brackets of an IPv6 address; `nil` if it is for another port than `port`.
+    /// An exception without its port, and without the brackets of an IPv6 address; `nil` if it names a port other than
+    /// `port`.
     private static func withoutPort(_ exception: Substring, _ port: UInt16) -> Substring? {
         if exception.hasPrefix("[") {
             guard let bracket = exception.firstIndex(of: "]") else { return nil }
@@ -74,12 +76,12 @@ public struct Proxies: Hashable, Sendable {
             return isForPort ? exception[..<bracket].dropFirst() : nil
         }
         let parts = exception.split(separator: ":", omittingEmptySubsequences: false)
-        // Without brackets, more colons are those of an address.
+        // Without brackets, several colons are part of an IPv6 address.
         if parts.count != 2 { return exception }
         return UInt16(decimal: parts[1]) == port ? parts[0] : nil
     }
 
-    /// The bytes of an IP address; none of a name.
+    /// The bytes of an IP address; empty for a name.
     private static func bytes(of host: Substring) -> [UInt8] {
         for (family, count) in [(AF_INET, 4), (AF_INET6, 16)] {
             var bytes = [UInt8](repeating: 0, count: count)
@@ -100,7 +102,7 @@ struct Proxy {
         if let scheme = text.firstRange(of: "://") { rest = text[scheme.upperBound...] }
         let at = rest.lastIndex(of: "@")
         let host = at.map { rest[rest.index(after: $0)...] } ?? rest
-        // Its account is for no log.
+        // The address may contain a password: not for the log.
         let refusal = FetchError.badProxy(String(host))
         guard text.hasPrefix("http://") || rest.startIndex == text.startIndex else { throw refusal }
         do { address = try WebAddress("http://\(host)") } catch { throw refusal }

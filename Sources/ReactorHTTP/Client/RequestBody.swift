@@ -1,33 +1,33 @@
 import Promises
 
-/// The body of a request of the client.
+/// The body of a client's request.
 public struct RequestBody {
     /// The field `Content-Type`, if the headers of the request have none; `nil` to leave it out.
     public var contentType: String?
     let content: Content
 
-    /// A body of bytes.
+    /// A body from an array.
     public static func bytes(_ bytes: [UInt8], type: String? = "application/octet-stream") -> RequestBody {
         RequestBody(contentType: type, content: .bytes(bytes))
     }
 
-    /// A text, which is sent in UTF-8.
+    /// A text, sent as UTF-8.
     public static func text(_ text: String, type: String? = "text/plain; charset=utf-8") -> RequestBody {
         RequestBody(contentType: type, content: .text(text))
     }
 
-    /// A body that is written while it is sent.
+    /// A body that is written while it is being sent.
     ///
     /// ```swift
     /// client.fetch("http://127.0.0.1:8080/log", .put, body: .stream { output in lines.forEach { output.write($0) } })
     /// ```
     ///
-    /// `body` is called once, so that the request is not made again on another connection, and a redirect that keeps the body is
-    /// the response. If its promise is rejected, the connection ends, and the fetch is rejected with the error. The promise is
-    /// cancelled if the response ends before it.
+    /// `body` is called once, so the request is not retried on another connection, and a redirect that would repeat the
+    /// body is returned as the response. If its promise is rejected, the connection ends, and the fetch is rejected
+    /// with the error. The promise is cancelled if the response ends first.
     /// - Parameters:
     ///   - type: the field `Content-Type`.
-    ///   - length: the number of bytes of the body; `nil` to send it in chunks.
+    ///   - length: the length of the body in bytes; `nil` to send it in chunks.
     ///   - body: writes the body; each write returns a promise, which slows the writer down to the server's pace.
     public static func stream(
         type: String? = "application/octet-stream", length: Int? = nil,

@@ -1,15 +1,15 @@
 import Promises
 
-/// The parts of `http://host:port/path?query` that a request needs.
+/// The parts of `http://host:port/path?query` that a request uses.
 struct WebAddress: Equatable {
     var isSecure: Bool
-    /// With the brackets of an IPv6 address.
+    /// The host, with the brackets of an IPv6 address.
     var host: String
     var port: UInt16
-    /// With its query; begins with a slash.
+    /// The path and query; begins with a slash.
     var target: String
 
-    /// - Parameter schemes: those that may be written, of which the second one is secure.
+    /// - Parameter schemes: the accepted schemes; the second one is secure.
     /// - Throws: `FetchError.badAddress`.
     init(_ text: String, schemes: (StaticString, StaticString) = ("http", "https")) throws(FetchError) {
         var copy = text
@@ -20,11 +20,11 @@ struct WebAddress: Equatable {
         }
     }
 
-    /// What is wrong with the text of an address.
+    /// Why the text is not an address.
     private struct Flaw: Error { let reason: String }
 
     private init(_ text: Bytes, _ schemes: (StaticString, StaticString)) throws(Flaw) {
-        // The fragment is for the program.
+        // The fragment is not sent.
         let text = text.slice(0..<(text.position(of: UInt8(ascii: "#")) ?? text.count))
         let colon = text.position(of: UInt8(ascii: ":")) ?? 0
         isSecure = text.slice(0..<colon).isEqual(ignoringCase: schemes.1)
@@ -42,7 +42,7 @@ struct WebAddress: Equatable {
             throw Flaw(reason: "it has an account, which belongs into the field Authorization")
         }
         if authority.isEmpty { throw Flaw(reason: "it has no host") }
-        // Without the other bracket there is no port.
+        // Without the closing bracket there is no port.
         let isBracketed = authority[0] == UInt8(ascii: "[")
         let bracket = isBracketed ? authority.position(of: UInt8(ascii: "]")) ?? authority.count : 0
         let hostEnd = authority.position(of: UInt8(ascii: ":"), from: bracket) ?? authority.count
@@ -63,14 +63,14 @@ struct WebAddress: Equatable {
         target = behind.hasPrefix("/") ? behind : "/" + behind
     }
 
-    /// `text` for an error, which may be logged: without the account of its authority.
+    /// `text` for an error message, which may be logged: without user and password.
     private static func withoutAccount(_ text: String) -> String {
         let bytes = text.utf8
         let scheme = text.firstRange(of: "://")?.upperBound
         let start = scheme ?? text.startIndex
         let end = scheme.flatMap { bytes[$0...].firstIndex { "/?#".utf8.contains($0) } } ?? text.endIndex
         var at = bytes[start..<end].lastIndex(of: UInt8(ascii: "@"))
-        // A password may have such a byte itself, although it must not: then what follows the colon is no port.
+        // A password may contain such a byte, although it must not: then what follows the colon is no port.
         if at == nil, let colon = bytes[start..<end].lastIndex(of: UInt8(ascii: ":")),
             !bytes[colon..<end].dropFirst().allSatisfy(isDigit)
         {
@@ -84,8 +84,8 @@ struct WebAddress: Equatable {
         "%" + String(UInt(byte) + 0x100, radix: 16, uppercase: true).dropFirst()
     }
 
-    /// The address that a `Location` field of a response from here names: RFC 3986, section 5.2. Bytes that are
-    /// not those of a URI are escaped.
+    /// Resolves the `Location` field of a response from here: RFC 3986, section 5.2. Bytes that are not allowed in a
+    /// URI are escaped.
     func resolve(_ location: some Sequence<UInt8>) throws(FetchError) -> WebAddress {
         var reference = ""
         for byte in location {
@@ -96,7 +96,7 @@ struct WebAddress: Equatable {
             return try WebAddress(reference)
         }
         if reference.hasPrefix("//") { return try WebAddress("\(self.scheme):\(reference)") }
-        // The fragment is for the program.
+        // The fragment is not sent.
         if let fragment = reference.firstIndex(of: "#") { reference.removeSubrange(fragment...) }
         if reference.isEmpty { return self }
         let own = target.prefix { $0 != "?" }
@@ -118,26 +118,26 @@ struct WebAddress: Equatable {
         for segment in segments {
             if segment == ".." { _ = kept.popLast() } else if segment != "." { kept.append(segment) }
         }
-        // The end of such a path is that of a folder.
+        // Such a path ends in a folder.
         if segments.last == ".." || segments.last == "." { kept.append("") }
         return "/" + kept.joined(separator: "/")
     }
 
     private var scheme: String { isSecure ? "https" : "http" }
 
-    /// The field `Host`: the port only if it is not that of the scheme.
+    /// The value of `Host`: with the port only if it is not the scheme's default.
     var authority: String { port == (isSecure ? 443 : 80) ? host : "\(host):\(port)" }
 
-    /// All of it, the absolute form of a request's target.
+    /// The absolute form of a request's target.
     var text: String { "\(scheme)://\(authority)\(target)" }
 
-    /// The key of its connections.
+    /// The pool key of its connections.
     var key: PoolKey { .name("\(scheme)://\(host):\(port)") }
 
-    /// Where to connect.
+    /// The address to connect to.
     var endpoint: PoolKey { .name("\(host):\(port)") }
 
-    /// The host without the brackets of an IPv6 address, which TLS verifies.
+    /// The host without the brackets of an IPv6 address, for TLS to verify.
     var name: String { String(host.hasPrefix("[") ? host.dropFirst().dropLast() : host[...]) }
 
     func hasOrigin(of other: WebAddress) -> Bool {

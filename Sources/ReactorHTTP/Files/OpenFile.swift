@@ -1,18 +1,18 @@
 import Glibc
 import Reactor
 
-/// A regular file that is open for reading. Any thread may read it: each read names its place.
+/// A regular file, open for reading. Any thread may read it: each read gives its offset.
 final class OpenFile: Sendable {
     private let fd: CInt
     let size: Int
-    /// The field `ETag`: it changes with the size and the time of the last change.
+    /// The field `ETag`: it changes with the file's size and modification time.
     let tag: String
     /// The field `Last-Modified`.
     let date: String
     private let seconds: time_t
 
     enum Found: Sendable {
-        /// With all of its bytes, if they were asked for and are few.
+        /// With its whole content, if that was asked for and is small.
         case file(OpenFile, [UInt8]?)
         case folder
         case none
@@ -25,7 +25,7 @@ final class OpenFile: Sendable {
         case outside
     }
 
-    /// How many bytes are read at once.
+    /// The number of bytes per read.
     static var piece: Int { 128 << 10 }
 
     private init(_ fd: CInt, _ status: stat) {
@@ -39,15 +39,15 @@ final class OpenFile: Sendable {
 
     deinit { close(fd) }
 
-    /// - Parameter readsContent: whether the bytes of a small file are read at once.
-    /// - Throws: the `SystemError` of open(2) and pread(2), except for what there is not.
+    /// - Parameter readsContent: whether to read the bytes of a small file at once.
+    /// - Throws: the `SystemError` of open(2) and pread(2), except for a file that does not exist.
     static func open(_ path: String, readsContent: Bool) throws -> Found {
-        // O_NONBLOCK: to open a FIFO would wait for its writer.
+        // O_NONBLOCK: opening a FIFO would wait for its writer.
         var answer: Int
         repeat { answer = FileSyscalls.real.open(path, O_RDONLY | O_NONBLOCK, 0) } while answer == -Int(EINTR)
         if answer < 0 {
             switch CInt(-answer) {
-            // The last two: a socket, or a device that is not there.
+            // The last two: a socket, or a device that does not exist.
             case ENOENT, ENOTDIR, ENAMETOOLONG, ENXIO, ENODEV: return .none
             case EACCES, EPERM, ELOOP: return .refused
             case let code: throw SystemError(.open, code, detail: path)
@@ -64,7 +64,7 @@ final class OpenFile: Sendable {
         return .file(file, content)
     }
 
-    /// The bytes in `range`, or fewer if the file ends before.
+    /// The bytes in `range`, or fewer if the file ends earlier.
     func read(_ range: Range<Int>) throws -> [UInt8] {
         try [UInt8](unsafeUninitializedCapacity: range.count) { buffer, count in
             while true {
@@ -77,21 +77,21 @@ final class OpenFile: Sendable {
         }
     }
 
-    /// Whether this is what the client takes it for: RFC 9110, section 13.2.2, steps 1 and 2.
+    /// Whether the client's preconditions hold: RFC 9110, section 13.2.2, steps 1 and 2.
     func isExpected(by headers: Headers) -> Bool {
         if let isListed = isListed(in: "if-match", of: headers, weakly: false) { return isListed }
-        // What is no date is ignored.
+        // An invalid date is ignored.
         guard let latest = headers["if-unmodified-since"].flatMap(second(ofHTTPDate:)) else { return true }
         return seconds <= latest
     }
 
-    /// Whether the client has this already: steps 3 and 4 of the same section. Dates are compared as texts: clients send the one
-    /// that they have got.
+    /// Whether the client's copy is current: steps 3 and 4 of the same section. Dates are compared as text: clients
+    /// send back the one that they received.
     func isCurrent(for headers: Headers) -> Bool {
         isListed(in: "if-none-match", of: headers, weakly: true) ?? (headers["if-modified-since"] == date)
     }
 
-    /// Whether the tag is in the lists of a field; `nil` if there is no such field. Its tags have no comma and no blank.
+    /// Whether the tag is in the lists of a field; `nil` without the field. Our tags contain no comma and no blank.
     private func isListed(in field: String, of headers: Headers, weakly: Bool) -> Bool? {
         let lists = headers.all(field)
         if lists.isEmpty { return nil }
@@ -103,7 +103,7 @@ final class OpenFile: Sendable {
         }
     }
 
-    /// What of the file is asked for: RFC 9110, section 14.2. Several ranges, and what is none, mean the whole.
+    /// The requested range of the file: RFC 9110, section 14.2. Several ranges, or an invalid one, mean the whole file.
     func range(for headers: Headers) -> Requested {
         guard let text = headers["range"], text.hasPrefix("bytes=") else { return .whole }
         if let condition = headers["if-range"], condition != tag, condition != date { return .whole }

@@ -9,9 +9,10 @@ import Reactor
 /// listener.serveHTTP { request in files.response(to: request) }
 /// ```
 ///
-/// GET and HEAD; `ETag` and `Last-Modified` with their conditions, and single ranges (RFC 9110, sections 13 and 14). Files are
-/// opened and read on a thread pool, in pieces, as fast as the client reads. Names that begin with a dot are not served, except
-/// `/.well-known/` (RFC 8615), nor is anything above the folder; symbolic links in it are followed.
+/// GET and HEAD; `ETag` and `Last-Modified` with their conditions, and single ranges (RFC 9110, sections 13 and 14). A
+/// thread pool opens the files and reads them in pieces, as fast as the client reads. Names that begin with a dot are
+/// not served, except `/.well-known/` (RFC 8615), nor is anything outside the folder; symbolic links in it are
+/// followed.
 public struct StaticFiles: Sendable {
     private let folder: String
     private let index: String
@@ -20,27 +21,27 @@ public struct StaticFiles: Sendable {
 
     /// - Parameters:
     ///   - folder: the path of the folder.
-    ///   - index: the name of the file that is served for a folder.
-    ///   - headers: further fields of each response with a file, such as `Cache-Control`. `ETag` and `Last-Modified` are those
-    ///     of the file.
+    ///   - index: the file that is served for a folder.
+    ///   - headers: further fields of each response with a file, such as `Cache-Control`. `ETag` and `Last-Modified`
+    ///     are derived from the file.
     ///   - pool: the threads that read.
     public init(
         _ folder: String, index: String = "index.html", headers: Headers = Headers(), on pool: ThreadPool = .shared
     ) { (self.folder, self.index, self.headers, self.pool) = (folder, index, headers, pool) }
 
-    /// The response with the file that `request` asks for: 404 where there is none, and 403 where it may not be read.
+    /// The response with the file that `request` asks for: 404 if it does not exist, and 403 if it may not be read.
     ///
     /// ```swift
     /// // The files below a prefix.
     /// case let path where path.hasPrefix("/files/"): files.response(to: request, path: String(path.dropFirst(6)))
     /// ```
     ///
-    /// Who asks for a folder is sent to the request's own path and query with a slash behind the path, where the index of the
-    /// folder is: otherwise its links would lead elsewhere.
+    /// A request for a folder without a slash at its end is redirected to the same path and query with one: otherwise
+    /// the relative links of the index would lead elsewhere.
     /// - Parameters:
     ///   - request: the request.
-    ///   - path: the path below the folder, with the escapes of a URI, with or without a slash before it; `nil` for that of the
-    ///     request.
+    ///   - path: the path below the folder, with the escapes of a URI, with or without a slash before it; `nil` for the
+    ///     request's own.
     /// - Returns: a promise that is rejected with the `SystemError` of a file that cannot be opened or read for another
     ///   reason, and with `DispatchError` if the pool accepts no job.
     @available(*, noasync, message: "on a loop write try await firstly { … }.value, else use a synchronous function")
@@ -51,9 +52,9 @@ public struct StaticFiles: Sendable {
         let path = path ?? request.path
         guard let name = Self.fileName(path) else { return .value(Response(.notFound)) }
         let (full, isIndex) = ("\(folder)/\(name)", path.utf8.last == UInt8(ascii: "/"))
-        // Where the request's own path has a slash, a folder is its index, whatever the program calls it.
+        // If the request's own path ends with a slash, a folder means its index, whatever `path` the program passes.
         let mayBeIndex = isIndex || request.path.utf8.last == UInt8(ascii: "/")
-        // Most files are small, and are sent whole: one job for the pool, and one call to send them.
+        // Most files are small and sent whole: one job for the pool, and one call to send them.
         let isWhole = request.method == .get && !Self.conditions.contains { request.headers.has($0) }
         return Promise(on: pool) { [index] in
             let found = isIndex ? .folder : try OpenFile.open(full, readsContent: isWhole)
@@ -76,14 +77,14 @@ public struct StaticFiles: Sendable {
         ["range", "if-match", "if-unmodified-since", "if-none-match", "if-modified-since"]
     }
 
-    /// The path of the request with a slash behind it, and its query. With a second slash at the front it would name a host; to
-    /// browsers a backslash is one too.
+    /// The request's path with a slash appended, and its query. A second slash at the front would make it a host name;
+    /// browsers treat a backslash the same way.
     private static func withSlash(_ request: Request) -> String {
         let path = request.path.utf8.drop { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "\\") }
         return "/\(Substring(path))/" + (request.query.map { "?\($0)" } ?? "")
     }
 
-    /// The name of the file, without escapes; `nil` for one that is not served.
+    /// The file name without escapes; `nil` for one that is not served.
     private static func fileName(_ path: String) -> String? {
         guard let bytes = unescaped(path[...].utf8), !bytes.contains(0) else { return nil }
         let segments = bytes.split(separator: UInt8(ascii: "/"))
@@ -114,18 +115,18 @@ public struct StaticFiles: Sendable {
         }
     }
 
-    /// Reads the next piece when the one before is written: at most one of each client is in memory.
+    /// Reads the next piece when the previous one is written: at most one per client is in memory.
     private func send(_ range: Range<Int>, of file: OpenFile, to output: BodyOutput) -> Promise<Void> {
         if range.isEmpty { return .value }
         return Promise(on: pool) { try file.read(range.prefix(OpenFile.piece)) }.then { bytes -> Promise<Void> in
-            // The file has become shorter: the end of the connection says so.
+            // The file has become shorter: closing the connection signals that.
             if bytes.isEmpty { throw BodyError.endedEarly }
             return output.write(bytes).then { send(range.dropFirst(bytes.count), of: file, to: output) }
         }
     }
 }
 
-/// The media type by the end of the name.
+/// The media type by file extension.
 private func contentType(of path: String) -> String {
     let end = path.split(separator: "/").last?.split(separator: ".").last?.lowercased()
     return end.flatMap { contentTypes[$0] } ?? "application/octet-stream"

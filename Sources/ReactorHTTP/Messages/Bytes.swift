@@ -1,17 +1,17 @@
 import Glibc
 
-/// Bytes that are lent for a call. No function keeps them.
+/// Bytes lent for the duration of a call. No function keeps them.
 typealias Bytes = UnsafeRawBufferPointer
 
 extension Bytes {
-    /// The bytes in `range`, counted from 0 again.
+    /// The bytes in `range`, with indices from 0.
     @inline(__always)
     func slice(_ range: Range<Int>) -> Bytes { Bytes(rebasing: self[range]) }
 
-    /// The text in UTF-8. Bytes that are none of it are replaced.
+    /// The bytes as UTF-8 text. Invalid bytes are replaced.
     var text: String { String(decoding: self, as: UTF8.self) }
 
-    /// The index of the first `byte` from `start` on.
+    /// The index of the first `byte` at or after `start`.
     @inline(__always)
     func position(of byte: UInt8, from start: Int = 0) -> Int? {
         guard let baseAddress, start < count, let hit = memchr(baseAddress + start, CInt(byte), count - start) else {
@@ -26,14 +26,14 @@ extension Bytes {
             && memcmp(baseAddress ?? UnsafeRawPointer(text.utf8Start), text.utf8Start, count) == 0
     }
 
-    /// Whether the bytes are `name`, which is in lower case, whatever their own case.
+    /// Whether the bytes equal `name`, which is in lower case, ignoring their case.
     func isEqual(ignoringCase name: StaticString) -> Bool {
         guard count == name.utf8CodeUnitCount else { return false }
         for index in 0..<count where lowercased(self[index]) != name.utf8Start[index] { return false }
         return true
     }
 
-    /// Whether the line at `start` is a field of this name, whatever the case of both.
+    /// Whether the line at `start` is a field of this name, ignoring case.
     @inline(__always)
     func line(_ start: Int, isNamed name: UnsafeBufferPointer<UInt8>) -> Bool {
         guard start + name.count < count, self[start + name.count] == UInt8(ascii: ":") else { return false }
@@ -41,7 +41,7 @@ extension Bytes {
         return true
     }
 
-    /// `range` without the blanks and tabs at both ends of its bytes.
+    /// `range` without blanks and tabs at either end.
     func trimmed(_ range: Range<Int>) -> Range<Int> {
         var range = range
         while let first = range.first, isBlank(self[first]) { range.removeFirst() }
@@ -49,10 +49,10 @@ extension Bytes {
         return range
     }
 
-    /// The bytes without blanks and tabs at both ends.
+    /// The bytes without blanks and tabs at either end.
     var trimmed: Bytes { slice(trimmed(0..<count)) }
 
-    /// Calls `body` with each element of a list with commas, without the blanks around it. It may be empty.
+    /// Calls `body` with each element of a comma-separated list, without the blanks around it. An element may be empty.
     func forEachElement<Failure: Error>(_ body: (Bytes) throws(Failure) -> Void) throws(Failure) {
         var start = 0
         while start <= count {
@@ -62,7 +62,7 @@ extension Bytes {
         }
     }
 
-    /// Whether this element of a list is `element`, which is in lower case, with any parameters but a weight of 0.
+    /// Whether this list element is `element`, which is in lower case, with any parameters but a weight of 0.
     func names(_ element: StaticString) -> Bool {
         let end = position(of: UInt8(ascii: ";")) ?? count
         guard slice(0..<end).trimmed.isEqual(ignoringCase: element) else { return false }
@@ -80,9 +80,8 @@ extension Bytes {
         return true
     }
 
-    /// The end of the line that begins at `start`, which is the index of its CR; `nil` if the end has not arrived. A line
-    /// ends with CR LF and with nothing else: where one recipient sees the end of a line and another one does not, a message
-    /// can be hidden in another one.
+    /// The index of the CR that ends the line at `start`; `nil` if the end has not arrived. Only CR LF ends a line: if
+    /// two recipients disagreed about where a line ends, a message could be smuggled inside another one.
     @inline(__always)
     func endOfLine(from start: Int, searchingFrom searched: Int) throws(HTTPError) -> Int? {
         guard let newline = position(of: 0x0A, from: searched) else { return nil }
@@ -90,8 +89,8 @@ extension Bytes {
         return newline - 1
     }
 
-    /// Whether all bytes may be in the value of a field. Eight at a time are found to have no control character; otherwise they
-    /// are looked at one by one, since a tab may be one of them.
+    /// Whether all bytes are allowed in a field value. Tests eight bytes at a time for control characters; if it finds
+    /// one, tests each byte, since a tab is allowed.
     @inline(__always)
     var isValue: Bool {
         let (low, high) = (0x0101_0101_0101_0101 as UInt64, 0x8080_8080_8080_8080 as UInt64)
@@ -118,26 +117,26 @@ func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
 @inline(__always)
 func lowercased(_ byte: UInt8) -> UInt8 { 0x41...0x5A ~= byte ? byte | 0x20 : byte }
 
-/// Whether a byte may be in a token, such as a method or the name of a field: RFC 9110, section 5.6.2.
+/// Whether a byte is allowed in a token, such as a method or a field name: RFC 9110, section 5.6.2.
 @inline(__always)
 func isTokenByte(_ byte: UInt8) -> Bool {
     if byte < 0x40 { return 0x03FF_6CFA_0000_0000 as UInt64 >> UInt64(byte) & 1 == 1 }
     return byte < 0x80 && 0x57FF_FFFF_C7FF_FFFE as UInt64 >> UInt64(byte & 0x3F) & 1 == 1
 }
 
-/// Whether a byte may be in the value of a field: no control characters, and so no CR, LF or NUL.
+/// Whether a byte is allowed in a field value: no control characters, and so no CR, LF or NUL.
 @inline(__always)
 func isValueByte(_ byte: UInt8) -> Bool { byte >= 0x20 && byte != 0x7F || byte == 0x09 }
 
-/// Whether a byte may be in the name of a host: any that is visible, except those that end one or delimit a part of a URI, which
-/// are `/ ? # @ \ " < > ^ ` { | } [ ] :`.
+/// Whether a byte is allowed in a host name: any visible one, except those that delimit parts of a URI, which are
+/// `/ ? # @ \ " < > ^ ` { | } [ ] :`.
 @inline(__always)
 func isHostByte(_ byte: UInt8) -> Bool {
     let (low, high) = (0x2BFF_7FF2_0000_0000 as UInt64, 0x47FF_FFFE_87FF_FFFE as UInt64)
     return byte < 0x80 && (byte < 0x40 ? low : high) >> UInt64(byte & 0x3F) & 1 == 1
 }
 
-/// Whether a byte is that of a character of ASCII that can be seen.
+/// Whether a byte is a visible ASCII character.
 @inline(__always)
 func isVisible(_ byte: UInt8) -> Bool { 0x21...0x7E ~= byte }
 
@@ -147,5 +146,5 @@ func isDigit(_ byte: UInt8) -> Bool { UInt8(ascii: "0")...UInt8(ascii: "9") ~= b
 /// The value of a hexadecimal digit; `nil` for any other byte.
 func hexadecimal(_ byte: UInt8) -> Int? { Character(Unicode.Scalar(byte)).hexDigitValue }
 
-/// Whether a byte may be in an IPv6 address.
+/// Whether a byte is allowed in an IPv6 address.
 func isAddressByte(_ byte: UInt8) -> Bool { hexadecimal(byte) != nil || ":.".utf8.contains(byte) }

@@ -1,4 +1,4 @@
-/// The bytes of a part of a URI, without its escapes; `nil` if one is not valid: RFC 3986, section 2.1.
+/// Decodes the percent escapes of a part of a URI; `nil` if one is invalid: RFC 3986, section 2.1.
 func unescaped(_ text: Substring.UTF8View) -> [UInt8]? {
     var bytes: [UInt8] = []
     var rest = text

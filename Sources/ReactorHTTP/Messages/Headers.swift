@@ -1,6 +1,6 @@
 import Promises
 
-/// The fields of a message, in the order in which they stand in it. Names are compared without regard to case.
+/// The fields of a message, in their order there. Names are compared without regard to case.
 ///
 /// ```swift
 /// var headers: Headers = ["Content-Type": "text/plain"]
@@ -8,18 +8,17 @@ import Promises
 /// if let type = headers["content-type"] { print(type) }
 /// ```
 ///
-/// The fields are kept as the bytes of their lines: a lookup compares these bytes, and those that return bytes or a `Bool`
-/// allocate nothing.
+/// The fields are stored as the bytes of their lines: lookups compare these bytes, and those that return bytes or a
+/// `Bool` allocate nothing.
 public struct Headers: Sendable, ExpressibleByDictionaryLiteral {
-    /// `Name: value CR LF` for each field, all of which are valid, from `start` on. Before them may be the first line of a
-    /// head.
+    /// `Name: value CR LF` for each field, from `start` on, all valid. The first line of a head may precede them.
     private(set) var lines: [UInt8] = []
     private var start = 0
 
     /// No fields.
     public init() {}
 
-    /// Several fields, also of one name.
+    /// Several fields; names may repeat.
     public init(dictionaryLiteral fields: (String, String)...) { for (name, value) in fields { append(name, value) } }
 
     /// Whether there are no fields.
@@ -27,8 +26,8 @@ public struct Headers: Sendable, ExpressibleByDictionaryLiteral {
 
     // MARK: Reading
 
-    /// The value of the first field `name`; `nil` without one. Bytes that are not UTF-8 are replaced. Set, it replaces all
-    /// fields of the name; `nil` removes them.
+    /// The value of the first field `name`; `nil` without one. Bytes that are not UTF-8 are replaced. Setting it
+    /// replaces all fields of that name; `nil` removes them.
     public subscript(name: String) -> String? {
         get { bytes(name).map { String(decoding: $0, as: UTF8.self) } }
         set {
@@ -37,7 +36,7 @@ public struct Headers: Sendable, ExpressibleByDictionaryLiteral {
         }
     }
 
-    /// The bytes of the first value of the field `name`, without blanks around them; `nil` without such a field.
+    /// The bytes of the first value of the field `name`, trimmed; `nil` without such a field.
     public func bytes(_ name: String) -> ArraySlice<UInt8>? {
         var found: ArraySlice<UInt8>?
         forEach(named: name) { range in
@@ -57,12 +56,12 @@ public struct Headers: Sendable, ExpressibleByDictionaryLiteral {
         return values
     }
 
-    /// Whether a field `name` is there.
+    /// Whether there is a field `name`.
     public func has(_ name: String) -> Bool { bytes(name) != nil }
 
-    /// Whether `element` is in the lists with commas that the fields `name` are, whatever its case and parameters:
-    /// `Connection: upgrade`, `Accept-Encoding: br, gzip;q=0.5`. One that is refused by a weight of 0 (RFC 9110, section 12.4.2)
-    /// is not.
+    /// Whether the comma-separated lists of the fields `name` contain `element`, ignoring its case and parameters:
+    /// `Connection: upgrade`, `Accept-Encoding: br, gzip;q=0.5`. An element with a weight of 0 (RFC 9110, section
+    /// 12.4.2) is not contained.
     public func has(_ name: String, listing element: StaticString) -> Bool {
         var isListed = false
         forEach(named: name) { range in
@@ -93,11 +92,11 @@ public struct Headers: Sendable, ExpressibleByDictionaryLiteral {
 
     // MARK: Writing
 
-    /// Adds a field behind the others.
+    /// Appends a field.
     /// - Parameters:
-    ///   - name: a token. Bytes that no name may contain become `-`; a field without a name is left out.
-    ///   - value: the value. Bytes that no value may contain, such as CR and LF, become spaces, as RFC 9110, section 5.5,
-    ///     allows: a value that a peer has chosen cannot add fields.
+    ///   - name: a token. Bytes that are not allowed in a name become `-`; a field with an empty name is left out.
+    ///   - value: the value. Bytes that are not allowed in a value, such as CR and LF, become spaces, as RFC 9110,
+    ///     section 5.5, allows: a value chosen by a peer cannot add fields.
     public mutating func append(_ name: String, _ value: String) {
         if name.isEmpty { return }
         for byte in name.utf8 { lines.append(isTokenByte(byte) ? byte : UInt8(ascii: "-")) }
@@ -115,15 +114,15 @@ public struct Headers: Sendable, ExpressibleByDictionaryLiteral {
         lines.replaceSubrange(start..., with: kept)
     }
 
-    /// Takes a head that has been validated, in the memory of the one before.
-    /// - Parameter start: where its fields begin.
+    /// Takes over a validated head, reusing the memory of the previous one.
+    /// - Parameter start: the index at which its fields begin.
     mutating func replace(with head: Bytes, from start: Int) {
         lines.removeAll(keepingCapacity: true)
         lines.append(contentsOf: head)
         self.start = start
     }
 
-    /// Calls `body` with the lines, each with its end.
+    /// Calls `body` with each line, including its end.
     func forEachLine(_ body: (Bytes) -> Void) {
         lines.withUnsafeBytes { bytes in
             var start = start
@@ -136,7 +135,7 @@ public struct Headers: Sendable, ExpressibleByDictionaryLiteral {
 }
 
 extension Headers: Sequence {
-    /// The names and values, in their order.
+    /// The names and values, in order.
     public func makeIterator() -> some IteratorProtocol<(name: String, value: String)> {
         var fields: [(name: String, value: String)] = []
         forEachLine { line in
@@ -158,10 +157,10 @@ extension Headers: Equatable, CustomStringConvertible {
 }
 
 extension ByteWriter {
-    /// The value of a field, as `Headers.append` does it.
+    /// A field value, sanitised as by `Headers.append`.
     mutating func append(value: String) { append(value.utf8.lazy.map { isValueByte($0) ? $0 : UInt8(ascii: " ") }) }
 
-    /// The fields of a program, without those that the library writes itself.
+    /// The program's fields, without those that the library writes itself.
     mutating func append(_ headers: Headers, without own: [StaticString]) {
         headers.forEachLine { line in
             if !own.contains(where: { $0.withUTF8Buffer { line.line(0, isNamed: $0) } }) { append(line) }

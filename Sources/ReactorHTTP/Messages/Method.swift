@@ -1,4 +1,4 @@
-/// The method of a request, which is distinguished by case: RFC 9110, section 9.
+/// The method of a request; case-sensitive: RFC 9110, section 9.
 public struct Method: Hashable, Sendable, ExpressibleByStringLiteral, CustomStringConvertible {
     /// A token, such as `GET`.
     public let name: String
@@ -6,7 +6,7 @@ public struct Method: Hashable, Sendable, ExpressibleByStringLiteral, CustomStri
     /// - Parameter name: a token. `fetch` refuses any other text.
     public init(_ name: String) { self.name = name }
 
-    /// The method of this name.
+    /// The method with this name.
     public init(stringLiteral name: String) { self.name = name }
 
     /// Reads.
@@ -24,7 +24,7 @@ public struct Method: Hashable, Sendable, ExpressibleByStringLiteral, CustomStri
     /// Asks what is possible.
     public static var options: Method { "OPTIONS" }
 
-    /// Whether a request may be made twice without harm: RFC 9110, section 9.2.2.
+    /// Whether a request may be repeated without harm: RFC 9110, section 9.2.2.
     public var isIdempotent: Bool {
         switch name {
         case "GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE": true

@@ -11,10 +11,10 @@ public struct Status: Hashable, Sendable, CustomStringConvertible {
     /// Whether the code is from 200 to 299.
     public var isSuccess: Bool { 200...299 ~= code }
 
-    /// Whether a response with this status has no body, whatever its fields say: RFC 9112, section 6.3.
+    /// Whether a response with this status never has a body, whatever its fields say: RFC 9112, section 6.3.
     var hasNoBody: Bool { code < 200 || code == 204 || code == 304 }
 
-    /// The words that follow the code, which mean nothing to a client; empty for codes without well-known words.
+    /// The reason phrase, which means nothing to a client; empty for codes without a well-known one.
     public var reason: String { reasons[code] ?? "" }
 
     /// `404 Not Found`.
@@ -32,36 +32,36 @@ private let reasons = [
     503: "Service Unavailable", 504: "Gateway Timeout", 505: "HTTP Version Not Supported",
 ]
 
-// The codes that programs name most; `Status(418)` makes any other.
+// The most common codes; `Status(418)` makes any other.
 extension Status {
     /// 200: the request has succeeded.
     public static var ok: Status { Status(200) }
-    /// 201: it has made something, which `Location` names.
+    /// 201: the request has created something, which `Location` names.
     public static var created: Status { Status(201) }
-    /// 204: it has succeeded, and there is no body.
+    /// 204: the request has succeeded, and there is no body.
     public static var noContent: Status { Status(204) }
-    /// 304: what the client has is current.
+    /// 304: the client's copy is current.
     public static var notModified: Status { Status(304) }
     /// 400: the request is not understood.
     public static var badRequest: Status { Status(400) }
-    /// 401: the client must say who it is.
+    /// 401: the client must authenticate.
     public static var unauthorized: Status { Status(401) }
     /// 403: the client may not do this.
     public static var forbidden: Status { Status(403) }
     /// 404: there is nothing here.
     public static var notFound: Status { Status(404) }
-    /// 405: not by this method; `Allow` names the others.
+    /// 405: the method is not allowed; `Allow` lists the others.
     public static var methodNotAllowed: Status { Status(405) }
     /// 413: the body is too long.
     public static var contentTooLarge: Status { Status(413) }
     /// 500: the server has failed.
     public static var internalServerError: Status { Status(500) }
-    /// 503: the server cannot do it now.
+    /// 503: the server cannot handle the request now.
     public static var serviceUnavailable: Status { Status(503) }
 }
 
 extension ByteWriter {
-    /// Without the steps that a `String` takes.
+    /// Faster than string interpolation.
     @inline(__always)
     mutating func append(_ text: StaticString) { text.withUTF8Buffer { append($0) } }
 }

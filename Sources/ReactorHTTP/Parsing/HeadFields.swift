@@ -1,32 +1,32 @@
-/// How the end of a body is found: RFC 9112, section 6.3.
+/// How a body is delimited: RFC 9112, section 6.3.
 enum Framing: Equatable {
     case none
     /// Of at least one byte.
     case length(Int)
     case chunked
-    /// Until the connection ends; of responses only.
+    /// Until the connection ends; responses only.
     case untilEnd
 }
 
-/// What the fields of a head say about the message as a whole, and the rules against messages that two recipients would
-/// delimit differently.
+/// The fields that describe the message as a whole, and the rules against messages that two recipients would delimit
+/// differently.
 struct HeadFields {
     private var count = 0
     private(set) var hasHost = false
     private(set) var contentLength: Int?
-    /// The transfer codings end with `chunked`.
+    /// Whether the transfer codings end with `chunked`.
     private(set) var isChunked = false
     private(set) var hasTransferEncoding = false
     private(set) var isClosing = false
     private(set) var isKeptAlive = false
     private(set) var expectsContinue = false
-    /// Why the body of a response cannot be delimited. It does not matter if there is none.
+    /// Why the body of a response cannot be delimited. Irrelevant if there is no body.
     private(set) var fault: Fault?
 
-    /// Whether a field of a response has a form that only a user agent accepts: see `Bytes.normalized`.
+    /// Whether a response has a field in a form that only a user agent accepts: see `Bytes.normalized`.
     var isIrregular = false
 
-    /// What is wrong with a field that delimits a body.
+    /// Why a field that delimits a body is invalid.
     enum Fault {
         case emptyLength, noNumber, twoLengths, tab, emptyCoding, notLast, unknownCoding
 
@@ -42,8 +42,8 @@ struct HeadFields {
         }
     }
 
-    /// Checks the line of a field. There is no blank before the colon, and a line that begins with a blank, which once
-    /// continued the one before, is refused: RFC 9112, sections 5.1 and 5.2.
+    /// Validates the line of a field. A blank before the colon is refused, and so is a line that begins with a blank,
+    /// which once continued the previous one: RFC 9112, sections 5.1 and 5.2.
     /// - Returns: the number of bytes of the name.
     @inline(__always)
     static func nameLength(_ line: Bytes) throws(HTTPError) -> Int {
@@ -56,13 +56,13 @@ struct HeadFields {
         return colon
     }
 
-    /// - Parameter isRequest: whether fields of requests count.
+    /// - Parameter isRequest: whether request fields are evaluated.
     @inline(__always)
     mutating func add(_ line: Bytes, limit: Int, isRequest: Bool) throws(HTTPError) {
         count += 1
         if count > limit { throw HTTPError(Status(431), "more than \(limit) fields") }
         let length = try Self.nameLength(line)
-        // Most fields are told apart by the lengths of their names and the first letter.
+        // The length of the name and its first letter tell most fields apart.
         switch (length, line[0] | 0x20) {
         case (4, UInt8(ascii: "h")), (6, UInt8(ascii: "e")):
             if isRequest { try addOfRequest(line.slice(0..<length), line.slice(length + 1..<line.count).trimmed) }
@@ -86,7 +86,7 @@ struct HeadFields {
         }
     }
 
-    /// - Parameter value: with the blanks around it.
+    /// - Parameter value: the value, not trimmed.
     private mutating func add(_ name: Bytes, _ value: Bytes) -> Fault? {
         if name.isEqual(ignoringCase: "connection") {
             value.forEachElement { option in
@@ -117,13 +117,13 @@ struct HeadFields {
         return end > 0 && (end == value.count || value[end] == UInt8(ascii: ":") && portEnd == value.count)
     }
 
-    /// Digits only, and once: no sign, no list.
+    /// Digits only, and a single field: no sign, no list.
     private mutating func addContentLength(_ value: Bytes) -> Fault? {
         if value.isEmpty { return .emptyLength }
         var length = 0
         for digit in value {
             guard isDigit(digit) else { return .noNumber }
-            // A length that is too large for any limit stays so.
+            // A length above any limit stays there.
             length = min(length, .max / 16) * 10 + Int(digit - UInt8(ascii: "0"))
         }
         if contentLength != nil { return .twoLengths }
@@ -131,8 +131,9 @@ struct HeadFields {
         return nil
     }
 
-    /// `chunked` must be the last coding, once; no other one is known here. Empty elements, which other lists may have, are
-    /// refused: some recipients see no coding in `, chunked`. So are tabs, which some do not take for blanks.
+    /// `chunked` must be the last coding, once; no other coding is supported. Empty elements, which other lists may
+    /// have, are refused: some recipients see no coding in `, chunked`. Tabs are refused too: some recipients do not
+    /// take them for blanks.
     private mutating func addTransferEncoding(_ value: Bytes) -> Fault? {
         hasTransferEncoding = true
         var fault: Fault?
@@ -146,7 +147,7 @@ struct HeadFields {
         return fault
     }
 
-    /// The framing of the body of a request: RFC 9112, section 6.1, whose "ought to" and "may" are decided for the error.
+    /// The framing of a request's body: RFC 9112, section 6.1; its "ought to" and "may" are treated as errors.
     func framing(isHTTP10: Bool) throws(HTTPError) -> Framing {
         if hasTransferEncoding {
             guard isChunked, contentLength == nil, !isHTTP10 else { throw .bad("a length beside chunks") }
@@ -156,9 +157,9 @@ struct HeadFields {
         return .none
     }
 
-    /// The framing of the body that a response has: RFC 9112, section 6.3.
+    /// The framing of a response's body: RFC 9112, section 6.3.
     func framingOfResponse(isHTTP10: Bool) throws(HTTPError) -> Framing {
-        // Rule 4. What other codings have made of the body is the program's, which can see their names.
+        // Rule 4. Other codings are the program's to decode; it can see their names.
         let isOpen = hasTransferEncoding && !isChunked && contentLength == nil && !isHTTP10
         if isOpen, fault == .notLast || fault == .unknownCoding { return .untilEnd }
         if let fault { throw fault.error }

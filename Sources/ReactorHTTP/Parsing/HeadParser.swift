@@ -1,19 +1,19 @@
 import Promises
 
-/// Decodes a head as it arrives, each line once, however the packets split it: RFC 9112, section 2. `First` is what its first
-/// line says.
+/// Decodes a head as it arrives, each line once, however the packets split it: RFC 9112, section 2. `First` is the
+/// decoded first line.
 struct HeadParser<First> {
     private let maxHead: Int
     private let maxFields: Int
     /// Where the next line begins, and where the search for its end continues.
     private var start = 0
     private var searched = 0
-    /// Bytes that are no part of the head, and begin no time limit. They count for the limit of bytes.
+    /// Bytes that are not part of the head and start no time limit. They count towards the size limit.
     private var skipped = 0
-    /// Present once the first line has been decoded.
+    /// The decoded first line, once it has arrived.
     private var first: First?
     private var fields = HeadFields()
-    /// The field of a response that the next line may continue, and whether more than one line is in it.
+    /// A response field that the next line may continue, and whether it spans several lines already.
     private var held: Range<Int>?
     private var isFolded = false
 
@@ -21,9 +21,9 @@ struct HeadParser<First> {
     init(maxHead: Int, maxFields: Int) { (self.maxHead, self.maxFields) = (maxHead, maxFields) }
 
     /// - Parameters:
-    ///   - isRequest: whether fields of requests count, and those of responses are refused.
-    ///   - parse: decodes the first line, which begins at a position; returns `nil` for an empty one that precedes it.
-    ///   - take: gets the head when it is complete, with all of its bytes; returns `nil` if it precedes another one.
+    ///   - isRequest: whether this is the head of a request.
+    ///   - parse: decodes the first line, given its position; returns `nil` for an empty one before it.
+    ///   - take: called with the complete head, all of its bytes; returns `nil` if the head precedes another one.
     @inline(__always)
     mutating func decode<Head>(
         _ bytes: Bytes, isRequest: Bool, parse: (Bytes, Int) throws(HTTPError) -> First?,
@@ -54,12 +54,12 @@ struct HeadParser<First> {
         return .incomplete(missing: 1)
     }
 
-    /// Refuses what cannot become a line, though its end has not arrived, and may never do.
+    /// Refuses input that cannot become a valid line, without waiting for its end, which may never arrive.
     private func checkRest(_ bytes: Bytes, isRequest: Bool) throws(HTTPError) {
         if first == nil, isRequest, start < bytes.count, !isTokenByte(bytes[start]), bytes[start] != 0x0D {
             throw .bad("a method that is no token")
         }
-        // A CR at the end may be that of the line.
+        // A trailing CR may be the one that ends the line.
         var index = searched > start ? searched - 1 : start
         while index < bytes.count {
             guard isValueByte(bytes[index]) || bytes[index] == 0x0D && index == bytes.count - 1 else {
@@ -95,7 +95,7 @@ struct HeadParser<First> {
         }
     }
 
-    /// Skips the lines so far: the bytes behind them come again, counted from 0.
+    /// Skips the lines so far: the remaining bytes are passed again, counted from 0.
     /// - Returns: how many bytes to skip.
     private mutating func skip() -> Int {
         let (count, before) = (start, skipped)
@@ -104,7 +104,7 @@ struct HeadParser<First> {
         return count
     }
 
-    /// Refuses a head with more bytes than allowed, whether they are one line or many.
+    /// Refuses a head above the size limit, whether in one line or in many.
     private func checkLength(_ count: Int) throws(HTTPError) {
         guard skipped + count > maxHead else { return }
         throw HTTPError(Status(first == nil ? 414 : 431), "a head of more than \(maxHead) bytes")
@@ -112,8 +112,9 @@ struct HeadParser<First> {
 }
 
 extension Bytes {
-    /// Lines of fields with their ends, in the form that a sender must write. A user agent accepts two others: a line that
-    /// begins with a blank continues the one before (RFC 9112, section 5.2), and there may be blanks before a colon (5.1).
+    /// Field lines with their ends, in the form that a sender must write. A user agent accepts two others: a line that
+    /// begins with a blank continues the previous one (RFC 9112, section 5.2), and there may be blanks before a colon
+    /// (5.1).
     var normalized: [UInt8] {
         var lines: [UInt8] = []
         lines.reserveCapacity(count)
@@ -126,7 +127,7 @@ extension Bytes {
                 lines.append(0x20)
                 lines += line.drop(while: isBlank)
             } else if let colon = line.position(of: UInt8(ascii: ":")) {
-                // Those before a name make it one that is refused.
+                // Blanks before a name stay, and make it invalid.
                 lines += line[..<colon]
                 while let last = lines.last, isBlank(last) { lines.removeLast() }
                 lines += line[colon...]

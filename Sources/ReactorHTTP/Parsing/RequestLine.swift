@@ -1,11 +1,11 @@
-/// The first line of a request. Positions are those in the bytes of the head: RFC 9112, section 3.
+/// The first line of a request. Positions are offsets into the head: RFC 9112, section 3.
 struct RequestLine {
     let method: Range<Int>
     let target: Range<Int>
     /// The target without its scheme, host and query.
     let path: Range<Int>
     let isHTTP10: Bool
-    /// Where the fields begin.
+    /// The offset of the fields.
     let end: Int
 
     /// Decodes `method SP target SP version`.
@@ -14,7 +14,7 @@ struct RequestLine {
         guard let first = line.position(of: 0x20), let second = line.position(of: 0x20, from: first + 1) else {
             throw .bad("a request line without two spaces")
         }
-        // First, since a client of another version means something else with the rest.
+        // First: for another version the rest has another meaning.
         isHTTP10 = try Self.isHTTP10(line.slice(second + 1..<line.count))
         guard first > 0, line.slice(0..<first).allSatisfy(isTokenByte) else { throw .bad("a method that is no token") }
         method = start..<start + first
@@ -24,7 +24,7 @@ struct RequestLine {
         end = start + line.count + 2
     }
 
-    /// The host of a target that names one.
+    /// The host, if the target names one.
     /// - Parameter head: the bytes of the head.
     func host(in head: Bytes) -> Bytes? {
         guard path.lowerBound > target.lowerBound,
@@ -33,9 +33,9 @@ struct RequestLine {
         return head.slice(slash + 2..<path.lowerBound)
     }
 
-    /// `HTTP/1.0`, or `HTTP/1.` with any other digit, which is answered as HTTP/1.1.
+    /// `HTTP/1.0`, or `HTTP/1.` with any other digit, which is treated as HTTP/1.1.
     static func isHTTP10(_ version: Bytes) throws(HTTPError) -> Bool {
-        // The usual one, compared as a word; the load lies within its eight bytes.
+        // The usual version, compared as one word; the load lies within its eight bytes.
         if version.count == 8, UInt64(bigEndian: version.loadUnaligned(as: UInt64.self)) == 0x4854_5450_2F31_2E31 {
             return false
         }
@@ -46,10 +46,10 @@ struct RequestLine {
         return version[7] == UInt8(ascii: "0")
     }
 
-    /// The path of `/path?query`, `http://host/path?query` and `*`: RFC 9112, section 3.2. Any other form is for proxies.
+    /// The path of `/path?query`, `http://host/path?query` and `*`: RFC 9112, section 3.2. Other forms are for proxies.
     private static func path(in target: Bytes) throws(HTTPError) -> Range<Int> {
         var index = 0
-        // A fragment is for the client.
+        // A client does not send a fragment.
         while index < target.count, isVisible(target[index]), target[index] != UInt8(ascii: "#") { index += 1 }
         guard let first = target.first, index == target.count else {
             throw .bad("a target with other bytes than those of a URI")
@@ -62,7 +62,7 @@ struct RequestLine {
             start = isPlain ? 7 : 8
             let query = target.position(of: UInt8(ascii: "?"), from: start) ?? target.count
             let end = min(target.position(of: UInt8(ascii: "/"), from: start) ?? target.count, query)
-            // Not empty, and without an account: RFC 9110, sections 4.2.1 and 4.2.4.
+            // Not empty, and without a user name: RFC 9110, sections 4.2.1 and 4.2.4.
             guard HeadFields.isHost(target.slice(start..<end)) else { throw .bad("a target without a host") }
             start = end
         }

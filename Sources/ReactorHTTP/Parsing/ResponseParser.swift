@@ -9,17 +9,16 @@ struct ResponseHead {
     var keepsAlive: Bool
 }
 
-/// Decodes the head of the final response to a request, as strictly as a server does those of requests, except where a user
-/// agent must be lenient. Others, such as `103 Early Hints`, precede it: all of them count for the limit of a head, and for its
-/// time.
+/// Decodes the head of the final response, as strictly as a server decodes requests, except where a user agent must be
+/// lenient. Interim responses, such as `103 Early Hints`, count towards the same size and time limits of a head.
 final class ResponseParser: FrameDecoder {
-    /// The status, whether the server speaks HTTP/1.0, and where the fields begin.
+    /// The status, whether the server speaks HTTP/1.0, and the offset of the fields.
     private typealias StatusLine = (status: Status, isHTTP10: Bool, end: Int)
 
     private var parser: HeadParser<StatusLine>
-    /// Whether the response has no body because of the request's method.
+    /// Whether the request's method (HEAD) means that the response has no body.
     private let isToHead: Bool
-    /// Whether the request has asked for another protocol, and may be answered by 101.
+    /// Whether the request has asked for an upgrade, so that 101 is valid.
     private let isUpgrade: Bool
 
     init(maxHead: Int, maxFields: Int, isToHead: Bool = false, isUpgrade: Bool = false) {
@@ -39,18 +38,18 @@ final class ResponseParser: FrameDecoder {
                 } else {
                     headers.replace(with: lines, from: 0)
                 }
-                // The fields of a response without a body speak of another one: RFC 9112, section 6.3.
+                // Without a body, the fields describe some other response: RFC 9112, section 6.3.
                 let hasBody = !isToHead && !line.status.hasNoBody
                 return ResponseHead(
                     status: line.status, headers: headers,
                     framing: hasBody ? try fields.framingOfResponse(isHTTP10: line.isHTTP10) : .none,
-                    // A server that writes such fields may send a body nevertheless.
+                    // A server that writes such fields may send a body all the same.
                     keepsAlive: fields.fault == nil && fields.keepsAlive(isHTTP10: line.isHTTP10))
             }
         }
     }
 
-    /// `HTTP/1.1 200 reason`, where the reason, and the space before it, may be missing.
+    /// `HTTP/1.1 200 reason`; the reason, and the space before it, may be missing.
     private func statusLine(_ line: Bytes, at position: Int) throws(HTTPError) -> StatusLine? {
         guard line.count >= 12, line[8] == 0x20, line.count == 12 || line[12] == 0x20, line.isValue else {
             throw .bad("no response of HTTP/1.1")

@@ -1,53 +1,54 @@
 import Promises
 import Reactor
 
-/// Limits for each client, a change to each response, and the access log.
+/// Limits per client, a change to each response, and the access log.
 public struct HTTPOptions: Sendable {
-    /// Bytes of a head, and of the trailers of a body. A request beyond it is answered 414 or 431.
+    /// The maximum size in bytes of a head, and of a body's trailers. A larger one is answered with 414 or 431.
     public var maxHead = 16_384
-    /// Fields of a head. A request beyond it is answered 431.
+    /// The maximum number of fields in a head. More are answered with 431.
     public var maxFields = 100
-    /// Bytes of a body, unless the handler sets `request.body.limit`. A request beyond it is answered 413.
+    /// The maximum size of a body in bytes, unless the handler sets `request.body.limit`. A larger one is answered with
+    /// 413.
     public var maxBody = 1 << 20
-    /// How long a client may be silent between two requests, or not read its response. Then its connection ends.
+    /// How long a client may be silent between requests, or not read its response, before its connection ends.
     public var idle: Duration? = .seconds(60)
-    /// How long a head may take from its first byte on. A request beyond it is answered 408.
+    /// How long a head may take after its first byte. A slower one is answered with 408.
     public var headTime: Duration? = .seconds(10)
-    /// How long a request may take to arrive, body included. A request beyond it is answered 408.
+    /// How long a request may take to arrive, body included. A slower one is answered with 408.
     public var requestTime: Duration? = .seconds(30)
-    /// Bytes a second, at which a request may take longer.
+    /// The rate, in bytes per second, at which a request may take longer.
     public var minimumRate: Int? = 1000
-    /// Called on the connection's loop with each response to a request before it is sent, those to a handler's errors included: to
+    /// Called on the connection's loop with each response to a request before it is sent, error responses included: to
     /// add fields, or to compress. See `Response.body`.
     ///
     /// ```swift
     /// options.transform = { request, response in response.headers["X-Content-Type-Options"] = "nosniff" }
     /// ```
     public var transform: (@Sendable (Request, inout Response) -> Void)?
-    /// Called on the connection's loop with each response that has been sent, or whose stream has failed, for an access log. A
-    /// request whose client has left before its response has the status 499, as in the log of nginx. With swift-log:
+    /// The access log: called on the connection's loop with each response that has been sent, or whose stream has
+    /// failed. If the client leaves before its response, the status is 499, as in nginx's log. With swift-log:
     ///
     /// ```swift
     /// options.log = { logger.info("\($0)") }
     /// ```
     public var log: (@Sendable (ServedRequest) -> Void)?
 
-    /// The limits above, and nothing else.
+    /// The defaults above.
     public init() {}
 }
 
-/// A request whose response has been sent, or has failed to be.
+/// A request whose response has been sent, or could not be.
 public struct ServedRequest: CustomStringConvertible {
-    /// The request; `nil` if it was not understood.
+    /// The request; `nil` if it could not be parsed.
     public let request: Request?
     /// The status of the response.
     public let status: Status
     /// The client's address, where it has one.
     public let peer: SocketAddress?
-    /// From the end of the request's head to the end of the response.
+    /// The time from the end of the request's head to the end of the response.
     public let duration: Duration
 
-    /// `127.0.0.1:54321 GET /path?query 200 0.0012 seconds`. A client cannot put an end of a line there.
+    /// `127.0.0.1:54321 GET /path?query 200 0.0012 seconds`. Always one line, whatever the client sends.
     public var description: String {
         let (peer, request) = (peer?.description ?? "-", request?.description ?? "-")
         return "\(peer) \(request) \(status.code) \(duration)"

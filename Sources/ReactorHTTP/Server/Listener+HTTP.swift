@@ -2,8 +2,8 @@ import Promises
 import Reactor
 
 extension Connection {
-    /// Answers the requests of this connection by `handler`, one after the other, until the client or the server ends it:
-    /// HTTP/1.1 and HTTP/1.0, RFC 9112.
+    /// Answers the requests of this connection with `handler`, one after the other, until the client or the server ends
+    /// it: HTTP/1.1 and HTTP/1.0, RFC 9112.
     ///
     /// ```swift
     /// listener.serve(.tls(server)) { connection in
@@ -11,15 +11,15 @@ extension Connection {
     /// }
     /// ```
     ///
-    /// Requests that arrive together are answered together, in their order. What two recipients could understand differently
-    /// is refused, with the status that says why.
+    /// Pipelined requests are answered together, in order. Anything that two recipients could read differently is
+    /// refused, with a status that tells the reason.
     /// - Parameters:
     ///   - options: the limits.
-    ///   - onError: is called with the error of a handler that is not an `HTTPError`; its client gets the status 500. Not with
-    ///     what a client causes, which leaves, does not read or breaks the protocol: `options.log` shows its requests.
+    ///   - onError: called with a handler's error unless it is an `HTTPError`; the client gets status 500. Not called
+    ///     when a client leaves, does not read or breaks the protocol: `options.log` shows its requests.
     ///   - handler: returns the response to a request, or a promise of one; called on the connection's loop.
-    /// - Returns: a promise that is fulfilled when the conversation has ended. Rejected with the error of a handler that ended it
-    ///   inside of a response. The caller then closes the connection, as `serve` does.
+    /// - Returns: a promise that is fulfilled when the conversation has ended. Rejected with the error of a handler
+    ///   that failed inside a response. The caller then closes the connection, as `serve` does.
     @available(*, noasync, message: "no loop runs the handler in an async function")
     @inlinable
     public func serveHTTP<Result: ResponseConvertible>(
@@ -29,7 +29,7 @@ extension Connection {
 }
 
 extension Listener {
-    /// Serves HTTP by `handler`, until the listener is closed or one of the signals of `serving` arrives.
+    /// Serves HTTP with `handler` until the listener is closed or one of the signals of `serving` arrives.
     ///
     /// ```swift
     /// let served = listener.serveHTTP(serving: .untilStopped) { request in
@@ -41,12 +41,12 @@ extension Listener {
     /// try hang(served)
     /// ```
     ///
-    /// In a drain, connections without a request end, and the others with the response, which says `Connection: close`.
+    /// In a drain, idle connections end at once, and the others after their response, which says `Connection: close`.
     /// - Parameters:
-    ///   - options: the limits of a client.
-    ///   - serving: the limits of the server, TLS, and what stops it; see `serve`.
-    ///   - onError: is called with the error of a handler that is not an `HTTPError`, and of a handshake or a memory limit; see
-    ///     `serve`. Not with what a client causes once it is connected: `options.log` shows its requests.
+    ///   - options: the limits per client.
+    ///   - serving: the limits of the server, TLS, and the signals that stop it; see `serve`.
+    ///   - onError: called with a handler's error unless it is an `HTTPError`, and with the error of a handshake or a
+    ///     memory limit; see `serve`. Not called for what a connected client causes: `options.log` shows its requests.
     ///   - handler: returns the response to a request, or a promise of one; called on the loop of the listener.
     /// - Returns: as `serve`.
     @discardableResult
@@ -111,7 +111,7 @@ extension Listener {
     }
 }
 
-/// A response on its way out of a task on its own thread.
+/// Carries a response out of a task on its own thread.
 // @unchecked: the task of `promise` runs on the thread whose promise it settles.
 struct ResponseBox: @unchecked Sendable {
     let response: Response

@@ -2,23 +2,23 @@ import Glibc
 import Promises
 import Reactor
 
-/// What all sessions of a loop share.
+/// State that all sessions of a loop share.
 final class LoopState {
     private static let ofLoops = LoopLocal { LoopState() }
     private let kernel = EventLoop.ofCurrentThread.kernel
-    /// The beginning of the head of the last response, which is that of many: see `beginning`.
+    /// The beginning of the last response's head, which most share: see `beginning`.
     // `@exclusivity(unchecked)`: one thread, and no field is being changed while code is called that could call back.
     @exclusivity(unchecked) private var cached: (status: Status, type: String?, second: time_t, bytes: [UInt8]) =
         (.ok, nil, -1, [])
     /// `Date: Sun, 06 Nov 1994 08:49:37 GMT`, with its CR LF: formatted once a second.
     @exclusivity(unchecked) private var date: (second: time_t, line: [UInt8]) = (-1, [])
-    /// The request that was answered last. It serves again if nothing else has it by then.
+    /// The request that was answered last, reused if nothing else retains it.
     @exclusivity(unchecked) private var last: RequestStorage?
 
     static func of(_ connection: Connection) -> LoopState { ofLoops.value(for: connection) }
 
     func takeRequest() -> RequestStorage {
-        // There are no weak references to it, which would not be counted: see `Request`.
+        // It has no weak references, which this check would miss: see `Request`.
         if var request = last.take(), isKnownUniquelyReferenced(&request) { return request }
         return RequestStorage()
     }
@@ -50,7 +50,7 @@ final class LoopState {
         return output.bytes
     }
 
-    /// Keeps the memory of a request for the next one.
+    /// Keeps a request's memory for the next one.
     func giveBack(_ request: consuming RequestStorage) {
         request.end()
         last = request

@@ -1,6 +1,6 @@
 import Promises
 
-/// The response of a handler.
+/// A handler's response.
 ///
 /// ```swift
 /// Response("Hello, world!\n")
@@ -9,21 +9,21 @@ import Promises
 /// Response.stream(type: "text/csv") { output in rows.forEach { output.write($0) } }
 /// ```
 ///
-/// The server writes `Date` and `Content-Type`, unless `headers` has them, and the fields that say where the response ends:
-/// `Content-Length` and `Transfer-Encoding` of a program are left out. Only to HEAD, where no body follows, a response without a body
-/// may have a `Content-Length` of its own. `Connection` has the options of both: `close` ends the connection behind the response,
-/// and a field `Upgrade` is named there.
+/// The server writes `Date` and `Content-Type`, unless `headers` has them, and the fields that delimit the body:
+/// `Content-Length` and `Transfer-Encoding` of a program are left out. Only a response to HEAD, which has no body, may
+/// set `Content-Length`. The options in `Connection` are merged: `close` ends the connection after the response, and a
+/// field `Upgrade` is named there.
 public struct Response {
     /// The status.
     public var status: Status
     /// Further fields.
     public var headers: Headers
-    /// What is sent as `Content-Type` if `headers` has none.
+    /// The default `Content-Type`, if `headers` has none.
     private(set) var ownType: String?
     var content: Content
 
-    /// The field `Content-Type`: that of `headers`, or else the type with which the response was made. Set, it replaces both; `nil`
-    /// leaves the field out.
+    /// The field `Content-Type`: from `headers`, or else the type with which the response was made. Setting it replaces
+    /// both; `nil` leaves the field out.
     public var contentType: String? {
         get { headers["content-type"] ?? ownType }
         set {
@@ -32,12 +32,12 @@ public struct Response {
         }
     }
 
-    /// A response with a text as its body, in UTF-8.
+    /// A response with a text, sent as UTF-8.
     public init(
         _ text: String, status: Status = .ok, type: String? = "text/plain; charset=utf-8", headers: Headers = Headers()
     ) { self.init(status, type, headers, .text(text)) }
 
-    /// A response with these bytes as its body.
+    /// A response with these bytes.
     public init(
         _ bytes: [UInt8], status: Status = .ok, type: String? = "application/octet-stream", headers: Headers = Headers()
     ) { self.init(status, type, headers, .bytes(bytes)) }
@@ -45,25 +45,25 @@ public struct Response {
     /// A response without a body.
     public init(_ status: Status, headers: Headers = Headers()) { self.init(status, nil, headers, .text("")) }
 
-    /// A response that sends the client elsewhere.
+    /// A response that redirects the client.
     /// - Parameters:
     ///   - location: the field `Location`.
-    ///   - status: 303, so that the client gets the new place; 307 and 308 keep the method.
+    ///   - status: 303, so that the client sends GET to the new address; 307 and 308 keep the method.
     public static func redirect(to location: String, status: Status = Status(303)) -> Response {
         Response(status, headers: ["Location": location])
     }
 
-    /// A response whose body is written while it is made.
+    /// A response whose body is written while it is being sent.
     ///
-    /// `body` is called once, when the head can be sent; not for HEAD. Its promise ends the body. If it is rejected, the
-    /// connection ends, so that the client sees an incomplete response; before the first write the client gets the error's status
-    /// instead.
+    /// `body` is called once, when the head can be sent; not for HEAD. The body ends with its promise. If it is
+    /// rejected, the connection ends, so that the client sees an incomplete response; before the first write the client
+    /// gets the error's status instead.
     /// - Parameters:
     ///   - status: the status.
     ///   - type: the field `Content-Type`, unless `headers` has one; `nil` for none.
     ///   - headers: the fields of the head.
-    ///   - length: the number of bytes of the body; `nil` to send it in chunks.
-    ///   - body: writes the body. Once it has written, a client that waits for `100 Continue` does not get it any more.
+    ///   - length: the length of the body in bytes; `nil` to send it in chunks.
+    ///   - body: writes the body. After its first write, a client that waits for `100 Continue` no longer gets it.
     public static func stream(
         status: Status = .ok, type: String? = "application/octet-stream", headers: Headers = Headers(),
         length: Int? = nil, _ body: @escaping (BodyOutput) throws -> Promise<Void>
@@ -71,10 +71,10 @@ public struct Response {
 
     /// Answers `101 Switching Protocols`, and hands the connection over: RFC 9110, section 7.8.
     ///
-    /// Bytes that the client has sent behind its request are the first that `body` reads. The limits of time of HTTP no longer
-    /// apply. The connection ends with the promise of `body`; `onError` gets its error, unless it is a `StreamError` or that of the
-    /// connection, which clients cause. The handler checks the request first: `Upgrade: protocol`, and what the protocol asks for.
-    /// For HTTP/1.0, which has no upgrades, the response is 426, which names the protocol.
+    /// Bytes that the client has sent after its request are the first that `body` reads. HTTP's time limits no longer
+    /// apply. The connection ends with the promise of `body`; `onError` gets its error, unless it is a `StreamError` or
+    /// an error of the connection, which clients cause. The handler checks the request first: `Upgrade: protocol`, and
+    /// what the protocol requires. HTTP/1.0 has no upgrades: the response is 426, which names the protocol.
     /// - Parameters:
     ///   - protocol: the field `Upgrade`.
     ///   - headers: further fields.
@@ -88,7 +88,7 @@ public struct Response {
         return Response(Status(101), nil, headers, content)
     }
 
-    // Inlined: otherwise the initialisers above copy what this has made.
+    // Inlined: otherwise the initialisers above copy the result.
     @inline(__always)
     init(_ status: Status, _ type: String?, _ headers: Headers, _ content: Content) {
         self.status = status
@@ -100,31 +100,31 @@ public struct Response {
     /// The response to a request that has failed with `error`.
     init(for error: any Error) { self.init("", status: (error as? HTTPError)?.status ?? .internalServerError) }
 
-    /// What no client would understand. `nil` if nothing is wrong.
+    /// Why no client would understand the response. `nil` if it is valid.
     var fault: ResponseError? {
         if case .upgrade = content { return status.code == 101 ? nil : .status(status) }
-        // It would be taken for one that another follows: RFC 9110, section 15.2.
+        // A client would take it for an interim response: RFC 9110, section 15.2.
         if status.code < 200 { return .status(status) }
         if case .stream(let length?, _) = content, length < 0 { return .length(length) }
         return nil
     }
 }
 
-/// Why a response cannot be sent. The client gets the status 500, and `onError` this.
+/// Why a response cannot be sent. The client gets status 500, and `onError` this error.
 public enum ResponseError: Error, Hashable, Sendable {
-    /// A status below 200, which only an upgrade has, or another one for an upgrade.
+    /// A status below 200 without an upgrade, or another one with an upgrade.
     case status(Status)
-    /// A stream whose `length`, in bytes, is negative.
+    /// A stream with a negative `length`, in bytes.
     case length(Int)
 }
 
-/// What a handler returns: a `Response`, or a promise of one.
+/// The result of a handler: a `Response`, or a promise of one.
 public protocol ResponseConvertible {
     /// The response, or the promise.
     consuming func asAnswer() -> Answer
 }
 
-/// A response, or a promise of one; for handlers that return now the one and now the other.
+/// A response, or a promise of one; for handlers that return either.
 public enum Answer: ResponseConvertible {
     case now(Response)
     case later(Promise<Response>)

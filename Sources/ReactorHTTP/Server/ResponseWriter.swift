@@ -1,12 +1,12 @@
 import Promises
 
-// The head of a response. Of a field that the library writes and a program sets, there is one: RFC 9110, section 5.3.
+// The head of a response. A field that both the library and a program set is written once: RFC 9110, section 5.3.
 
 extension LoopState {
     /// Appends the head of `response`.
     /// - Parameters:
-    ///   - request: `nil` for one that was not understood.
-    ///   - isLast: whether the connection ends behind the response.
+    ///   - request: `nil` if it could not be parsed.
+    ///   - isLast: whether the connection ends after the response.
     func appendHead(
         of response: Response, to request: RequestStorage?, isLast: Bool, _ output: inout ByteWriter
     ) {
@@ -32,7 +32,7 @@ extension LoopState {
         }
     }
 
-    /// Appends the first line, the fields of the program, and those of the library that it has not set.
+    /// Appends the first line, the program's fields, and the library's that the program has not set.
     private func appendFields(of response: Response, _ isHTTP10: Bool, _ isLast: Bool, _ output: inout ByteWriter) {
         let headers = response.headers
         let type = response.contentType
@@ -60,9 +60,9 @@ extension LoopState {
 }
 
 extension Headers {
-    /// The elements of the field `Connection` of a response with these fields of a program. Whoever sends `Upgrade` names it there:
-    /// RFC 9110, section 7.8.
-    /// - Parameter decision: whether the connection is kept, which is for the library to say.
+    /// The elements of the field `Connection` for a response with these fields. A sender of `Upgrade` must name it
+    /// there: RFC 9110, section 7.8.
+    /// - Parameter decision: `close` or `keep-alive`, which the library decides.
     fileprivate func connectionOptions(isUpgrade: Bool, _ decision: String?) -> [String] {
         var options: [String] = isUpgrade ? ["Upgrade"] : []
         forEach(named: "connection") { range in
@@ -82,7 +82,7 @@ extension Headers {
         return options
     }
 
-    /// The length that a program names; `nil` if it is no number.
+    /// The program's `Content-Length`; `nil` if it is not a number.
     fileprivate var contentLength: Int? {
         guard let bytes = bytes("content-length"), bytes.allSatisfy(isDigit) else { return nil }
         return Int(String(decoding: bytes, as: UTF8.self))

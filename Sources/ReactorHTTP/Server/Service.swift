@@ -1,13 +1,13 @@
 import Promises
 import Reactor
 
-/// What the sessions of a server share: its limits, and the handler.
-// @unchecked: all properties are constants, and the closures are called on the loops of the sessions. With a group, where that
-// is several threads, `serveHTTP(on:)` takes only closures that are `Sendable`.
+/// State that the sessions of a server share: its limits, and the handler.
+// @unchecked: all properties are constants, and the closures are called on the loops of the sessions. With a group,
+// which has several threads, `serveHTTP(on:)` takes only closures that are `Sendable`.
 @usableFromInline
 final class Service: @unchecked Sendable {
     let options: HTTPOptions
-    /// Whether the options have a `transform`: to look there would count references to it.
+    /// Whether the options have a `transform`: testing the closure itself would count references.
     let transforms: Bool
     let timeouts: FrameTimeouts
     let onError: ((any Error, Connection) -> Void)?
@@ -26,12 +26,12 @@ final class Service: @unchecked Sendable {
         self.handler = handler
     }
 
-    /// For `serve`: what `onError` gets of a connection.
+    /// For `serve`: filters the errors of a connection that `onError` gets.
     @usableFromInline
     var onConnectionError: (@Sendable (any Error, Connection) -> Void)? {
         if onError == nil { return nil }
         return { [self] error, connection in
-            // The error of a filter is that of a handshake: sessions have kept back what comes later.
+            // An error of a filter here comes from the handshake: sessions have kept back any later one.
             if error is SystemError || error is PeerGone, connection.hasEnded(with: error) { return }
             onError?(error, connection)
         }

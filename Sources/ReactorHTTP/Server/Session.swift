@@ -8,9 +8,9 @@ final class Session {
     private let service: Service
     private let state: LoopState
     // `@exclusivity(unchecked)`: one thread, and no field is being changed while code is called that could call back.
-    /// What has been found of a head that is incomplete. Between two requests there is none, which an idle connection would keep.
+    /// The state of an incomplete head. `nil` between requests, so that an idle connection does not keep it.
     @exclusivity(unchecked) private var partial: PartialHead?
-    /// The request that has arrived and has not been answered yet.
+    /// The request that has arrived and is not answered yet.
     @exclusivity(unchecked) private var current: RequestStorage?
 
     private final class PartialHead {
@@ -22,7 +22,8 @@ final class Session {
         (self.connection, self.service, state) = (connection, service, .of(connection))
     }
 
-    // The client has left, or a drain has ended the handler: however that was cancelled, nothing else is told of it.
+    // The client has left, or a drain has ended the handler: only this deinit can log a request that was cancelled
+    // before its response.
     deinit { if let current { log(.value, current.begunStatus ?? Status(499), current) } }
 
     /// Answers one request after the other, until the client or the server ends the conversation.
@@ -65,30 +66,31 @@ final class Session {
         }.then { self.send($0, to: request) }
     }
 
-    /// Whether `error` is that of a client that has left. A handler gets the `SystemError` of its client's connection by the body.
+    /// Whether `error` means that the client has left. A handler gets the `SystemError` of its client's connection
+    /// through the body.
     private func hasLeft(with error: any Error, _ request: RequestStorage) -> Bool {
         (!(error is SystemError) || request.usedBody?.hasFailed == true) && connection.hasEnded(with: error)
     }
 
-    /// The response to a request whose handler has failed.
+    /// The response after a handler has failed.
     private func failure(_ error: any Error, of request: RequestStorage) -> Response {
         var error = error
         if !(error is HTTPError || Self.isOfBody(error, request)) {
             service.onError?(error, connection)
-            // A status that another server has answered with, for instance, is not that of this one.
+            // A status from another server, for instance, must not become this server's.
             error = HTTPError(.internalServerError)
         }
         let response = Self.response(for: error)
         return request.routing == nil ? response : .problem(response.status)
     }
 
-    /// Whether `error` is that of a read of the body. A handler may do without the body, and fail later.
+    /// Whether `error` comes from reading the body. A handler may do without the body, and fail later.
     private static func isOfBody(_ error: any Error, _ request: RequestStorage) -> Bool {
         guard request.usedBody?.hasFailed == true else { return false }
         return error is HTTPError || error is StreamError || error is BodyError
     }
 
-    /// The response to what a client has broken.
+    /// The response to a client that has broken the protocol.
     private static func response(for error: any Error) -> Response {
         if case StreamError.timedOut = error { return Response(for: HTTPError(Status(408))) }
         return Response(for: error is BodyError || error is StreamError ? HTTPError(.badRequest) : error)
@@ -102,9 +104,9 @@ final class Session {
         return response
     }
 
-    /// Sends a response, skips what the handler has left unread of the body of its request, and ends the request.
+    /// Sends a response, skips the unread rest of the request's body, and ends the request.
     private func send(_ response: Response, to request: RequestStorage) -> Promise<Void> {
-        // The handler has met the reason, and it has been reported.
+        // The handler has already received the reason, and it has been reported.
         if connection.isClosed, connection.ownEnd != nil { return Promise(error: StopReading()) }
         if service.transforms { return reply(transformed(response, for: request), to: request) }
         return reply(response, to: request)
@@ -117,31 +119,32 @@ final class Session {
     }
 
     private func skipAndSend(_ response: Response, to request: RequestStorage) -> Promise<Void> {
-        // The other protocol begins behind the whole request, and 101 behind 100: RFC 9110, section 7.8.
+        // The other protocol begins after the whole request, and 101 follows 100: RFC 9110, section 7.8.
         if case .upgrade = response.content, !request.isHTTP10 {
             return request.body.discard().then { self.sendNow(response, to: request, isLast: false) }
         }
         let isStream = if case .stream = response.content { request.method != .head } else { false }
-        // The client has been promised nothing yet, and waits to hear whether it shall send the body.
+        // Nothing has been sent to the client yet, and it waits to hear whether to send the body.
         if request.awaitsContinue, !isStream || request.usedBody == nil {
             return sendNow(response, to: request, isLast: true)
         }
         if isStream { return sendNow(response, to: request, isLast: false) }
-        // Usually the body of a small request has arrived; otherwise the client gets its answer before it has sent the rest.
+        // Usually the body of a small request has arrived; otherwise the client gets its answer before it has sent the
+        // rest.
         let rest = endsBehind(response, to: request) ? nil : skipRest(of: request)
         if rest?.isPending == true { return sendNow(response, to: request, isLast: false, skipping: rest) }
         return sendNow(response, to: request, isLast: rest?.isRejected == true)
     }
 
-    /// Reads what is left of the body of a request, and drops it, within the limits of a server: what a handler has allowed is
-    /// more, if it reads the body itself.
+    /// Reads the rest of a request's body and drops it, within the server's limits: a higher limit that a handler sets
+    /// applies only to the handler's own reads.
     /// - Returns: `nil` if nothing is left. Rejected if the next request cannot be found, or need not be.
     private func skipRest(of request: RequestStorage) -> Promise<Void>? {
         if case .none = request.framing { return nil }
         let body = request.body
         if body.isComplete { return nil }
         body.limit = min(body.limit, service.options.maxBody)
-        // What has failed cannot be continued, too much is not read for nothing, and a read of the program still waits.
+        // The body has failed, or is too long to be worth reading, or a read of the program is pending.
         if !body.isReadable || body.isReading { return Promise(error: StopReading()).mayBeIgnored }
         return skip(body.decoder)
     }
@@ -152,13 +155,13 @@ final class Session {
         if case .failure(let error) = part.result { return Promise(error: error).mayBeIgnored }
         return part.then { [self] part -> Promise<Void> in
             if rest.isComplete { return .value }
-            // A drain waits for answers, and this has been given.
+            // A drain waits for answers, and this one has been sent.
             if part == nil || connection.isDraining { throw StopReading() }
             return skip(rest)
         }
     }
 
-    /// Whether the connection ends with a response, whatever becomes of the body of its request.
+    /// Whether the connection ends after a response, whatever happens to the request's body.
     @inline(__always)
     private func endsBehind(_ response: Response, to request: RequestStorage) -> Bool {
         !request.keepsAlive || connection.isDraining
@@ -166,8 +169,8 @@ final class Session {
     }
 
     /// - Parameters:
-    ///   - isLast: whether the connection ends with the response, whatever the client wants.
-    ///   - rest: what the next request waits for.
+    ///   - isLast: whether the connection ends after the response, even if the client would keep it.
+    ///   - rest: the skipping of the body, which the next request waits for.
     private func sendNow(
         _ response: Response, to request: RequestStorage, isLast: Bool, skipping rest: Promise<Void>? = nil
     ) -> Promise<Void> {
@@ -191,23 +194,23 @@ final class Session {
         }
     }
 
-    /// The request has been answered when `sent` is fulfilled.
+    /// Ends the request when `sent` is fulfilled.
     @inline(__always)
     private func finish(
         _ sent: Promise<Void>, _ status: Status, _ request: RequestStorage, isLast: Bool,
         skipping rest: Promise<Void>? = nil
     ) -> Promise<Void> {
         if service.options.log != nil { log(sent, status, request) }
-        // Moved, which counts no reference.
+        // Moved, so that no reference is counted.
         if let request = current.take() { state.giveBack(request) }
         if let rest { return finish(sent, skipping: rest) }
         return isLast ? sent.done { throw StopReading() } : sent
     }
 
-    /// Both at a time: a client may read the response only when it has sent all of its body.
+    /// Sends and reads at the same time: a client may read the response only after it has sent its whole body.
     @inline(never)
     private func finish(_ sent: Promise<Void>, skipping rest: Promise<Void>) -> Promise<Void> {
-        // Whatever is wrong with the rest, the client has its answer.
+        // Even if the rest is invalid, the client has its answer.
         when(fulfilled: sent, rest.recover(policy: .allErrors) { _ -> Promise<Void> in throw StopReading() }).asVoid()
     }
 
@@ -223,7 +226,7 @@ final class Session {
 
     // MARK: Writing
 
-    /// Writes a response, with its body if that is here.
+    /// Writes a response, and its body if that is in memory.
     private func write(_ response: Response, to request: RequestStorage, isLast: Bool) -> Promise<Void> {
         let withBody = request.method != .head && !response.status.hasNoBody
         let sent = connection.write(withBody ? response.content : nil) {
@@ -250,16 +253,16 @@ final class Session {
             if request.begunStatus == nil { request.responseBegins(status) }
             return limited(connection.write(part))
         }
-        // A client that is not told to send the body may do so or not: nothing is read behind such a response. Nor is it where
-        // a read of the program still waits.
+        // A client that does not get `100 Continue` may or may not send the body: nothing is read after such a
+        // response. The same holds while a read of the program is pending.
         let awaitedContinue = request.awaitsContinue
         var isUnread: Bool {
             awaitedContinue && request.usedBody?.hasBegun != true || request.usedBody?.isReading == true
         }
         let writing = firstly { try body(output) }
-        // Usually the body of a small request has arrived, and the kernel takes what is written.
+        // The request body has usually arrived, and the kernel takes the bytes at once.
         let written = writing.isFulfilled ? firstly { try output.finish() } : writing.then { try output.finish() }
-        /// What has been sent is a whole response, whatever has become of the body of the request.
+        /// The response is complete, whatever happened to the request's body.
         func end() -> Promise<Void> {
             // A drain may have begun since the head was sent.
             let isLast = isLast || isUnread || connection.isDraining
@@ -279,7 +282,7 @@ final class Session {
 
     private func end(_ error: any Error) throws -> Promise<Void> {
         let hasLeft = connection.hasEnded(with: error)
-        // The client sees that the response is incomplete, unless its end is that of the connection: then that is reset.
+        // In HTTP/1.0 the end of the connection would complete the response: a reset shows that it is incomplete.
         if let request = current, request.begunStatus != nil {
             if request.isHTTP10 { connection.abort() }
             if hasLeft || Self.isOfBody(error, request) { return .value }
@@ -292,7 +295,7 @@ final class Session {
         // Between two requests.
         case StreamError.timedOut(got: 0) where current == nil: return .value
         case is HTTPError, StreamError.timedOut: return refuse(Self.response(for: error))
-        // The client has ended inside of a request.
+        // The client has closed inside a request.
         case is StreamError, is BodyError: return .value
         default:
             if hasLeft { return .value }
@@ -300,7 +303,7 @@ final class Session {
         }
     }
 
-    /// Answers a request that is not understood. Its connection ends, since where the next request begins is unknown.
+    /// Answers a request that cannot be parsed. The connection ends, since it is unknown where the next request begins.
     private func refuse(_ response: Response) -> Promise<Void> {
         let sent = connection.write { state.appendHead(of: response, to: nil, isLast: true, &$0) }
         log(sent, response.status, current.take())
@@ -322,7 +325,7 @@ extension Session: FrameDecoder {
         try bytes.withUnsafeBytes { bytes throws(HTTPError) in
             var parser =
                 partial?.parser ?? HeadParser(maxHead: service.options.maxHead, maxFields: service.options.maxFields)
-            // Some clients send an empty line behind a body: RFC 9112, section 2.2.
+            // Some clients send an empty line after a body: RFC 9112, section 2.2.
             let frame = try parser.decode(bytes, isRequest: true) { line, position throws(HTTPError) in
                 line.isEmpty ? nil : try RequestLine(line, at: position)
             } take: { line, fields, head throws(HTTPError) -> Void? in

@@ -3,18 +3,19 @@ import Promises
 import Reactor
 
 extension Body {
-    /// Writes the body into a file while it arrives, as fast as the disk takes it.
+    /// Writes the body to a file as it arrives, as fast as the disk takes it.
     ///
     /// ```swift
     /// request.body.limit = 1 << 30
     /// return request.body.save(to: "/srv/uploads/\(number)").map { count in Response("\(count) bytes\n", status: .created) }
     /// ```
     ///
-    /// Another file in the same folder takes the name when all bytes are on the disk: there is never a part of a body under that
-    /// name. If the body is not complete, or the promise is cancelled, nothing is left of it. A file of that name is replaced.
+    /// The bytes go to a temporary file in the same folder, which is renamed when all of them are on the disk: a
+    /// partial body never appears under the name. If the body is incomplete, or the promise is cancelled, the temporary
+    /// file is removed. An existing file of that name is replaced.
     /// - Parameters:
-    ///   - path: the file. Do not make it of a name that a client has chosen without looking at that.
-    ///   - mode: the permissions of the file, before the process's umask is applied.
+    ///   - path: the file. Do not derive it from a name that a client has chosen without validating that.
+    ///   - mode: the permissions of the file, before the process's umask applies.
     ///   - pool: the threads that write.
     /// - Returns: a promise of the number of bytes. Rejected as `read`, and with the `SystemError` of the file, such as `ENOSPC`.
     public func save(to path: String, mode: UInt32 = 0o666, on pool: ThreadPool = .shared) -> Promise<Int> {
@@ -28,8 +29,9 @@ extension Body {
     }
 }
 
-/// A file that takes its name when it is complete, and is removed if it never is.
-// @unchecked: used by one job of the pool at a time, of which each begins when the one before has ended; then by `deinit`.
+/// A file that gets its name when it is complete, and is removed if it never is.
+// @unchecked: used by one job of the pool at a time, each of which begins after the previous one has ended; then by
+// `deinit`.
 private final class PartialFile: @unchecked Sendable {
     private let path: String
     private let temporary: String
@@ -47,7 +49,7 @@ private final class PartialFile: @unchecked Sendable {
         if answer < 0 { throw SystemError(.open, -fd, detail: temporary) }
     }
 
-    // On the pool, since the disk may take its time.
+    // On the pool, since the disk may be slow.
     deinit {
         if fd < 0 { return }
         let close = { @Sendable [fd, temporary, isComplete] in

@@ -8,13 +8,13 @@ public struct Parameters: Hashable, Sendable {
     }
 
     private var fields: [Field] = []
-    /// What a request is answered with that lacks one.
+    /// The status for a request that lacks a parameter.
     private let refusal: Status
 
     init(refusal: Status = .badRequest) { self.refusal = refusal }
 
-    /// Decodes `a=1&b=two+words`, as a form in HTML sends it: `+` is a space, and an escape that is none stays as it is. Bytes that
-    /// are not UTF-8 are replaced.
+    /// Decodes `a=1&b=two+words`, as an HTML form sends it: `+` is a space, and an invalid escape stays as it is. Bytes
+    /// that are not UTF-8 are replaced.
     init(form text: some Collection<UInt8>) {
         self.init()
         for pair in text.split(separator: UInt8(ascii: "&")) {
@@ -41,7 +41,7 @@ public struct Parameters: Hashable, Sendable {
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    /// The first value of this name; `nil` without one.
+    /// The first value of this name; `nil` if there is none.
     public subscript(name: String) -> String? { all(name).first }
 
     /// All values of this name.
@@ -49,13 +49,13 @@ public struct Parameters: Hashable, Sendable {
         fields.filter { $0.name.utf8.elementsEqual(name.utf8) }.map(\.value)
     }
 
-    /// The first value of this name, as a number for instance.
+    /// The first value of this name, converted, for instance to a number.
     ///
     /// ```swift
     /// let page = try request.queryParameters.value("page", as: Int.self)
     /// ```
-    /// - Throws: `HTTPError` if there is none or it is no `Value`: 404 for a parameter of the path, and 400, with a sentence for the
-    ///   client, for any other.
+    /// - Throws: `HTTPError` if there is none or it cannot be converted: 404 for a parameter of the path, and 400, with
+    ///   a sentence for the client, for any other.
     public func value<Value: LosslessStringConvertible>(
         _ name: String, as type: Value.Type = Value.self
     ) throws(HTTPError) -> Value {
@@ -66,7 +66,7 @@ public struct Parameters: Hashable, Sendable {
 }
 
 extension Request {
-    /// The parameters of the path, which a `Router` has matched, without escapes.
+    /// The parameters of the path that a `Router` has matched, without escapes.
     public var pathParameters: Parameters { storage.routing ?? Parameters(refusal: .notFound) }
 
     /// The parameters of the query: `?page=2&word=two+words`.

@@ -1,11 +1,11 @@
 import Promises
 
 extension Response {
-    /// An error for the programs that call a service: `application/problem+json` of RFC 9457, such as
+    /// An error for API clients: `application/problem+json` of RFC 9457, such as
     /// `{"title":"Not Found","status":404,"detail":"There is no note 7."}`.
     /// - Parameters:
     ///   - status: the status.
-    ///   - detail: a sentence for the one who reads the response; `nil` for none.
+    ///   - detail: a sentence for the reader; `nil` for none.
     ///   - headers: further fields.
     public static func problem(_ status: Status, _ detail: String? = nil, headers: Headers = Headers()) -> Response {
         var json = "{"
@@ -15,7 +15,7 @@ extension Response {
         return Response(json + "}", status: status, type: "application/problem+json", headers: headers)
     }
 
-    /// A string of JSON: RFC 8259, section 7.
+    /// A JSON string: RFC 8259, section 7.
     private static func quoted(_ text: String) -> String {
         var quoted = "\""
         for scalar in text.unicodeScalars {

@@ -1,7 +1,7 @@
 import Promises
 
 extension Request {
-    /// A request that no client has sent, to call a handler or a `Router` with in a test. It has no connection.
+    /// A request without a client, for tests that call a handler or a `Router`. It has no connection.
     ///
     /// ```swift
     /// let request = try Request(.post, "/notes?lang=en", headers: ["Accept": "text/plain"], body: .text("milk"))
@@ -9,7 +9,7 @@ extension Request {
     /// - Parameters:
     ///   - method: the method.
     ///   - target: the target.
-    ///   - headers: the fields. `Host` is added if it is missing, and what says how long and of which type the body is.
+    ///   - headers: the fields. `Host` is added if it is missing, as are the length and the type of the body.
     ///   - body: the body.
     /// - Throws: the `HTTPError` with which a server would refuse such a request.
     public init(

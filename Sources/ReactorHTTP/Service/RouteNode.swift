@@ -1,16 +1,17 @@
-/// A handler, and what its path calls the parameters.
+/// A handler, and the names of its path parameters.
 struct Route {
     let handler: (Request) throws -> Answer
     let names: [String]
 }
 
-/// The routes below the beginning of a path.
+/// The routes below a path prefix.
 final class RouteNode {
-    /// By the next part, without escapes. Bytes, since texts that look the same are equal as a `String`.
+    /// Children by the next path segment, without escapes. Bytes, since Unicode-equivalent texts are equal as a
+    /// `String`.
     private var parts: [[UInt8]: RouteNode] = [:]
     private var parameter: RouteNode?
     private var tail: RouteNode?
-    /// The routes that end here, by their methods.
+    /// The routes that end here, by method.
     private var routes: [Method: Route] = [:]
 
     private static var slash: UInt8 { UInt8(ascii: "/") }
@@ -40,18 +41,18 @@ final class RouteNode {
         return next
     }
 
-    /// - Parameter allowed: gets the methods of all paths that match.
+    /// - Parameter allowed: collects the methods of all paths that match.
     /// - Returns: the best route for the method, with the values of its parameters.
     func find(_ method: Method, _ path: String, _ allowed: inout Set<String>) -> (Route, [String])? {
         guard path.utf8.first == Self.slash else { return nil }
         let parts = path.utf8.dropFirst().split(separator: Self.slash, omittingEmptySubsequences: false)
         let decoded = parts.map { unescaped($0) }
-        // A handler could take them for folders.
+        // A handler could take them for relative folders.
         if decoded.contains(where: { $0 == Array(".".utf8) || $0 == Array("..".utf8) }) { return nil }
         return find(method, parts[...], decoded[...], [], &allowed)
     }
 
-    /// Each node is visited once at most, so this takes no longer than there are routes.
+    /// Visits each node once at most, so the time is bounded by the number of routes.
     private func find(
         _ method: Method, _ parts: ArraySlice<Substring.UTF8View>, _ decoded: ArraySlice<[UInt8]?>, _ values: [String],
         _ allowed: inout Set<String>

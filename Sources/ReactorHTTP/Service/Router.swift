@@ -11,16 +11,17 @@ import Promises
 /// listener.serveHTTP { request in service.respond(to: request) }
 /// ```
 ///
-/// A part of a path in braces is a parameter, and matches any part that is not empty; `{name...}` at the end matches all that is
-/// left, with its escapes, as `StaticFiles` takes it. Where several paths match, a part that is written out is preferred to a
-/// parameter, and that to all that is left. A slash at the end counts, and `.` and `..` match nothing.
+/// A segment in braces is a parameter, and matches any segment that is not empty; `{name...}` at the end matches the
+/// whole rest, with its escapes, as `StaticFiles` takes it. Where several paths match, a literal segment wins over a
+/// parameter, and that over a rest. A trailing slash counts, and `.` and `..` match nothing.
 ///
-/// HEAD is answered by the handler of GET, another method than those of the path with 405 and `Allow`, and an unknown path with 404.
-/// These, and every error of a handler, are sent as `Response.problem`.
+/// HEAD is answered by the handler of GET, a method that the path does not have with 405 and `Allow`, and an unknown
+/// path with 404. These, and every error of a handler, are sent as `Response.problem`.
 ///
-/// A router belongs to one thread, as its handlers do: for `serveHTTP(on: group)` make one on each loop, as a value of a `LoopLocal`.
+/// A router and its handlers belong to one thread: for `serveHTTP(on: group)` make one on each loop, as a value of a
+/// `LoopLocal`.
 public final class Router {
-    /// Answers a request by the handler, for what runs around it.
+    /// Answers a request with its handler; for middleware to call.
     public typealias Next = (Request) -> Promise<Response>
 
     private let root: RouteNode
@@ -34,7 +35,7 @@ public final class Router {
     /// A router without routes.
     public convenience init() { self.init(RouteNode(), "", []) }
 
-    /// The routes below `prefix`, with what runs around their handlers: before them, behind them, or in their place.
+    /// The routes below `prefix`, with middleware around their handlers: before them, after them, or in their place.
     ///
     /// ```swift
     /// let admin = service.group("/admin") { request, next in
@@ -44,18 +45,18 @@ public final class Router {
     /// admin.on(.get, "/users") { _ in Response(list) }
     /// ```
     ///
-    /// A group of a group runs inside of it.
+    /// The middleware of a nested group runs inside the outer one's.
     /// - Parameters:
     ///   - prefix: begins with a slash, or is empty.
-    ///   - around: gets each request of the group with the function that answers it.
+    ///   - around: called with each request of the group and the function that answers it.
     public func group(
         _ prefix: String, around: ((Request, @escaping Next) throws -> Promise<Response>)? = nil
     ) -> Router { Router(root, self.prefix + prefix, self.around + (around.map { [$0] } ?? [])) }
 
-    /// Adds a route. Traps if it is there already, or if `path` is none.
+    /// Adds a route. Traps if the route exists already, or if `path` is invalid.
     /// - Parameters:
-    ///   - method: the method; GET counts for HEAD too.
-    ///   - path: begins with a slash; behind the prefix of the group.
+    ///   - method: the method; GET also answers HEAD.
+    ///   - path: begins with a slash; appended to the prefix of the group.
     ///   - handler: returns the response, or a promise of one. It is called on the loop of the connection.
     public func on<Result: ResponseConvertible>(
         _ method: Method, _ path: String, _ handler: @escaping (Request) throws -> Result
@@ -80,8 +81,8 @@ public final class Router {
     /// let response = try hang(service.respond(to: Request(.get, "/notes/7")).promise)
     /// assert(response.status == .notFound)
     /// ```
-    /// - Returns: a response, or a promise of one. It is rejected with an error of the handler that is no `HTTPError`, which a client
-    ///   sees as 500, and `onError` gets.
+    /// - Returns: a response, or a promise of one. Rejected with a handler's error that is not an `HTTPError`; a client
+    ///   sees 500, and `onError` gets the error.
     public func respond(to request: Request) -> Answer {
         request.storage.routing = Parameters(refusal: .notFound)
         var allowed: Set<String> = []
@@ -104,7 +105,7 @@ public final class Router {
 }
 
 extension Answer {
-    /// The promise, or one that is fulfilled with the response.
+    /// This promise, or one fulfilled with the response.
     public var promise: Promise<Response> {
         switch self {
         case .now(let response): .value(response)

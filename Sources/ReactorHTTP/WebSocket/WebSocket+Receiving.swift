@@ -2,15 +2,15 @@ import Glibc
 import Promises
 import Reactor
 
-// One loop over frames for as long as the peer may send any. It answers control frames, and hands messages to the `receive` or
-// `forEach` that is under way, or keeps them for the next one.
+// One loop reads frames for as long as the peer may send any. It answers control frames, and hands messages to the
+// pending `receive` or `forEach`, or queues them for the next one.
 
 extension WebSocket {
-    /// The next message; `nil` when the peer or this side has closed, or the listener is drained.
+    /// The next message; `nil` when the peer or this side has closed, or the listener drains.
     ///
-    /// Rejected with `WebSocketError` for what breaks the protocol, after which the peer gets the code of the error; with 1006
-    /// if the connection ends without a close, or the peer is silent for too long or does not read; and with the
-    /// `SystemError` of the connection. With `EBUSY` while another one is under way.
+    /// Rejected with `WebSocketError` if the peer breaks the protocol, after which it gets the error's code; with 1006
+    /// if the connection ends without a close, or the peer is silent for too long or does not read; with the
+    /// `SystemError` of the connection; and with `EBUSY` while another `receive` or `forEach` is pending.
     public func receive() -> Promise<Message?> {
         var received: Message?
         return forEachMessage { message in
@@ -19,8 +19,8 @@ extension WebSocket {
         }.map { received }
     }
 
-    /// Calls `body` with each message until the peer or this side closes, or the listener is drained; the next one when the
-    /// promise of the call before is fulfilled.
+    /// Calls `body` with each message until the peer or this side closes, or the listener drains; the next call follows
+    /// when the promise of the previous one is fulfilled.
     /// - Parameter body: called with each message. `StopReading` ends the loop.
     /// - Returns: a promise that is rejected as `receive`, or with the error of `body`.
     @inlinable
@@ -53,7 +53,7 @@ extension WebSocket {
             receiver.answer?.cancel()
             if self.receiver === receiver { finish(receiver, nil) }
         }
-        // In a job, as every call of a handler.
+        // In a job, as every call of a handler is.
         if !decoder.waiting.isEmpty || ending != nil { deliverLater() }
         return promise
     }
@@ -63,21 +63,21 @@ extension WebSocket {
         let body: (Message) throws -> Promise<Void>
         private let promise: Promise<Void>
         let resolver: Resolver<Void>
-        /// What the body has returned, while it is pending.
+        /// The pending promise that the body has returned.
         var answer: Promise<Void>?
 
         init(
             _ body: @escaping (Message) throws -> Promise<Void>, _ promise: Promise<Void>, _ resolver: Resolver<Void>
         ) { (self.body, self.promise, self.resolver) = (body, promise, resolver) }
 
-        /// Whether it has not been cancelled, which the socket learns of by a job.
+        /// `false` once it is cancelled; the socket learns of that by a job.
         var isOpen: Bool { promise.isPending }
     }
 
     // MARK: Frames
 
     /// Reads frames until no more can come.
-    /// - Parameter cancel: cancels a conversation that has never received when the end has come.
+    /// - Parameter cancel: cancels, at the end, a conversation that has never received.
     func startReading(_ cancel: @escaping () -> Void = {}) {
         isReading = true
         let frames = connection.forEachFrame(decoder) { [self] event in frameArrived(event) }
@@ -98,7 +98,7 @@ extension WebSocket {
         return promise
     }
 
-    /// While nothing is read, the loop over frames does not learn of a drain. Somebody who receives goes on.
+    /// While nothing is read, the frame loop cannot notice a drain. An active receiver goes on.
     private func watchForDrain() {
         after(.seconds(1)).done { [weak self] in
             guard let self, room != nil else { return }
@@ -107,10 +107,10 @@ extension WebSocket {
         }
     }
 
-    /// Answers what is no message for the program.
+    /// Handles everything but data messages.
     private func answer(_ event: WebSocketEvent) -> Promise<Void> {
         switch event {
-        // Nothing follows a close frame.
+        // Nothing may follow a close frame.
         case .ping(let payload) where !hasSentClose: return pong(payload)
         case .message, .ping, .signOfLife: return .value
         case .close(let code):
@@ -119,7 +119,7 @@ extension WebSocket {
         }
     }
 
-    /// Why no frame follows.
+    /// Why no more frames follow.
     enum Ending {
         /// The peer has closed.
         case closed(UInt16?)
@@ -129,7 +129,7 @@ extension WebSocket {
 
     private func framesEnded(with error: (any Error)?, _ cancel: @escaping () -> Void) {
         isReading = false
-        // After this side's close, any end is one.
+        // After this side's close, any end is a proper one.
         if hasSentClose { return didClose() }
         if case StreamError.timedOut(got: 0)? = error, !isAsked, !hasGivenUp {
             isAsked = true
@@ -150,7 +150,7 @@ extension WebSocket {
         }
     }
 
-    /// Once every message has been received, the end is told. If nobody receives them, the peer does not wait for that for long.
+    /// Reports the end once every message has been received. If nobody receives them, the peer waits only briefly.
     private func endIfReceived(_ cancel: @escaping () -> Void = {}) {
         if ending == nil { return }
         if decoder.waiting.isEmpty, !isInBody { return end(cancel) }
@@ -168,7 +168,7 @@ extension WebSocket {
             error = failure
             if let failure = failure as? WebSocketError, failure.code != 1006 { sendClose(failure.code) }
         }
-        // A client answers the close of a drain: see `clientDidClose`.
+        // A client answers the close frame of a drain: see `clientDidClose`.
         if case .drained = ending {} else { hasEnded = true }
         if isClient { connection.close() }
         if let receiver { return finish(receiver, error) }
@@ -178,7 +178,7 @@ extension WebSocket {
 
     // MARK: Messages
 
-    /// - Returns: what the next frame waits for: nothing.
+    /// - Returns: the promise that the next frame waits for; always fulfilled.
     private func hand(_ message: Message, to receiver: Receiver) -> Promise<Void> {
         isInBody = true
         let answer = firstly { try receiver.body(message) }
@@ -193,7 +193,7 @@ extension WebSocket {
     private func wait(for answer: Promise<Void>, of receiver: Receiver) {
         if let error = answer.error { return bodyEnded(with: error, of: receiver) }
         receiver.answer = answer
-        // Frames are read on; without this, the connection would look as if it were idle.
+        // Reading goes on, so without this the connection would look idle.
         connection.deferDrain(until: answer)
         answer.map { nil as (any Error)? }.recover { .value($0) }
             .done { [self] error in bodyEnded(with: error, of: receiver) }
@@ -211,15 +211,15 @@ extension WebSocket {
         guard self.receiver === receiver else { return }
         self.receiver = nil
         if let error, !(error is StopReading) { receiver.resolver.reject(error) } else { receiver.resolver.fulfill(()) }
-        // Behind a failure the rest is left to another one, if there is any.
+        // After a failure, the rest is left to another receiver, if there is one.
         if ending != nil { endIfReceived() }
     }
 
     private func deliverLater() { Guarantee.value.done { [self] in deliver() } }
 
-    /// Hands over messages that wait.
+    /// Hands over queued messages.
     private func deliver() {
-        // As many as a loop over frames handles in one job.
+        // As many as a frame loop handles in one job.
         var left = 64
         while let receiver, receiver.isOpen, !isInBody, let message = decoder.waiting.popFirst() {
             _ = hand(message, to: receiver)
@@ -234,19 +234,19 @@ extension WebSocket {
 
     private var hasRoom: Bool { decoder.waiting.isEmpty || decoder.waiting.byteCount < decoder.limit }
 
-    /// Of this side's close.
+    /// For this side's close.
     func dropMessages() {
         decoder.waiting = WebSocketMessages()
         room.take()?.fulfill(())
     }
 }
 
-/// Messages that nobody has received yet, in their order.
+/// Messages that have not been received yet, in order.
 struct WebSocketMessages {
     private var messages: [WebSocket.Message] = []
     /// The index of the next one.
     private var first = 0
-    /// How much memory they take, roughly.
+    /// Their approximate size in memory.
     private(set) var byteCount = 0
 
     var isEmpty: Bool { first == messages.count }
@@ -262,7 +262,7 @@ struct WebSocketMessages {
         messages[first] = .bytes([])
         first += 1
         byteCount -= Self.size(message)
-        // Without those that were taken; by then they are as many as the others.
+        // Removes the messages already taken once they are half of the array.
         if first * 2 >= messages.count {
             messages.removeFirst(first)
             first = 0

@@ -2,11 +2,11 @@ import Glibc
 import Promises
 import Reactor
 
-/// A WebSocket: RFC 6455. A server's is that of `Response.webSocket`, a client's that of `connectWebSocket`.
+/// A WebSocket: RFC 6455. For servers see `Response.webSocket`, for clients `connectWebSocket`.
 ///
-/// It belongs to the loop of its connection. One `receive` at a time; sending is independent of it. Pings and the peer's close
-/// are answered whether or not somebody receives: frames are read all the time. Messages wait for a `receive` then, until they are
-/// as long as one may be; beyond that nothing is read.
+/// It belongs to the loop of its connection. One `receive` at a time; sending is independent of it. Frames are read all
+/// the time, so pings and the peer's close are answered even if nobody receives. Messages are queued until a `receive`,
+/// up to the size limit of one message; beyond that reading stops.
 public final class WebSocket {
     /// A message.
     public enum Message: Hashable, Sendable {
@@ -14,50 +14,50 @@ public final class WebSocket {
         case bytes([UInt8])
     }
 
-    /// The subprotocol that was agreed on.
+    /// The negotiated subprotocol.
     public let subprotocol: String?
     let connection: Connection
     let decoder: WebSocketDecoder
     private let idle: Duration?
-    /// Whether this is the client's side, which masks its frames, and owns the connection.
+    /// Whether this is the client's side, which masks its frames and owns the connection.
     let isClient: Bool
     // `@exclusivity(unchecked)`: one thread, and no field is being changed while code is called that could call back.
     @exclusivity(unchecked) private(set) var hasSentClose = false
-    /// The peer does not read.
+    /// Whether the peer was given up because it does not read.
     private(set) var hasGivenUp = false
-    /// Checks whether the peer takes what waits for it.
+    /// Checks whether the peer takes its queued bytes.
     private var slowReader: Guarantee<Void>?
     /// The promise of the first `close`.
     private var closing: Promise<Void>?
-    /// Called when no frame can come any more, for a `close` that waits for that.
+    /// Called when no more frames can arrive, for a `close` that waits for that.
     private var onEnd: (() -> Void)?
 
-    // What follows is the state of `WebSocket+Receiving.swift`.
+    // State of `WebSocket+Receiving.swift` follows.
 
-    /// Whether a loop over frames is under way.
+    /// Whether the frame loop runs.
     var isReading = false
-    /// Whether the peer has been asked for a sign of life since its last frame.
+    /// Whether a ping has been sent since the peer's last frame.
     @exclusivity(unchecked) var isAsked = false
-    /// The `receive` or `forEach` that is under way.
+    /// The pending `receive` or `forEach`.
     @exclusivity(unchecked) var receiver: Receiver?
     /// Whether the promise of its body is pending.
     @exclusivity(unchecked) var isInBody = false
-    /// Whether there has been any.
+    /// Whether there has been a receiver.
     var hasReceived = false
     /// Fulfilled when there is room for another message.
     var room: Resolver<Void>?
-    /// Why no frame follows, until that is told behind the messages that wait.
+    /// Why no frame follows, until that has been reported after the queued messages.
     var ending: Ending?
-    /// Nothing more comes from the peer.
+    /// Whether the peer can send nothing more.
     var hasEnded = false
-    /// Why, for the next `receive`.
+    /// The reason, for the next `receive`.
     var failure: (any Error)?
 
     init(_ connection: Connection, limit: Int, idle: Duration?, subprotocol: String?, isClient: Bool = false) {
         self.connection = connection
         self.idle = idle
         self.isClient = isClient
-        // Not `idleTimeout`, which would cost time per message. A frame that keeps arriving is not late.
+        // Not `idleTimeout`, which would cost time per message. A frame that is still arriving is not late.
         connection.frameTimeouts = FrameTimeouts(idle: idle, frame: idle, minimumRate: 1000)
         self.subprotocol = subprotocol
         decoder = WebSocketDecoder(limit: limit, expectsMasks: !isClient)
@@ -66,7 +66,8 @@ public final class WebSocket {
     /// Calls `body`, reads meanwhile, and closes when its promise has settled.
     func converse(_ body: (WebSocket) throws -> Promise<Void>) -> Promise<Void> {
         let conversation = firstly { try body(self) }
-        // One that never receives cannot learn of the end. Kept by the loop over frames: kept here, both would retain each other.
+        // A conversation that never receives cannot notice the end. The frame loop keeps it: kept here, both would
+        // retain each other.
         startReading { conversation.cancel() }
         return conversation.then { [self] in close() }.recover(policy: .allErrors) { [self] error in
             let isOfProgram = !clientHasCaused(error)
@@ -74,7 +75,7 @@ public final class WebSocket {
         }
     }
 
-    /// Whether `error` is none of the program.
+    /// Whether a client, and not the program, has caused `error`.
     private func clientHasCaused(_ error: any Error) -> Bool {
         error is WebSocketError || hasGivenUp && error is SystemError || connection.hasEnded(with: error)
     }
@@ -83,10 +84,10 @@ public final class WebSocket {
 
     /// Sends a message, in one frame.
     ///
-    /// A peer for which messages of `connection.writeQueueLimit` (4 MiB) wait is given up: those that follow a lost one would
-    /// make no sense.
+    /// If `connection.writeQueueLimit` (4 MiB) of messages is queued for a peer, it is disconnected: messages after a
+    /// lost one would make no sense.
     /// - Returns: a promise that is fulfilled when the kernel has taken it. Rejected as `Connection.write`, and with
-    ///   `WebSocketError` after a close. It may be ignored: that the peer has gone is told by what receives.
+    ///   `WebSocketError` after a close. It may be ignored: receiving reports that the peer has gone.
     @discardableResult
     public func send(_ message: Message) -> Promise<Void> {
         if hasSentClose { return Promise(error: WebSocketError(1000, "the socket is closed")).mayBeIgnored }
@@ -101,15 +102,16 @@ public final class WebSocket {
     @discardableResult
     public func send(_ text: String) -> Promise<Void> { send(.text(text)) }
 
-    /// Asks the peer for a sign of life, which counts as received.
+    /// Sends a ping; the pong counts as received data.
     @discardableResult
     public func ping() -> Promise<Void> { hasSentClose ? .value : write(0x89, []) }
 
     func pong(_ payload: [UInt8]) -> Promise<Void> { write(0x8A, payload) }
 
-    /// Closes the socket: sends the code, and waits up to five seconds for the peer's. Messages that nobody has received are
-    /// dropped, and a `receive` or `forEach` that waits ends as if the peer had closed.
-    /// - Parameter code: 1000 for an end in order; RFC 6455, section 7.4, has the others. One that no side may send becomes 1000.
+    /// Closes the socket: sends the code, and waits up to five seconds for the peer's. Messages that nobody has
+    /// received are dropped, and a pending `receive` or `forEach` ends as if the peer had closed.
+    /// - Parameter code: 1000 for a normal closure; RFC 6455, section 7.4, has the others. A code that may not be sent
+    ///   becomes 1000.
     @discardableResult
     public func close(code: UInt16 = 1000) -> Promise<Void> {
         if let closing { return closing }
@@ -118,7 +120,7 @@ public final class WebSocket {
         let closed = sent.then { [self] in clientDidClose() }.timeout(.seconds(5))
             .recover(policy: .allErrors) { [self] _ in
                 hasEnded = true
-                // Ends a read that waits.
+                // Ends a pending read.
                 connection.close()
                 return .value
             }
@@ -126,12 +128,12 @@ public final class WebSocket {
         return closed
     }
 
-    /// Fulfilled when no frame can come any more.
+    /// Fulfilled when no more frames can arrive.
     private func clientDidClose() -> Promise<Void> {
         switch ending {
-        // Known already, and not told yet since a message was being handled.
+        // Known already, but not reported while a message was being handled.
         case .closed?, .failed?: didClose()
-        // A drain has ended the reading.
+        // A drain has stopped reading.
         case .drained?, nil: if !isReading, !hasEnded { startReading() }
         }
         if hasEnded { return .value }
@@ -140,7 +142,7 @@ public final class WebSocket {
         return promise
     }
 
-    /// No frame can come any more, and this side has sent its close.
+    /// No more frames can arrive, and this side has sent its close.
     func didClose() {
         (hasEnded, ending) = (true, nil)
         if isClient { connection.close() }
@@ -160,7 +162,7 @@ public final class WebSocket {
         return write(first, count: payload.count) { $0.append(payload) }
     }
 
-    /// Of a server, whose frames have no masks.
+    /// Writes a server's frame, which has no mask.
     private func write(_ first: UInt8, count: Int, _ append: (inout ByteWriter) -> Void) -> Promise<Void> {
         watched(
             connection.write { output in
@@ -169,7 +171,7 @@ public final class WebSocket {
             })
     }
 
-    /// A frame of a client. Nobody who chooses the payload can foresee its bytes on the wire: RFC 6455, section 5.3.
+    /// A client's frame. Even the author of the payload cannot predict its bytes on the wire: RFC 6455, section 5.3.
     func masked(_ first: UInt8, _ payload: [UInt8]) -> [UInt8] {
         let mask = UInt32.random(in: 1...UInt32.max)
         var payload = payload
@@ -185,20 +187,20 @@ public final class WebSocket {
     private func watched(_ sent: Promise<Void>) -> Promise<Void> {
         if sent.isFulfilled { return sent }
         if sent.isPending, let idle { watchReader(idle) }
-        // Without the message, those that follow would make no sense.
+        // Without this message, later ones would make no sense.
         if case .failure(let error as SystemError)? = sent.result, error.code == ENOBUFS { giveUp() }
         return sent.mayBeIgnored
     }
 
-    /// Sends a frame for which nobody waits.
-    /// - Returns: false if the peer does not get it.
+    /// Sends a frame without waiting for it.
+    /// - Returns: false if the peer will not get it.
     func post(_ frame: [UInt8], _ overflow: WriteOverflow) -> Bool {
         if hasSentClose { return false }
         if connection.post(frame, overflow: .drop) {
             if let idle { watchReader(idle) }
             return true
         }
-        // Something waits, so that it is the queue that is full.
+        // Bytes are queued, so the queue is full.
         if overflow == .abort, connection.queuedBytes > 0, !connection.isClosed { giveUp() }
         return false
     }
@@ -208,8 +210,9 @@ public final class WebSocket {
         connection.abort()
     }
 
-    /// Gives up a peer that takes nothing for `idle`, whatever it sends.
-    /// - Parameter half: whether it has taken nothing for half of the time already. After a stall of the loop, it still has the other.
+    /// Disconnects a peer that takes no bytes for `idle`, whatever it sends.
+    /// - Parameter half: whether it has taken nothing for the first half of the time. After a stall of the loop, it
+    ///   still has the second.
     private func watchReader(_ idle: Duration, half: Bool = false) {
         if slowReader != nil { return }
         let before = connection.bytesSent

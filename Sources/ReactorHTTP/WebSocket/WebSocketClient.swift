@@ -11,19 +11,21 @@ extension HTTPClient {
     /// }
     /// ```
     ///
-    /// The proxies, `startTLS`, the limits of the head and the `User-Agent` are those of the client, `connections.makeTimeout` limits
-    /// the connect with the handshake of TLS, and `firstByte` that of the WebSocket. The connection is the socket's: it does not
-    /// count in the client's limits, ends with the socket, and does not end with the client. Redirects are not followed.
+    /// Proxies, `startTLS`, head limits and `User-Agent` come from the client; `connections.makeTimeout` limits the
+    /// connect with the TLS handshake, and `firstByte` the WebSocket handshake. The socket owns the connection: it does
+    /// not count towards the client's limits, ends with the socket, and outlives the client. Redirects are not
+    /// followed.
     ///
-    /// The socket reads until it is closed, also if the program keeps no reference to it: `close` it when you have done.
+    /// The socket reads until it is closed, even if the program keeps no reference to it: `close` it when you are done.
     /// - Parameters:
     ///   - address: `ws://host:port/path?query`, or with `wss:`.
-    ///   - protocols: the subprotocols that this side speaks, the preferred one first; `subprotocol` is that of the server's choice.
+    ///   - protocols: the subprotocols that this side speaks, the preferred one first; `subprotocol` is the server's
+    ///     choice.
     ///   - headers: further fields of the handshake, such as `Authorization` or `Origin`.
-    ///   - limit: how many bytes a message of the server may have.
-    ///   - idle: after so long without a frame of the server it is asked for a sign of life. The connection ends if none comes for
-    ///     as long again, or if the server reads nothing for so long. `nil` for no limit.
-    /// - Returns: a promise of the socket. Rejected as that of `fetch`, and with `FetchError.refusedWebSocket`.
+    ///   - limit: the maximum size of a message from the server in bytes.
+    ///   - idle: after this time without a frame from the server a ping is sent. The connection ends if nothing comes
+    ///     for the same time again, or if the server reads nothing for as long. `nil` for no limit.
+    /// - Returns: a promise of the socket. Rejected as `fetch`, and with `FetchError.refusedWebSocket`.
     @available(*, noasync, message: "on a loop write try await firstly { … }.value, else use a synchronous function")
     public func webSocket(
         _ address: String, protocols: [String] = [], headers: Headers = Headers(), limit: Int = 1 << 20,
@@ -61,8 +63,8 @@ extension HTTPClient {
     }
 }
 
-/// Opens a WebSocket with a client of this thread's loop, which has `HTTPClient.defaultOptions`: `ws:` only, until they say more.
-/// See `HTTPClient.webSocket`.
+/// Opens a WebSocket with a client of this thread's loop, which has `HTTPClient.defaultOptions`: `ws:` only, unless
+/// they set `startTLS`. See `HTTPClient.webSocket`.
 ///
 /// ```swift
 /// let socket = try hang(connectWebSocket(to: "ws://127.0.0.1:8080/chat"))

@@ -1,26 +1,26 @@
 import Promises
 
-/// What the peer sends on a WebSocket.
+/// An event from the peer of a WebSocket.
 enum WebSocketEvent {
     case message(WebSocket.Message)
     case ping([UInt8])
-    /// A pong, or a fragment that others follow.
+    /// A pong, or a fragment that is not the last.
     case signOfLife
     case close(UInt16?)
 }
 
-/// Decodes the frames of the peer, and joins the fragments of messages: RFC 6455, section 5.
+/// Decodes the peer's frames, and joins the fragments of messages: RFC 6455, section 5.
 final class WebSocketDecoder: FrameDecoder {
     let limit: Int
-    /// Whether the peer is a client, whose frames have masks.
+    /// Whether the peer is a client, which masks its frames.
     private let expectsMasks: Bool
-    /// The message whose last fragment has not arrived.
+    /// A message that lacks its last fragment.
     private var begun: (isText: Bool, bytes: [UInt8])?
 
-    /// Messages that were decoded before somebody has received them.
+    /// Decoded messages that have not been received yet.
     @exclusivity(unchecked) var waiting = WebSocketMessages()
 
-    /// What the peer has broken.
+    /// How the peer has broken the protocol.
     private(set) var failure: WebSocketError?
 
     init(limit: Int, expectsMasks: Bool) {
@@ -48,15 +48,15 @@ final class WebSocketDecoder: FrameDecoder {
         if (second & 0x80 != 0) != expectsMasks {
             throw WebSocketError(1002, expectsMasks ? "a frame without a mask" : "a frame with a mask")
         }
-        // Before more has arrived, since it may never do.
+        // Checked before more arrives, since it may never.
         let short = Int(second & 0x7F)
         try check(code, isLast, short: short)
         let count = try length(&reader, short)
-        // The first byte of the mask is the lowest one. Any four bytes are a number.
+        // The first byte of the mask is the lowest one. Any four bytes are a valid mask.
         let mask = expectsMasks ? UInt32(littleEndian: try reader.bytes(4).unsafeLoadUnaligned(as: UInt32.self)) : 0
         let payload = try reader.bytes(count)
         if code == 1, isLast {
-            // Usual, and needs no array.
+            // The usual case, without an array.
             if count > limit { throw tooLong }
             return .message(.text(try unmaskedText(payload, mask)))
         }
@@ -76,7 +76,7 @@ final class WebSocketDecoder: FrameDecoder {
         }
     }
 
-    /// - Parameter short: the length, or which number follows.
+    /// - Parameter short: the length, or the size of the number that follows.
     private func length(_ reader: inout ByteReader, _ short: Int) throws -> Int {
         var length = UInt64(short)
         if short == 126 { length = UInt64(try reader.integer(as: UInt16.self)) }
@@ -84,7 +84,7 @@ final class WebSocketDecoder: FrameDecoder {
         if short == 126 && length < 126 || short == 127 && length < 65_536 {
             throw WebSocketError(1002, "a length in more bytes than needed")
         }
-        // Control frames are shorter; they may be between two fragments.
+        // Control frames are shorter; they may come between two fragments.
         if short >= 126, length > limit - (begun?.bytes.count ?? 0) { throw tooLong }
         return Int(length)
     }
@@ -125,7 +125,7 @@ final class WebSocketDecoder: FrameDecoder {
     }
 }
 
-/// The text of one frame, whose payload is masked.
+/// Decodes the text of one masked frame.
 private func unmaskedText(_ payload: RawSpan, _ mask: UInt32) throws(WebSocketError) -> String {
     let result = withUnsafeTemporaryAllocation(byteCount: payload.byteCount, alignment: 8) { memory in
         payload.withUnsafeBytes { unmask($0, mask, into: memory) }
@@ -136,14 +136,14 @@ private func unmaskedText(_ payload: RawSpan, _ mask: UInt32) throws(WebSocketEr
 }
 
 extension [UInt8] {
-    /// Masks a payload, or takes its mask off.
+    /// Masks or unmasks a payload.
     mutating func mask(with mask: UInt32) {
         if mask != 0 { withUnsafeMutableBytes { unmask(UnsafeRawBufferPointer($0), mask, into: $0) } }
     }
 }
 
 /// RFC 6455, section 5.3.
-/// - Parameter memory: as many bytes; they may be the same.
+/// - Parameter memory: as many bytes; may be the input itself.
 private func unmask(_ bytes: UnsafeRawBufferPointer, _ mask: UInt32, into memory: UnsafeMutableRawBufferPointer) {
     let wide = UInt64(mask) << 32 | UInt64(mask)
     var index = 0
@@ -164,7 +164,7 @@ private func decodedText(_ bytes: RawSpan) throws(WebSocketError) -> String {
     do { return try String(utf8: bytes) } catch { throw WebSocketError(1007, "a text that is not UTF-8") }
 }
 
-/// Whether a close frame may have this code.
+/// Whether this code is allowed in a close frame.
 func isCloseCode(_ code: UInt16) -> Bool {
     switch code {
     case 1000...1003, 1007...1014, 3000...4999: true
@@ -172,11 +172,11 @@ func isCloseCode(_ code: UInt16) -> Bool {
     }
 }
 
-/// Why a WebSocket has ended, with the code that says so: RFC 6455, section 7.4.
+/// Why a WebSocket has ended, with the close code: RFC 6455, section 7.4.
 public struct WebSocketError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The code of the close frame; 1006 if the connection has ended without one.
     public let code: UInt16
-    /// What was wrong, for logs.
+    /// The reason, for logs.
     public let reason: String
 
     init(_ code: UInt16, _ reason: String) { (self.code, self.reason) = (code, reason) }

@@ -1,10 +1,10 @@
 import Promises
 
 extension ByteWriter {
-    /// The beginning of a frame, up to its mask: RFC 6455, section 5.2.
+    /// The head of a frame, up to its mask: RFC 6455, section 5.2.
     /// - Parameters:
-    ///   - first: the opcode, and whether it is the last frame.
-    ///   - count: how many bytes the payload has.
+    ///   - first: the opcode, and the flag of the last frame.
+    ///   - count: the length of the payload in bytes.
     mutating func append(frame first: UInt8, count: Int, isMasked: Bool) {
         let mark: UInt8 = isMasked ? 0x80 : 0
         append(first)
@@ -20,18 +20,18 @@ extension ByteWriter {
     }
 }
 
-/// Sends `message` to each of `sockets`, in one frame for all of a server's.
+/// Sends `message` to each of `sockets`; servers' sockets share one encoded frame.
 ///
 /// ```swift
 /// broadcast(.text("\(name): \(line)"), to: members.values, overflow: .abort)
 /// ```
 ///
-/// One that is closed is passed over. Messages leave at the end of the turn.
+/// Closed sockets are skipped. Messages leave at the end of the turn.
 /// - Parameters:
 ///   - message: the message.
 ///   - sockets: sockets of this thread's loop.
-///   - overflow: what becomes of a socket whose peer does not read, so that `connection.writeQueueLimit` (4 MiB) waits for it:
-///     it does not get the message, or is given up as by `send`.
+///   - overflow: for a socket whose peer does not read, so that `connection.writeQueueLimit` (4 MiB) is queued: skip
+///     the message, or disconnect the peer as `send` does.
 /// - Returns: how many sockets have taken the message.
 @discardableResult
 public func broadcast(

@@ -1,8 +1,8 @@
 import Promises
 
 extension Response {
-    /// The response that opens a WebSocket (RFC 6455, section 4.2), or refuses to: 426 for another version, 400 for what is no
-    /// handshake.
+    /// The response that opens a WebSocket (RFC 6455, section 4.2), or refuses: 426 for another version, 400 for an
+    /// invalid handshake.
     ///
     /// ```swift
     /// listener.serveHTTP { request in
@@ -10,18 +10,18 @@ extension Response {
     /// }
     /// ```
     ///
-    /// Browsers let pages of any site connect, with the user's cookies: where that matters, check `Origin` before. The socket is
-    /// closed when the promise of `body` settles: with 1000 if it is fulfilled, otherwise with 1011; then `onError` gets the error,
-    /// unless it is a `WebSocketError` or that of the connection, which clients cause.
+    /// Browsers let pages of any site connect, with the user's cookies: where that matters, check `Origin` first. The
+    /// socket is closed when the promise of `body` settles: with 1000 if it is fulfilled, otherwise with 1011; then
+    /// `onError` gets the error, unless it is a `WebSocketError` or an error of the connection, which clients cause.
     ///
-    /// Where the client closes or a drain begins, `receive` and `forEach` end. The promise of a `body` that never receives is
-    /// cancelled instead, when the client has been answered.
+    /// When the client closes or a drain begins, `receive` and `forEach` end. If `body` never receives, its promise is
+    /// cancelled instead, after the client has been answered.
     /// - Parameters:
-    ///   - request: the request that the handler has got.
+    ///   - request: the request that the handler was called with.
     ///   - protocols: the subprotocols that the server speaks, the preferred one first.
-    ///   - limit: how many bytes a message may have.
-    ///   - idle: after so long without a frame of the client it is asked for a sign of life. The connection ends if none comes for
-    ///     as long again, or if the client reads nothing for so long. `nil` for no limit.
+    ///   - limit: the maximum size of a message in bytes.
+    ///   - idle: after this time without a frame from the client a ping is sent. The connection ends if nothing comes
+    ///     for the same time again, or if the client reads nothing for as long. `nil` for no limit.
     ///   - body: the conversation.
     public static func webSocket(
         _ request: Request, protocols: [String] = [], limit: Int = 1 << 20, idle: Duration? = .seconds(120),
@@ -57,7 +57,7 @@ func webSocketAccept(_ key: String) -> String {
     base64(sha1(Array((key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").utf8)))
 }
 
-/// RFC 3174. Here it proves that the server speaks WebSocket, and protects nothing.
+/// RFC 3174. It only proves that the server speaks WebSocket, and protects nothing.
 private func sha1(_ message: [UInt8]) -> [UInt8] {
     var bytes = message + [0x80]
     while bytes.count % 64 != 56 { bytes.append(0) }
