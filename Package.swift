@@ -2,7 +2,6 @@
 import PackageDescription
 
 let promisesTests: [Target.Dependency] = ["Promises", "TestSupport", "PromisesTestSupport"]
-let httpTests: [Target.Dependency] = ["Promises", "Reactor", "ReactorHTTP", "ReactorHTTPJSON"]
 /// Nobody looks for OpenSSL who does not ask for TLS.
 let openSSL = Target.Dependency.target(name: "COpenSSL", condition: .when(traits: ["TLS"]))
 
@@ -50,9 +49,9 @@ let package = Package(
         .testTarget(name: "StreamsTests", dependencies: promisesTests),
         .testTarget(name: "ServingTests", dependencies: promisesTests),
         .testTarget(name: "StressTests", dependencies: promisesTests),
-        .testTarget(name: "ReactorHTTPTests", dependencies: httpTests + ["TestSupport"]),
-        // The code of docs/guides/http.md, written by .ci/snippets.py. Nothing of it runs.
-        .testTarget(name: "HTTPPagesTests", dependencies: httpTests),
+        .testTarget(
+            name: "ReactorHTTPTests",
+            dependencies: ["Promises", "Reactor", "ReactorHTTP", "ReactorHTTPJSON", "TestSupport"]),
         // Without the trait there is nothing in it.
         .testTarget(
             name: "ReactorTLSTests", dependencies: promisesTests + [openSSL, "ReactorHTTP", "ReactorTLS"],
@@ -61,9 +60,13 @@ let package = Package(
         .testTarget(
             name: "SimulatedNetworkTests",
             dependencies: ["CLinux", "Promises", "Reactor", "ReactorHTTP", "SimulatedNetwork", "TestSupport"]),
+        // It compiles the blocks of the documentation against these modules.
         .testTarget(
             name: "DocumentationTests",
-            dependencies: ["Promises", "PromiseKitNames", "Reactor", "ReactorHTTP", "SimulatedNetwork", "TestSupport"]),
+            dependencies: [
+                "Promises", "PromiseKitNames", "Reactor", "ReactorHTTP", "ReactorHTTPJSON", "SimulatedNetwork",
+                "TestSupport",
+            ]),
         .testTarget(name: "EchoServerTests", dependencies: ["Promises", "echo-server", "TestSupport"]),
     ],
     swiftLanguageModes: [.v6]

@@ -2,7 +2,8 @@
 """Builds the reference of the modules as a site: docs.py [--write]
 
 Extracts the symbol graphs of the modules, has DocC convert the catalogues Sources/*/*.docc, any warning
-of which is an error, and merges them into .build-docs/site; docs/guides become articles of it. DOCS_BASE_PATH is the path below which the site is hosted.
+of which is an error, and merges them into .build-docs/site; docs/start and docs/guides become articles of it. DOCS_BASE_PATH is the path
+below which the site is hosted.
 
 Below a heading of `## Topics`, a page of a catalogue has comments, each a pattern of symbols:
 
@@ -10,9 +11,8 @@ Below a heading of `## Topics`, a page of a catalogue has comments, each a patte
 
     <!-- when(* -->
 
-`--write` puts the links that match above them, with the suffixes by which DocC tells overloads apart, and writes the
-articles of the tutorial, docs/start, into the catalogue of Promises. Without it the script fails if that would change a
-file, if no pattern matches a symbol of a module, or of a type with a page, or if a pattern matches none.
+`--write` puts the links that match above them, with the suffixes by which DocC tells overloads apart. Without it the script
+fails if that would change a file, if no pattern matches a symbol of a module, or of a type with a page, or if a pattern matches none.
 """
 import fnmatch
 import json
@@ -59,14 +59,18 @@ def extract():
             "-skip-synthesized-members", "-skip-inherited-docs", "-emit-extension-block-symbols", "-output-dir", graphs)
 
 
-def with_guides(catalogue):
-    """A copy of the catalogue of Promises, to which docs/guides adds an article for each guide."""
+def with_articles(catalogue):
+    """A copy of the catalogue of Promises, with an article for each page of the tutorial, which it lists first, and for each guide."""
     copy = BUILD / "catalogue.docc"
     shutil.rmtree(copy, ignore_errors=True)
     shutil.copytree(catalogue, copy)
-    for name, text in articles("docs/guides", sorted(page.stem for page in (ROOT / "docs/guides").glob("*.md"))):
+    guides = sorted(page.stem for page in (ROOT / "docs/guides").glob("*.md"))
+    for name, text in [*articles("docs/start", TUTORIAL), *articles("docs/guides", guides)]:
         (copy / name).write_text(text)
     shutil.copytree(ROOT / "docs/pictures", copy, dirs_exist_ok=True)
+    links = "".join(f"- <doc:{name}>\n" for name in TUTORIAL)
+    page = copy / "Promises.md"
+    page.write_text(page.read_text().replace("\n## Topics\n", f"\n## Topics\n\n### A tutorial in seven steps\n\n{links}", 1))
     return copy
 
 
@@ -133,14 +137,11 @@ def curate(page, links, faults):
     for line in topics.splitlines():
         if match := re.fullmatch(r"<!-- (.+) -->", line):
             pattern = match[1]
-            if pattern == "@articles":
-                items.extend(f"- <doc:{name}>" for name in TUTORIAL)
-            else:
-                new = [link for link in links if matches(link, pattern) and link not in used]
-                if not new and not pattern.endswith("*"):
-                    faults.append(f"{page.relative_to(ROOT)}: the pattern {pattern} matches no symbol")
-                used.update(new)
-                items.extend(f"- ``{link}``" for link in new)
+            new = [link for link in links if matches(link, pattern) and link not in used]
+            if not new and not pattern.endswith("*"):
+                faults.append(f"{page.relative_to(ROOT)}: the pattern {pattern} matches no symbol")
+            used.update(new)
+            items.extend(f"- ``{link}``" for link in new)
             patterns.append(line)
         elif line.startswith("### "):
             finish()
@@ -164,23 +165,15 @@ def articles(folder, names):
             return f"{label} (`{os.path.normpath(os.path.join(folder, path))}`)"
 
         text = re.sub(r"(?<!!)\[([^\]]+)\]\(([^)\s]+)\)", link, text).replace("](../pictures/", "](")
-        note = f"\n<!-- Made by .ci/docs.py from {folder}/{name}.md; do not edit. -->\n"
-        title, rest = text.split("\n", 1)
-        yield f"{name}.md", title + "\n" + note + rest
+        yield f"{name}.md", text
 
 
-def check(module, catalogue, archive, write, faults):
+def check(catalogue, archive, write, faults):
     """Compares the pages of a catalogue with what the script would write, and writes them if it may."""
     links = symbols(archive)
-    wanted = {}
     for page in sorted(catalogue.glob("*.md")):
-        if page.stem in TUTORIAL:
-            continue
-        wanted[page] = curate(page, links, faults)
-    if module == "Promises":
-        wanted |= {catalogue / name: text for name, text in articles("docs/start", TUTORIAL)}
-    for page, text in wanted.items():
-        if not page.exists() or page.read_text() != text:
+        text = curate(page, links, faults)
+        if page.read_text() != text:
             if write:
                 page.write_text(text)
             else:
@@ -207,8 +200,8 @@ def main():
     faults = []
     for module in MODULES:
         catalogue = ROOT / f"Sources/{module}/{module}.docc"
-        check(module, catalogue, convert(module, None, strict=False), write, faults)
-        pages = with_guides(catalogue) if module == "Promises" else catalogue
+        check(catalogue, convert(module, None, strict=False), write, faults)
+        pages = with_articles(catalogue) if module == "Promises" else catalogue
         uncurated(convert(module, pages, strict=not faults), faults)
     for fault in faults:
         print(f"error: {fault}")

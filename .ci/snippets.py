@@ -1,55 +1,49 @@
 #!/usr/bin/env python3
-"""Writes the Swift of the documentation into the test target that compiles it: snippets.py [--check]
+"""Writes the Swift of the documentation as files that compile: snippets.py FOLDER
 
-Every ```swift block of README.md, CONTRIBUTING.md and the pages below docs/ becomes part of
-Tests/DocumentationTests/Pages, as it stands, indented; those of docs/guides/http.md, which need other modules, of
-Tests/HTTPPagesTests/Pages, and those of integrations.md, which need other packages, of Integrations/Tests/IntegrationPagesTests/Pages.
-`--check` writes nothing and fails if a file there is not what it would be. The name of a page names its file: no two pages with Swift blocks may share one.
+Every ```swift block of README.md, CONTRIBUTING.md and the pages below docs/ becomes part of a file in FOLDER/Pages, as it stands,
+indented; those of docs/guides/http.md and integrations.md, which need other modules, in FOLDER/HTTP and FOLDER/Integrations. The tests
+of DocumentationTests compile and run them; `.ci/run integrations` compiles the last. The compiler names the line of the page.
 
 Where a block goes follows from what is in it:
 
-    // swift-tools-version: …        a manifest: Tests/Fixtures/Manifests, compiled by a test
-    extension …, @Suite, XCTestCase   at file level
+    // swift-tools-version: …        a manifest: FOLDER/Manifests
+    extension …, @Suite, XCTestCase   at file level; the tests are run
     @Test func …                      in a suite of its own, and so run
     anything else                     in a function of its own that throws, and is async if a statement awaits
-    … with an assert(…)               the same, and the function is run: see Snippet.swift
+    … with an assert(…)               the same, and the function is run: see Tests/Fixtures/Pages/Snippet.swift
 
 A comment in the line before the block, which readers do not see, says otherwise:
 
     <!-- snippet: goes on -->             in the function of the block before it
     <!-- snippet: file -->                at file level
-    <!-- snippet: program: PATH -->       the whole of that file
+    <!-- snippet: program: PATH -->       that file of the repository, which must have the same text
     <!-- snippet: not run: WHY -->        only compiled
     <!-- snippet: not compiled: WHY -->   left out
 
-Imports are moved to the head of the file, except those of the tutorial's own modules. Names that blocks use and do not declare are in Stubs.swift.
+Imports are moved to the head of the file, except those of the tutorial's own modules. Names that blocks use and do not declare are in
+the Stubs.swift of Tests/Fixtures/Pages, Tests/Fixtures/HTTPPages and Integrations/Tests/IntegrationPagesTests.
 """
 import re
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = Path("Tests/DocumentationTests/Pages")
-# The pages whose code needs other modules and packages, and where it is compiled.
-OTHER_PAGES = {
-    "docs/guides/http.md": Path("Tests/HTTPPagesTests/Pages"),
-    "docs/guides/integrations.md": Path("Integrations/Tests/IntegrationPagesTests/Pages")}
-MANIFESTS = Path("Tests/Fixtures/Manifests")
+# The pages whose code needs other modules and packages.
+FOLDERS = {"docs/guides/http.md": "HTTP", "docs/guides/integrations.md": "Integrations"}
 # The modules of the tutorial's package; their code is in the pages too.
 OWN_MODULES = {"TutorialServer"}
-HEAD = "// Made by .ci/snippets.py from {}; do not edit.\n// swift-format-ignore-file\n"
 
 
 class Block:
-    def __init__(self, page, heading, note, lines):
-        self.page, self.heading, self.note = page, heading, note
+    def __init__(self, page, heading, note, number, lines):
+        """number: of the first line, in its page"""
+        self.page, self.heading, self.note, self.number = page, heading, note, number
         self.imports = [line for line in lines if line.startswith("import ")]
         self.whole = lines
-        rest = [line for line in lines if not line.startswith("import ")]
-        while rest and not rest[0]:
-            rest.pop(0)
-        self.lines = rest
-        self.text = "\n".join(rest)
+        # Its lines keep their numbers.
+        self.lines = ["" if line.startswith("import ") else line for line in lines]
+        self.text = "\n".join(self.lines)
 
     def has(self, pattern):
         return re.search(pattern, self.text, re.MULTILINE) is not None
@@ -64,7 +58,7 @@ class Block:
             return "continuation"
         if self.note.startswith("program: "):
             return "program"
-        if self.text.startswith("// swift-tools-version"):
+        if "\n".join(self.whole).startswith("// swift-tools-version"):
             return "manifest"
         if self.has(r"^((public|private|final) )*(extension\b|class \w+: XCTestCase\b)|^@Suite\b"):
             return "file"
@@ -77,7 +71,7 @@ def blocks_of(path):
     for number, line in enumerate(path.read_text().splitlines(), 1):
         if lines is not None:
             if line == "```":
-                yield Block(page, heading, note, lines)
+                yield Block(page, heading, note, number - len(lines), lines)
                 lines, note = None, ""
             else:
                 lines.append(line)
@@ -98,8 +92,10 @@ def blocks_of(path):
                 heading = match[1]
 
 
-def indented(lines, columns):
-    return "".join(" " * columns + line + "\n" if line else "\n" for line in lines)
+def indented(blocks, columns):
+    return "".join(
+        f'#sourceLocation(file: "{block.page}", line: {block.number})\n'
+        + "".join(" " * columns + line + "\n" if line else "\n" for line in block.lines) for block in blocks) + "#sourceLocation()\n"
 
 
 def names(lines):
@@ -109,85 +105,78 @@ def names(lines):
             yield from (name.strip() for name in (match[1] or match[2]).split(","))
 
 
-def written(page, blocks, running, files):
-    """The generated files of one page."""
+def tests_of(blocks):
+    """The entries by which XCTest finds its tests."""
+    text = "\n".join(block.text for block in blocks)
+    for match in re.finditer(r"^final class (\w+): XCTestCase \{\n(.*?)^\}", text, re.MULTILINE | re.DOTALL):
+        tests = "".join(f'("{name}", {match[1]}.{name}), ' for name in re.findall(r"^    func (test\w+)\(\)", match[2], re.MULTILINE))
+        yield f"        testCase([{tests}]),\n"
+
+
+def written(page, blocks, running, cases, files):
+    """The files of one page."""
     stem = page.split("/")[-1].removesuffix(".md")
     words = re.split(r"\W+", stem.lower())
     camel = words[0] + "".join(word.capitalize() for word in words[1:])
     imports, parts, number = {"import Promises", "import Reactor"}, [], 0
     for block in blocks:
-        place = f"{page}: {block.heading}"
         if block.kind == "left out":
             continue
         if block.kind == "continuation":
-            parts[-1][1].append(block)
+            parts[-1][0].append(block)
             continue
         if block.kind == "program":
-            files[Path(block.note.removeprefix("program: "))] = "\n".join(block.whole) + "\n"
+            path = block.note.removeprefix("program: ")
+            if (ROOT / path).read_text() != "\n".join(block.whole) + "\n":
+                sys.exit(f"error: {page}:{block.number}: {path} has another text")
             continue
         number += 1
         if block.kind == "manifest":
-            head = HEAD.format(page).splitlines()
-            # The line of the tools version must come first.
-            text = "\n".join([block.lines[0], *head, *block.imports, *block.lines[1:]]) + "\n"
-            files[MANIFESTS / f"{camel}{number}.swift"] = text
+            files[f"Manifests/{camel}{number}.swift"] = "\n".join(block.whole) + "\n"
             continue
         imports.update(line for line in block.imports if line.split()[-1] not in OWN_MODULES)
-        parts.append((place, [block], f"{camel}{number}"))
+        parts.append(([block], f"{camel}{number}"))
     if not parts:
         return
-    text = HEAD.format(page) + "".join(f"{line}\n" for line in sorted(imports))
-    for place, group, name in parts:
+    text = "".join(f"{line}\n" for line in sorted(imports))
+    for group, name in parts:
         first, lines = group[0], [line for block in group for line in block.lines]
         isRun = not first.note.startswith("not run:")
-        text += f"\n// {place}\n"
         if first.kind == "file":
-            text += indented(lines, 0)
+            text += indented(group, 0)
         elif first.kind == "suite":
             title = name[0].upper() + name[1:]
             trait = "" if isRun else '(.disabled("the page says so"))'
-            text += f"@Suite{trait} struct {title} {{\n{indented(lines, 4)}}}\n"
+            text += f"@Suite{trait} struct {title} {{\n{indented(group, 4)}}}\n"
         else:
             awaits = any(re.match(r"[^\s{}][^{]*\bawait\b", line) for line in lines)
             effects = "async throws" if awaits else "throws"
             uses = "".join(f"        _ = {name}\n" for name in names(lines))
-            text += f"extension Snippets {{\n    static func {name}() {effects} {{\n{indented(lines, 8)}{uses}    }}\n}}\n"
+            text += f"extension Snippets {{\n    static func {name}() {effects} {{\n{indented(group, 8)}{uses}    }}\n}}\n"
             asserts = sum(block.text.count("assert(") for block in group)
             if asserts and isRun:
-                running.append(f'        Snippet("{place} ({name})", asserts: {asserts}, Snippets.{name}),\n')
+                place = f"{page}:{first.number}: {first.heading}"
+                running.append(f'        Snippet("{place}", asserts: {asserts}, Snippets.{name}),\n')
+        cases.extend(tests_of(group))
     title = camel[0].upper() + camel[1:]
-    path = OTHER_PAGES.get(page, PAGES) / f"{title}Page.swift"
+    path = f"{FOLDERS.get(page, 'Pages')}/{title}Page.swift"
     if path in files:
         sys.exit(f"error: {page}: another page with Swift blocks is called {stem}.md")
     files[path] = text
 
 
 def main():
-    files, running = {}, []
+    if len(sys.argv) != 2 or sys.argv[1].startswith("-"):
+        sys.exit("usage: snippets.py FOLDER")
+    folder, files, running, cases = Path(sys.argv[1]), {}, [], []
     for path in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]:
-        written(str(path.relative_to(ROOT)), list(blocks_of(path)), running, files)
-    files[PAGES / "Running.swift"] = (
-        HEAD.format("the documentation") + "\nextension Snippet {\n    static let all: [Snippet] = [\n"
-        + "".join(running) + "    ]\n}\n")
-    present = {
-        path.relative_to(ROOT) for folder in (PAGES, MANIFESTS, *OTHER_PAGES.values())
-        for path in (ROOT / folder).glob("*.swift")}
-    # A program stands among files that are not made here.
-    present |= {path for path in files if (ROOT / path).exists()}
-    stale = sorted(
-        str(path) for path in present | files.keys()
-        if path not in files or path not in present or (ROOT / path).read_text() != files[path])
-    if "--check" in sys.argv[1:]:
-        if stale:
-            sys.exit(f"error: run .ci/snippets.py: the documentation has changed, and not {', '.join(stale)}")
-        return
-    for path in stale:
-        if Path(path) not in files:
-            (ROOT / path).unlink()
-        else:
-            (ROOT / path).parent.mkdir(parents=True, exist_ok=True)
-            (ROOT / path).write_text(files[Path(path)])
-        print(path)
+        written(str(path.relative_to(ROOT)), list(blocks_of(path)), running, cases, files)
+    files["Pages/Running.swift"] = (
+        "import XCTest\n\nextension Snippet {\n    static let all: [Snippet] = [\n" + "".join(running)
+        + "    ]\n    static var cases: [XCTestCaseEntry] {\n        [\n" + "".join(cases) + "        ]\n    }\n}\n")
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
 
 
 main()

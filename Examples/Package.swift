@@ -43,7 +43,7 @@ let package = Package(
             name: "http-server",
             dependencies: ["ExampleSupport", http] + libraries + tls,
             swiftSettings: hasTLS ? [.define("TLS")] : []),
-        // The code of docs/guides/json-service.md, written by .ci/snippets.py.
+        // The code of docs/guides/json-service.md.
         .target(name: "NotesService", dependencies: [http, json] + libraries),
         .testTarget(name: "NotesServiceTests", dependencies: ["NotesService", http] + libraries),
         .executableTarget(name: "json-service", dependencies: ["NotesService", http] + libraries),

@@ -60,7 +60,7 @@ let package = Package(
         .testTarget(
             name: "ReactorNIOTests",
             dependencies: ["ReactorNIO", product("NIOPosix", of: "swift-nio", for: "NIO")] + libraries),
-        // The code of docs/guides/integrations.md, written by .ci/snippets.py. Nothing of it runs.
+        // The code of docs/guides/integrations.md, which .ci/snippets.py writes beside it. Nothing of it runs.
         .testTarget(
             name: "IntegrationPagesTests",
             dependencies: [

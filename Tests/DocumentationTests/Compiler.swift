@@ -17,12 +17,30 @@ struct Compiler {
     static func diagnostics(
         of files: [String], module: String, _ options: [String] = [], until stage: String = "-emit-sil"
     ) throws -> (all: [Diagnostic], output: String) {
-        let products = try Self.products
-        let output = try run(
-            ["swiftc", "-swift-version", "6", "-wmo", stage, "-o", "/dev/null", "-module-name", module]
-                + ["-I", "\(products)/Modules", "-Xcc", "-fmodule-map-file=\(products)/CLinux.build/module.modulemap"]
-                + options + files)
+        let output = try run(try command(module) + [stage, "-o", "/dev/null"] + options + files)
         return (output.split(separator: "\n").compactMap(diagnostic), output)
+    }
+
+    /// Makes a program of `files` and what this build has compiled of `libraries`, and returns what the compiler says about them.
+    static func program(
+        _ program: String, of files: [String], module: String, libraries: [String], _ options: [String] = []
+    ) throws -> String {
+        let folders = try libraries.map { "\(try products)/\($0).build" }
+        let objects = try folders.flatMap { folder in
+            try Repository.names(in: folder).filter { $0.hasSuffix(".o") }.map { "\(folder)/\($0)" }
+        }
+        let sanitizer = ["address": "__asan_init", "thread": "__tsan_init"].first { dlsym(nil, $0.value) != nil }
+        let sanitized = sanitizer.map { ["-sanitize=\($0.key)"] } ?? []
+        return try run(
+            try command(module) + ["-parse-as-library", "-o", program] + sanitized + options + files + objects)
+    }
+
+    private static func command(_ module: String) throws -> [String] {
+        let products = try products
+        return [
+            "swiftc", "-swift-version", "6", "-wmo", "-module-name", module, "-I", "\(products)/Modules",
+            "-Xcc", "-fmodule-map-file=\(products)/CLinux.build/module.modulemap",
+        ]
     }
 
     /// Compiles a `Package.swift`.

@@ -20,25 +20,23 @@ enum Repository {
         try text(of: path).split(separator: "\n", omittingEmptySubsequences: false)
     }
 
-    /// The files of a folder, and of those in it.
-    static func filesBelow(_ folder: String) throws -> [String] {
-        try files(in: folder).flatMap { path in
-            path.split(separator: "/").last!.contains(".") ? [path] : try filesBelow(path)
-        }
-    }
-
     /// The files of a folder, by their paths from the root.
     static func files(in folder: String) throws -> [String] {
-        let directory = try #require(opendir("\(root)/\(folder)"), "\(folder) cannot be opened")
+        try names(in: "\(root)/\(folder)").map { "\(folder)/\($0)" }
+    }
+
+    /// Of what a folder anywhere has, sorted; none that begins with a dot.
+    static func names(in folder: String) throws -> [String] {
+        let directory = try #require(opendir(folder), "\(folder) cannot be opened")
         defer { closedir(directory) }
-        var files: [String] = []
+        var names: [String] = []
         while let entry = readdir(directory) {
             let name = withUnsafePointer(to: &entry.pointee.d_name) {
                 $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
             }
-            if !name.hasPrefix(".") { files.append("\(folder)/\(name)") }
+            if !name.hasPrefix(".") { names.append(name) }
         }
-        return files.sorted()
+        return names.sorted()
     }
 
     static func absolute(_ paths: [String]) -> [String] { paths.map { "\(root)/\($0)" } }

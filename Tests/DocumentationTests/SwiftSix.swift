@@ -22,17 +22,6 @@ import Testing
         }
     }
 
-    /// The blocks of the pages stand for the code of users. The slowest takes some 40 ms.
-    @Test func nothingOnThePagesTakesTheTypeCheckerASecond() throws {
-        let support = ["Snippet", "Stubs"].map { "Tests/DocumentationTests/\($0).swift" }
-        let files = try Repository.files(in: "Tests/DocumentationTests/Pages") + support
-        let limits = ["function-bodies", "expression-type-checking"]
-        let options = limits.flatMap { ["-Xfrontend", "-warn-long-\($0)=1000"] }
-        let said = try Compiler.diagnostics(
-            of: Repository.absolute(files), module: "DocumentationTests", options, until: "-typecheck")
-        #expect(said.output == "")
-    }
-
     @Test func actorsAndAsyncFunctionsOnLoopsCompileInSilence() throws {
         let files = try Repository.files(in: "Tests/Fixtures/AsyncOnLoops/Sources/AsyncOnLoops")
         for file in files {
@@ -86,14 +75,6 @@ import Testing
         }
         for (file, lines) in expected {
             for (line, fragment) in lines { Issue.record("\(file):\(line) compiles without '\(fragment)'") }
-        }
-    }
-
-    @Test func manifestsOfTheDocumentationCompile() throws {
-        let files = try Repository.files(in: "Tests/Fixtures/Manifests")
-        #expect(!files.isEmpty)
-        for file in files {
-            #expect(try Compiler.diagnostics(ofManifest: Repository.absolute([file])[0]).output == "")
         }
     }
 }

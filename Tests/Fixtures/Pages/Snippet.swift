@@ -3,6 +3,16 @@ import Promises
 import Reactor
 import Synchronization
 import Testing
+import XCTest
+
+/// The program that runs the documentation's blocks; see PagesTests. Those with an `assert`, and the tests among them.
+@main struct Program {
+    static func main() async {
+        let failures = XCTMain(Snippet.cases, arguments: [CommandLine.arguments[0]]) as CInt
+        guard failures == 0 else { exit(failures) }
+        await Testing.__swiftPMEntryPoint() as Never
+    }
+}
 
 /// The blocks of the documentation, each a function; see `.ci/snippets.py`, which writes them.
 enum Snippets {}
@@ -38,7 +48,7 @@ struct Snippet: Sendable, CustomTestStringConvertible {
         }
         if let thrown { Issue.record(thrown) }
         let asserted = Asserted.log.withLock { $0 }
-        #expect(asserted.failed == [], "lines of the generated file")
+        #expect(asserted.failed == [], "lines of the page")
         #expect(asserted.reached.count == snippet.asserts, "not every assert of the snippet has been reached")
     }
 }

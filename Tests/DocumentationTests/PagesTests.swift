@@ -1,0 +1,60 @@
+import Glibc
+import TestSupport
+import Testing
+
+/// The Swift blocks of the documentation compile in silence, and those that say with `assert` what they do hold it: written by
+/// `.ci/snippets.py`, compiled against the modules of this build, run as a program.
+@Suite(.enabled(if: hasPython, "python3 writes the blocks as files")) struct PagesTests {
+    /// The blocks stand for the code of users: none may take the type checker a second. The slowest takes some 40 ms.
+    private static let limits = ["function-bodies", "expression-type-checking"]
+        .flatMap { ["-Xfrontend", "-warn-long-\($0)=1000"] }
+
+    private let pages: Pages
+
+    init() throws { pages = try Pages() }
+
+    @Test func blocksCompileAndHoldWhatTheySay() throws {
+        let files = try pages.files(of: "Pages", with: "Tests/Fixtures/Pages")
+        expect(files.count > 20)
+        let program = pages.folder / "program"
+        let said = try Compiler.program(
+            program, of: files, module: "Pages",
+            libraries: ["CLinux", "PromiseKitNames", "Promises", "Reactor", "SimulatedNetwork"], Self.limits)
+        try #require(said == "")
+        let output = try Compiler.run(["sh", "-c", "\"$0\" && echo ended well", program])
+        let lines = output.split(separator: "\n").filter { !$0.hasSuffix(" started.") }
+        expect(lines.last == "ended well", lines.joined(separator: "\n"))
+    }
+
+    @Test func blocksAboutHTTPCompile() throws {
+        let files = try pages.files(of: "HTTP", with: "Tests/Fixtures/HTTPPages")
+        expectEqual(try Compiler.diagnostics(of: files, module: "HTTPPages", Self.limits).output, "")
+    }
+
+    @Test func manifestsCompile() throws {
+        for file in try pages.files(of: "Manifests") {
+            expectEqual(try Compiler.diagnostics(ofManifest: file).output, "")
+        }
+    }
+}
+
+/// The blocks as `.ci/snippets.py` writes them, in a folder that goes with this object.
+private final class Pages {
+    let folder = Folder()
+
+    init() throws {
+        let said = try Compiler.run(["python3", "\(Repository.root)/.ci/snippets.py", folder.path])
+        try #require(said == "")
+    }
+
+    deinit { _ = try? Compiler.run(["rm", "-r", folder.path]) }
+
+    /// The files below `name`, and those that they are compiled with.
+    func files(of name: String, with support: String? = nil) throws -> [String] {
+        let files = try Repository.names(in: folder / name).map { folder / "\(name)/\($0)" }
+        try #require(!files.isEmpty)
+        return try files + Repository.absolute(support.map(Repository.files(in:)) ?? [])
+    }
+}
+
+private let hasPython = (try? Compiler.run(["python3", "--version"]))?.hasPrefix("Python 3") ?? false
