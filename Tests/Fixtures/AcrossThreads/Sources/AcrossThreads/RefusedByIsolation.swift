@@ -1,0 +1,256 @@
+import Promises
+import Reactor
+
+// What the compiler refuses once the types are right: what is sent to another thread, and used here too.
+
+/// What the caller of a function has too cannot go into a task, whatever handlers of the function's have captured.
+func cartOfParameter(_ promise: Promise<String>, _ ledger: Ledger) {
+    promise.done { ledger.entries.append($0) }.cauterize()
+    Task {  // error: risks causing data races
+        ledger.entries.append("task")
+    }
+}
+
+/// A handler that names an actor's state binds what else it captures to the actor.
+actor Desk {
+    var count = 0
+
+    func serve(_ promise: Promise<String>) {
+        let ledger = Ledger()
+        promise.done {
+            self.count += 1
+            ledger.entries.append($0)  // error: sending 'ledger' risks causing data races
+        }.cauterize()
+        Task.detached {
+            ledger.entries.append("task")
+        }
+    }
+}
+
+/// A connection belongs to the loop on which it was made.
+func connectionInTask(_ connection: Connection) {
+    Task {  // error: risks causing data races
+        connection.abort()
+    }
+}
+
+actor Registry {
+    private var connections: [Connection] = []
+    func add(_ connection: Connection) { connections.append(connection) }
+}
+
+/// An actor that does not live on the loop; whether one does, the compiler does not know.
+func connectionToActor(_ listener: Listener, _ registry: Registry) -> Promise<DrainResult> {
+    listener.serve { connection in
+        await registry.add(connection)  // error: sending 'connection' risks causing data races
+    }
+}
+
+/// The bytes of a frame are lent for the call of the body alone.
+func frameKept(_ connection: Connection) -> Promise<Void> {
+    connection.forEachFrame(lending: LineDecoder()) { _, bytes -> Promise<Void> in
+        let kept = bytes.rest()  // error: lifetime-dependent variable 'kept' escapes its scope
+        return connection.writable().then { connection.write(kept) }
+    }
+}
+
+/// A connection belongs to the loop of its handler, and so does what the handler shares with others of the loop.
+func connectionOfHandlerInTask(_ listener: Listener) -> Promise<DrainResult> {
+    listener.serve { connection in
+        Task {  // error: risks causing data races
+            try await connection.write("there").value
+        }
+        try await connection.write("here").value
+    }
+}
+
+func valueOfLoopInTask(_ listener: Listener, _ group: LoopGroup, _ ledgers: LoopLocal<Ledger>) -> Promise<DrainResult> {
+    listener.serve(on: group) { connection in
+        let ledger = ledgers.value(for: connection)
+        Task.detached {  // error: risks causing data races
+            ledger.entries.append("there")
+        }
+        for try await line in connection.lines { ledger.entries.append(line) }
+    }
+}
+
+func valueOfLoopInTaskOfPromiseHandler(_ listener: Listener, _ group: LoopGroup, _ ledgers: LoopLocal<Ledger>) {
+    listener.serve(on: group) { connection in
+        let ledger = ledgers.value(for: connection)
+        Task {  // error: risks causing data races
+            ledger.entries.append("there")
+        }
+        return connection.write(ledger.entries.last ?? "nothing")
+    }.cauterize()
+}
+
+/// Two child tasks.
+func objectInChildTask(_ listener: Listener) -> Promise<DrainResult> {
+    listener.serve { connection in
+        let ledger = Ledger()
+        async let entry: Void = { ledger.entries.append("there") }()  // error: data races
+        ledger.entries.append("here")
+        await entry
+        connection.close()
+    }
+}
+
+/// A promise that has been sent to an actor is the actor's: it cannot be awaited here as well.
+func objectAwaited(_ archive: Archive) async throws -> Ledger {
+    let promise = Promise.value(Ledger())
+    await archive.take(promise)  // error: sending 'promise' risks causing data races
+    return try await promise.value
+}
+
+/// And what was awaited before is the actor's too.
+func objectAwaitedBefore(_ archive: Archive) async throws {
+    let promise = Promise.value(Ledger())
+    let ledger = try await promise.value
+    await archive.take(promise)  // error: sending 'promise' risks causing data races
+    ledger.entries.append("mine?")
+}
+
+/// What an actor awaits is the actor's own.
+func objectAwaitedByActor(_ archive: Archive) async throws -> Ledger {
+    try await archive.first()  // error: non-Sendable 'Ledger'-typed result
+}
+
+/// The promise in a task, its resolver here: who settles it and who awaits it would be two.
+func objectAwaitedInTask() {
+    let (promise, resolver) = Promise<Ledger>.pending()
+    Task {  // error: risks causing data races
+        try await promise.value.entries.append("there")
+    }
+    resolver.fulfill(Ledger())
+}
+
+/// The same of a guarantee.
+func guaranteeAwaitedInTask() {
+    let (guarantee, seal) = Guarantee<Ledger>.pending()
+    Task {  // error: risks causing data races
+        await guarantee.value.entries.append("there")
+    }
+    seal(Ledger())
+}
+
+/// The caller of this function has the promise too.
+func objectOfCallerAwaitedInTask(_ promise: Promise<Ledger>) {
+    Task {  // error: risks causing data races
+        try await promise.value.entries.append("there")
+    }
+}
+
+func objectAwaitedBeside() async throws {
+    let (promise, resolver) = Promise<Ledger>.pending()
+    async let count = promise.value.entries.count  // error: risks causing data races
+    resolver.fulfill(Ledger())
+    _ = try await count
+}
+
+/// Whoever awaits a promise twice has the same object twice.
+func objectAwaitedTwice() async throws {
+    let promise = Promise.value(Ledger())
+    let (one, other) = try await (promise.value, promise.value)
+    Task {  // error: risks causing data races
+        one.entries.append("there")
+    }
+    other.entries.append("here")
+}
+
+/// A body of the loop may use what is this thread's, and not hand it on.
+func objectFromBody(_ archive: Archive, _ promise: Promise<Ledger>) throws {
+    try EventLoop.current.run {
+        await archive.take(promise)  // error: sending 'promise' risks causing data races
+    }
+}
+
+/// What is handed to a task group runs beside it.
+func objectInGroup(_ ledger: Ledger) async {
+    await withTaskGroup(of: Void.self) { group in
+        group.addTask {  // error: risks causing data races
+            _ = Promise.value(ledger)
+        }
+    }
+}
+
+/// What an async body has captured is the loop's, which here is the caller's too.
+func objectOfBodyInTask(_ loop: EventLoop) {
+    let ledger = Ledger()
+    Promise(on: loop) { ledger.entries.append("loop") }.cauterize()
+    Task {  // error: risks causing data races
+        ledger.entries.append("task")
+    }
+}
+
+/// A pool belongs to its loop, and what it has with it.
+func resourceInTask(_ pool: Pool<Ledger>) async throws {
+    try await pool.with { ledger in
+        ledger.entries.append("loop")
+        Task {  // error: risks causing data races
+            ledger.entries.append("task")
+        }
+    }
+}
+
+/// What a handler of a listener has captured is the listener's, which here is the caller's too.
+func objectOfHandlerInTask(_ listener: Listener) {
+    let ledger = Ledger()
+    listener.serve { connection in
+        for try await line in connection.lines { ledger.entries.append(line) }
+    }.cauterize()
+    Task {  // error: risks causing data races
+        ledger.entries.append("task")
+    }
+}
+
+/// And one that is still used here.
+func objectOfHandlerOfOwnListener() throws {
+    let listener = try Listener.bind("127.0.0.1:0")
+    let ledger = Ledger()
+    listener.serve { connection in
+        for try await line in connection.lines { ledger.entries.append(line) }
+    }.cauterize()
+    Task {  // error: risks causing data races
+        ledger.entries.append("task")
+    }
+    listener.close()
+}
+
+/// What an actor's own promise refers to may be the actor's own.
+func promiseFromActor(_ archive: Archive) async -> Promise<Ledger> {
+    await archive.give()  // error: non-Sendable 'Promise<Ledger>'-typed result
+}
+
+/// An actor is another thread.
+func promiseToActor(_ promise: Promise<Ledger>, _ archive: Archive) async {
+    await archive.take(promise)  // error: sending 'promise' risks causing data races
+}
+
+/// A task runs on any thread.
+func resolverInTask() -> Promise<Ledger> {
+    let (promise, resolver) = Promise<Ledger>.pending()
+    Task.detached {  // error: risks causing data races
+        resolver.fulfill(Ledger())
+    }
+    return promise
+}
+
+/// Lines come on the loop of their connection.
+func sequenceInTask(_ connection: Connection) {
+    let lines = connection.lines
+    Task {  // error: risks causing data races
+        for try await line in lines { print(line) }
+    }
+}
+
+/// A timer is one of its loop's.
+func timerInTask(_ timer: EventLoop.Timer) {
+    Task {  // error: risks causing data races
+        _ = timer.isActive
+    }
+}
+
+/// The value of a loop stays there.
+func valueOfLoopReturned(_ ledgers: LoopLocal<Ledger>) -> Ledger {
+    ledgers.withValue { $0 }  // error: sending
+}
