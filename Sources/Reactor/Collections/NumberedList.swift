@@ -1,7 +1,8 @@
-/// Elements in the order in which they were added, each with a number by which it is found and removed in logarithmic time.
-/// No number is used twice.
+/// Elements in insertion order, each with a number by which it is found and removed in logarithmic time. Numbers are
+/// never reused.
 struct NumberedList<Element> {
-    /// In ascending order of their numbers. A removed entry has no element, and stays until these are the majority.
+    /// In ascending order of their numbers. A removed entry has no element, and stays until such entries are the
+    /// majority.
     private var entries: [(number: Int, element: Element?)] = []
     private var last = 0
     private(set) var count = 0

@@ -1,4 +1,4 @@
-/// A growing array that one thread's data structure owns. It omits the uniqueness and bounds checks, of which starting
+/// A growing array, owned by one thread's data structure. It omits the uniqueness and bounds checks, of which starting
 /// and cancelling a timer made a dozen.
 struct UncheckedArray<Element>: ~Copyable {
     // Owned: freed in deinit. The first `count` elements are initialised. An index is always below `count`, which only
@@ -31,7 +31,7 @@ struct UncheckedArray<Element>: ~Copyable {
         }
     }
 
-    /// Where the element is until the array grows.
+    /// The address of the element, valid until the array grows.
     @inline(__always)
     mutating func address(of index: Int) -> UnsafeMutablePointer<Element> {
         assert(index >= 0 && index < count)

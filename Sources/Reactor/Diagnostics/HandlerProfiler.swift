@@ -7,8 +7,8 @@ struct HandlerInfo {
 
 /// Measures the running handler and keeps the results. It uses the loop's clock.
 struct HandlerProfiler {
-    /// The moment at which the current handler began, which is when the previous one ended. `unknown` if the time was
-    /// not measured then.
+    /// The moment at which the current handler began, which is when the previous one ended. `unknown` if that was not
+    /// measured.
     var started = unknown
     static var unknown: Int64 { .min }
     var threshold = Int64.max

@@ -6,7 +6,7 @@ package struct KeepAliveReasons: Sendable, CustomStringConvertible {
     package let unreferencedTimers: Int
     /// The time until the earliest of all timers fires; negative if it is overdue, `nil` if there is no timer.
     package let nearestTimer: Duration?
-    /// In the order of their numbers.
+    /// In ascending order.
     package let descriptors: [WatchedDescriptor]
     /// The oldest first.
     package let signals: [Signal]

@@ -25,10 +25,10 @@ package struct ReportCounts<Key: Hashable & Sendable>: Sendable {
 
     /// `nil` stands for all keys beyond `mostKeys`.
     private var counts: [Key?: Count] = [:]
-    /// The source lines of a program are few. If keys are created at run time, the excess ones share a count.
+    /// A program has few source lines. If keys are created at run time, the excess ones share a count.
     private static var mostKeys: Int { 1024 }
-    /// The earliest moment at which counts may expire, while there is no room: searching all counts for every report of
-    /// a new key would cost more than the report itself.
+    /// While the table is full, the earliest moment at which counts may expire: searching all counts for every report
+    /// of a new key would cost more than the report itself.
     private var fullUntil = Int64.min
 
     package init() {}
@@ -42,8 +42,7 @@ package struct ReportCounts<Key: Hashable & Sendable>: Sendable {
     }
 
     /// Counts a report at the moment `now`.
-    /// - Returns: whether the report passes, and how many reports of an earlier period, which has ended, were
-    ///   suppressed.
+    /// - Returns: whether the report passes, and how many reports of an earlier, ended period were suppressed.
     package mutating func admit(_ key: Key, _ limit: ReportLimit, now: Int64) -> (passes: Bool, suppressedBefore: Int) {
         var place: Key? = key
         if counts[key] == nil && counts.count >= Self.mostKeys && !makeRoom(limit, now: now) { place = nil }
@@ -83,8 +82,8 @@ package struct ReportCounts<Key: Hashable & Sendable>: Sendable {
     }
 }
 
-/// Limits the number of reports, so that their cause, a peer for instance, decides neither how long the log gets nor
-/// how long the loop writes to it.
+/// Limits the number of reports, so that their cause, such as a peer, decides neither how long the log gets nor how
+/// long the loop writes to it.
 ///
 /// Suppressed reports are counted by key. The count is reported when the period has ended: with the next report of that
 /// key, by a thread that runs until all counts have been reported, or at exit(3).

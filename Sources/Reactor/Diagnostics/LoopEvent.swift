@@ -2,24 +2,24 @@ import Glibc
 
 /// The events that Reactor itself reports, and the handler that receives them. The layer above may replace the handler.
 package enum LoopEvent: Sendable {
-    /// A loop ended while this number of jobs and handlers still waited to run on it. They never will.
+    /// A loop ended while this many jobs and handlers still waited to run on it. They never will.
     case undelivered(Int)
-    /// The main thread's `run()` returned while this number of handlers wait for other threads, one of them for a promise of
-    /// this line.
+    /// The main thread's `run()` returned while this many handlers wait for other threads, one of them for a promise
+    /// made at this line.
     case leftHandlers(Int, CallSite?)
     /// A handler has blocked a loop for a long time. `subject` is the layer above's information about the handler.
     case slowHandler(SlowHandler, subject: (any AnyObject & Sendable)?)
 
-    /// A job of a task came to a loop that has ended, so it runs on another thread.
+    /// A task's job arrived at a loop that has ended, so it runs on another thread.
     case taskOnEndedLoop
     /// A handler was attached at this line on a thread whose loop no thread drives.
     case unrunWork(CallSite)
-    /// The loop of `spawn` with this name cannot wait any more, and ends.
+    /// The loop that `spawn` started with this name cannot wait any more, and ends.
     case loopFailed(String, SystemError)
-    /// A descriptor cannot be watched for now; the loop tries again. Reported once in each episode.
+    /// A descriptor cannot be watched for now; the loop tries again. Reported once per episode.
     case watchPaused(SystemError)
-    /// A descriptor was closed while it was watched. The line is that of the watch, if it is known. Only the first of a
-    /// loop is reported.
+    /// A descriptor was closed while it was watched. The call site of the watch is given if it is known. Only the first
+    /// per loop is reported.
     case staleWatch(CInt, CallSite?)
 
     package static let handler = LockedValue.ofProcess(
@@ -27,7 +27,7 @@ package enum LoopEvent: Sendable {
             if limited.admit(report.key) { LoopEvent.print(report.description) }
         })
 
-    /// For programs without the layer above, which has a limit of its own.
+    /// The limit for programs without the layer above, which has a separate one.
     private static let limited: LimitedReports<Key> = {
         atexit { LoopEvent.limited.reportAllSuppressed() }
         return LimitedReports { key, count in

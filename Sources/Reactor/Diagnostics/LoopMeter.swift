@@ -51,7 +51,7 @@ final class LoopMeter {
         isTiming = isOn
     }
 
-    /// The counters, and what is measured.
+    /// The counters and the measurements.
     var metrics: LoopMetrics {
         var snapshot = counters
         if measuresTurns {
@@ -65,7 +65,7 @@ final class LoopMeter {
 
     // MARK: Turns and waits
 
-    /// The beginning of a wait that is measured: the end of the turn before, if this one follows at once.
+    /// The beginning of a measured wait: the end of the previous turn, if this one follows at once.
     @inline(__always)
     var beginningOfWait: Int64 { endOfTurn == Self.unknown ? clock.now.nanoseconds : endOfTurn }
 
@@ -124,7 +124,7 @@ final class LoopMeter {
         guard isTiming && handlers.started != Self.unknown else { return }
         guard let slow = handlers.note(identity, endedAt: clock.now.nanoseconds) else { return }
         LoopEvent.send(.slowHandler(slow, subject: identity.subject))
-        // The time of the report counts for no handler.
+        // The time of reporting is not charged to any handler.
         beginTiming()
     }
 

@@ -1,18 +1,18 @@
 /// The counters of a loop since it was created, and its current gauges. Reading them costs no system call.
 ///
-/// `EventLoop.metrics` counts the ready jobs one by one; the rest takes a microsecond.
+/// `EventLoop.metrics` counts the ready jobs one by one; everything else takes a microsecond.
 public struct LoopMetrics: Sendable {
     // MARK: What it has done
 
     /// Turns of the loop.
     public internal(set) var turns = 0
-    /// Jobs that have run, handlers of the layer above among them.
+    /// Jobs that have run, including handlers of the layer above.
     public internal(set) var jobs = 0
     /// Events that epoll has reported.
     public internal(set) var events = 0
     /// Timers that have fired.
     public internal(set) var timersFired = 0
-    /// The number of times that another thread had to wake the loop.
+    /// How often another thread had to wake the loop.
     public internal(set) var wakeups = 0
     /// The number of calls of each system call by the loop's own thread. Calls that were never made are not included.
     public internal(set) var systemCalls: [SystemCall: Int] = [:]
@@ -35,7 +35,7 @@ public struct LoopMetrics: Sendable {
 
     /// Jobs that are ready, including those that other threads have submitted.
     public internal(set) var readyJobs = 0
-    /// Handlers that wait for a result that is still to come.
+    /// Handlers that wait for a result.
     public internal(set) var waitingHandlers = 0
     /// Timers that have still to fire.
     public internal(set) var timers = 0
@@ -48,17 +48,17 @@ public struct LoopMetrics: Sendable {
     /// Jobs of pools and async tasks that the loop waits for.
     public internal(set) var externalWork = 0
 
-    /// What a loop measures of its own time.
+    /// The parts of its own time that a loop measures.
     public enum Measured: Sendable {
         /// Nothing, at no cost.
         case nothing
         /// Every wait, for `timeWaiting`, and every turn, for `longestTurn`: three clock readings
         /// per turn, about 75 ns, however much happens in it.
         case turns
-        /// The turns, and every handler, for `longestHandler`: one clock reading more per handler, about 25 ns.
+        /// The turns, and every handler, for `longestHandler`: one more clock reading per handler, about 25 ns.
         case handlers
     }
 
-    /// How much has been handled: equal at two moments if nothing was between them.
+    /// A counter of everything handled: equal at two moments if nothing happened in between.
     var handled: Int { jobs &+ events &+ timersFired }
 }

@@ -5,8 +5,8 @@ public struct SlowHandler: Hashable, Sendable, CustomStringConvertible {
     public let duration: Duration
     /// The kind of the handler.
     public let kind: HandlerKind
-    /// The call that started the job, timer, watch or hook; for the handler of a promise, the operator, if the promise was
-    /// made while promises were traced. `nil` if it is not known, as for anything that was started before handlers were
+    /// The call that started the job, timer, watch or hook; for the handler of a promise, the operator, if the promise
+    /// was made while promises were traced. `nil` if unknown, for instance because it was started before handlers were
     /// measured.
     public let callSite: CallSite?
 

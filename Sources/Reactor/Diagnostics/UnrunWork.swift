@@ -1,23 +1,23 @@
 import Glibc
 import Synchronization
 
-/// Observes a thread that may never drive its loop, and reports work that never runs there: handlers that were attached in
-/// a synchronous function that an async one has called, on a thread of Swift's pool; on a thread of Dispatch's; or on a
-/// thread that ends.
+/// Observes a thread that may never drive its loop, and reports work that never runs there: handlers that a synchronous
+/// function attached, called by an async one on a thread of Swift's pool; or on a thread of Dispatch's; or on a thread
+/// that ends.
 ///
 /// Whether a thread drives its loop becomes clear only afterwards. Work that begins there outside a turn is therefore
 /// noted, and forgotten when the loop is driven. Work that has ended before a report is not part of the report.
 ///
-/// Operators note their work where they are traced, so they ask nothing more; on such a thread this costs a call in each
-/// of them. A thread of the program's own stops paying when it drives its loop for the first time: from then on it is
-/// assumed to continue driving it. A thread of Swift's pool or of a `ThreadPool` continues to pay: it runs code of
-/// different origins, one after the other.
+/// Operators note their work in the code for tracing, so others pay nothing; on such a thread this costs a call per
+/// operator. A thread of the program's own stops paying when it drives its loop for the first time: from then on it is
+/// assumed to continue. A thread of Swift's pool or of a `ThreadPool` continues to pay: it runs code of different
+/// origins, one after the other.
 package final class UnrunWork: Sendable {
     let isMain: Bool
-    /// Whether the thread belongs to a `ThreadPool`. Its jobs are checked when each has ended.
+    /// Whether the thread belongs to a `ThreadPool`, which is checked at the end of each job.
     private let isOfPool = PoolThread.isCurrent
     private let number: Int
-    /// The number of times the loop has been driven since something was noted.
+    /// How often the loop has been driven since something was noted.
     private let generation = Atomic<Int>(0)
     private let hasNotes = Atomic(false)
     /// Whether a task watches this thread.
@@ -34,13 +34,13 @@ package final class UnrunWork: Sendable {
         let callSite: CallSite
     }
 
-    /// What is known of all threads. Few of them have a loop that they have not driven yet.
+    /// State of all threads. Few of them have a loop that they have not driven yet.
     private struct Table {
         /// By the address of the job that represents the work, until the job ends. A job that is found here may be read
         /// under the lock, since it removes itself before it is deinitialized. No reference is therefore taken, and no
         /// object ends on another thread than it would otherwise. No foreign code runs under the lock.
         var notes: [UnsafeMutableRawPointer: Note] = [:]
-        /// For the end of the process, in the order of their beginning.
+        /// For the end of the process, in the order in which they were created.
         var observers: [UnrunWork] = []
         var reported: Set<CallSite> = []
         var lastNumber = 0
@@ -63,8 +63,8 @@ package final class UnrunWork: Sendable {
 
     // MARK: Notes
 
-    /// The call sites of work that has begun since the loop was last driven, and that still waits, in the order of file
-    /// and line.
+    /// The call sites of work that has begun since the loop was last driven and still waits, in the order of file and
+    /// line.
     var callSites: [CallSite] {
         guard hasNotes.load(ordering: .acquiring) else { return [] }
         let generation = generation.load(ordering: .relaxed)
@@ -126,7 +126,7 @@ package final class UnrunWork: Sendable {
         }
     }
 
-    /// Reports each call site once in the life of the process.
+    /// Reports each call site once per process.
     static func report(_ callSites: [CallSite]) {
         for callSite in callSites where table.withLock({ $0.reported.insert(callSite).inserted }) {
             LoopEvent.send(.unrunWork(callSite))

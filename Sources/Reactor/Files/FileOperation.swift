@@ -50,7 +50,7 @@ package struct FileOperation: Sendable {
     /// a request.
     private func checkMemory(for count: Int) throws(SystemError) {
         if count <= 1 << 24 { return }
-        // With room for the array's header.
+        // Plus room for the array's header.
         guard count < 1 << 39, let probe = malloc(count + 64) else {
             throw SystemError(.read, ENOMEM, detail: "\(path): \(count) bytes")
         }
@@ -75,8 +75,7 @@ package struct FileOperation: Sendable {
         }
     }
 
-    /// Writes a new file in the same directory, which takes over the target's name when all of its bytes are on the
-    /// disk.
+    /// Writes a new file in the same directory, which is renamed to the target when all of its bytes are on the disk.
     package func replaceAtomically(with bytes: [UInt8], mode: mode_t) throws {
         let target = try statusOfTarget()
         // If a file is replaced, only the owner may open the new file until it has the permissions of the old one: a
@@ -113,9 +112,8 @@ package struct FileOperation: Sendable {
         return try checked(status)
     }
 
-    /// Gives the new file the group and the mode of the old one. If the group cannot be set, the group that the file
-    /// has instead gets no permission that all others do not have. No set-user-ID or set-group-ID bit applies to
-    /// another user or group than before.
+    /// Gives the new file the group and the mode of the old one. If the group cannot be set, the actual group gets no
+    /// permission that others lack. No set-user-ID or set-group-ID bit applies to another user or group than before.
     private func adoptPermissions(of target: FileSyscalls.Status, _ fd: CInt) throws {
         var own = FileSyscalls.Status()
         _ = try retrying(.fileStatus) { calls.status(fd, &own) }
@@ -183,7 +181,7 @@ package struct FileOperation: Sendable {
         return status
     }
 
-    /// Closes `fd` in any case. Some file systems report only then that there was no room.
+    /// Closes `fd` in any case. Some file systems report only at close that there was no room.
     private func closing(_ fd: CInt, _ body: () throws -> Void) throws {
         do { try body() } catch {
             _ = calls.close(fd)

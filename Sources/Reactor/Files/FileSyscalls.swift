@@ -1,8 +1,8 @@
 import CLinux
 import Glibc
 
-/// The system calls for files, as `Syscalls` contains those of a loop. They are called on threads of pools, so they are
-/// `Sendable` and not counted.
+/// The system calls for files, like `Syscalls` for a loop. They are called on pool threads, so they are `Sendable` and
+/// not counted.
 package struct FileSyscalls: Sendable {
     /// The result of fstat(2).
     package struct Status: Sendable {
@@ -51,7 +51,7 @@ package struct FileSyscalls: Sendable {
 
     package init() {}
 
-    /// Those of the kernel.
+    /// The kernel's.
     package static let real = FileSyscalls()
 }
 

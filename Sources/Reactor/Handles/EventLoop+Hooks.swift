@@ -3,11 +3,11 @@ extension EventLoop {
     /// it to flush buffered data, or to measure how long the loop was busy.
     ///
     /// The hook is not called in a turn that does not wait, because of `turn(.poll)`, ready jobs, or a due timer. Hooks
-    /// are called in the order in which they were added. A hook may do whatever a job may do. If it makes something
-    /// ready, or stops the loop, the loop does not wait. If it removes the last reason to stay alive, `run()` ends. The
-    /// hook does not keep the loop alive itself. Turns that a hook runs call no hooks, and if they have handled anything, the
-    /// loop does not wait before it has looked again. (The loop learns only by polling that something has already happened,
-    /// and then the wait ends at once.)
+    /// are called in the order in which they were added. A hook may do anything that a job may. If it makes something
+    /// ready, or stops the loop, the loop does not wait. If it removes the last reason to stay alive, `run()` ends. A
+    /// hook does not keep the loop alive. Turns that a hook runs call no hooks, and if they have handled anything, the
+    /// loop does not wait before it has looked again. (Only polling shows whether something has already happened, and
+    /// then the wait ends at once.)
     ///
     /// With a virtual clock, a jump to the next deadline is a wait.
     /// - Parameter body: called on the loop's thread.

@@ -1,16 +1,16 @@
 extension EventLoop {
-    /// Calls `body` on this loop every `interval`, each time up to `jitter` later, until the timer is cancelled: many processes
-    /// that began together do not call a server together.
+    /// Calls `body` on this loop every `interval`, each time up to `jitter` later, until the timer is cancelled. Many
+    /// processes that started together then do not call a server at the same moment.
     ///
     /// ```swift
     /// EventLoop.current.schedule(every: .seconds(60), jitter: .seconds(10)) { print("a minute, more or less") }
     /// ```
     ///
-    /// Each tick is drawn uniformly, from its place on the grid of `schedule(every:)` on, so that there are as many ticks as
-    /// without jitter.
+    /// Each tick is delayed from its point on the grid of `schedule(every:)` by a uniformly distributed time, so that
+    /// there are as many ticks as without jitter.
     /// - Parameters:
-    ///   - interval: the time between two places of the grid. Less than a nanosecond counts as one nanosecond.
-    ///   - jitter: the longest delay of a tick behind its place. More than `interval` counts as `interval`.
+    ///   - interval: the time between two points of the grid. Less than a nanosecond counts as one nanosecond.
+    ///   - jitter: the longest delay of a tick after its point. More than `interval` counts as `interval`.
     ///   - body: called on the loop's thread.
     /// - Returns: the timer, which `cancel()` removes.
     @discardableResult
@@ -31,7 +31,7 @@ extension EventLoop {
         let ticking = schedule(
             every: interval,
             {
-                // Moved before the body, which may cancel the timer.
+                // Moved on before the body, which may cancel the timer.
                 let missed = max(EventLoop.ofCurrentThread.now.nanoseconds - place - most, 0) / step
                 place = LoopInstant.deadline((missed + 1) * step, after: place)
                 draw()

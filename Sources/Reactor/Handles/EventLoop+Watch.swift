@@ -38,7 +38,7 @@ extension EventLoop {
         guard !interest.isEmpty, interest.isSubset(of: [.reading, .writing]) else {
             throw SystemError(.epollControl, EINVAL, detail: "interest \(interest.rawValue) for descriptor \(fd)")
         }
-        // The number may have been closed and opened again since the existing watch was made.
+        // The number may have been closed and reopened since the existing watch was made.
         if let present = poller.handler(of: fd) as? WatchGroup, isStale(fd) { present.end(on: self) }
         let group = poller.handler(of: fd) as? WatchGroup ?? WatchGroup(fd, self)
         try group.add(interest, handler, CallSite(file, line))

@@ -2,11 +2,11 @@ import CLinux
 import Synchronization
 
 // Work that other threads do for a loop, such as jobs of a pool or async tasks. It is counted, so that `run()` does not
-// end before it.
+// return before it ends.
 
 extension LoopRemote {
     /// Any thread: counts the beginning of work on another thread whose result this loop waits for. The loop stays
-    /// alive until `endExternalWork` has been called as often.
+    /// alive until `endExternalWork` has been called as many times.
     package func beginExternalWork() { loop.shared.work.externalWork.begin() }
 
     /// Any thread: counts a handler of this loop's thread that was given to a dispatcher, which may never run it. The
@@ -17,9 +17,8 @@ extension LoopRemote {
     /// ended.
     package func endDispatchedJob() { loop.shared.work.dispatchedJobs.subtract(1, ordering: .relaxed) }
 
-    /// Any thread: counts the end of external work, whose result has been posted to the loop if it concerns the loop:
-    /// settle first, then call this. A waiting loop is woken, to see that there is nothing left. May be called after
-    /// the loop has ended.
+    /// Any thread: counts the end of external work. If its result concerns the loop, post it first, then call this.
+    /// Wakes a waiting loop, which may have nothing left to do. May be called after the loop has ended.
     package func endExternalWork() { loop.endExternalWork() }
 }
 
@@ -27,10 +26,10 @@ extension EventLoop {
     /// Any thread: as `LoopRemote.endExternalWork`.
     func endExternalWork() { if shared.work.externalWork.end() { wakeForExternalWork() } }
 
-    /// Makes the loop look again at what it waits for. Any thread, and also after the loop has ended.
+    /// Makes the loop check again what it waits for. Any thread, and also after the loop has ended.
     fileprivate func wakeForExternalWork() {
         guard clinux_get_current_loop() != Unmanaged.passUnretained(self).toOpaque() else { return }
-        // One at a time: it may be that no thread ever drives this loop.
+        // One at a time: possibly no thread ever drives this loop.
         guard !shared.work.isWakeJobPosted.exchange(true, ordering: .acquiringAndReleasing) else { return }
         let job = Unmanaged<Job>.passRetained(
             // The loop retains the job in turn, until it runs the job or ends. After this exchange, it sees everything that a
@@ -62,8 +61,8 @@ extension LoopRemote {
 }
 
 extension EventLoop {
-    /// The loop that must count the work which this thread dispatches: this loop, or the loop on whose behalf the
-    /// thread works.
+    /// The loop that must count the work that this thread dispatches: this loop, or the loop on whose behalf the thread
+    /// works.
     package var loopToNotify: LoopRemote { requestingLoop ?? remote }
 
     /// Runs `body`, a job of a pool on whose thread this loop is, on behalf of `home`.

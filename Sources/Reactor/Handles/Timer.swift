@@ -9,9 +9,9 @@ extension EventLoop {
     /// The timer never fires early by the loop's clock. Timers with equal deadlines fire in the order in which they
     /// were started.
     ///
-    /// A timer that is cancelled soon costs no reading of the clock: the delay begins at the next reading, by the loop or by
-    /// your own use of `now`. That is at the latest after the handler that started the timer and the jobs that are ready
-    /// then. Before a handler that works for long, compute a deadline from `now`.
+    /// A timer that is cancelled soon costs no reading of the clock: the delay begins at the next reading, by the loop
+    /// or by your own use of `now`, at the latest after the handler that started the timer and the jobs that are ready
+    /// then. In a handler that works for long, compute the deadline from `now` first.
     /// - Parameters:
     ///   - delay: the time from now on. Zero or less means the next turn.
     ///   - body: called on the loop's thread.
@@ -69,7 +69,7 @@ extension EventLoop {
         return Timer(self, insert(job(body, file, line), at: first, interval: interval))
     }
 
-    /// Whether a timer cannot simply be started: the loop has ended, or notes where its handlers were started.
+    /// Whether a timer needs the slow path: the loop has ended, or records where its handlers were started.
     @inline(__always)
     private var startsTimersSlowly: Bool { hasEnded || meter.isTiming }
 
@@ -85,7 +85,7 @@ extension EventLoop {
         return insert(job, at: notOverdue(deadline))
     }
 
-    /// As `schedule(at:)`, for a caller that keeps the id alone. The timer does not keep the loop alive.
+    /// As `schedule(at:)`, for a caller that keeps only the id. The timer does not keep the loop alive.
     package func addBackgroundTimer(at deadline: LoopInstant, _ body: @escaping () -> Void) -> UInt64 {
         let timer = schedule(at: deadline, body)
         timers.setReferenced(timer.id, false)
@@ -137,7 +137,7 @@ extension EventLoop {
     }
 
     /// Cancels the timer with this id.
-    /// - Returns: whether it had still to fire.
+    /// - Returns: whether it had yet to fire.
     @inline(__always)
     package func removeTimer(_ id: UInt64) -> Bool {
         assertOwner()
@@ -148,7 +148,7 @@ extension EventLoop {
 
     /// A handle to a timer that has been started; see `LoopHandle`.
     public struct Timer: LoopHandle {
-        // The loop's number. A handle that retained the loop would count four references for a timer that is started and
+        // The loop's number. A handle that retained the loop would count four references when a timer is started and
         // cancelled; this one finds no loop once it has ended.
         private let loop: Int
         fileprivate let id: UInt64
@@ -160,24 +160,24 @@ extension EventLoop {
         }
 
         /// Cancels the timer and releases its closure at once. O(log n), no system call.
-        /// - Returns: whether the timer had still to fire.
+        /// - Returns: whether the timer had yet to fire.
         @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
         @discardableResult
         public func cancel() -> Bool { EventLoop.withLiving(loop, else: false) { $0.removeTimer(id) } }
 
         /// Moves the timer to another deadline. This costs no system call unless the timer becomes the earliest of all.
         /// - Parameter deadline: the new deadline, on the loop's clock.
-        /// - Returns: whether the timer had still to fire; otherwise nothing changes.
+        /// - Returns: whether the timer had yet to fire; otherwise nothing changes.
         @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
         @discardableResult
         public func reschedule(at deadline: LoopInstant) -> Bool {
             EventLoop.withLiving(loop, else: false) { $0.timers.move(id, to: $0.notOverdue(deadline)) }
         }
 
-        /// Whether the timer has still to fire.
+        /// Whether the timer has yet to fire.
         public var isActive: Bool { EventLoop.withLiving(loop, else: false) { $0.timers.contains(id) } }
 
-        /// Lets the loop end even though this timer has still to fire.
+        /// Lets the loop end even though this timer has yet to fire.
         @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
         public func unref() { EventLoop.withLiving(loop, else: ()) { $0.timers.setReferenced(id, false) } }
 
@@ -190,7 +190,7 @@ extension EventLoop {
 // MARK: In a turn
 
 extension EventLoop {
-    /// The longest time that due timers wait for input that arrived before them, in nanoseconds. Handlers of that input
+    /// The longest time in nanoseconds that due timers wait for input that arrived before them. Handlers of that input
     /// may run long.
     private static var mostDelay: Int64 { 50_000_000 }
 

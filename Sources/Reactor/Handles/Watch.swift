@@ -18,8 +18,8 @@ extension EventLoop {
             }
         }
 
-        /// Ends the watch and releases its handler. Events and signals that are already on their way are not delivered any
-        /// more. The end of the last watch of a signal restores the previous action of the process.
+        /// Ends the watch and releases its handler. Pending events and signals are no longer delivered. The end of a
+        /// signal's last watch restores the previous action of the process.
         /// - Returns: whether the watch was active.
         @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
         @discardableResult

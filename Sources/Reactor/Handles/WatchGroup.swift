@@ -66,7 +66,7 @@ final class WatchGroup: ReadinessHandler {
         releaseHandlers()
     }
 
-    /// As `end`, after the handlers have been called. The number may be registered for another handler by then.
+    /// As `end`, after the handlers have been called. By then the number may be registered for another handler.
     private func endAfterRefusal(on loop: EventLoop) {
         loop.reportStaleWatch(of: fd, interests.first?.callSite)
         if loop.handler(of: fd) === self { loop.forget(fd) }

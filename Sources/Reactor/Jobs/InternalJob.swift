@@ -1,5 +1,5 @@
-/// A job of the library's own, which calls a closure. It is no handler: a loop that ends before it has run does not report it,
-/// since the handlers that it would have served are reported themselves.
+/// One of the library's own jobs, which calls a closure. It is not a handler: a loop that ends before it has run does
+/// not report it, since the handlers that it would have served are reported themselves.
 package final class InternalJob: Job {
     private let body: () -> Void
     private let end: (() -> Void)?

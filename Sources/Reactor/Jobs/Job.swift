@@ -61,7 +61,7 @@ open class _Job {
     open var kind: HandlerKind { .job }
     /// The call site of the handler that the job calls, if it is known.
     open var handlerCallSite: CallSite? { nil }
-    /// The information of the layer above about the job.
+    /// The layer above's information about the job.
     open var subject: (any AnyObject & Sendable)? { nil }
 
     /// Whether a loop that ends before the job has run reports the job.
@@ -70,10 +70,10 @@ open class _Job {
     /// Whether the loop counts the job among its `waitingHandlers` already.
     open var isCountedAsWaiting: Bool { false }
 
-    /// Whether the event that the job represents has not happened yet. Any thread, while the job cannot end.
+    /// Whether the job's event has not happened yet. Any thread, while the job cannot end.
     open var isStillWaiting: Bool { true }
 
-    /// The line that made the promise that this waiter waits for, if it is known. On the loop's thread, while it waits.
+    /// The line that made the promise that this waiter waits for, if known. On the loop's thread, while it waits.
     open var awaitedCallSite: CallSite? { nil }
 
     /// Called on a waiter that the loop knows as one of its `OutsideWaiters` when the loop ends, on the loop's thread. The
@@ -81,8 +81,8 @@ open class _Job {
     /// - Returns: false if its promise has settled already; the waiter is then among the loop's jobs, or will be in a moment.
     open func discardIfWaiting() -> Bool { false }
 
-    /// Releases the queue's reference without running the job, because the loop has ended. Override it to be notified
-    /// of that; an override must call this implementation.
+    /// Releases the queue's reference without running the job, because the loop has ended. Override it to be notified;
+    /// an override must call this implementation.
     open func discardAndRelease() { Unmanaged.passUnretained(self).release() }
 }
 

@@ -1,4 +1,4 @@
-/// A queue of jobs in the order of their arrival. It owns the jobs.
+/// A queue of jobs, first in, first out. It owns the jobs.
 @usableFromInline
 package struct JobQueue: ~Copyable {
     @usableFromInline var head: Unmanaged<Job>?
@@ -11,7 +11,7 @@ package struct JobQueue: ~Copyable {
     /// The number of jobs. Counts them one by one.
     package var count: Int { Job.count(from: head) }
 
-    /// The number of jobs that are reported if they never run, without those that the loop counts as waiting handlers.
+    /// The number of jobs to report if they never run, without those that the loop counts as waiting handlers.
     var countOfReported: Int {
         var count = 0
         var next = head

@@ -1,16 +1,16 @@
 import Synchronization
 
-/// The mailbox of a loop, in which other threads leave jobs: a stack of the jobs themselves, which the loop takes as a
+/// The mailbox of a loop, to which other threads post jobs: a stack of the jobs themselves, which the loop takes as a
 /// whole and reverses.
 ///
-/// One word contains the whole state: empty, parked (the loop sleeps or is about to), closed, or the newest job. The
+/// One word holds the whole state: empty, parked (the loop sleeps or is about to), closed, or the newest job. The
 /// thread that replaces "parked" wakes the loop. Threads that post after it find a job there and need not wake the
-/// loop. A burst of jobs therefore costs one eventfd write for each time the loop went to sleep, not one for each job.
+/// loop. A burst of jobs therefore costs one eventfd write each time the loop went to sleep, not one per job.
 @usableFromInline
 package struct Mailbox: ~Copyable {
-    // 0, the two marks below, or the address of the newest job (jobs are 16-byte aligned, so neither mark is one).
-    // The mailbox owns its jobs (+1 each); their `next` links are written before the releasing CAS and read after
-    // the acquiring exchange, so they need no atomics of their own.
+    // 0, the two marks below, or the address of the newest job (jobs are 16-byte aligned, so neither mark is one). The
+    // mailbox owns its jobs (+1 each); their `next` links are written before the releasing CAS and read after the
+    // acquiring exchange, so they need not be atomic.
     @usableFromInline let word = Atomic<UInt>(0)
     private static var parked: UInt { 1 }
     @usableFromInline static var closed: UInt { 2 }
@@ -62,7 +62,7 @@ package struct Mailbox: ~Copyable {
         word.compareExchange(expected: 0, desired: Self.parked, ordering: .acquiringAndReleasing).exchanged
     }
 
-    /// The loop's thread, after it slept. True if no other thread is to write the eventfd.
+    /// The loop's thread, after it slept. Returns true if no other thread will write the eventfd.
     package func unpark() -> Bool {
         // In most cases mail has ended the sleep, and nothing is left to change.
         word.load(ordering: .relaxed) == Self.parked

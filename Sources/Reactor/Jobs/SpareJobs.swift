@@ -1,18 +1,17 @@
 import CLinux
 
-/// Jobs that have run and been released, kept to be used again by the layer above, which knows what is in them.
+/// Jobs that have run and been released, kept for reuse by the layer above, which knows their contents.
 ///
-/// Invariant: used on the loop's thread only. It owns its jobs, to which no other reference leads, so no other list holds
-/// them. No foreign code runs while it changes, and none when it releases a job: the layer above keeps only jobs that have
+/// Invariant: used on the loop's thread only. It holds the only reference to each job, so no other list holds them. No
+/// foreign code runs while it changes, and none when it releases a job: the layer above keeps only jobs that have
 /// nothing to destroy.
 @usableFromInline
 struct SpareJobs: ~Copyable {
     @usableFromInline var newest: Unmanaged<Job>?
-    /// How many more may be kept. Zero under a sanitizer, which must see each job end: a later use of the job is then an
-    /// access to freed memory, which the sanitizer reports. It could not tell a job from the one that it was before.
+    /// How many more may be kept. Zero under a sanitizer, which must see each job freed to report a later use of it.
     @usableFromInline var room = clinux_is_sanitized() ? 0 : SpareJobs.capacity
 
-    /// Enough for the steps that are under way at a time in most turns. It bounds the memory that a loop keeps: of
+    /// Enough for the steps that are in progress at once in most turns. It bounds the memory that a loop keeps: for
     /// promises, 96 bytes each with the allocator's overhead, 12 KiB.
     @usableFromInline static var capacity: Int { 128 }
 
@@ -26,7 +25,7 @@ struct SpareJobs: ~Copyable {
         return true
     }
 
-    /// - Returns: a job with its only reference, which is in no list.
+    /// - Returns: a job with its only reference, in no list.
     @inlinable @inline(__always)
     mutating func take() -> Unmanaged<Job>? {
         guard let job = newest else { return nil }
@@ -36,7 +35,7 @@ struct SpareJobs: ~Copyable {
         return job
     }
 
-    /// The loop has ended: releases all, and keeps none from now on.
+    /// The loop has ended: releases all jobs, and keeps none from now on.
     mutating func close() {
         room = 0
         var rest = newest

@@ -1,5 +1,5 @@
-/// Runs jobs at once, but one after the other. A job that arrives while another runs is run after it and not inside it,
-/// so that a chain of any depth needs no depth of stack.
+/// Runs jobs at once, but one after the other. A job that arrives while another runs is run after it, not inside it, so
+/// that a chain of any length needs constant stack.
 struct Trampoline: ~Copyable {
     private var jobs = JobQueue()
     private(set) var isRunning = false

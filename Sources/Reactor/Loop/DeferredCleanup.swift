@@ -7,9 +7,9 @@ extension EventLoop {
     /// Whether the calling thread is this loop's.
     package var isOwnedByThisThread: Bool { shared.life.isOwnedByThisThread }
 
-    /// For the `deinit` of an object that belongs to this loop, on any thread: runs `body` on the loop's thread. It
-    /// runs at once if the calling thread is the loop's, and later otherwise. If the loop has ended, it runs on the
-    /// thread that finds that out.
+    /// For the `deinit` of an object that belongs to this loop, on any thread: runs `body` on the loop's thread, at
+    /// once if that is the calling thread, and later otherwise. If the loop has ended, it runs on the thread that
+    /// notices.
     ///
     /// No other thread may use what `body` has captured.
     package func performCleanup(_ body: @escaping () -> Void) {

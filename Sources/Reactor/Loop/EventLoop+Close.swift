@@ -1,7 +1,7 @@
 import Glibc
 import Synchronization
 
-// How a loop ends, with its thread or with the scope of `withLoop`, while other threads may still refer to it.
+// How a loop ends, with its thread or at the end of `withLoop`, while other threads may still refer to it.
 
 extension EventLoop {
     /// Ends the loop. Ready and waiting jobs are released without being run, and reported. Descriptors are closed, and
@@ -10,7 +10,7 @@ extension EventLoop {
         shared.life.advance(to: .ending)
         outsideWaiters.close()
         if waker.isParked { unpark() }
-        // A body may forget others. None is added any more.
+        // A body may cancel others. None is added any more.
         for id in ending.ids { ending.take(id)?() }
         let unrun = unrunCallSites
         let withdrawn = withdrawOutsideWaiters()
@@ -23,7 +23,7 @@ extension EventLoop {
             LoopEvent.send(.undelivered(undelivered))
         }
         shared.life.advance(to: .releasingLocals)
-        // The `deinit` of a value may ask for another one, which is there as long as it has not been released.
+        // The `deinit` of a value may use another one, which exists until it is released.
         while ending.takeLastLocal() != nil {}
         ownRemote = nil
         shared.life.ended.open()
@@ -41,9 +41,9 @@ extension EventLoop {
         startThreadForEndedLoops()
     }
 
-    /// Withdraws and releases the waiters that other threads could notify, while the mailbox is still open. A thread that
-    /// has settled a waiter's promise before posts the waiter: that is awaited, since nothing of a loop is to be released on
-    /// another thread. No waiter is added any more.
+    /// Withdraws and releases the waiters that other threads could notify, while the mailbox is still open. If a thread
+    /// has already settled a waiter's promise, this waits for it to post the waiter: nothing of a loop may be released
+    /// on another thread. No waiter is added any more.
     /// - Returns: the number of released jobs to report as undelivered.
     private func withdrawOutsideWaiters() -> Int {
         var undelivered = 0
@@ -54,20 +54,20 @@ extension EventLoop {
                     let isReported = $0.isReportedUndelivered
                     if $0.discardIfWaiting() && isReported { undelivered += 1 }
                 }
-                // A released object may have withdrawn others.
+                // Releasing an object may have withdrawn other waiters.
                 number = min(number - 1, outsideWaiters.count)
             }
             shared.waker.mailbox.take(into: &jobs.ready)
             let isIdle = jobs.ready.isEmpty
             undelivered += jobs.discardAll()
-            // The threads that would post them are not there in a forked child.
+            // A forked child lacks the threads that would post them.
             if isForked { break }
             if isIdle && outsideWaiters.count > 0 { sched_yield() }
         }
         return undelivered
     }
 
-    /// Releases everything that is ready or waits, without running it.
+    /// Releases all jobs, timers, watches and hooks without running them.
     /// - Returns: the number of released jobs to report as undelivered.
     private func releaseEverything() -> Int {
         var undelivered = 0
@@ -91,7 +91,7 @@ extension EventLoop {
         }
     }
 
-    /// Calls `body` when the loop ends, on the loop's thread, before what waits there is released.
+    /// Calls `body` on the loop's thread when the loop ends, before everything that waits there is released.
     /// - Returns: an identifier for `forgetEnding`. Once the loop has ended, `body` is released without being called.
     package func whenEnding(_ body: @escaping () -> Void) -> Int { hasEnded ? 0 : ending.add(body) }
 

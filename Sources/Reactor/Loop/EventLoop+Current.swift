@@ -13,10 +13,10 @@ extension EventLoop {
 
     /// Runs `body` with a fresh loop as this thread's `current`, and then ends that loop.
     ///
-    /// Jobs that are still ready or waiting are released without being run, and reported through the log handler.
-    /// So are handlers that wait for results of other threads: what they captured is released before this returns.
+    /// Jobs that are still ready or waiting are released without being run, and reported through the log handler. So
+    /// are handlers that wait for results of other threads: their captures are released before this returns.
     ///
-    /// Use this to give a test its own loop, and a virtual clock.
+    /// Use this to give a test a separate loop and a virtual clock.
     /// - Parameters:
     ///   - clock: the clock of the loop's timers; `nil` for the kernel's monotonic clock.
     ///   - body: is called on this thread with the loop.
@@ -46,12 +46,12 @@ extension EventLoop {
         return ThreadLoop.make()
     }
 
-    /// `ofCurrentThread` without a reference of its own, for the few lines that a handler's hop goes through. The loop
-    /// outlives the handlers of its thread.
+    /// `ofCurrentThread` without retaining the loop, for the few lines of a handler's hop. The loop outlives the
+    /// handlers of its thread.
     @inlinable @inline(__always)
     package static var unmanagedOfThisThread: Unmanaged<EventLoop> { .fromOpaque(addressOfThisThread) }
 
-    /// The address by which the layer above identifies the loop that a handler belongs to.
+    /// The address by which the layer above identifies a handler's loop.
     @inlinable
     package static var addressOfThisThread: UnsafeMutableRawPointer {
         clinux_get_current_loop() ?? Unmanaged.passUnretained(ThreadLoop.make()).toOpaque()

@@ -1,10 +1,10 @@
 import CLinux
 
-// Further loops of a thread: the hosts of a simulated network, which their driver turns.
+// Further loops on a thread: the hosts of a simulated network, which their driver turns.
 
 extension EventLoop {
-    /// Makes a loop of this thread that is not its current one: `perform` and `turn` make it that while they run. Whoever made
-    /// it must end it by `endInner`, on this thread.
+    /// Makes a loop on this thread that becomes the current one only during `perform` and `turn`. The caller must end
+    /// it by `endInner`, on this thread.
     package static func makeInner(clock: VirtualClock, syscalls: Syscalls) -> EventLoop {
         let outer = addressOfThisThread
         let loop = EventLoop(clock: .virtual(clock), syscalls: syscalls)
@@ -16,7 +16,8 @@ extension EventLoop {
     /// Runs `body` as a handler of this loop.
     package func perform<Value>(_ body: () throws -> Value) rethrows -> Value { try whileDriven(body) }
 
-    /// Ends a loop of `makeInner`, as a process that is killed: what waits there is released, and nothing is reported.
+    /// Ends a loop made by `makeInner`, like a killed process: everything that waits there is released, and nothing is
+    /// reported.
     package func endInner() {
         let outer = clinux_get_current_loop()
         clinux_set_current_loop(Unmanaged.passUnretained(self).toOpaque())
@@ -25,7 +26,7 @@ extension EventLoop {
         clinux_set_current_loop(outer)
     }
 
-    /// Whether the calling thread is ending a loop by `endInner`, so that what it releases is not to be reported.
+    /// Whether the calling thread is in `endInner`, whose releases are not reported.
     package static var isVanishingOnThisThread: Bool {
         clinux_get_current_loop().map {
             Unmanaged<EventLoop>.fromOpaque($0)._withUnsafeGuaranteedRef { $0.vanishes }

@@ -5,8 +5,8 @@ import Glibc
 extension EventLoop {
     /// Sets the interest in `fd`. The poller retains `handler` while the interest is not empty.
     ///
-    /// If the kernel has no room for the registration (`ENOMEM`, `ENOSPC`), the loop retries every 100 ms until there
-    /// is room; `handler` gets no events until then.
+    /// If the kernel has no room for the registration (`ENOMEM`, `ENOSPC`), the loop retries every 100 ms; `handler`
+    /// gets no events until it succeeds.
     /// - Throws: `SystemError` of `epoll_ctl` for every other reason, and of the calls that open the loop's own
     ///   descriptors.
     package func setInterest(_ interest: Interest, of fd: CInt, handler: (any ReadinessHandler)?) throws(SystemError) {
@@ -28,7 +28,7 @@ extension EventLoop {
         }
     }
 
-    /// As `setInterest`, but throws when the kernel has no room as well, and then changes nothing.
+    /// As `setInterest`, but also throws when the kernel has no room, and then changes nothing.
     package func register(_ interest: Interest, of fd: CInt, handler: (any ReadinessHandler)?) throws(SystemError) {
         // A task may outlive the loop and call this on another thread.
         if hasEnded && !isOwnedByThisThread { throw SystemError(.epollControl, EBADF, detail: "the loop has ended") }
@@ -50,12 +50,12 @@ extension EventLoop {
         if !registrationFailures.isEmpty { forgetFailures(of: fd) }
     }
 
-    /// What waits for `fd`; `nil` if nothing does.
+    /// The handler that waits for `fd`; `nil` if there is none.
     func handler(of fd: CInt) -> (any ReadinessHandler)? { poller.handler(of: fd) }
 
     var isForked: Bool { shared.life.isForked }
 
-    // Forms of `LoopBuffers` whose accesses other modules need not check.
+    // `LoopBuffers` functions, in forms that other modules call without exclusivity checks.
 
     @inlinable @inline(__always)
     package var scratch: UnsafeMutableRawBufferPointer { buffers.scratch }
@@ -66,13 +66,14 @@ extension EventLoop {
     package func takeSpareOutput() -> [UInt8] { buffers.takeSpareOutput() }
     package func giveBack(spareOutput bytes: inout [UInt8]) { buffers.giveBack(spareOutput: &bytes) }
 
-    /// One recv(2) of a stream. Code of other modules would retain `kernel` for the call; here it is known to outlive it.
+    /// One recv(2) on a stream. Code of other modules would retain `kernel` for the call; here it is known to outlive
+    /// it.
     @inlinable @inline(__always)
     package func receive(_ fd: CInt, _ buffer: UnsafeMutableRawPointer, _ count: Int) -> Int {
         kernel.receive(fd, buffer, count)
     }
 
-    /// One send(2) of a stream; see `receive`.
+    /// One send(2) on a stream; see `receive`.
     @inlinable @inline(__always)
     package func send(_ fd: CInt, _ buffer: UnsafeRawPointer, _ count: Int) -> Int {
         kernel.send(fd, buffer, count)

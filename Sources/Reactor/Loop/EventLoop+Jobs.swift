@@ -14,7 +14,7 @@ extension EventLoop {
         enqueue(job(body, file, line))
     }
 
-    /// A job that knows where it was started, if handlers are measured.
+    /// A job that records its call site, if handlers are measured.
     func job(_ body: @escaping () -> Void, _ file: StaticString, _ line: UInt) -> Job {
         meter.isTiming ? LocatedJob(body, CallSite(file, line)) : ClosureJob(body)
     }
@@ -26,8 +26,8 @@ extension EventLoop {
         enqueueOwned(.passRetained(job))
     }
 
-    /// Queues a job that runs when no job is ready any more, in the current turn, if one is under way: what several
-    /// ready jobs have prepared can then be done once. A job that is queued between turns is a ready job.
+    /// Queues a job that runs in the current turn when no ready job is left: work that several ready jobs have prepared
+    /// is then done once. Between turns it becomes a ready job.
     package func enqueueAtEndOfTurn(_ job: Job) {
         guard isBeingDriven && !hasReleasedAll else { return enqueue(job) }
         assertOwner()
@@ -38,7 +38,7 @@ extension EventLoop {
     @inlinable @inline(__always)
     package func enqueueOwned(_ job: Unmanaged<Job>) { jobs.ready.append(job) }
 
-    /// The first part of a turn only: runs ready jobs, within the budget of a turn.
+    /// The first part of a turn: runs ready jobs, within the budget of a turn.
     package func runReadyJobs() {
         assertOwner()
         whileDriven { runBatchOfJobs() }
@@ -64,9 +64,8 @@ extension EventLoop {
     /// Runs `job` and releases the caller's reference: at once, or after the inline job that is running.
     package func runInline(_ job: Unmanaged<Job>) { jobs.runInline(job) }
 
-    /// Runs `job` as `runInline(_:)` does, on behalf of a caller that has an operation under way. If the job runs at
-    /// once and turns the loop, `complete` is called with `context` before that turn, which may depend on the
-    /// operation.
+    /// Runs `job` like `runInline(_:)`, for a caller in the middle of an operation. If the job runs at once and turns
+    /// the loop, `complete` is called with `context` before that turn, which may depend on the operation.
     package func runInline(
         _ job: Unmanaged<Job>, interrupting context: UnsafeMutableRawPointer, complete: InlineCompletion
     ) { jobs.runInline(job, interrupting: context, complete: complete) }
@@ -80,16 +79,16 @@ extension EventLoop {
     /// Whether a discard is under way.
     package var isDiscarding: Bool { jobs.isDiscarding }
 
-    /// Keeps a job that has run for `takeSpare`, with the caller's reference, to which no other leads.
+    /// Keeps a job that has run for `takeSpare`, with the caller's reference, which must be the only one.
     /// - Returns: false if the loop keeps no more; the reference is then still the caller's.
     @inlinable @inline(__always)
     package func keepSpare(_ job: Unmanaged<Job>) -> Bool { jobs.spare.keep(job) }
 
-    /// A job that was kept, with its only reference.
+    /// A kept job, with its only reference.
     @inlinable @inline(__always)
     package func takeSpare() -> Unmanaged<Job>? { jobs.spare.take() }
 
-    /// As `keepSpare`, for jobs of another class, which have a list of their own.
+    /// As `keepSpare`, for jobs of another class, which have a separate list.
     package func keepSpareNode(_ job: Unmanaged<Job>) -> Bool { jobs.spareNodes.keep(job) }
 
     /// As `takeSpare`, from that list.

@@ -1,7 +1,7 @@
-// What keeps the loop alive, and what may still wake it: see `KeepAlive`.
+// The reasons that keep the loop alive, and the work that may still wake it: see `KeepAlive`.
 
 extension EventLoop {
-    /// Whether anything is left that the loop waits for. `run()` returns when this is false.
+    /// Whether the loop still waits for anything. `run()` returns when this is false.
     public var isAlive: Bool { isAnythingLeft }
 
     @inline(__always)
@@ -12,20 +12,20 @@ extension EventLoop {
             || !keepAlive.holds.isEmpty || signals.hasReferenced
     }
 
-    /// Whether anything on this loop, referenced or not, or any work that it knows of, can still make something happen.
-    /// If not, only another thread can.
+    /// Whether anything on this loop, referenced or not, or any work that it knows of, can still cause a job. If not,
+    /// only another thread can.
     package var canWakeItself: Bool {
         isAnythingLeft || sourceCount > keepAlive.backgroundSources || requestingLoopAwaitsOthers
             || shared.work.hasDispatchedJobs
     }
 
-    /// Whether anything waits on this loop that is not ready.
+    /// Whether anything on this loop waits that is not ready.
     var hasWaiters: Bool { waitingHandlers > 0 || sourceCount > 0 }
 
     /// The number of timers, descriptors and signals that the loop waits for, referenced or not.
     private var sourceCount: Int { timers.count + poller.waiting + signals.count }
 
-    /// Adds `change` to the number of unreferenced sources that settle nothing that a program waits for.
+    /// Adds `change` to the number of unreferenced sources that no program's promise waits for.
     package func changeBackgroundSources(by change: Int) { keepAlive.backgroundSources += change }
 
     /// Handlers that wait on this loop; see `handlerDidAttach`.
@@ -38,14 +38,14 @@ extension EventLoop {
     package func handlerDidDetach() { keepAlive.waitingHandlers &-= 1 }
 
     /// Notes a waiter of this loop whose promise another thread may settle; see `OutsideWaiters`.
-    /// - Returns: what `removeOutsideWaiter` takes; or zero if `makeRoomForOutsideWaiter` must be called first.
+    /// - Returns: the number for `removeOutsideWaiter`; zero if `makeRoomForOutsideWaiter` must be called first.
     @inlinable @inline(__always)
     package func addOutsideWaiter(_ waiter: Unmanaged<Job>) -> UInt32 { outsideWaiters.add(waiter) }
 
     /// - Returns: false if the loop is ending: a waiter must then be discarded.
     package func makeRoomForOutsideWaiter() -> Bool { outsideWaiters.grow() }
 
-    /// - Returns: the waiter that has the number from now on. It may be the removed one.
+    /// - Returns: the waiter that has the number from now on, possibly the removed one itself.
     @inlinable @inline(__always)
     package func removeOutsideWaiter(_ number: UInt32) -> Unmanaged<Job> { outsideWaiters.remove(number) }
 }

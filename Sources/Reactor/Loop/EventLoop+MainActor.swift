@@ -2,8 +2,8 @@ import CLinux
 import Glibc
 
 extension EventLoop {
-    /// For a loop that is about to end its `run()`: runs jobs of the main actor that have arrived since the loop waited
-    /// last.
+    /// For a loop that is about to end its `run()`: runs jobs of the main actor that arrived since the loop last
+    /// waited.
     /// - Returns: whether there were any.
     func runLateMainActorJobs() -> Bool {
         guard mainActor.runLateJobs(kernel) else { return false }
@@ -27,8 +27,8 @@ extension EventLoop {
     /// threads, and no thread drives the main thread's loop. With it, `@MainActor` code stays on the main thread, next
     /// to the handlers there.
     ///
-    /// The process ends when `main` returns, even if the loop still waits for something. `stop()` ends only nested
-    /// runs, not this one.
+    /// The process ends when `main` returns, even if the loop still has work. `stop()` ends only nested runs, not this
+    /// one.
     ///
     /// This sets a hook of Swift's runtime (`swift_task_asyncMainDrainQueue_hook`), which versions 5.5 to 6.3 have.
     ///
@@ -38,7 +38,7 @@ extension EventLoop {
             throw .badInput("EventLoop.driveAsyncMain(): not the main thread; call it in main, before the first await")
         }
         let isSet = clinux_set_while_async_main_waits {
-            // This runs on the main thread, so this is that thread's loop.
+            // This runs on the main thread, so this is the main thread's loop.
             let loop = EventLoop.ofCurrentThread
             while loop.driveUntilStopped() {}
         }

@@ -4,7 +4,7 @@ extension EventLoop {
         var snapshot = meter.metrics
         for call in SystemCall.allCases where kernel[call] > 0 { snapshot.systemCalls[call] = kernel[call] }
         snapshot.readyJobs = jobs.count + shared.waker.mailbox.count
-        // Handlers that the mailbox has refused at the end take the count below zero.
+        // Handlers that the mailbox refused during the end make the count negative.
         snapshot.waitingHandlers = max(waitingHandlers, 0)
         snapshot.timers = timers.count
         snapshot.descriptors = poller.waiting
@@ -14,11 +14,10 @@ extension EventLoop {
         return snapshot
     }
 
-    /// The duration from which a handler is reported as slow, or `nil`, the default, to measure nothing, which costs
-    /// nothing.
+    /// The duration from which a handler is reported as slow; `nil`, the default, measures nothing, at no cost.
     ///
-    /// Reports go to the log handler of the layer above, or to standard error, ten of a line per second at most. All slow
-    /// handlers are counted in `metrics.slowHandlers`.
+    /// Reports go to the log handler of the layer above, or to standard error, at most ten per line and second. All
+    /// slow handlers are counted in `metrics.slowHandlers`.
     ///
     /// While the threshold is set, every handler costs a clock reading, about 25 ns, and jobs and timers record the
     /// line of the call that enqueues, submits or schedules them.
@@ -31,7 +30,7 @@ extension EventLoop {
         }
     }
 
-    /// What the loop measures of its own time; `.nothing` by default.
+    /// The parts of its own time that the loop measures; `.nothing` by default.
     public var measured: LoopMetrics.Measured {
         get { meter.measured }
         set {
@@ -43,9 +42,9 @@ extension EventLoop {
     /// See `LoopMeter.nodesVisited`.
     package var nodesVisited: Int { meter.nodesVisited }
 
-    /// Everything that keeps `run()` from returning, one line for each reason; `nothing` if there is none. Use it to find
-    /// out why a server does not exit. Unreferenced watches and timers are included, and marked. The counts as values are
-    /// in `metrics`.
+    /// Everything that keeps `run()` from returning, one line per reason; `nothing` if there is none. Use it to find
+    /// out why a server does not exit. Unreferenced watches and timers are included, and marked. `metrics` has the
+    /// counts as values.
     ///
     /// ```
     /// 2 timers, the nearest due in 29.9 seconds

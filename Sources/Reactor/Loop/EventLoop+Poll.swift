@@ -6,7 +6,7 @@ import Synchronization
 // deadline and an eventfd that other threads write to wake the loop.
 
 extension EventLoop {
-    /// A descriptor that is readable when a `turn(.poll)` has something to do. With it, another event loop (poll, GLib,
+    /// A descriptor that is readable when a `turn(.poll)` would do something. With it, another event loop (poll, GLib,
     /// another epoll) can embed this one.
     ///
     /// Ready jobs do not make it readable, so turn until `isReady` is false, and turn once before the first wait. It is
@@ -66,18 +66,18 @@ extension EventLoop {
         // is called directly, waits in any case, with hooks or without.
         let (wasAlive, wasStopped, handled) = (isAlive, stopRequested, meter.counters.handled)
         hooks.call(.beforeWaiting, meter)
-        // A turn of a hook may have brought what the caller of this turn waits for, which nothing would then report.
+        // A hook's turn may have brought what the caller of this turn waits for; no event would report it later.
         if meter.counters.handled != handled { return false }
         // If a hook removes the last reason to stay alive, waiting would never end. (A caller that turns a loop which
         // is not alive at all wants it to wait for other threads.)
         return !isReady && (!stopRequested || wasStopped) && (isAlive || !wasAlive)
     }
 
-    /// Returns whether it has waited.
+    /// Returns true if it has waited.
     @inline(__always)
     private func pollKernel(mayBlock: Bool, _ limit: Int64) throws(SystemError) -> Bool {
         timeOfPoll = LoopMeter.unknown
-        // A server that waits for its clients.
+        // The common case: a server that waits for its clients.
         if mayBlock && limit == .max && timers.isEmpty && hasWaker { return try sleep(-1) }
         return try pollUntilDeadline(mayBlock: mayBlock, limit)
     }
@@ -103,7 +103,7 @@ extension EventLoop {
         return hasWaited
     }
 
-    /// The latest moment at which a wait must end; `.max` for never. No timer is undated then.
+    /// The latest moment at which a wait must end; `.max` for never. All timers must be dated.
     private func nextMoment(_ limit: Int64) -> Int64 {
         if timers.hasUndated { timeOfPoll = dateTimers() }
         return min(timers.nextDeadline ?? .max, limit)
@@ -245,9 +245,9 @@ extension EventLoop {
 
     var hasWaker: Bool { shared.waker.isOpen }
 
-    /// Opens the loop's descriptors, with the first watch, signal or child, or else with the first wait: a program whose
-    /// sockets use up the descriptors of the process would find none left for the loop that is to tell them so. If one
-    /// cannot be opened, none stays open, and the next call tries again.
+    /// Opens the loop's descriptors, at the first watch, signal or child, or else at the first wait: a program whose
+    /// sockets use up the process's descriptors would find none left for the loop that must report it. If one cannot be
+    /// opened, none stays open, and the next call tries again.
     func openDescriptors() throws(SystemError) {
         if hasEnded { throw SystemError(.epollCreate, EBADF, detail: "the loop has ended") }
         // The epoll descriptor is shared with the parent, where a descriptor that is added here would appear.

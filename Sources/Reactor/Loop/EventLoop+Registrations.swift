@@ -3,11 +3,11 @@ import Glibc
 // How a loop treats epoll registrations that cannot be made, that report false readiness, or that cannot be removed.
 
 extension EventLoop {
-    /// The time after which a deferred registration is tried again.
+    /// The time after which a deferred registration is retried.
     private static var pause: Duration { .milliseconds(100) }
 
     /// Sets `interest` without a registration if `error` is a shortage, which may be temporary. `ENOSPC` refers to
-    /// `fs.epoll.max_user_watches`, a limit that all processes of the user share. Any other error is thrown.
+    /// `fs.epoll.max_user_watches`, a limit that all processes of the user share. Throws any other error.
     @inline(never)
     func deferRegistration(
         _ interest: Interest, of fd: CInt, handler: (any ReadinessHandler)?, _ error: SystemError
@@ -22,8 +22,8 @@ extension EventLoop {
         if registrationFailures.noteShortage(at: clock.now) { LoopEvent.send(.watchPaused(error)) }
     }
 
-    /// For a caller that cannot report that the loop has no descriptors: reports it, and sleeps for a moment. Without
-    /// them, turns run jobs, mail and due timers.
+    /// Reports that the loop has no descriptors, for a caller that cannot, and sleeps for a moment. Without them, turns
+    /// run jobs, mail and due timers.
     package func waitForDescriptors(_ error: SystemError) {
         reportShortage(error)
         usleep(10_000)
@@ -62,8 +62,8 @@ extension EventLoop {
     /// a way that leaves `fd` unchanged.
     ///
     /// Readiness is level-triggered, so this repeats itself. After 256 times within a second without progress, `fd` is
-    /// watched only every 100 ms, until there is progress. Such readiness occurs with an error queue, with a socket for
-    /// which the system has no memory, and with a call that a security module or seccomp forbids.
+    /// watched only every 100 ms, until there is progress. Causes are an error queue, a socket for which the system has
+    /// no memory, and a call that a security module or seccomp forbids.
     ///
     /// - Parameters:
     ///   - progress: any number that changes when a call for `fd` achieves something.
@@ -85,8 +85,8 @@ extension EventLoop {
         if registrationFailures.noteStale() { LoopEvent.send(.staleWatch(fd, callSite)) }
     }
 
-    /// Ends the reports of a registration that is not in the poller's table. The kernel would continue to report it, so
-    /// that the loop would never wait again.
+    /// Silences a registration that is missing from the poller's table. The kernel would continue to report it, so that
+    /// the loop would never wait again.
     @inline(never)
     func endStaleRegistration(_ fd: CInt) {
         do throws(SystemError) {
@@ -95,7 +95,7 @@ extension EventLoop {
         } catch { if error.isShortage { reportShortage(error) } else { reportStaleWatch(of: fd, nil) } }
         // A loop that embeds this one has registered its epoll descriptor, which therefore must not change.
         let mayRebuild = !waker.isEmbedded && registrationFailures.mayRebuild(in: turnNumber)
-        // Otherwise the kernel continues to report it: the loop wakes for nothing, but seldom.
+        // Otherwise the kernel continues to report it, and the loop wakes for nothing, but rarely.
         if !mayRebuild || !rebuildPoller() { usleep(1000) }
     }
 

@@ -25,8 +25,8 @@ extension EventLoop {
     /// - Throws:
     ///   - The error that `body` throws.
     ///   - `SystemError`, as `run()` does, before `body` has begun.
-    ///   - `DispatchError.badInput` in a job of the main actor: `body` would wait for that job, so it would never get
-    ///     its turn. Await the function there instead.
+    ///   - `DispatchError.badInput` in a job of the main actor: `body` would wait for that job, and so never run. Await
+    ///     the function there instead.
     ///   - `DispatchError.badInput` in a method of another actor, if `body` uses that actor's state: the method
     ///     occupies the actor, for which `body` would wait. An actor that lives on this loop is exempt. An actor that
     ///     `body` only awaits is not detected; its methods must not wait here.

@@ -2,7 +2,7 @@ import CLinux
 import Glibc
 
 extension EventLoop {
-    /// Starts a thread that drives a loop of its own until `stop()` is called on the returned remote.
+    /// Starts a thread that drives a new loop until `stop()` is called on the returned remote.
     ///
     /// ```swift
     /// let worker = try EventLoop.spawn(name: "worker")
@@ -12,8 +12,7 @@ extension EventLoop {
     /// ```
     ///
     /// The loop stays alive when it has nothing to do. When it ends, jobs and handlers that still wait there are
-    /// released without being run, and reported. Other threads that wait for its results learn
-    /// of the end.
+    /// released without being run, and reported; other threads that wait for its results are notified.
     ///
     /// Joining the thread is optional: a thread that is still running does not keep the process from ending. Signals
     /// are not delivered to the thread, but `onSignal` works there as on any other loop.

@@ -14,18 +14,17 @@ extension EventLoop {
         case upTo(Duration)
     }
 
-    /// Runs turns until nothing is left that could happen, or until `stop()`.
+    /// Runs turns until nothing is left to wait for, or until `stop()`.
     ///
     /// ```swift
     /// EventLoop.current.schedule(after: .seconds(1)) { print("a second") }
     /// try EventLoop.current.run()                    // returns a second later
     /// ```
     ///
-    /// These keep the loop running: ready jobs, timers, watches, signal watches and holds, unless they are
-    /// unreferenced; and jobs of a `ThreadPool` whose results this loop waits for. The loop does not know of any other
-    /// result that another thread is to deliver, such as a callback that settles a promise: take a `hold()`, or `hang` on the
-    /// promise. `run()` may be called in a handler; such a nested run
-    /// ends under the same conditions as the outer one.
+    /// Ready jobs, timers, watches, signal watches and holds keep the loop running, unless they are unreferenced; so do
+    /// jobs of a `ThreadPool` whose results this loop waits for. The loop does not know of other results that a thread
+    /// is to deliver, such as a callback that settles a promise: take a `hold()`, or `hang` on the promise. `run()` may
+    /// be called in a handler; such a nested run ends under the same conditions.
     ///
     /// - Throws: `SystemError` if a descriptor of the loop cannot be opened, or if this process is a fork of the one
     ///   that created the loop (`EPERM` of `epoll_wait`); inside a handler also if less than 256 KiB of the thread's
@@ -84,7 +83,7 @@ extension EventLoop {
         try turnAgain(wait)
     }
 
-    /// A turn that follows another one at once: its wait begins when that one ended, so it reads the clock once less if
+    /// A turn that follows another one at once: its wait begins when that one ended, which saves a clock reading if
     /// turns are measured.
     package func turnAgain(_ wait: Wait) throws(SystemError) {
         try checkWhetherItCanTurn()
@@ -138,8 +137,8 @@ extension EventLoop {
         try takeSteps(limit, hasWorked: false, isMeasured: true)
     }
 
-    // Rare code is in functions of its own, here and in the callees of a turn. A thread that wakes up finds none of the
-    // code in the processor's cache and waits for each line of it, even for code that it jumps over.
+    // Rare code is in separate functions, here and in the callees of a turn. A thread that wakes up has no code in the
+    // processor's cache and waits for each line of it, even for code that it jumps over.
 
     /// The steps of a turn. Inlined into the variants, so that the first one need not check `isMeasured`.
     @inline(__always)
@@ -174,7 +173,7 @@ extension EventLoop {
         if waker.isEmbedded && !jobs.hasJobs { try prepareForEmbedding() }
     }
 
-    /// A turn whose handlers are measured, or that runs inside a measured handler or an inline job.
+    /// A turn with measured handlers, or inside a measured handler or an inline job.
     @inline(never)
     private func takeInterruptedSteps(_ limit: Int64) throws(SystemError) {
         let isInsideInlineJob = jobs.isRunningInline
@@ -193,8 +192,8 @@ extension EventLoop {
         if depth > 0 { try checkStack() }
     }
 
-    /// For a caller that is about to run ready jobs and to wait: throws if the loop has ended, which runs nothing any more, or
-    /// if the stack is nearly used. (A fork of the process may run what is ready.)
+    /// For a caller that is about to run ready jobs and to wait: throws if the loop has ended, which runs nothing any
+    /// more, or if the stack is nearly used up. (A fork of the process may run what is ready.)
     @inline(never)
     package func checkWhetherItCanWait() throws(SystemError) {
         if !hasEnded && !clinux_stack_is_low() { return }
@@ -209,8 +208,8 @@ extension EventLoop {
     }
 
     /// Checks the stack before a turn, or ready jobs, inside a handler. Each level takes stack, and peers may determine
-    /// the number of levels, for example if the handlers of a server hang. Nesting too deep throws while there is still
-    /// stack to handle the error.
+    /// the depth, for example if the handlers of a server hang. Too deep a nesting throws while there is still stack to
+    /// handle the error.
     @inline(never)
     func checkStack() throws(SystemError) {
         guard clinux_stack_is_low() else { return }

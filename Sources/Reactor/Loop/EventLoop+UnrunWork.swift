@@ -22,14 +22,14 @@ extension EventLoop {
         observer.end()
     }
 
-    /// Whether the thread drives this loop, or is not known as one that may never drive it.
+    /// Whether the thread drives this loop, or is not known to leave it undriven.
     var isKnownToBeDriven: Bool { isBeingDriven || unrunWork?.isMain ?? true }
 
     /// The call sites of work that still waits here and cannot run, as far as they are known.
     package var unrunCallSites: [CallSite] { unrunWork?.callSites ?? [] }
 
-    /// Notes that the layer above has begun something here that this loop must deliver, and that `job` represents. Called
-    /// only while this thread notes handlers, or while operations are traced.
+    /// Notes work of the layer above, represented by `job`, that this loop must deliver. Called only while this thread
+    /// notes handlers, or while operations are traced.
     /// - Returns: whether `job` must call `leaveUnrunWork` before it is deinitialized.
     package func note(_ job: Job, _ callSite: CallSite) -> Bool {
         guard let unrunWork, !isBeingDriven else { return false }
@@ -37,8 +37,8 @@ extension EventLoop {
         return true
     }
 
-    /// `run()` returns, although handlers wait for promises that nothing on this loop can settle. For the main thread's loop,
-    /// once: every other loop has an end, which reports what it leaves.
+    /// `run()` returns although handlers wait for promises that nothing on this loop can settle. Reported once, for the
+    /// main thread's loop: every other loop ends, and its end reports them.
     @inline(never)
     func reportLeftHandlers() {
         guard !isBeingDriven, ThreadLoop.isMain(self),

@@ -21,14 +21,14 @@ import Synchronization
 /// 4. Deliver the events that have arrived.
 /// 5. Fire the timers that were due when the descriptors were polled, and run the jobs that one has made ready before the
 ///    next one fires.
-/// 6. Take such jobs again, and run those that these steps have made ready.
+/// 6. Take submitted jobs again, and run those that these steps have made ready.
 ///
 /// Within a turn, jobs run in the order in which they were queued, timers in the order of their deadlines, and events
 /// in the kernel's order.
 public final class EventLoop {
-    // `@exclusivity(unchecked)`: only one thread accesses the fields, and no code outside the loop is called while a
-    // field is being changed. The dynamic checks for these fields cost a quarter of the instructions of a handler's
-    // hop, and as much of a turn.
+    // `@exclusivity(unchecked)`: only one thread accesses the fields, and no outside code is called while a field is
+    // being changed. The dynamic checks for these fields cost a quarter of the instructions of a handler's hop, and as
+    // much of a turn.
     //
     // The fields that every turn reads come first, close together: a thread that wakes up has none of them in the
     // cache.
@@ -43,13 +43,13 @@ public final class EventLoop {
     let hooks = LoopHooks()
     @exclusivity(unchecked) var poller = Poller()
     @exclusivity(unchecked) var timers = TimerHeap()
-    /// The reading of the clock by which the last turn has looked for due timers.
+    /// The clock reading with which the last turn looked for due timers.
     @exclusivity(unchecked) var lastDueMoment: Int64 = 0
-    /// The reading of the clock in the poll of this turn, for its due timers; `LoopMeter.unknown` if there is none, or if the
+    /// The clock reading from this turn's poll, for its due timers; `LoopMeter.unknown` if there is none, or if the
     /// loop has waited since.
     @exclusivity(unchecked) var timeOfPoll = LoopMeter.unknown
     @exclusivity(unchecked) var waker = LoopWaker()
-    /// How many turns are under way, each inside a handler of the one before.
+    /// The number of turns in progress, each inside a handler of the previous one.
     @exclusivity(unchecked) var depth = 0
     /// Whether the innermost `run()` must end.
     @exclusivity(unchecked) var stopRequested = false
@@ -65,7 +65,7 @@ public final class EventLoop {
     @exclusivity(unchecked) @usableFromInline var buffers = LoopBuffers()
     @exclusivity(unchecked) var ending = LoopEnding()
     @exclusivity(unchecked) var scope = LoopScope.thread
-    /// Whether the loop ends as a machine does that loses its power: nothing is reported.
+    /// Whether the loop ends like a machine that loses power: nothing is reported.
     @exclusivity(unchecked) var vanishes = false
     /// The loop on whose behalf this thread, which belongs to a pool, runs its current job.
     @exclusivity(unchecked) var requestingLoop: LoopRemote?
@@ -79,7 +79,7 @@ public final class EventLoop {
     }
 
     deinit {
-        // A thread that is posting to the loop has finished when the lock is taken, and no other thread begins to post.
+        // Once the lock is taken, a thread that was posting to the loop has finished, and no other thread begins.
         Self.ends.withLock { _ in }
         outsideWaiters.releaseMemory()
         buffers.free()
@@ -91,12 +91,12 @@ public final class EventLoop {
     @inline(__always)
     package var hasEnded: Bool { shared.life.hasReached(.ending) }
 
-    /// Whether anything that is added now would never be released.
+    /// Whether anything added from now on would never be released.
     var hasReleasedAll: Bool { shared.life.hasReached(.released) }
 
     /// Keeps `object`, with the caller's reference, until it is exchanged or until the loop ends: one object for the
     /// layer above. A loop that has ended keeps nothing.
-    /// - Returns: what was kept before, or `object` if the loop has ended; the reference is the caller's.
+    /// - Returns: the previous object, or `object` if the loop has ended; the caller owns the reference.
     package func exchangeAttachment(_ object: Unmanaged<AnyObject>?) -> Unmanaged<AnyObject>? {
         if hasEnded { return object }
         let before = attachment
@@ -104,15 +104,15 @@ public final class EventLoop {
         return before
     }
 
-    /// Tells loops apart where addresses do not.
+    /// Distinguishes loops where addresses do not.
     package var serial: Int { shared.life.serial }
 
-    /// Whether a turn is under way: the caller is inside a handler, or inside other code that a turn calls.
+    /// Whether a turn is in progress: the caller is inside a handler, or inside other code that a turn calls.
     package var isBeingDriven: Bool { depth > 0 }
 
     /// The current moment of the loop's clock. Each access reads the clock, about 25 ns.
     public var now: LoopInstant {
-        // A timer that was started before is due no later than one that is computed from this reading.
+        // A timer that was started earlier is due no later than one computed from this reading.
         LoopInstant(nanoseconds: timers.hasUndated ? dateTimers() : clock.now.nanoseconds)
     }
 
@@ -129,18 +129,17 @@ public final class EventLoop {
     /// must know that the loop exists. (Any other thread reads nothing that the owner could be changing.)
     package var isUsableHere: Bool { isOwnedByThisThread && !hasEnded }
 
-    /// Whether the calling thread may use the loop and also drives it, as far as is known.
+    /// Whether the calling thread may use the loop and, as far as is known, drives it.
     package var isDrivenHere: Bool { isUsableHere && isKnownToBeDriven }
 
-    /// In every build: traps unless the calling thread owns the loop, or the loop has ended. For calls that are rare in
-    /// comparison with their own cost, through handles that the compiler lets a task capture: see
-    /// docs/guides/async.md.
+    /// In every build: traps unless the calling thread owns the loop, or the loop has ended. For calls whose own cost
+    /// exceeds the check, through handles that the compiler lets a task capture: see docs/guides/async.md.
     func requireOwner(_ call: StaticString = #function) {
         precondition(isOwnedOrEnded, "\(call) was called on a thread other than the loop's own; use loop.remote there")
     }
 
     /// In debug builds: traps unless the calling thread owns the loop, or the loop has ended.
-    // Inlined, since it is nothing in release builds.
+    // Inlined: empty in release builds.
     @inlinable @inline(__always)
     package func assertOwner(_ call: StaticString = #function) {
         assert(isOwnedOrEnded, "\(call) was called on a thread other than the loop's own; use loop.remote there")

@@ -1,9 +1,9 @@
 import CLinux
 
-/// The loops that have not ended, by their serial numbers, for handles that do not retain their loop.
+/// The living loops by serial number, for handles that do not retain their loop.
 ///
-/// Invariant: a loop is added and removed on its own thread, and lives while it is here. So what a thread finds of its own
-/// loops cannot end meanwhile; of other threads' loops it learns only that they live.
+/// Invariant: a loop is added and removed on its own thread, and lives while it is here. So a thread's own loops cannot
+/// end while it uses them; of other threads' loops it learns only that they live.
 enum LivingLoops {
     private static let loops = LockedValue<[Int: Unmanaged<EventLoop>]>.ofProcess([:])
 
@@ -27,7 +27,7 @@ enum LivingLoops {
 }
 
 extension EventLoop {
-    /// Calls `body` with the loop that has this number; in every build: traps if that belongs to another thread.
+    /// Calls `body` with the loop of this number. In every build: traps if it belongs to another thread.
     /// - Parameter ended: the result if the loop has ended.
     @inline(__always)
     static func withLiving<Value>(

@@ -1,7 +1,7 @@
 import Synchronization
 
-/// A value of which each loop has its own: a cache, counters, a client of a database. It is made on the loop's thread
-/// when it is first asked for there, is used on that thread only, and need not be `Sendable`.
+/// A value that exists once per loop: a cache, counters, a database client. It is made on the loop's thread at first
+/// use, is used on that thread only, and need not be `Sendable`.
 ///
 /// ```swift
 /// final class Counters { var requests = 0 }
@@ -18,10 +18,9 @@ import Synchronization
 /// ```
 ///
 /// The loop releases the value on its own thread: when it ends, or after the last reference to this object is released,
-/// whichever is first. A `deinit` there may therefore pass on what must outlive the loop. An async handler that has not
-/// finished when its loop ends keeps the value that it has asked for, and releases it where it continues. On a loop that is
-/// ending, the value can still be asked for; one that is made only then is
-/// not kept.
+/// whichever is first. A `deinit` there may therefore pass on whatever must outlive the loop. An async handler that has
+/// not finished when its loop ends keeps the value that it has obtained, and releases it where it continues. A loop
+/// that is ending still returns the value; one that is made only then is not kept.
 public final class LoopLocal<Value>: Sendable {
     package let number = LoopLocalNumbers.next()
     private let make: @Sendable () -> Value
@@ -39,14 +38,14 @@ public final class LoopLocal<Value>: Sendable {
         }
     }
 
-    /// Calls `body` with the value of this thread's loop. Other loops have values of their own.
+    /// Calls `body` with the value of this thread's loop.
     ///
     /// ```swift
     /// remote.submit { counters.withValue { $0.requests += 1 } }
     /// ```
     ///
     /// The value belongs to the loop's thread, so `body` can neither return it nor put anything into it that another
-    /// thread may use: what it captures and returns is `Sendable`, or newly made. A handler of `serve` asks by
+    /// thread may use: its captures and its result are `Sendable`, or newly made. In a handler of `serve` use
     /// `value(for: connection)` instead.
     /// - Parameter body: is called at once, on this thread.
     /// - Returns: the result of `body`.
@@ -64,14 +63,15 @@ public final class LoopLocal<Value>: Sendable {
         return makeValue(on: loop)
     }
 
-    /// The value in the box that a loop has for this object's number, and retains meanwhile.
-    // No other object has the number, so it is a box of this type. A server may ask with each message: hence inlinable.
+    /// The value in the loop's box for this object's number; the loop retains the box meanwhile.
+    // No other object has the number, so the box has this type. Inlinable, since a server may ask for the value with
+    // each message.
     @inlinable @inline(__always)
     package func value(in box: Unmanaged<LoopLocalValue>) -> Value {
         box._withUnsafeGuaranteedRef { unsafeDowncast($0, to: Box.self).value }
     }
 
-    /// The value of a loop that has none yet.
+    /// Makes the value on a loop that has none yet.
     package func makeValue(on loop: EventLoop) -> Value {
         let made = Box(make(), holders, loop.remote)
         // `make` may have asked for the value itself.
@@ -110,6 +110,6 @@ extension EventLoop {
 private enum LoopLocalNumbers {
     private static let last = Atomic(0)
 
-    /// No number is used twice, so a value is never mistaken for another one.
+    /// Numbers are never reused, so a value is never mistaken for another one.
     static func next() -> Int { last.add(1, ordering: .relaxed).newValue }
 }

@@ -1,14 +1,13 @@
 /// A loop as an executor of Swift Concurrency.
 ///
-/// A job of Swift's is treated like any other job of the loop: it runs in the order of arrival, and counts as ready
-/// once it has arrived. It does not keep the loop alive before that: take a `hold()`.
+/// Swift's jobs are treated like other jobs of the loop: they run in the order of arrival, and count as ready once they
+/// have arrived. Before that they do not keep the loop alive: take a `hold()`.
 ///
 /// Swift's jobs must run, or their tasks would never end. A job may arrive after the loop has ended, or still be queued
 /// when the loop ends. Such jobs run after the end is complete, one after another, on a thread that serves all ended
 /// loops; the first job of each loop is reported.
 ///
-/// An actor without an executor of its own is not run here when a task that prefers the loop calls it: see
-/// `DefaultActorJob`.
+/// A task that prefers the loop does not run an actor without a custom executor here: see `DefaultActorJob`.
 ///
 /// Isolation holds: two jobs of one loop never run at the same time. But a job that turns the loop, in a nested `run()`
 /// for instance, lets other jobs run before it returns, including jobs of the same actor.
@@ -26,8 +25,8 @@ extension LoopRemote: SerialExecutor, TaskExecutor {
     /// - Returns: whether both are remotes of one loop.
     public func isSameExclusiveExecutionContext(other: LoopRemote) -> Bool { self == other }
 
-    /// Traps unless the calling thread is the loop's and has the loop as its current one. `assumeIsolated` therefore
-    /// works in the loop's handlers.
+    /// Traps unless the calling thread is the loop's and has the loop as its current one. So `assumeIsolated` works in
+    /// the loop's handlers.
     public func checkIsolated() { actors.checkIsolated() }
 
     /// As `checkIsolated()`, without a trap.

@@ -3,8 +3,8 @@ import Synchronization
 // @unchecked: it touches only the loop's mailbox and atomics, which are made for any thread.
 /// A reference to a loop for other threads: the only part of a loop that is `Sendable`.
 ///
-/// A remote is also an executor of Swift Concurrency, for actors and tasks that are to run on the loop. An actor
-/// that names the remote as its executor lives there, next to the handlers of that thread:
+/// A remote is also an executor of Swift Concurrency, for actors and tasks that should run on the loop. An actor whose
+/// executor is the remote lives there, next to the handlers of that thread:
 ///
 /// ```swift
 /// actor Ledger {
@@ -62,11 +62,11 @@ public final class LoopRemote: @unchecked Sendable {
     /// Ends the loop's `run()` after its current turn, as `EventLoop.stop()` does on the loop's own thread. Jobs
     /// that this thread has submitted before run first.
     ///
-    /// A loop of `EventLoop.spawn` is ended for good: nested runs and `hang`s return too, and then its thread ends.
+    /// A loop made by `EventLoop.spawn` ends for good: nested runs and `hang`s return too, and then its thread ends.
     /// - Returns: false if the loop has ended.
     @discardableResult
     public func stop() -> Bool {
-        // The loop retains the job in turn, until it runs the job or ends, which fulfills the request.
+        // The loop retains the job until it runs the job or ends, and either fulfils the request.
         let stop = InternalJob { [loop, isSpawned] in
             if isSpawned { loop.shared.life.advance(to: .stopping) }
             loop.stop()
@@ -94,11 +94,11 @@ public final class LoopRemote: @unchecked Sendable {
     @discardableResult
     package func whenEnded(_ body: @escaping @Sendable () -> Void) -> Int { loop.shared.life.ended.whenOpen(body) }
 
-    /// How many bodies wait, for tests.
+    /// The number of waiting bodies, for tests.
     package var waitersForEnd: Int { loop.shared.life.ended.count }
 
     /// Releases a body that was passed to `whenEnded`, if it still waits.
-    /// - Returns: whether it did.
+    /// - Returns: true if it did.
     @discardableResult
     package func forgetWhenEnded(_ id: Int) -> Bool { loop.shared.life.ended.forget(id) }
 }
@@ -119,8 +119,8 @@ extension LoopRemote: Hashable {
 }
 
 extension EventLoop {
-    /// Any thread: posts `job` to the loop at `address` if `isThere` returns true. `isThere` must return true only
-    /// while there is a loop at that address, and that must stay so until the loop has ended.
+    /// Any thread: posts `job` to the loop at `address` if `isThere` returns true. If `isThere` returns true, a loop
+    /// must be at that address and stay there until it has ended.
     package static func post(_ job: Job, toLoopAt address: UnsafeMutableRawPointer, if isThere: () -> Bool) {
         let node = Unmanaged<Job>.passRetained(job)
         let isPosted = ends.withLock { _ in
@@ -129,8 +129,8 @@ extension EventLoop {
         if !isPosted { node.release() }
     }
 
-    // Held while a thread uses a loop that it has no reference to, and while a loop is deallocated.
-    // A number, although only the lock matters: an empty value has the address of its object, whose first word other threads
-    // read without the lock, and the thread sanitizer reports that.
+    // Held while a thread uses a loop without a reference to it, and while a loop is deallocated. A number, although
+    // only the lock matters: an empty value has the address of its object, whose first word other threads read without
+    // the lock, and the thread sanitizer reports that.
     static let ends = LockedValue.ofProcess(0)
 }

@@ -2,11 +2,11 @@ import CLinux
 import Glibc
 import Synchronization
 
-/// The loop of each thread, which is made when it is first used, and ends with its thread or with the function that is
-/// passed to `withLoop`.
+/// The loop of each thread, made on first use. It ends with its thread, or with the function that is passed to
+/// `withLoop`.
 ///
-/// Invariant: the thread's current loop is the innermost one that is driven there, or that lives there. It is retained by
-/// the end of the thread, by the function, or, as the main thread's, for ever.
+/// Invariant: the thread's current loop is the innermost one that is driven there, or that lives there. It is retained
+/// until the end of the thread, by the function, or, as the main thread's, for ever.
 @usableFromInline
 enum ThreadLoop {
 
@@ -47,8 +47,8 @@ enum ThreadLoop {
         return try body(loop)
     }
 
-    /// `loop` and those around it on this thread, from the inside out. If the thread has no loop of its own yet, it is made
-    /// here, since the thread continues.
+    /// `loop` and its surrounding loops on this thread, from the inside out. If the thread has no outer loop yet, makes
+    /// one, since the thread continues.
     static func loops(from loop: EventLoop) -> [LoopRemote] {
         guard case .function(let outer) = loop.scope else { return [loop.remote] }
         let around = outer ?? makeAround(loop)
@@ -83,7 +83,7 @@ enum ThreadLoop {
     }
 
     /// For a thread that runs one job after another and drives no loop: ends the thread's loop if the job has left
-    /// something on it that is not ready. The next job gets a new loop.
+    /// anything on it that is not ready. The next job gets a new loop.
     static func endJob() {
         guard let address = clinux_get_current_loop() else { return }
         let loop = Unmanaged<EventLoop>.fromOpaque(address).takeUnretainedValue()
@@ -93,7 +93,7 @@ enum ThreadLoop {
             end(address)
         }
         loop.unrunWork?.forgetAll()
-        // Nothing is left of the job.
+        // The job has left nothing.
         loop.requestingLoop.take()?.endExternalWork()
     }
 

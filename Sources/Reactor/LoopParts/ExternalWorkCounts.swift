@@ -1,11 +1,12 @@
 import Synchronization
 
-/// How much work other threads do for a loop: how many pieces are busy, and how many wait for that loop itself.
+/// The amount of work that other threads do for a loop: how many pieces are busy, and how many wait for that loop
+/// itself.
 ///
 /// Both are in one word, so that a reader gets a consistent pair. Between two loads the last busy piece could end, or a
 /// waiting one resume, and the pair would show that all of them wait.
 struct ExternalWorkCounts: ~Copyable {
-    // The lower half counts the busy pieces and is never negative. (Each piece has an object of its own: their number
+    // The lower half counts the busy pieces and is never negative. (There is an object per piece, so their number
     // fits.) The upper half counts the waiting pieces. It is negative while the end of a wait has been counted and its
     // beginning has not.
     private let word = Atomic<Int>(0)

@@ -1,5 +1,5 @@
-/// The memory that a loop lends to the code of its thread: a block of 64 KiB for reads, and an array for a message that is being
-/// built. So neither an idle connection nor a small message has memory of its own.
+/// Memory that a loop lends to code on its thread: a block of 64 KiB for reads, and an array for a message that is
+/// being built. So neither idle connections nor small messages have their own.
 ///
 /// Invariant: used on the loop's thread only. At most one block is kept; a lent block belongs to the borrower until it
 /// is given back. The loop has the only copy of this value, and calls `free` in its own `deinit`.
@@ -42,14 +42,15 @@ struct LoopBuffers {
         if block == nil { block = lent } else { lent.deallocate() }
     }
 
-    /// Takes the array for a message. It is empty, and may have memory; a message that is built inside of another finds none.
+    /// Takes the array for a message. It is empty, and may have capacity; a message that is built inside another one
+    /// gets none.
     mutating func takeSpareOutput() -> [UInt8] {
         var spare: [UInt8] = []
         swap(&spare, &spareOutput)
         return spare
     }
 
-    /// Keeps the memory of `bytes`, which are in no other array, for the next message.
+    /// Keeps the memory of `bytes`, which no other array shares, for the next message.
     mutating func giveBack(spareOutput bytes: inout [UInt8]) {
         bytes.removeAll(keepingCapacity: true)
         swap(&bytes, &spareOutput)

@@ -1,13 +1,13 @@
-/// What the end of a loop does on the loop's own thread, before other threads learn of the end, and the values that
+/// Callbacks for the end of a loop, which run on its thread before other threads learn of the end, and the values that
 /// live until then.
 ///
-/// Invariant: changed on the loop's thread only. What is taken out is released or called afterwards, since it may add
-/// to this or take out of it.
+/// Invariant: changed on the loop's thread only. Removed elements are called or released afterwards, since that may add
+/// or remove others.
 struct LoopEnding {
     private var bodies: [Int: () -> Void] = [:]
     private var last = 0
-    /// The values of each `LoopLocal` on this loop, in the order of their numbers. Unfinished async handlers may retain one
-    /// further.
+    /// The values of each `LoopLocal` on this loop, in the order of their numbers. Unfinished async handlers may retain
+    /// one for longer.
     private var locals: ContiguousArray<(number: Int, value: LoopLocalValue)> = []
 
     mutating func add(_ body: @escaping () -> Void) -> Int {
@@ -35,10 +35,10 @@ struct LoopEnding {
         return isThere ? locals.remove(at: place).value : nil
     }
 
-    /// The last number first, since a later value may have been made of an earlier one.
+    /// The last number first: a later value may use an earlier one.
     mutating func takeLastLocal() -> LoopLocalValue? { locals.popLast()?.value }
 
-    /// The place of that number, or of the first one behind it.
+    /// The index of that number, or of the first one after it.
     private func place(of number: Int) -> (place: Int, isThere: Bool) {
         var (first, end) = (0, locals.count)
         while first < end {

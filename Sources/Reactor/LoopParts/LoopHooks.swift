@@ -9,10 +9,10 @@ final class LoopHooks {
         let callSite: CallSite
     }
 
-    // A hook's identifier is its number in the list, negated in the second one.
+    // A hook's identifier is its number in the list; negated for the second list.
     private var before = NumberedList<Hook>()
     private var after = NumberedList<Hook>()
-    /// Stored, since each turn asks.
+    /// Stored, since each turn reads it.
     @exclusivity(unchecked) private(set) var isEmpty = true
     private var areBeingCalled = false
 
@@ -22,7 +22,7 @@ final class LoopHooks {
 
     private subscript(_ id: Int) -> Hook? { id > 0 ? before[id] : after[-id] }
 
-    /// - Returns: an identifier, which is never zero.
+    /// - Returns: an identifier, never zero.
     func add(_ body: @escaping () -> Void, _ callSite: CallSite, _ moment: Moment) -> Int {
         isEmpty = false
         let hook = Hook(body: body, callSite: callSite)
@@ -45,13 +45,13 @@ final class LoopHooks {
         return !removed.isEmpty
     }
 
-    /// Calls the hooks. A turn that a hook runs calls none.
+    /// Calls the hooks. Turns inside a hook call none.
     func call(_ moment: Moment, _ meter: LoopMeter) {
         guard !areBeingCalled else { return }
         areBeingCalled = true
         defer { areBeingCalled = false }
         meter.beginTiming()
-        // A hook before it may have cancelled it.
+        // An earlier hook may have cancelled it.
         for id in moment == .beforeWaiting ? before.all.map(\.number) : after.all.map({ -$0.number }) {
             guard let hook = self[id] else { continue }
             meter.call(.hook, hook.callSite) { hook.body() }

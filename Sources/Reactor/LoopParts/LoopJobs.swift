@@ -1,4 +1,4 @@
-/// The jobs that a loop runs or discards on its thread, and how many of them a turn runs.
+/// The jobs that a loop runs or discards on its thread, and the limit per turn.
 ///
 /// Invariant: used on the loop's thread only. A job is in at most one of the queues, which owns it; no queue calls a
 /// job while it is itself being changed. The ready queue comes first: every turn looks at it. A class, because jobs use the
@@ -7,13 +7,13 @@
 final class LoopJobs {
     /// Jobs that turns run, in the order in which they were queued.
     @exclusivity(unchecked) @usableFromInline var ready = JobQueue()
-    /// Jobs that have run, to be used again.
+    /// Jobs that have run, kept for reuse.
     @exclusivity(unchecked) @usableFromInline var spare = SpareJobs()
-    /// Jobs of another class, to be used again.
+    /// Jobs of another class, kept for reuse.
     @exclusivity(unchecked) var spareNodes = SpareJobs()
     /// Jobs that run in the same turn, when no job is ready any more; see `EventLoop.enqueueAtEndOfTurn`.
     @exclusivity(unchecked) private var endOfTurn = JobQueue()
-    /// For how many batches of ready jobs they have waited.
+    /// The number of batches of ready jobs that they have waited for.
     @exclusivity(unchecked) private var batchesBeforeEnd: UInt8 = 0
     /// Whether the jobs of the last batch were long, so that the clock is read more often.
     @exclusivity(unchecked) private var hasLongJobs = false
@@ -48,13 +48,13 @@ final class LoopJobs {
 
     // MARK: In a turn
 
-    /// How many jobs run before the loop looks at descriptors and timers again, so that a chain of jobs that feeds
-    /// itself starves neither. A job is some 100 ns of work, so a batch takes 0.1 ms.
+    /// The number of jobs that run before the loop looks at descriptors and timers again, so that a chain of jobs that
+    /// feeds itself starves neither. A job is some 100 ns of work, so a batch takes 0.1 ms.
     private static var jobBudget: Int { 1024 }
     /// The budget of a batch in nanoseconds, for long jobs.
     private static var timeBudget: Int64 { 2_000_000 }
-    /// The number of jobs after which the clock is read first, and the largest number between two readings. Few turns
-    /// have as many as four jobs, so most turns do not read the clock for them; a reading costs about as much as a job.
+    /// The number of jobs before the first clock reading, and the most between two readings. Few turns have as many as
+    /// four jobs, so most turns do not read the clock for them; a reading costs about as much as a job.
     private static var firstLook: Int { 4 }
     private static var longestStretch: Int { 64 }
 
@@ -103,9 +103,9 @@ final class LoopJobs {
     /// ten parts.
     private static var mostBatches: UInt8 { 8 }
 
-    /// Called when the turn's budget of jobs is used up and further jobs are ready. These may add work for the jobs of
-    /// the end of the turn, which therefore wait for them, unless jobs are long or `mostBatches` is reached. Jobs of
-    /// the end of the turn that they enqueue themselves are left for later.
+    /// Called when the turn's budget of jobs is used up and further jobs are ready. These may add work for the
+    /// end-of-turn jobs, which therefore wait for them, unless jobs are long or `mostBatches` is reached. End-of-turn
+    /// jobs that end-of-turn jobs enqueue are left for later.
     /// - Returns: the number of jobs that were run.
     @inline(never)
     private func runLateEndOfTurnJobs(isOverTime: Bool) -> Int {
@@ -125,19 +125,19 @@ final class LoopJobs {
 
     // MARK: Between timers
 
-    /// What is left for the jobs that run between the due timers of a turn: as much as for a batch.
+    /// The remaining budget for jobs that run between the due timers of a turn: initially that of a batch.
     struct BudgetBetweenTimers {
         fileprivate var left = LoopJobs.jobBudget
         fileprivate var nextLook = LoopJobs.jobBudget - LoopJobs.firstLook
         fileprivate var isOverTime = false
         fileprivate let deadline: Int64
 
-        /// - Parameter moment: when the turn has found the timers due, which saves a reading of the clock.
+        /// - Parameter moment: when the turn found the timers due, which saves a clock reading.
         @inline(__always)
         init(since moment: Int64) { deadline = moment.addingSaturating(LoopJobs.timeBudget) }
     }
 
-    /// Runs the jobs that due timers have made ready, but not those for the end of the turn.
+    /// Runs the jobs that due timers have made ready, except end-of-turn jobs.
     /// - Returns: false if the budget is spent and further jobs are ready.
     @inline(never)
     func runBetweenTimers(_ budget: inout BudgetBetweenTimers) -> Bool {
@@ -155,8 +155,8 @@ final class LoopJobs {
 
     // MARK: Inline jobs
 
-    // The context is on the stack of the call of `runInline` that has set the field. The call resets the field before
-    // it returns.
+    // The context is on the stack of the call of `runInline` that set the field. The call resets the field before it
+    // returns.
     private struct Interrupted {
         let context: UnsafeMutableRawPointer
         let complete: InlineCompletion
@@ -190,8 +190,8 @@ final class LoopJobs {
         return hasRun
     }
 
-    /// A turn begins inside an inline job: the jobs that wait behind that job must not wait for its return. Inline jobs that
-    /// the completion makes wait for the others.
+    /// A turn begins inside an inline job: the jobs queued after it must not wait for its return. Inline jobs that the
+    /// completion makes go after the others.
     /// - Returns: whether there was an inline job.
     @discardableResult
     func runInlineJobsEarly() -> Bool {
@@ -202,7 +202,7 @@ final class LoopJobs {
     /// The turn inside the inline job is over.
     func resumeInlineJob() { inline.resume() }
 
-    /// Before ready jobs run: those that wait behind an inline job, or behind a `deinit` of a discarded object, must not
+    /// Before ready jobs run: jobs queued after an inline job, or after the `deinit` of a discarded object, must not
     /// wait for its return.
     @inline(__always)
     func runInterruptedJobs() { if inline.isRunning || discarded.isRunning { runInterruptedJobsNow() } }
@@ -232,7 +232,7 @@ final class LoopJobs {
         while let job = discarded.popFirst() { job._withUnsafeGuaranteedRef { $0.discardAndRelease() } }
     }
 
-    /// Calls `body`, which releases an object of the user's, and then discards the jobs that its `deinit`s have handed
+    /// Calls `body`, which releases an object of the user's, and then discards the jobs that its `deinit`s have passed
     /// to `discard`. No job is therefore discarded inside another. Must not be nested; see `isDiscarding`.
     func discarding(_ body: () -> Void) {
         discarded.resume()
@@ -240,8 +240,8 @@ final class LoopJobs {
         discardWaitingJobs()
     }
 
-    /// Discards the jobs that turns would run.
-    /// - Returns: the number of those to report as undelivered.
+    /// Discards the queued jobs.
+    /// - Returns: the number to report as undelivered.
     func discardAll() -> Int {
         var undelivered = 0
         while let job = ready.popFirst() ?? endOfTurn.popFirst() {
@@ -260,6 +260,6 @@ final class LoopJobs {
     }
 }
 
-/// What a caller of `LoopJobs.runInline` has to complete before the loop turns. A C function, so that a loop can keep it
-/// without counting references.
+/// The completion of an operation of a caller of `LoopJobs.runInline`, before the loop turns. A C function, so that a
+/// loop can keep it without counting references.
 package typealias InlineCompletion = @convention(c) (UnsafeMutableRawPointer) -> Void

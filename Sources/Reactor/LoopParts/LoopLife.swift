@@ -2,35 +2,35 @@ import CLinux
 import Glibc
 import Synchronization
 
-/// The stages of a loop's life, in their order. A loop may leave stages out, and returns to none.
+/// The stages of a loop's life, in order. A loop may skip stages, and never goes back.
 enum LoopStage: UInt8 {
     /// Turns run, and jobs are accepted.
     case running
     /// Every run must end, because the loop's thread is ending: see `EventLoop.spawn`.
     case stopping
-    /// No turn begins any more. What waits on the loop is being released, and the mailbox is closed.
+    /// No turn begins any more. Everything that waits on the loop is being released, and the mailbox is closed.
     case ending
     /// The values of `LoopLocal` are being released, and none is kept any more.
     case releasingLocals
-    /// Nothing is left on the loop. Whatever is added now would never be released, and is therefore released at once.
+    /// Nothing is left on the loop. Anything added now would never be released, and is therefore released at once.
     case released
     /// The descriptors are closed. Swift's jobs of the loop continue elsewhere.
     case over
 }
 
-/// What a loop lives in, and ends with.
+/// The scope that a loop lives in, and ends with.
 enum LoopScope {
     case thread
     /// The function that is passed to `withLoop`. The loop around it, if the thread has one, outlives it.
     case function(within: UnsafeMutableRawPointer?)
 
-    /// The loop around the loop on its thread, if there is one.
+    /// The surrounding loop on the same thread, if there is one.
     var surroundingLoop: UnsafeMutableRawPointer? {
         if case .function(let outer) = self { outer } else { nil }
     }
 }
 
-/// Who owns a loop, and the stage of its life.
+/// The owner of a loop, and the stage of its life.
 ///
 /// Invariant: any thread may read it. Only the loop's own thread changes it, and the stage never goes back.
 @usableFromInline
@@ -40,7 +40,7 @@ struct LoopLife: ~Copyable {
     private let fork = ForkMark()
     // The number of the stage: one comparison tells whether the loop has reached a stage, where an enum would be decoded.
     private let current = Atomic(LoopStage.running.rawValue)
-    /// Distinguishes loops where addresses do not: a new loop may have the address of one that has ended.
+    /// Distinguishes loops where addresses do not: a new loop may reuse the address of one that has ended.
     let serial = LoopSerials.next()
     /// Opened when no handler waits on the loop any more, just before it is `released`: others may learn of the end.
     let ended = Latch()
@@ -54,7 +54,7 @@ struct LoopLife: ~Copyable {
 
     func isAt(_ stage: LoopStage) -> Bool { current.load(ordering: .relaxed) == stage.rawValue }
 
-    /// Called on the loop's thread. A stage that the loop has passed changes nothing.
+    /// Called on the loop's thread. Does nothing if the loop has passed the stage.
     func advance(to stage: LoopStage) {
         if !hasReached(stage) { current.store(stage.rawValue, ordering: .releasing) }
     }

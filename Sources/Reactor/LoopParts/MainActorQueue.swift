@@ -2,10 +2,10 @@ import CLinux
 import Glibc
 import Synchronization
 
-/// The main actor's jobs, for a loop. The main actor and the main thread's loop share a thread, and Swift puts the jobs of
-/// `@MainActor` code into libdispatch's main queue. On Linux, nothing looks into that queue while the main thread waits in
-/// epoll, so the jobs would never run. A loop that is driven on the main thread therefore watches that queue too, and runs
-/// its jobs between its own.
+/// The main actor's jobs, for a loop. The main actor and the main thread's loop share a thread, and Swift puts the jobs
+/// of `@MainActor` code into libdispatch's main queue. On Linux nothing drains that queue while the main thread waits
+/// in epoll, so the jobs would never run. A loop that is driven on the main thread therefore watches that queue too,
+/// and runs its jobs between its own.
 ///
 /// Invariant: used on the loop's thread only. A class, because the jobs may use the loop, and so this object.
 final class MainActorQueue {
@@ -65,7 +65,7 @@ final class MainActorQueue {
         isRunningJobs = outer
     }
 
-    /// For a loop that is about to end its `run()`: runs jobs that have arrived since the loop waited last.
+    /// For a loop that is about to end its `run()`: runs jobs that arrived since the loop last waited.
     /// - Returns: whether there were any.
     func runLateJobs(_ kernel: CountingSyscalls) -> Bool {
         guard isServed else { return false }

@@ -2,8 +2,8 @@ import Synchronization
 
 /// The part of a loop that other threads may access.
 ///
-/// Invariant: everything in it is atomic, locked, or constant; the loop holds it in a `let`. This is what makes
-/// `LoopRemote` sound, which is `Sendable` and refers to the loop.
+/// Invariant: everything in it is atomic, locked, or constant; the loop holds it in a `let`. That makes `LoopRemote`
+/// sound, which is `Sendable` and refers to the loop.
 @usableFromInline
 struct SharedLoopState: ~Copyable {
     @usableFromInline let waker = SharedWaker()
@@ -21,7 +21,7 @@ struct SharedLoopState: ~Copyable {
         switch waker.mailbox.post(job) {
         case .delivered: return true
         case .deliveredToSleeper:
-            // A forked child shares the descriptor with the parent, which counts the writes to it.
+            // A forked child shares the eventfd with the parent, which counts the writes to it.
             if !life.isForked { waker.wake() }
             return true
         case .refused: return false

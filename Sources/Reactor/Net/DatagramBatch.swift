@@ -1,7 +1,7 @@
 import CLinux
 import Glibc
 
-/// The buffers for the datagrams of one recvmmsg(2).
+/// The buffers for one recvmmsg(2).
 package final class DatagramBatch {
     /// The largest number of datagrams that one call receives or sends.
     package static var capacity: Int { 32 }

@@ -1,4 +1,4 @@
-/// The result of parsing the text of an address: an address, or a host name that is still to be looked up.
+/// A parsed address text: an address, or a host name that is still to be looked up.
 package enum Endpoint: Hashable, Sendable {
     case address(SocketAddress)
     /// `localhost`, or a name below it: both loopback addresses.
@@ -13,7 +13,7 @@ package enum Endpoint: Hashable, Sendable {
         func fail(_ reason: String) -> SocketAddress.ParseError {
             SocketAddress.ParseError(text: text, reason: reason)
         }
-        // Bytes are compared throughout: a delimiter that a combining mark follows is not a `Character` of its own.
+        // Bytes are compared throughout: a delimiter followed by a combining mark is not a separate `Character`.
         if let name = text.rest(after: "unix:") {
             self = .address(try Self.unix(name))
             return

@@ -44,8 +44,8 @@ package struct ListeningSocket {
         self.address = bound
     }
 
-    /// Listens on the loopback addresses of both families with the same port, IPv4 first, or on that of the only family
-    /// that this machine has.
+    /// Listens on the loopback addresses of both families with the same port, IPv4 first, or on the one of the only
+    /// family that this machine has.
     package static func localhost(
         port: UInt16, backlog: Int, mode: UInt32?, _ settings: [SocketSetting], _ kernel: CountingSyscalls
     ) throws(SystemError) -> [ListeningSocket] {
@@ -103,7 +103,7 @@ package struct ListeningSocket {
 }
 
 extension SystemError {
-    /// Whether the kernel has no such family, or no interface has the loopback address of it.
+    /// Whether the kernel lacks the address family, or no interface has its loopback address.
     fileprivate var isOfMissingFamily: Bool { code == EAFNOSUPPORT || code == EADDRNOTAVAIL }
 }
 
@@ -115,7 +115,7 @@ struct UnixFile {
     private let kernel: CountingSyscalls
 
     /// Binds `socket`. If the path is locked, a socket file without a listener is removed first: a dead process has
-    /// left it behind.
+    /// left it.
     /// - Returns: `nil` if `address` is not a path.
     static func bind(
         _ socket: Socket, to address: SocketAddress, mayReplace: Bool
@@ -139,8 +139,8 @@ struct UnixFile {
     /// disconnects at once.
     ///
     /// Between the check and the removal another process may bind the path, or begin to listen there. The lock keeps
-    /// out processes that use this library. Other processes know no lock; for them, comparing the file's identity
-    /// before and after the check leaves a window of microseconds.
+    /// out processes that use this library. Other processes do not take the lock; for them, comparing the file's
+    /// identity before and after the check leaves a window of microseconds.
     private static func isStale(_ path: String, _ address: SocketAddress, _ kernel: CountingSyscalls) -> Bool {
         guard let before = identity(path, kernel), before.isSocket,
             let probe = try? Socket(clinux_SOCK_STREAM, for: address, kernel)

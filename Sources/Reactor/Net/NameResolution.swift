@@ -10,7 +10,7 @@ public struct NameLookupError: Error, Hashable, Sendable, CustomStringConvertibl
     /// The `errno` if `code` is `EAI_SYSTEM`, otherwise 0.
     package let systemCode: CInt
 
-    /// An error of a lookup of your own, or of a test.
+    /// An error for your own lookup function, or for a test.
     ///
     /// ```swift
     /// throw NameLookupError(host: host, code: EAI_AGAIN)     // `isTemporary`

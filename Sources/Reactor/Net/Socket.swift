@@ -61,8 +61,8 @@ package struct Socket {
         }
     }
 
-    /// Starts to connect to `address`. The socket becomes writable when it is connected or has failed. Returns an
-    /// errno, or 0.
+    /// Starts to connect to `address`. The socket becomes writable when it is connected or has failed. Returns 0 or an
+    /// errno.
     package func startConnect(to address: SocketAddress) -> CInt {
         let result = address.withSocketAddress { kernel.startConnect(fd, $0, $1) }
         // An interrupted connect continues in the background, as a non-blocking one does.
@@ -89,7 +89,7 @@ package struct Socket {
         return result < 0 ? CInt(-result) : error
     }
 
-    /// The number of bytes that can be read; 0 if the kernel does not say.
+    /// The number of readable bytes; 0 if the kernel does not say.
     package var unreadBytes: Int { max(kernel.waitingBytes(fd, .incoming), 0) }
 
     /// The number of sent bytes that the peer's kernel has not acknowledged; 0 if the kernel does not say.
@@ -97,7 +97,7 @@ package struct Socket {
 
     package var localAddress: SocketAddress? { try? boundAddress("") }
 
-    /// The local address, or the reason why there is none: `EAFNOSUPPORT` for one of another family.
+    /// The local address, or the reason why there is none: `EAFNOSUPPORT` for another family.
     func boundAddress(_ name: @autoclosure () -> String) throws(SystemError) -> SocketAddress {
         var storage = sockaddr_storage()
         _ = try kernel.getSocketName(fd, &storage).orThrow(.getSocketName, name())

@@ -43,9 +43,9 @@ public struct SocketAddress: Hashable, Sendable {
     /// Parses the text of an address. It does not look up names.
     ///
     /// It accepts `127.0.0.1:7000`, `[::1]:7000`, `[fe80::1%eth0]:7000`, `unix:/run/service.sock`, and `unix:@name` for
-    /// an abstract name. `localhost:7000` is 127.0.0.1 here, since an address is one; `connect` and `Listener.bind`, which
-    /// take the text, use both loopback addresses. It refuses all other host names. (Write a relative path that begins
-    /// with an @ as `unix:./@name`.)
+    /// an abstract name. `localhost:7000` is 127.0.0.1 here, since the result is a single address; `connect` and
+    /// `Listener.bind`, which take the text, use both loopback addresses. It refuses all other host names. (Write a
+    /// relative path that begins with an @ as `unix:./@name`.)
     /// - Parameter text: an address with its port, or a Unix address.
     /// - Throws: `ParseError`.
     public init(_ text: String) throws(ParseError) {
@@ -120,7 +120,7 @@ public struct SocketAddress: Hashable, Sendable {
         if case .v6 = host { true } else { false }
     }
 
-    /// Whether this is 0.0.0.0 or ::, which stand for every address of the machine.
+    /// Whether this is 0.0.0.0 or ::, which stand for all addresses of the machine.
     package var isUnspecified: Bool {
         switch host {
         case .v4(let address): address == 0
@@ -175,7 +175,7 @@ public struct SocketAddress: Hashable, Sendable {
 
 extension SocketAddress: CustomStringConvertible {
     /// The text that `init(_:)` parses: `127.0.0.1:7000`, `[::1]:7000`, `unix:/run/service.sock`, `unix:@name`. Control
-    /// characters in the name of a Unix address are escaped, so that it is one line of a log.
+    /// characters in the name of a Unix address are escaped, so that a log line stays one line.
     public var description: String {
         switch host {
         case .v4: "\(hostText):\(port)"

@@ -2,10 +2,10 @@ import Glibc
 
 /// Keeps two servers that start at the same time from replacing each other's socket at a Unix path.
 ///
-/// A bound socket that does not listen yet looks like one that a dead process has left behind, and no system call
-/// removes a file only if it is the one that was examined. A process that takes a path therefore holds a lock
-/// meanwhile: flock(2) on a file next to it, `.NAME.reactor-lock`, which is created for that moment and removed again.
-/// The kernel releases the lock of a process that dies; the next process takes over the empty file that remains.
+/// A bound socket that does not listen yet looks like one that a dead process has left, and no system call removes a
+/// file only if it is the one that was examined. A process that takes a path therefore holds a lock meanwhile: flock(2)
+/// on a file next to it, `.NAME.reactor-lock`, which is created for that moment and removed again. The kernel releases
+/// the lock of a process that dies; the next process takes over the empty file that remains.
 struct UnixPathLock {
     private let path: String
     private let fd: CInt
@@ -13,7 +13,7 @@ struct UnixPathLock {
 
     /// Takes the lock for `address`.
     /// - Returns: `nil` if `address` is not a path, or if the lock file cannot be created. Nothing may be replaced
-    ///   then, and bind(2) will report what is wrong.
+    ///   then, and bind(2) will report the cause.
     /// - Throws: `EADDRINUSE` of `bind` if another process holds the lock, because it is taking the path.
     static func take(for address: SocketAddress, _ kernel: CountingSyscalls) throws(SystemError) -> UnixPathLock? {
         guard let path = address.unixPath.map(lockPath) else { return nil }
@@ -44,8 +44,7 @@ struct UnixPathLock {
 
     private enum Verdict { case ours, removed, foreign }
 
-    /// What has been locked: the file that is there now, a file that its holder has removed, or a file that is not a
-    /// lock file.
+    /// The state of the locked file: the current one, one that its holder has removed, or not a lock file.
     private var verdict: Verdict {
         var (locked, present) = (stat(), stat())
         guard kernel.fileStatus(fd, &locked) >= 0, locked.st_mode & S_IFMT == S_IFREG, locked.st_size == 0 else {

@@ -2,7 +2,7 @@
 ///
 /// A class, so that an address of the common kinds stays three words: every connection stores one.
 final class UnixSocketPath: Hashable, Sendable {
-    /// The bytes of the path, or of the abstract name without the zero that precedes it in the kernel's format.
+    /// The bytes of the path, or of the abstract name without the kernel's leading zero.
     let bytes: [UInt8]
     let isAbstract: Bool
 

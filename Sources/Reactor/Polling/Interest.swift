@@ -5,11 +5,11 @@ import Glibc
 package protocol ReadinessHandler: AnyObject {
     /// Called when the descriptor is ready. `ready` is the part of the interest that has arrived. An error or a hang-up
     /// makes the whole interest ready: the system call that follows gets the error from the kernel.
-    /// - Returns: what the handler waits for next, if it has not set the interest itself and the descriptor is open. The loop
-    ///   sets it, and keeps the reference that it has, where `setInterest` would count one.
+    /// - Returns: the next interest, if the handler has not set it itself and the descriptor is open. The loop sets it
+    ///   and passes its own reference on, where `setInterest` would count one.
     func descriptorIsReady(_ ready: Interest) -> Interest
 
-    /// The kernel refuses to register what `descriptorIsReady` has returned.
+    /// The kernel refused to register the result of `descriptorIsReady`.
     func interestWasRefused(_ error: SystemError)
 
     /// Called when the loop ends: no more events will be delivered. The handler must release its closures, which may
@@ -44,15 +44,15 @@ public struct Interest: OptionSet, Hashable, Sendable {
 }
 
 extension Interest {
-    /// EPOLLRDHUP: the peer has ended its side, whether or not there is unread input. Ended once, it is reported as
-    /// long as it is wanted.
+    /// EPOLLRDHUP: the peer has ended its side, whether or not there is unread input. Once that has happened, it is
+    /// reported for as long as it is wanted.
     package static var readHangUp: Interest { Interest(rawValue: UInt32(clinux_EPOLLRDHUP)) }
     /// EPOLLHUP: both sides have ended, or the peer has reset.
     package static var hangUp: Interest { Interest(rawValue: UInt32(clinux_EPOLLHUP)) }
     /// EPOLLERR: the descriptor has an error to report.
     package static var error: Interest { Interest(rawValue: UInt32(clinux_EPOLLERR)) }
-    /// `readHangUp`, `hangUp` and `error` together (0x2018). Each is delivered only if the kernel has reported it.
-    /// Reading and writing also become ready by an error or a hang-up.
+    /// `readHangUp`, `hangUp` and `error` together (0x2018). Each is delivered only if the kernel has reported it. An
+    /// error or a hang-up also makes reading and writing ready.
     @inlinable
     package static var peerGone: Interest { Interest(rawValue: 0x2018) }
 }

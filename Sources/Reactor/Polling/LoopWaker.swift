@@ -2,7 +2,7 @@ import CLinux
 import Glibc
 import Synchronization
 
-/// What ends a loop's wait besides its descriptors: an eventfd, to which other threads write when they have left mail,
+/// Ends a loop's wait apart from its descriptors: an eventfd, to which other threads write when they have posted jobs,
 /// and a timerfd for the nearest deadline. Both are registered with the loop's epoll descriptor.
 ///
 /// Invariant: used on the loop's thread only. While `isParked` is true the mailbox may be parked, and the first job
@@ -13,7 +13,7 @@ import Synchronization
 struct LoopWaker {
     /// Whether the loop has parked the mailbox and has not yet checked whether another thread found it parked.
     var isParked = false
-    /// Whether another event loop waits for this one, by `EventLoop.fileDescriptor`. The mailbox then stays parked
+    /// Whether another event loop waits for this one, through `EventLoop.fileDescriptor`. The mailbox then stays parked
     /// between turns, so that mail makes the descriptor readable.
     var isEmbedded = false
     /// How often another thread has found the mailbox parked. Each of these threads has written the eventfd, or is
@@ -21,10 +21,9 @@ struct LoopWaker {
     private var wakes = 0
     /// The deadline for which the timerfd is armed; `.max` if it is not armed.
     private var armedDeadline = Int64.max
-    /// Whether the kernel refuses timerfds for good, as a filter of system calls may have it.
+    /// Whether the kernel refuses timerfds for good, for instance because of seccomp.
     private var isTimerRefused = false
-    /// How many milliseconds a loop with a virtual clock really waits when it has no deadline; below zero: without a
-    /// limit.
+    /// The longest real wait in milliseconds of a loop with a virtual clock and no deadline; negative for no limit.
     var realLimit: CInt = -1
 
     // MARK: Mail
@@ -53,7 +52,7 @@ struct LoopWaker {
     /// Makes the timerfd end a wait at `deadline` at the latest, or at the deadline for which it is armed if that is earlier.
     /// - Returns: false if the timerfd cannot be opened or armed; the wait itself must then end in time. That is coarser,
     ///   but a server that has run out of descriptors needs its timers to recover.
-    /// - Throws: if the descriptor is no timerfd any more, since other code has closed it, and in a forked child.
+    /// - Throws: if the descriptor is no longer a timerfd, because other code has closed it; and in a forked child.
     @inline(__always)
     mutating func arm(
         _ deadline: Int64, _ poller: inout Poller, _ shared: borrowing SharedWaker, _ kernel: CountingSyscalls
@@ -104,7 +103,7 @@ struct LoopWaker {
 
     /// Opens the timerfd, before there is a timer. A server that has run out of descriptors would otherwise open it with
     /// the first descriptor that becomes free again, which a waiting client needs.
-    /// - Returns: false if there is none. A lack of resources may pass, and is tried again.
+    /// - Returns: false if there is none. A lack of resources may be temporary: the next call tries again.
     private mutating func openTimer(
         _ poller: inout Poller, _ shared: borrowing SharedWaker, _ kernel: CountingSyscalls
     ) -> Bool {
@@ -124,15 +123,15 @@ struct LoopWaker {
         }
     }
 
-    /// The open descriptors, as the poller knows them.
+    /// The open descriptors, for the poller.
     func descriptors(_ shared: borrowing SharedWaker) -> [(source: Poller.OwnDescriptor, fd: CInt)] {
         let (mailbox, timer) = (shared.descriptor.load(ordering: .relaxed), shared.timer.load(ordering: .relaxed))
         return (mailbox >= 0 ? [(.mailbox, mailbox)] : []) + (timer >= 0 ? [(.timer, timer)] : [])
     }
 
     /// Closes the descriptors, after the writes of other threads to the eventfd: a thread that found the mailbox parked
-    /// writes a moment later, and by then the number must not belong to another descriptor. A forked child does not have
-    /// that thread.
+    /// writes a moment later, and by then the number must not belong to another descriptor. A forked child does not
+    /// have that thread.
     func close(_ shared: borrowing SharedWaker, _ kernel: CountingSyscalls, isForked: Bool) {
         let (mailbox, timer) = (shared.descriptor.load(ordering: .relaxed), shared.timer.load(ordering: .relaxed))
         if mailbox >= 0 {

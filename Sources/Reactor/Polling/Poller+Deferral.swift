@@ -1,10 +1,10 @@
 import CLinux
 import Glibc
 
-/// Deferred registrations: those that the kernel has no room for now, and those that reported readiness which no call
+/// Deferred registrations: those that the kernel has no room for now, and those that reported readiness that no call
 /// consumed.
 extension Poller {
-    /// Sets the interest in `fd`, without a registration until `registerDeferred` makes it.
+    /// Sets the interest in `fd` without a registration; `registerDeferred` makes it later.
     mutating func setDeferredInterest(_ interest: Interest, of fd: CInt, handler: (any ReadinessHandler)?) {
         if Int(fd) >= slots.count { grow(toHold: Int(fd)) }
         set(interest.rawValue, Int(fd), handler)

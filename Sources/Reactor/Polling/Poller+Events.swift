@@ -1,7 +1,7 @@
 import CLinux
 import Glibc
 
-/// Fetching events, and handing them over one by one; see `Poller`.
+/// Fetching events, and delivering them one by one; see `Poller`.
 extension Poller {
     /// Polls the kernel, and waits for at most this number of milliseconds; a negative number means forever. There must
     /// be no undelivered events.
@@ -11,7 +11,7 @@ extension Poller {
         mayHaveMore = count == Self.capacity
         wasInterrupted = false
         if count < 0 { return try noteFailure(count) }
-        // A wake-up that arrives alone has already had its effect: the wait has ended.
+        // A wake-up that arrives alone has already done its work: the wait has ended.
         let isLoneWakeUp = count == 1 && events![0].data.u64 == OwnDescriptor.mailbox.rawValue
         undelivered = 0..<(isLoneWakeUp ? 0 : count)
         return count
@@ -22,7 +22,7 @@ extension Poller {
         guard result == -Int(EINTR) else { return try result.orThrow(.epollWait) }
         mayHaveMore = true
         wasInterrupted = true
-        // A signal: the loop looks for it although its write to the eventfd may have failed.
+        // A signal interrupted the wait: the loop checks for it, although its write to the eventfd may have failed.
         events![0] = clinux_epoll_event(UInt32(clinux_EPOLLIN), OwnDescriptor.signals.rawValue)
         undelivered = 0..<1
         return 0
@@ -38,11 +38,11 @@ extension Poller {
         case staleRegistration(CInt)
     }
 
-    /// The next event, if it is as expected: exactly what a handler waits for has occurred, and no error. Then `take` takes
-    /// it. If this returns nil, `next` finds the event. There must be one.
+    /// The next event, if it is the common case: exactly the awaited direction, and no error. Then `take` takes it. If
+    /// this returns nil, `next` finds the event. There must be one.
     @inline(__always)
     func expected() -> (slot: UnsafeMutablePointer<Slot>, fd: Int, ready: UInt32)? {
-        // Opened before there can be an event.
+        // Allocated before there can be an event.
         let event = events.unsafelyUnwrapped[undelivered.lowerBound]
         let data = event.data.u64
         guard data < OwnDescriptor.mailbox.rawValue else { return nil }
@@ -82,7 +82,7 @@ extension Poller {
         slot.pointee.wanted = interest.rawValue
         waiting &+= 1
         if slot.pointee.isReferenced { referenced &+= 1 }
-        // A slot that nothing waits for has no handler: there is none to release.
+        // A slot without interest has no handler: there is none to release.
         withUnsafeMutablePointer(to: &slot.pointee.handler) { $0.initialize(to: handler) }
     }
 
@@ -93,7 +93,7 @@ extension Poller {
             let event = events![undelivered.lowerBound]
             undelivered = undelivered.dropFirst()
             let data = event.data.u64
-            // Compared with one value first, since nearly all events are those of handlers.
+            // Compared with one value first, since nearly all events belong to handlers.
             if data >= OwnDescriptor.mailbox.rawValue, let own = OwnDescriptor(rawValue: data) { return .loop(own) }
             let fd = Int(data & 0xFFFF_FFFF)
             guard slots[fd].generation == UInt32(data >> 32), slots[fd].registered != 0 else {

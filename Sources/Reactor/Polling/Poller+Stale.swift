@@ -1,7 +1,7 @@
 import CLinux
 import Glibc
 
-/// Stale registrations, whose descriptor was closed before it was forgotten; see `Poller`.
+/// Stale registrations: the descriptor was closed before it was forgotten; see `Poller`.
 extension Poller {
     /// Whether the kernel no longer has the registration of `fd` that the table contains: the descriptor was closed,
     /// and its number possibly opened again, without being forgotten. Makes one system call.
@@ -14,8 +14,8 @@ extension Poller {
         return result == -Int(EBADF) || result == -Int(ENOENT)
     }
 
-    /// Whether an event that belongs to no registration of the table proves that there is a stale one. The first event
-    /// may have been fetched before its slot changed. No registration gets its generation again, so a second one proves it.
+    /// Whether an event without a registration in the table proves that there is a stale one. The first event may have
+    /// been fetched before its slot changed. Generations are not reused, so a second one proves it.
     @inline(never)
     mutating func isProvenStale(_ event: UInt64) -> Bool {
         if unexplained.remove(event) != nil { return true }
@@ -34,7 +34,7 @@ extension Poller {
 
     /// Opens an epoll descriptor that has only the registrations of the table, and closes the current one.
     /// - Parameter own: the loop's own descriptors.
-    /// - Returns: whether there was room for it; if not, nothing has changed.
+    /// - Returns: false if there was no room for it; nothing has changed then.
     mutating func rebuild(_ own: [(source: OwnDescriptor, fd: CInt)], _ kernel: CountingSyscalls) -> Bool {
         let old = descriptor
         let result = kernel.epollCreate()
@@ -59,8 +59,8 @@ extension Poller {
         }
         kernel.close(old)
         unexplained.removeAll()
-        // These descriptors were closed without being forgotten, as the stale one was. Their handlers learn that when the
-        // loop tries again.
+        // These descriptors were closed without being forgotten, like the stale one. Their handlers find out when the
+        // loop retries.
         for fd in lost {
             slots[Int(fd)].registered = 0
             deferred.insert(fd)

@@ -5,8 +5,8 @@ import Glibc
 ///
 /// Epoll is used level-triggered, with four rules that keep it exact and cheap:
 /// - *Interest is for one event.* A reported direction is no longer wanted until the handler asks for it again. A
-///   handler is therefore retained exactly while it waits, at the price of one reference count for each message; none if
-///   it asks by the result of the call that reports the event.
+///   handler is therefore retained exactly while it waits, at the price of one reference count per message; none if it
+///   asks again by its return value.
 /// - *Interest is added at once and dropped late.* A descriptor that no handler waits for stays registered until the
 ///   kernel reports it anyway; only then is the registration narrowed or removed. A connection that reads, writes, and
 ///   reads again within one turn, as every echo does, therefore costs no `epoll_ctl` at all.
@@ -15,13 +15,13 @@ import Glibc
 /// - *An event carries the generation of its registration.* If a descriptor was closed and its number reused within the
 ///   same batch, the new descriptor never receives the event of the old one.
 ///
-/// The kernel identifies a registration by the number and the open file behind it. If a number is closed before it is
-/// forgotten, and a copy of the descriptor lives on, the registration stays, reports events, and cannot be reached any
-/// more: it is stale. `next` distinguishes it from events that were merely fetched before their slot changed, and
-/// `rebuild` removes it.
+/// The kernel identifies a registration by the number and its open file. If a number is closed before it is forgotten,
+/// and a copy of the descriptor lives on, the registration stays, reports events, and cannot be reached any more: it is
+/// stale. `next` distinguishes it from events that were merely fetched before their slot changed, and `rebuild` removes
+/// it.
 package struct Poller: ~Copyable {
-    // A slot that has not been used consists of zeros; see `grow`. In 24 bytes, since there is one for each connection: the
-    // events of epoll_ctl(2) are in the low 14 bits of a mask.
+    // An unused slot consists of zeros; see `grow`. 24 bytes, since there is one per connection: epoll_ctl(2)'s events
+    // are in the low 14 bits of a mask.
     struct Slot {
         var generation: UInt32 = 0
         private var registeredBits: UInt16 = 0
@@ -42,11 +42,11 @@ package struct Poller: ~Copyable {
         }
 
         /// Whether the kernel reports all of `mask`.
-        // The bit beside the registration is in no mask of epoll.
+        // This bit is in no mask of epoll.
         @inline(__always)
         func isRegistered(for mask: UInt32) -> Bool { mask & ~UInt32(registeredBits) == 0 }
 
-        /// The mask of what the handler waits for.
+        /// The mask that the handler waits for.
         var wanted: UInt32 {
             @inline(__always) get { UInt32(wantedBits) }
             @inline(__always) set { wantedBits = UInt16(truncatingIfNeeded: newValue) }
@@ -75,8 +75,8 @@ package struct Poller: ~Copyable {
     /// The fetched events that have not been delivered. A nested turn delivers them before it fetches more.
     var undelivered: Range<Int> = 0..<0
     var events: UnsafeMutablePointer<epoll_event>?
-    /// One slot for each descriptor number that has occurred so far. A memory block of its own: an array checks on each
-    /// change whether it is shared, several times for each event.
+    /// One slot per descriptor number seen so far. Not an array: that would check for sharing on each change, several
+    /// times per event.
     var slots = UnsafeMutableBufferPointer<Slot>(start: nil, count: 0)
     /// The epoll descriptor; −1 before it is needed.
     package internal(set) var descriptor: CInt = -1
@@ -84,13 +84,13 @@ package struct Poller: ~Copyable {
     package internal(set) var referenced = 0
     /// The number of watched descriptors.
     package internal(set) var waiting = 0
-    /// Descriptors whose registration has been deferred; see `EventLoop.retryRegistrations`.
+    /// Descriptors with deferred registrations; see `EventLoop.retryRegistrations`.
     var deferred: Set<CInt> = []
-    /// Events that belonged to no registration, each seen once so far.
+    /// Events without a registration, each seen once so far.
     var unexplained: Set<UInt64> = []
     /// Whether the kernel may have more events than the last `wait` has fetched.
     var mayHaveMore = false
-    /// Whether a signal has interrupted the last `wait`, so that it says nothing about the descriptors.
+    /// Whether a signal has interrupted the last `wait`, so that it tells nothing about the descriptors.
     var wasInterrupted = false
 
     package init() {}
@@ -131,7 +131,7 @@ package struct Poller: ~Copyable {
         set(wanted, index, handler)
     }
 
-    /// What the kernel reports of every registered descriptor, asked for or not; see epoll_ctl(2).
+    /// The events that the kernel always reports for a registered descriptor; see epoll_ctl(2).
     private static var alwaysReported: UInt32 { UInt32(clinux_EPOLLERR | clinux_EPOLLHUP) }
 
     /// A server may ask about the end of its peer during each request, and read between them. Both then stay
@@ -151,8 +151,8 @@ package struct Poller: ~Copyable {
     }
 
     mutating func grow(toHold index: Int) {
-        // Zeros from the C library: of a large table, the kernel provides the pages when slots in them are used. Memory is
-        // there, or the process ends, as it does wherever Swift allocates.
+        // calloc: for a large table, the kernel provides the pages when their slots are first used. If there is no
+        // memory, the process ends, as wherever Swift allocates.
         let capacity = max(index + 1, slots.count * 2)
         let block = calloc(capacity, MemoryLayout<Slot>.stride)!.bindMemory(to: Slot.self, capacity: capacity)
         let grown = UnsafeMutableBufferPointer(start: block, count: capacity)
@@ -207,8 +207,8 @@ package struct Poller: ~Copyable {
             try register(CInt(index), mask, generation: slot.generation, over: slot.registered, kernel)
         } catch {
             guard error.code == ENOENT, slot.registered != 0 else { throw error }
-            // The number was closed while it was registered, and now refers to another file. That file gets a new
-            // generation, since the old registration may live on.
+            // The number was closed while registered, and now refers to another file. That file gets a new generation,
+            // since the old registration may live on.
             slots[index].generation = Self.following(slot.generation)
             slots[index].registered = 0
             try register(CInt(index), mask, generation: slots[index].generation, over: 0, kernel)
@@ -225,14 +225,14 @@ package struct Poller: ~Copyable {
         _ = try result.orThrow(.epollControl, "descriptor \(fd)")
     }
 
-    /// Adds a registration. If a registration could not be removed while its number was closed, and the number refers
-    /// to that file again, the old registration is taken over.
+    /// Adds a registration. If an old one survived because its number was closed first, and the number refers to that
+    /// file again, takes it over.
     private func add(_ fd: CInt, _ event: epoll_event, _ kernel: CountingSyscalls) -> Int {
         let result = kernel.epollControl(descriptor, EPOLL_CTL_ADD, fd, event)
         return result == -Int(EEXIST) ? kernel.epollControl(descriptor, EPOLL_CTL_MOD, fd, event) : result
     }
 
-    // Unchecked additions: no count exceeds the number of slots.
+    // Unchecked addition: no count exceeds the number of slots.
     @inline(__always)
     mutating func count(_ index: Int, _ step: Int) {
         guard slots[index].wanted != 0 else { return }
@@ -240,7 +240,7 @@ package struct Poller: ~Copyable {
         if slots[index].isReferenced { referenced &+= step }
     }
 
-    /// The watched descriptors, in the order of their numbers.
+    /// The watched descriptors, in ascending order.
     func watched() -> [(fd: CInt, interest: Interest, isReferenced: Bool, handler: any ReadinessHandler)] {
         slots.indices.compactMap { index in
             let slot = slots[index]

@@ -1,5 +1,5 @@
-/// A loop's epoll registrations that fail: those for which the kernel has no room, descriptors that report readiness
-/// without being ready, and registrations whose descriptor was closed. It decides what to report and when to try again.
+/// Failures of a loop's epoll registrations: no room in the kernel, readiness without cause, and closed descriptors.
+/// Decides what to report and when to retry.
 ///
 /// Invariant: used on the loop's thread only. There is at most one timer, `retryTimer`, while there are registrations
 /// to retry.
@@ -16,7 +16,7 @@ struct RegistrationFailures {
 
     var isEmpty: Bool { retryTimer == nil && spurious.isEmpty }
 
-    /// Counts how often a descriptor was reported ready, but was not.
+    /// Counts how often a descriptor was falsely reported ready.
     private struct SpuriousReadiness {
         let progress: Int
         /// The moment of the first time, or the beginning of the last pause.
@@ -28,14 +28,14 @@ struct RegistrationFailures {
     /// the socket.
     private static var limit: Int { 256 }
 
-    /// - Returns: whether to report the shortage: once in each episode, which ends when there was none for a second.
+    /// - Returns: whether to report the shortage: once per episode, which ends after a second without one.
     mutating func noteShortage(at now: LoopInstant) -> Bool {
         defer { lastShortage = now }
         return lastShortage.map { $0.duration(to: now) > .seconds(1) } ?? true
     }
 
     /// Counts a report of readiness that no call could use.
-    /// - Returns: whether to pause the watch of `fd`, and whether to report that, once in each episode.
+    /// - Returns: whether to pause the watch of `fd`, and whether to report that, once per episode.
     mutating func noteSpuriousReadiness(
         of fd: CInt, progress: Int, at now: LoopInstant
     ) -> (isPaused: Bool, isReported: Bool) {
@@ -52,7 +52,7 @@ struct RegistrationFailures {
 
     mutating func forget(_ fd: CInt) { spurious[fd] = nil }
 
-    /// - Returns: whether to report a registration whose descriptor was closed. Only the first of a loop is: a program
+    /// - Returns: whether to report a registration whose descriptor was closed. Only the first per loop is: a program
     ///   that makes this mistake once may make it often.
     mutating func noteStale() -> Bool {
         defer { hasReportedStale = true }

@@ -2,10 +2,10 @@ import CLinux
 import Glibc
 import Synchronization
 
-/// Where other threads leave jobs, and how they wake the loop.
+/// Where other threads post jobs, and how they wake the loop.
 ///
-/// Invariant: `descriptor` is stored before the mailbox is parked for the first time, and read by other threads
-/// after they have found it parked.
+/// Invariant: `descriptor` is stored before the mailbox is parked for the first time, and other threads read it only
+/// after they have found the mailbox parked.
 @usableFromInline
 struct SharedWaker: ~Copyable {
     @usableFromInline let mailbox = Mailbox()
@@ -16,7 +16,7 @@ struct SharedWaker: ~Copyable {
 
     /// The timerfd, or −1 before there is one. No thread but the loop's own arms it before the mailbox is parked.
     let timer = Atomic<CInt>(-1)
-    /// How often a thread has ended the loop's sleep, or has tried to. After that it uses no descriptor any more.
+    /// How often a thread has ended the loop's sleep, or has tried to. After counting, it uses no descriptor any more.
     let finishedWakes = Atomic<Int>(0)
 
     /// Called on a thread that has found the mailbox parked: wakes the loop.

@@ -1,22 +1,22 @@
 import CLinux
 
 extension EventLoop {
-    /// As `enqueue(_:_:)`, for a job that was enqueued because a task prefers this loop. A job that processes a default actor
-    /// runs elsewhere: see `DefaultActorJob`.
+    /// As `enqueue(_:_:)`, for a job that was enqueued because a task prefers this loop. A job that processes a default
+    /// actor runs elsewhere: see `DefaultActorJob`.
     func enqueue(_ job: UnownedJob, ofTask purpose: SwiftJob.Purpose) {
         if DefaultActorJob.isNeeded(for: job) { return DefaultActorJob.enqueue(job, purpose, self) }
         enqueue(job, purpose)
     }
 }
 
-/// A job of Swift's that processes a default actor, which is one without an executor of its own.
+/// A job that processes a default actor: one without a custom executor.
 ///
-/// When a task calls an idle default actor, Swift enqueues such a job on the executor that the task prefers. The job runs
-/// what waits for the actor, also calls of other tasks. On a loop's thread that would be wrong twice: a handler that the
-/// actor's code attaches would belong to the loop, and run there while the actor runs elsewhere, although the compiler
-/// takes it for isolated to the actor; and a loop that stands still or has ended would hold up all callers of the actor.
-/// The job therefore runs on a few threads of the library's own, which drive no loop. (A synchronous test blocks a thread
-/// of Swift's pool, see `Promise.init(async:)`.)
+/// When a task calls an idle default actor, Swift enqueues such a job on the executor that the task prefers. The job
+/// runs everything that waits for the actor, including calls of other tasks. On a loop's thread that would be wrong
+/// twice: a handler that the actor's code attaches would belong to the loop, and run there while the actor runs
+/// elsewhere, although the compiler takes it for isolated to the actor; and a loop that stands still or has ended would
+/// hold up all callers of the actor. So the job runs on a few threads of the library, which drive no loop. (A
+/// synchronous test blocks a thread of Swift's pool, see `Promise.init(async:)`.)
 ///
 /// The loop counts the job as external work: it stays alive, and a virtual clock stands still, until the actor has been
 /// processed and the task has been enqueued on the loop again.

@@ -6,11 +6,11 @@ extension EventLoop {
     func startThreadForEndedLoops() { EndedLoopJobs.awaitThread() }
 }
 
-/// Runs the Swift jobs of loops that have ended, on a thread of its own: jobs are neither nested nor run on the thread
-/// that enqueues them, which may hold any lock.
+/// Runs the Swift jobs of ended loops on a separate thread: jobs are neither nested nor run on the thread that enqueues
+/// them, which may hold any lock.
 ///
 /// If no thread can be started, the jobs wait: for the next such job, or for the end of a loop. The thread that ends a
-/// loop itself occupies a place in the process's limit, so it does not wait for long.
+/// loop occupies a place in the process's limit, so this does not take long.
 enum EndedLoopJobs {
     // One thread, so that isolation holds.
     private static let workers = ThreadPoolWorkers("ended-loops", 1, .max, keepsJobs: true)
@@ -18,13 +18,13 @@ enum EndedLoopJobs {
     private static let awaitsThread = Atomic(false)
     private static let hasReportedShortage = Atomic(false)
 
-    /// How often the end of a loop tries to start the thread, and the pause between two tries, in microseconds.
+    /// How often the end of a loop tries to start the thread, and the pause between tries in microseconds.
     private static var mostTries: Int { 100 }
     private static var pause: UInt32 { 1000 }
 
     /// Any thread: queues `body`. Does not wait.
     static func enqueue(_ body: @escaping @Sendable () -> Void) {
-        // In a forked child the thread belongs to the parent, and so does the task. No other refusal is possible.
+        // In a forked child the thread and the task belong to the parent. No other refusal is possible.
         do { try workers.take(ClosureJob(body)) } catch { return }
         if !workers.startThreadIfNeeded() { awaitsThread.store(true, ordering: .relaxed) }
     }

@@ -2,7 +2,7 @@ import CLinux
 import Glibc
 import Synchronization
 
-/// A group of loops that share work, each on a thread of its own that the group starts.
+/// A group of loops that share work, each on a thread that the group starts.
 ///
 /// ```swift
 /// let group = try LoopGroup(name: "server")
@@ -14,12 +14,11 @@ import Synchronization
 /// As a collection, a group contains the remotes of its loops, in the order of their numbers. Any thread may use it.
 ///
 /// The loops run until `stop()`, or until the last reference to the group is released. A lease is such a reference, and
-/// a listener that serves on the group holds one. A job on a loop of the group that retains the group keeps it alive
-/// forever. Joining the group is optional. See `EventLoop.spawn` for what happens to work that is left on a loop when
-/// it ends.
+/// a listener that serves on the group holds one. A job on one of its loops that retains the group keeps it alive
+/// forever. Joining the group is optional. See `EventLoop.spawn` for work that is left on a loop when it ends.
 public final class LoopGroup: Sendable {
     package let members: [Member]
-    // Where the next choice begins to search.
+    // Where the next choice starts searching.
     private let cursor = Atomic<UInt>(0)
 
     /// The number of cores that the process may use.
@@ -38,7 +37,7 @@ public final class LoopGroup: Sendable {
         try self.init(loops: loops ?? Self.defaultLoops, name: name, syscalls: { Syscalls() })
     }
 
-    /// As the public initializer, with system calls and a way of starting threads that a test has replaced.
+    /// As the public initializer, with system calls and a thread starter that a test has replaced.
     package init(
         loops: Int, name: String, syscalls: @escaping @Sendable () -> Syscalls,
         create: @escaping LibraryThread.Create = LibraryThread.create
@@ -94,8 +93,8 @@ public final class LoopGroup: Sendable {
     /// - Returns: the remote of the chosen loop.
     public func next() -> LoopRemote { (pick(.roundRobin) ?? members[0]).remote }
 
-    /// A share of a loop's work, which is counted until it is cancelled or released: for connections, sessions and
-    /// other work that the program itself assigns to loops. See `LoopHandle`.
+    /// A share of a loop's work, which counts until it is cancelled or released: for connections, sessions and other
+    /// work that the program itself assigns to loops. See `LoopHandle`.
     public final class Lease: LoopHandle, Sendable {
         private let member: Member
         // Keeps the group alive as long as its loops have work.
@@ -168,8 +167,8 @@ public final class LoopGroup: Sendable {
             return isKnownToHaveEnded.load(ordering: .relaxed)
         }
 
-        /// Called when the loop has refused a job: no caller is to try this loop again, although it may take a moment
-        /// until it has ended.
+        /// Called when the loop has refused a job: callers must stop trying this loop, although its end may take a
+        /// moment.
         package func noteEnd() { isKnownToHaveEnded.store(true, ordering: .relaxed) }
     }
 }

@@ -6,7 +6,7 @@ extension EventLoop {
     func enqueue(_ job: UnownedJob, _ purpose: SwiftJob.Purpose) { SwiftJob(job, purpose, self).enqueue() }
 }
 
-/// A job of Swift's as a job of the loop.
+/// A Swift Concurrency job, wrapped as a job of the loop.
 final class SwiftJob: Job {
     enum Purpose {
         case actor(LoopActorExecutor)
@@ -58,7 +58,7 @@ final class SwiftJob: Job {
     private func rescue() {
         // In a forked child the task belongs to the parent.
         if loop.isForked { return }
-        // The loop's thread may continue, and use what the task uses. The loop around it then runs the job.
+        // The loop's thread may continue, and use the same state as the task. The surrounding loop then runs the job.
         if case .boundTask(let executor) = purpose, let next = executor.loop(around: loop) {
             return SwiftJob(job, purpose, next).enqueue()
         }

@@ -1,6 +1,6 @@
 import CLinux
 
-/// A few threads for work that would block a loop: long computations, and calls that block.
+/// A few threads for work that would block a loop: long computations, and blocking calls.
 ///
 /// ```swift
 /// image.map(on: ThreadPool.shared) { try resize($0) }.done { show($0) }
@@ -8,21 +8,20 @@ import CLinux
 ///
 /// Jobs begin in the order in which they were dispatched. A thread is started when a job arrives and no thread is free,
 /// up to the limit, and then stays. Threads are named after the pool, with a number. They block all signals; a child
-/// process that a job starts with its own means inherits that mask. A pool whose last reference is released runs the
-/// jobs that it has, and ends.
+/// process that a job starts without this library inherits that mask. When the last reference to a pool is released,
+/// the pool runs its remaining jobs and ends.
 ///
-/// A job that blocks until another job of the same pool has run may wait forever: there may be no thread left for that
-/// other job.
+/// A job that blocks until another job of the same pool has run may wait forever: no thread may be left for the other
+/// job.
 ///
-/// No thread drives the loop of a pool's thread. Once a job has returned, the jobs that are ready on that loop run.
-/// Handlers, timers and watches that still wait on it are then released without being run, and reported, as at the end
-/// of a thread. Within a job, therefore, leave nothing that waits on that loop, or drive the loop until
-/// nothing waits, which blocks the thread.
+/// No thread drives the loop of a pool's thread. After each job, the ready jobs on that loop run. Handlers, timers and
+/// watches that still wait on it are then released without being run, and reported, as at the end of a thread. So do
+/// not leave anything waiting on that loop, or drive the loop until nothing waits, which blocks the thread.
 public final class ThreadPool: Dispatcher {
     private let threads: ThreadPoolWorkers
     private let isShared: Bool
 
-    /// The pool for programs that do not need one of their own: of the default size, named "shared". It never ends.
+    /// A pool for general use: of the default size, named "shared". It never ends.
     public static let shared = ThreadPool(
         ThreadPoolWorkers("shared", defaultThreads, 65_536), isShared: true)
 
@@ -36,7 +35,7 @@ public final class ThreadPool: Dispatcher {
     ///   - name: the name of the threads, to which a number is added: "pool-1". Linux shows 15 bytes; the name is cut
     ///     so that the number remains.
     ///   - threads: the largest number of threads, at least 1; by default the number of cores that the process may use,
-    ///     but 2 at least and 8 at most.
+    ///     between 2 and 8.
     ///   - queueLimit: the largest number of jobs that wait for a free thread, at least 1. The default is some 10 MB of
     ///     closures: a pool that is so far behind would not catch up with more.
     /// - Throws: `DispatchError.badInput` if a number is below 1.
@@ -47,7 +46,7 @@ public final class ThreadPool: Dispatcher {
             name: name, threads: threads ?? Self.defaultThreads, queueLimit: queueLimit, create: LibraryThread.create)
     }
 
-    /// As the public initializer, with a way of starting threads that a test has replaced.
+    /// As the public initializer, with a thread starter that a test has replaced.
     package convenience init(
         name: String, threads: Int, queueLimit: Int, create: @escaping LibraryThread.Create
     ) throws(DispatchError) {
@@ -64,7 +63,7 @@ public final class ThreadPool: Dispatcher {
     // This may run on one of the pool's own threads, so it does not wait for them.
     deinit { threads.closeWithoutWaiting() }
 
-    /// Runs `job` on one of the threads, when one is free. Any thread may call it.
+    /// Runs `job` on one of the threads, when one is free. May be called on any thread.
     /// - Parameter job: called at most once, on a thread of the pool.
     /// - Throws: `DispatchError.queueIsFull`, `.poolIsShutDown` or `.poolIsForked`; `SystemError` of `pthread_create`
     ///   if the pool has no thread at all and none can be started.
@@ -74,13 +73,13 @@ public final class ThreadPool: Dispatcher {
     /// calls do nothing.
     ///
     /// Blocks the calling thread, which may be any. Called by a job of the pool itself, it returns at once, and the
-    /// threads end later. `ThreadPool.shared` does not end: this does nothing there.
+    /// threads end later. Does nothing for `ThreadPool.shared`, which never ends.
     @available(*, noasync, message: "it blocks its thread; release the pool, which then ends by itself")
     public func shutDown() {
         if !isShared { threads.shutDown() }
     }
 
-    /// The figures of a pool.
+    /// The metrics of a pool.
     public struct Metrics: Hashable, Sendable {
         /// Threads that have been started.
         public let threads: Int
@@ -98,10 +97,10 @@ public final class ThreadPool: Dispatcher {
 
     package var name: String { threads.name }
 
-    /// Whether this process is a fork of the one whose threads these are.
+    /// Whether this process is a fork of the one that owns these threads.
     package var isForked: Bool { threads.isForked }
 
-    /// The pool's current figures. Any thread may read them.
+    /// The pool's current metrics. Any thread may read them.
     public var metrics: Metrics { threads.metrics }
 }
 

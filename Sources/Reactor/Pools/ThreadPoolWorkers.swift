@@ -8,14 +8,14 @@ package final class ThreadPoolWorkers: @unchecked Sendable {
     private struct WorkersState: ~Copyable {
         var queue = JobQueue()
         var queued = 0
-        /// All started threads, in the order of their start. Each of them is running a job, or takes the next one.
+        /// All started threads, in start order. Each of them is running a job, or takes the next one.
         var handles: [LibraryThread.Handle] = []
         var busy = 0
         var completed = 0
         var isClosed = false
         var joining = Joining.none
 
-        /// The number of threads that run no job.
+        /// The number of idle threads.
         var free: Int { handles.count - busy }
     }
 

@@ -35,10 +35,10 @@ extension EventLoop {
 /// program.
 ///
 /// A child that leads a group stays a zombie until this object is released: its number, which is also the group's, then
-/// belongs to no other process, and what it has left in its group can be killed by it.
+/// belongs to no other process, so whatever is left in its group can be killed by it.
 package final class Child: ReadinessHandler {
     package let process: pid_t
-    /// How the child has ended, or `nil` if that is not known yet. A child with a status has been reaped, unless the
+    /// How the child has ended; `nil` if that is not known yet. A child with a status has been reaped, unless the
     /// status is `unknown`, or the child leads a group.
     package private(set) var status: ChildExitStatus?
     /// Called once, with the status; never within the call that creates the child.
@@ -47,7 +47,7 @@ package final class Child: ReadinessHandler {
     package let hasOwnGroup: Bool
     private let loop: EventLoop
     private var pidfd: CInt = -1
-    /// Whether the child has ended and has been left a zombie here.
+    /// Whether the child has ended and has been left as a zombie.
     private var isZombie = false
     fileprivate var signalWatch: EventLoop.Watch?
 
@@ -113,7 +113,7 @@ package final class Child: ReadinessHandler {
         _ = try result.orThrow(.kill, label)
     }
 
-    /// Whether the child is still the zombie that this object has left: other code may have reaped it.
+    /// Whether the child is still a zombie: other code may have reaped it.
     private var keepsNumber: Bool {
         guard isZombie, let status = loop.kernel.wait(process, pidfd, keepsZombie: true) else { return false }
         return status != .unknown
@@ -140,8 +140,7 @@ package final class Child: ReadinessHandler {
         let fd = loop.kernel.pidfdOpen(process)
         guard fd >= 0 else { return false }
         pidfd = CInt(fd)
-        // A watch of a descriptor that was closed before it was cancelled may have left a registration under this
-        // number.
+        // A descriptor that was closed before its watch was cancelled may have left a registration under this number.
         loop.forget(pidfd)
         do throws(SystemError) { try loop.setInterest(.reading, of: pidfd, handler: self) } catch {
             loop.kernel.close(pidfd)
@@ -189,8 +188,8 @@ package final class Child: ReadinessHandler {
     }
 }
 
-/// The resources that the watch of a child needs, acquired before the child is started: a pidfd, for which a pidfd of
-/// this process is a placeholder, or the watch of SIGCHLD where there are no pidfds.
+/// The resources that the watch of a child needs, acquired before the child is started: a pidfd, with a pidfd of this
+/// process as a placeholder, or the watch of SIGCHLD where there are no pidfds.
 private final class ChildWatch {
     private let loop: EventLoop
     private let keeper = ChildRetainer()

@@ -1,10 +1,10 @@
 import Glibc
 
-/// Children whose loop ended before they did. They are reaped when the next child is started, on any loop. The number
-/// of zombies therefore never exceeds the number of children that were once alive.
+/// Children whose loop ended before they did. They are reaped when the next child is started, on any loop. So the
+/// number of zombies never exceeds the number of children that were once alive at the same time.
 enum ZombieReaper {
-    // Each child has its pidfd, if it has one: if other code takes the status, the process number may be another
-    // child's.
+    // Each child has its pidfd, if it has one: if other code takes the status, the process number may belong to another
+    // child.
     private static let children = LockedValue<[(process: pid_t, pidfd: CInt)]>.ofProcess([])
 
     /// Keeps a copy of the pidfd, if there is one, since the loop closes its own.

@@ -14,20 +14,20 @@ extension LoopMetrics {
     ///   - prefix: the prefix of all names. Characters that are not allowed in a name are replaced by underscores.
     ///   - labels: labels that distinguish this loop from others. Their names are treated like the prefix; their values
     ///     may be any text.
-    /// - Returns: the text, of which each line ends with a line break.
+    /// - Returns: the text; each line ends with a line break.
     public func prometheusText(prefix: String = "reactor", labels: [String: String] = [:]) -> String {
         var text = PrometheusText(prefix, labels)
         add(to: &text)
         return text.text
     }
 
-    /// The metrics of several loops as one text. As the format requires, each metric appears once, with one sample for
-    /// each loop, whose name is the label `loop`. The names must differ.
+    /// The metrics of several loops as one text. As the format requires, each metric appears once, with one sample per
+    /// loop, whose name is the label `loop`. The names must differ.
     /// - Parameters:
     ///   - loops: the name of each loop, and its metrics.
     ///   - prefix: as for one loop.
     ///   - labels: labels of all samples, beside `loop`.
-    /// - Returns: the text, of which each line ends with a line break.
+    /// - Returns: the text; each line ends with a line break.
     public static func prometheusText(
         of loops: [(name: String, metrics: LoopMetrics)], prefix: String = "reactor", labels: [String: String] = [:]
     ) -> String {
@@ -78,7 +78,7 @@ extension LoopMetrics {
 }
 
 /// Writes the metrics of one source, or of several sources one after another. The help of a metric must be one line,
-/// and its name one that Prometheus accepts unchanged.
+/// and its name must be valid in Prometheus as it is.
 package struct PrometheusText {
     package enum MetricKind: String { case counter, gauge }
 
@@ -126,7 +126,7 @@ package struct PrometheusText {
         families[index] += "\(prefix)_\(name)\(list.isEmpty ? "" : "{\(list)}") \(value)\n"
     }
 
-    /// The exact value in decimals: a floating-point number would end in digits that were never measured.
+    /// The exact value in decimals: a floating-point number would end in meaningless digits.
     static func seconds(_ duration: Duration) -> String {
         let nanoseconds = max(duration.clampedNanoseconds, 0)
         var fraction = String(nanoseconds % 1_000_000_000)

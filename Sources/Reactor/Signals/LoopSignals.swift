@@ -4,7 +4,7 @@ import Synchronization
 /// A loop's signals: its watches, and the slot through which the signal handler reaches the loop.
 struct LoopSignals {
     private var watches = NumberedList<SignalHandler>()
-    /// How many watches each signal has.
+    /// The number of watches per signal.
     private var counts: [CInt: Int] = [:]
     private var referenced = 0
     private(set) var slot: SignalSlot?

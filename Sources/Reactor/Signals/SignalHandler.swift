@@ -1,6 +1,6 @@
 import Glibc
 
-/// A signal watch, which is itself the job that calls it.
+/// A signal watch, which is itself the job that calls the handler.
 ///
 /// Invariant: used on the loop's thread only.
 final class SignalHandler: Job {
@@ -35,6 +35,6 @@ final class SignalHandler: Job {
 
     override var kind: HandlerKind { .signal }
     override var handlerCallSite: CallSite? { callSite }
-    // A loop that ends has no use for the signals that have arrived.
+    // A loop that ends has no use for pending signals.
     override var isReportedUndelivered: Bool { false }
 }

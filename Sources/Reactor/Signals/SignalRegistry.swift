@@ -7,7 +7,7 @@ import Synchronization
 /// The handler that the kernel calls runs on any thread at any instruction, so it only reads a fixed table of
 /// atomics, sets a bit, and writes an eventfd: all of it async-signal-safe (signal-safety(7)).
 enum SignalRegistry {
-    // nonisolated(unsafe): allocated once, never moved or freed; everything that is reachable through it is atomic.
+    // nonisolated(unsafe): allocated once, never moved or freed; everything reachable through it is atomic.
     nonisolated(unsafe) private static let slots: UnsafeMutableBufferPointer<SignalSlot> = {
         let slots = UnsafeMutableBufferPointer<SignalSlot>.allocate(capacity: count)
         for index in 0..<count { slots.initializeElement(at: index, to: SignalSlot()) }
@@ -74,7 +74,7 @@ enum SignalRegistry {
         }
     }
 
-    /// The action that a watched signal has.
+    /// The action of a watched signal.
     private static var action: sigaction {
         var action = sigaction()
         clinux_set_handler(&action) { SignalRegistry.handle($0) }
@@ -146,7 +146,7 @@ enum SignalRegistry {
     }
 }
 
-/// The signals that have the registry's action, as bits, and the former action of each.
+/// The signals that have the registry's action, as bits, and the previous action of each.
 private struct FormerActions {
     var replaced: UInt64 = 0
     /// By the number of the signal. Allocated once, with the registry, and never freed.

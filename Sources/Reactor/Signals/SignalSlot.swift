@@ -4,7 +4,7 @@ import Synchronization
 /// The state of one loop that the C signal handler may access: atomics, and a descriptor that outlives every run of the
 /// handler.
 final class SignalSlot: Sendable {
-    // The signals that this loop waits for, those that have arrived, and the eventfd to write (−1: the slot is free).
+    // The signals that this loop watches, those that have arrived, and the eventfd to write (−1: the slot is free).
     let wanted = Atomic<UInt64>(0)
     let pending = Atomic<UInt64>(0)
     let descriptor = Atomic<CInt>(-1)

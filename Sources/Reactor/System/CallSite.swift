@@ -1,7 +1,7 @@
 /// The source line that created or started something: a job, a timer, a hold.
 public struct CallSite: Hashable, Sendable, CustomStringConvertible {
-    // A pointer to one of the program's constants, which are never freed. It is null-terminated, like all literals. The
-    // struct has two words, so that each traced object can keep one.
+    // A pointer to a string literal, which is never freed, and is null-terminated. The struct has two words, so that
+    // each traced object can keep one.
     private let name: StaticText
     /// The line number.
     public let line: UInt32
@@ -11,10 +11,10 @@ public struct CallSite: Hashable, Sendable, CustomStringConvertible {
         self.line = UInt32(truncatingIfNeeded: line)
     }
 
-    /// The line that calls this, unless another one is named: for a test of a `conf.logHandler`.
+    /// The calling line, unless another one is given: for a test of a `conf.logHandler`.
     public init(file: StaticString = #fileID, line: UInt = #line) { self.init(file, line) }
 
-    /// Whether the call site is known. That of a property is not: it has an empty `file` and line 0.
+    /// Whether the call site is known. For a property it is not: `file` is empty and the line is 0.
     package var isKnown: Bool { line != 0 }
 
     /// The file as `Module/File.swift`.

@@ -21,7 +21,7 @@ package final class CountingSyscalls {
 
     deinit { counts.deallocate() }
 
-    /// Here, where the closure is seen to be a constant: from another module, each call would retain it.
+    /// Here, where the closure is known to be a constant: from another module, each call would retain it.
     package var secondsSinceEpoch: Int { table.secondsSinceEpoch() }
 
     package subscript(call: SystemCall) -> Int { counts[Int(call.rawValue)] }
@@ -39,11 +39,11 @@ package final class CountingSyscalls {
         }
     }
 
-    /// Whether this process is a child that was forked after these calls were created. The child has a copy of every
-    /// descriptor, but shares with the parent what the descriptors refer to: only close(2) has no effect on the parent.
+    /// Whether this process was forked after these calls were created. The child has a copy of every descriptor, but
+    /// shares the open files with the parent: only close(2) has no effect on the parent.
     package var isForked: Bool { fork.isForked }
 
-    /// For calls that change state which a forked child shares with its parent. They are refused with `EPERM` in the
+    /// For calls that change state shared with the parent of a forked child. They are refused with `EPERM` in the
     /// child, so that no cleanup there ends anything for the parent. New sockets are refused too, since the parent's
     /// loop could not serve them in the child.
     private func unlessForked(_ call: SystemCall, _ body: () -> Int) -> Int {
@@ -118,7 +118,7 @@ package final class CountingSyscalls {
     package func read(_ fd: CInt, _ buffer: UnsafeMutableRawPointer, _ count: Int) -> Int {
         retrying(.read) { table.read(fd, buffer, count) }
     }
-    // Inlined into the reads and writes of a message, apart from what an interrupted call needs.
+    // Inlined into the reads and writes of a message, except the code for interrupted calls.
     @inlinable @inline(__always)
     package func receive(_ fd: CInt, _ buffer: UnsafeMutableRawPointer, _ count: Int) -> Int {
         self.count(.receive)
@@ -202,7 +202,7 @@ extension CountingSyscalls {
 }
 
 extension Int {
-    /// Returns this result of the kernel as a count or a descriptor, or throws it as an error of `call`.
+    /// Returns a result of the kernel as a count or a descriptor, or throws it as an error of `call`.
     package func orThrow(_ call: SystemCall, _ detail: @autoclosure () -> String? = nil) throws(SystemError) -> Int {
         guard self < 0 else { return self }
         throw SystemError(call, CInt(-self), detail: detail())

@@ -18,8 +18,8 @@ enum ForkDetector {
     static var generation: CInt { clinux_forks() }
 }
 
-/// The process that made an object: tells a forked child that the object, and what it has opened or started, belongs to
-/// the parent.
+/// The process that made an object: tells a forked child that the object, and whatever it has opened or started,
+/// belongs to the parent.
 struct ForkMark {
     private let generation: CInt
 

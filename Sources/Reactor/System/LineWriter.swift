@@ -3,13 +3,13 @@ import Glibc
 import Synchronization
 
 /// Writes lines to a descriptor, usually standard error, without ever waiting for it. A line that the descriptor does
-/// not take at once, such as a full pipe or a terminal that nobody reads, is dropped and counted. The next line that is taken
+/// not take at once, such as a full pipe or a stopped terminal, is dropped and counted. The next line that is taken
 /// begins with the count.
 ///
 /// Any thread may use it. The descriptor's flags are not changed, since other processes may share them.
 package final class LineWriter: Sendable {
     private let fd: CInt
-    /// For a terminal, an open file that does not wait, and which no other process shares; otherwise -1.
+    /// For a terminal, a separate open file in non-blocking mode, which no other process shares; otherwise -1.
     private let terminal: CInt
     private let name: String
     private let dropped = Atomic<Int>(0)
@@ -22,16 +22,16 @@ package final class LineWriter: Sendable {
 
     deinit { if terminal >= 0 { close(terminal) } }
 
-    /// Standard error. When the process ends by exit(3), the last count of dropped lines is written once more, if there
-    /// is room then.
+    /// Standard error. When the process ends by exit(3), the last count of dropped lines is written, if there is room
+    /// then.
     ///
-    /// It is made with the first loop that waits: a terminal needs a descriptor, and a line may say that there is none.
+    /// Made with the first loop that waits: a terminal needs a descriptor, and a line may say that there is none.
     package static let standardError: LineWriter = {
         atexit { LineWriter.standardError.reportDropped() }
         return LineWriter(STDERR_FILENO)
     }()
 
-    /// The length up to which a pipe takes a line whole or not at all, in bytes (PIPE_BUF). A longer line is cut.
+    /// The length in bytes up to which a pipe takes a line whole or not at all (PIPE_BUF). A longer line is cut.
     private static var longestLine: Int { 4096 }
 
     /// Writes one line with one call, so that the lines of several threads do not mix. Control characters are escaped.
@@ -58,7 +58,7 @@ package final class LineWriter: Sendable {
         if count < length { return line + "\n" }
         let mark = "… (\(count) bytes)\n"
         var end = line.utf8.index(line.startIndex, offsetBy: length - mark.utf8.count)
-        // The cut must not be inside a character.
+        // The cut must not split a character.
         while end.samePosition(in: line.unicodeScalars) == nil { end = line.utf8.index(before: end) }
         return line[..<end] + mark
     }

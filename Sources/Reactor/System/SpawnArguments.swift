@@ -3,7 +3,7 @@ import Glibc
 
 /// The description of a child process to start.
 package struct SpawnRequest {
-    /// The treatment of one of the descriptors 0, 1 and 2.
+    /// How one of the descriptors 0, 1 and 2 is set up.
     package enum StandardStream {
         case inherit
         case null

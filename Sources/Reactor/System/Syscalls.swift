@@ -1,10 +1,10 @@
 import CLinux
 import Glibc
 
-/// Every system call of the library as a table of closures, in which tests inject errors and short counts.
+/// Every system call of the library as a table of closures, into which tests inject errors and short counts.
 ///
-/// An entry returns what the kernel does: a result of zero or more, or `-errno` below zero. The real entries are one
-/// line each, so that an injected fault and a real result take the same path through the library.
+/// An entry returns the kernel's result: zero or more, or `-errno`. The real entries are one line each, so that an
+/// injected fault and a real result take the same path through the library.
 @usableFromInline
 package struct Syscalls {
     package var accept: (_ fd: CInt, _ address: UnsafeMutablePointer<sockaddr_storage>) -> Int = { fd, address in
@@ -45,11 +45,11 @@ package struct Syscalls {
         result($0 >= 0 ? clinux_pidfd_send_signal($0, $2) : Glibc.kill($1, $2))
     }
     package var linkStatus: (_ path: String, UnsafeMutablePointer<stat>) -> Int = { result(lstat($0, $1)) }
-    /// A random number. It is no secret: for pauses that are to differ, not for keys.
+    /// A random number, for pauses that should differ, not for keys: it is not secret.
     package var random: () -> UInt64 = { .random(in: 0 ... .max) }
     /// The seconds since 1970.
     package var secondsSinceEpoch: () -> Int = { time(nil) }
-    /// Looks up a name at once where the network is simulated; `nil` where the system does, by getaddrinfo(3).
+    /// Looks up a name at once in a simulated network; `nil` to use getaddrinfo(3).
     package var lookUp: ((_ host: String, _ port: UInt16) -> LookUpAnswer)?
     package var listen: (CInt, _ backlog: CInt) -> Int = { result(Glibc.listen($0, $1)) }
     /// flock(2), exclusive and without waiting: EAGAIN if another process has the lock.
@@ -126,7 +126,7 @@ package struct Syscalls {
     package init() {}
 }
 
-/// Random numbers by the calls of a loop, so that a simulation has the same ones again.
+/// Random numbers from the loop's calls, so that a simulation can repeat them.
 package struct LoopRandom: RandomNumberGenerator {
     private let loop: EventLoop
 
@@ -136,7 +136,7 @@ package struct LoopRandom: RandomNumberGenerator {
 }
 
 extension Syscalls {
-    /// What a simulated name service answers: addresses, or an error code of getaddrinfo(3), after a delay.
+    /// The answer of a simulated name service: addresses, or an error code of getaddrinfo(3), after a delay.
     package struct LookUpAnswer {
         package let delay: Duration
         package let addresses: [SocketAddress]
@@ -149,7 +149,7 @@ extension Syscalls {
         }
     }
 
-    /// Whether the sockets are not the kernel's.
+    /// Whether the network is simulated.
     package var isSimulated: Bool { lookUp != nil }
 
     package static var simulationHasOneThread: String {
@@ -177,7 +177,7 @@ private let systemConnect = Glibc.connect
 private func result(_ value: CInt) -> Int { value < 0 ? -Int(errno) : Int(value) }
 private func result(_ value: Int) -> Int { value < 0 ? -Int(errno) : value }
 
-/// A descriptor that the kernel has made, or `-errno`. It is none of the standard streams, even if these are closed.
+/// A descriptor that the kernel has made, or `-errno`. Never one of the standard streams, even if these are closed.
 private func made(_ fd: CInt) -> Int { result(clinux_above_standard(fd)) }
 
 private func made(_ answer: CInt, _ ends: UnsafeMutablePointer<CInt>) -> Int {
@@ -185,7 +185,7 @@ private func made(_ answer: CInt, _ ends: UnsafeMutablePointer<CInt>) -> Int {
     for index in 0...1 {
         let moved = made(ends[index])
         if moved < 0 {
-            // The first end may have moved; this one is closed.
+            // The first end may have been moved; close this one.
             close(ends[1 - index])
             return moved
         }

@@ -1,15 +1,15 @@
 /// The system calls of the library, by name. They are the keys of the counters in `LoopMetrics`, and the origin
 /// of a `SystemError`.
 public enum SystemCall: UInt8, CaseIterable, Hashable, Sendable, CustomStringConvertible {
-    /// The call that `description` names.
+    /// See `description`.
     case accept, bind, changeMode, close, connect, epollControl, epollCreate, epollWait, eventCreate
-    /// The call that `description` names.
+    /// See `description`.
     case fileControl, fileStatus, getPeerName, getSocketName, getSocketOption, ioControl, kill, linkStatus, listen
-    /// The call that `description` names.
+    /// See `description`.
     case lock, open, pidfdOpen, pipe, poll, read, receive, receiveMessages, rename, send, sendMessages, sendVector
-    /// The call that `description` names.
+    /// See `description`.
     case setSocketOption, shutdown, sigaction, socket, socketPair, spawn, sync, threadCreate, timerCreate, timerSet
-    /// The call that `description` names.
+    /// See `description`.
     case unlink, waitid, write, writeVector
 
     /// The name of the call's man page.

@@ -7,10 +7,10 @@ import Glibc
 public struct SystemError: Error, Sendable, CustomStringConvertible {
     /// The `errno` value, for example `ECONNRESET`.
     public let code: CInt
-    /// The system call that failed, or that the library has refused to make.
+    /// The system call that failed, or that the library refused to make.
     public let call: SystemCall
-    // Before the detail, where there is room for it: with 24 bytes a `ReadOutcome` fits into a promise, and needs no block.
-    /// Whether the program itself has ended what the call waited for: an `ECANCELED` that is no failure.
+    // Before the detail, where there is room for it: with 24 bytes a `ReadOutcome` fits into a promise without a block.
+    /// Whether the program itself has cancelled the operation: an `ECANCELED` that is not a failure.
     package let isCancellation: Bool
     /// The subject of the call, such as an address, or the reason why the library refused; `nil` if call and code are
     /// sufficient.
@@ -28,7 +28,7 @@ public struct SystemError: Error, Sendable, CustomStringConvertible {
         isCancellation = false
     }
 
-    /// The `ECANCELED` of what this side has ended, perhaps as the program has asked.
+    /// The `ECANCELED` of an operation that this side has ended, perhaps at the program's request.
     package init(ended call: SystemCall, isCancellation: Bool, detail: String) {
         self.call = call
         code = ECANCELED
@@ -46,7 +46,7 @@ public struct SystemError: Error, Sendable, CustomStringConvertible {
     /// Whether descriptors, memory or registrations have run out, which may be temporary.
     package var isShortage: Bool { [EMFILE, ENFILE, ENOMEM, ENOSPC, ENOBUFS].contains(code) }
 
-    /// A copy of the error with `detail`.
+    /// This error with `detail`.
     package func about(_ detail: String) -> SystemError { SystemError(call, code, detail: detail) }
 
     private static let names: [CInt: String] = [

@@ -36,8 +36,8 @@ extension StringProtocol {
         return parts
     }
 
-    /// The text for one line of a log: characters that control a terminal, end a line or change the direction of writing
-    /// appear as escapes, `\n` or `\u{1B}`. A peer may have chosen them.
+    /// The text for one line of a log: characters that control a terminal, end a line or change the writing direction
+    /// are escaped as `\n` or `\u{1B}`. A peer may have chosen them.
     package var inOneLine: String {
         if utf8.allSatisfy({ 0x20..<0x7F ~= $0 }) { return String(self) }
         var text = ""

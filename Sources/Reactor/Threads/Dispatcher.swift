@@ -1,4 +1,4 @@
-/// A place where handlers run other than the thread that attached them.
+/// Runs handlers on a thread other than the one that attached them.
 ///
 /// A loop's `remote` and a `ThreadPool` are dispatchers. A type of your own becomes one with a single method:
 ///
@@ -13,10 +13,10 @@
 public protocol Dispatcher: Sendable {
     /// Runs `job` once, now or later, on any thread.
     ///
-    /// If the job will never run, release it: the release notifies its waiter. Throwing has the same effect and also
-    /// gives the reason. An error that is thrown after the job has begun to run is ignored, and so is a second run.
+    /// If the job will never run, release it: that notifies its waiter. Throwing has the same effect and also gives the
+    /// reason. An error thrown after the job has begun to run is ignored, and so is a second run.
     /// - Parameter job: the work.
-    /// - Throws: the reason for which the job was refused.
+    /// - Throws: the reason why the job was refused.
     func dispatch(_ job: @escaping @Sendable () -> Void) throws
 }
 

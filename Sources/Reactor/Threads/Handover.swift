@@ -1,4 +1,4 @@
-/// A value that one thread passes to another, which waits for it.
+/// A value that one thread passes to another one that waits for it.
 final class Handover<Value: Sendable>: Sendable {
     private let latch = Latch()
     private let value = LockedValue<Value?>(nil)

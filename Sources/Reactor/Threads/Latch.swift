@@ -1,6 +1,6 @@
 import Glibc
 
-/// A one-shot event: it is opened once, and threads and closures wait for that.
+/// A one-shot event, opened once; threads and closures wait for it.
 // @unchecked: the fields are accessed only under the lock; lock and condition are made for any thread.
 final class Latch: @unchecked Sendable {
     private var isOpened = false
@@ -55,7 +55,7 @@ final class Latch: @unchecked Sendable {
     }
 
     /// Releases the waiting body for which `whenOpen` returned `id`, if it is still there.
-    /// - Returns: whether it was.
+    /// - Returns: true if it was.
     @discardableResult
     func forget(_ id: Int) -> Bool {
         // Bound to a name, so that the body is released after the lock.

@@ -1,7 +1,7 @@
 import CLinux
 import Glibc
 
-/// How the library starts its own threads: with a name, and with signals blocked.
+/// Starts the library's own threads: named, and with signals blocked.
 package enum LibraryThread {
     /// A thread, for pthread_join and pthread_detach, and the value before there is one.
     #if canImport(Musl)

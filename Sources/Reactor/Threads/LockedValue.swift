@@ -1,7 +1,7 @@
 import Glibc
 
-/// A value that several threads share behind a pthread mutex. Unlike `Mutex`, the thread sanitizer understands this
-/// lock. For values that are rarely accessed.
+/// A value that several threads share, protected by a pthread mutex: unlike `Mutex`, the thread sanitizer understands
+/// it. For values that are rarely accessed.
 // @unchecked: the value is accessed only under the lock, which is made for any thread.
 package final class LockedValue<Value>: @unchecked Sendable {
     // Allocated, since its address must not change; freed in deinit.
@@ -13,7 +13,7 @@ package final class LockedValue<Value>: @unchecked Sendable {
         pthread_mutex_init(lock, nil)
     }
 
-    /// A value of the whole process, which is never freed: a forked child finds the lock free. For the rules, see `ForkLocks`.
+    /// A process-wide value, which is never freed: a forked child finds the lock free. For the rules, see `ForkLocks`.
     package static func ofProcess(_ value: Value) -> LockedValue {
         let made = LockedValue(value)
         ForkLocks.add(Unmanaged.passRetained(made).takeUnretainedValue().lock)

@@ -1,6 +1,6 @@
 /// A moment on the loop's clock, in nanoseconds: `CLOCK_MONOTONIC`, or the virtual clock's own count.
 ///
-/// It is unrelated to the time of day: setting the system clock moves no timer. `CLOCK_MONOTONIC` of Linux stands still
+/// It is unrelated to the time of day: setting the system clock moves no timer. Linux's `CLOCK_MONOTONIC` stands still
 /// while the machine is suspended. Arithmetic saturates, so that `now + .seconds(Int64.max)` means "never" and does not
 /// trap.
 public struct LoopInstant: InstantProtocol, Hashable, Sendable, CustomStringConvertible {
@@ -33,7 +33,7 @@ public struct LoopInstant: InstantProtocol, Hashable, Sendable, CustomStringConv
         return delay == .max || self == .distantFuture ? .distantFuture : .last
     }
 
-    /// The nanoseconds of the deadline of a timer, `delay` after `now`. Only an endless delay means "never": any other sum
+    /// The deadline in nanoseconds of a timer, `delay` after `now`. Only an endless delay means "never": any other sum
     /// that overflows is the last moment that a clock reaches.
     @inline(__always)
     static func deadline(_ delay: Int64, after now: Int64) -> Int64 {
@@ -63,12 +63,12 @@ public struct LoopInstant: InstantProtocol, Hashable, Sendable, CustomStringConv
 
 extension Duration {
     /// The duration in whole nanoseconds, rounded up so that no timer fires early, and clamped to 64 bits.
-    // Inlined where timers are started, apart from what few durations need.
+    // Inlined where timers are started, except the code for rare durations.
     @inline(__always)
     package var clampedNanoseconds: Int64 {
         let attoseconds = attoseconds
         let high = UInt64(truncatingIfNeeded: attoseconds >> 64)
-        // The high half of a negative duration is larger, too, as a number without a sign.
+        // The high half of a negative duration is also larger, as an unsigned number.
         guard high < 499_999_999 else { return Self.clamped(attoseconds) }
         // A single explicit division: `components` does several of 128 bits, which take 70 instructions and more.
         let (quotient, rest) = UInt64(1_000_000_000).dividingFullWidth((high, UInt64(truncatingIfNeeded: attoseconds)))

@@ -5,10 +5,10 @@
 /// deep, and the children of a node share a cache line. A slot stores its place in the heap, so that cancelling is
 /// O(log n) and releases the closure at once instead of leaving a dead entry behind.
 ///
-/// A timer that is started with a delay comes into the heap only when `date` is called: reading the clock costs as much as
-/// starting and cancelling a timer. Until then it is one of a few undated ones, and its entry has the delay in place of the
-/// deadline. A timer that is cancelled before then costs no reading, and the others share one. Since that reading is later than
-/// the start, no timer fires early.
+/// A timer that is started with a delay enters the heap only when `date` is called: reading the clock costs as much as
+/// starting and cancelling a timer. Until then it is one of a few undated ones, and its entry has the delay in place of
+/// the deadline. A timer that is cancelled earlier costs no reading, and the others share one. Since that reading is
+/// later than the start, no timer fires early.
 package struct TimerHeap: ~Copyable {
     struct Entry {
         /// The deadline; the delay of an undated timer.
@@ -25,7 +25,7 @@ package struct TimerHeap: ~Copyable {
         }
     }
 
-    /// What a timer does when it fires. A closure stands in the slot itself: a timer for it needs no block.
+    /// A timer's action. A closure is stored in the slot itself, so a timer needs no allocation for it.
     package enum Action {
         case closure(() -> Void)
         case job(Job)
@@ -36,13 +36,13 @@ package struct TimerHeap: ~Copyable {
         var action: Action?
         var interval: Int64
         var generation: UInt32
-        /// The place in the heap; of an undated timer, the complement of the place among these; of a free slot, the next
-        /// free slot.
+        /// The index in the heap; for an undated timer, the complement of its index among these; for a free slot, the
+        /// next free slot.
         var index: Int32
     }
 
-    /// The number of undated timers at which they are to be dated: few, so that none is late by more than it takes to start
-    /// so many.
+    /// The number of undated timers at which they must be dated: few, so that none is late by more than the time to
+    /// start that many.
     private static var mostUndated: Int { 16 }
 
     // Unchecked additions below: no table has 2^31 slots, and no process lives for 2^64 timers.
@@ -69,13 +69,13 @@ package struct TimerHeap: ~Copyable {
         return heap.isEmpty ? nil : heap[0].deadline
     }
 
-    /// The timers that one turn fires: those that were due, and had been started, when the turn had asked the kernel.
+    /// The timers that one turn fires: those that had been started and were due when the turn polled the kernel.
     package struct Due {
         let moment: Int64
         let horizon: UInt64
     }
 
-    /// The timers that are due at `now`, `nil` if none is.
+    /// The timers that are due at `now`; `nil` if there are none.
     @inline(__always)
     package func due(at now: Int64) -> Due? {
         guard let next = nextDeadline, next <= now else { return nil }
@@ -84,7 +84,7 @@ package struct TimerHeap: ~Copyable {
 
     /// Starts a timer and returns its id: the generation in the high half, the slot in the low half. The timer repeats
     /// if `interval` is above zero.
-    // Inlined, as is what it calls in the common cases: a program may start a timer for each request, and cancel it.
+    // Inlined, with its common callees: a program may start and cancel a timer per request.
     @inline(__always)
     mutating func insert(deadline: Int64, interval: Int64, _ action: consuming Action) -> UInt64 {
         let number = takeSlot()
@@ -97,8 +97,8 @@ package struct TimerHeap: ~Copyable {
         return UInt64(generation) << 32 | UInt64(number)
     }
 
-    /// Starts a timer that fires once, `delay` after the moment for which `date` is called next. The caller must not let
-    /// more than `mostUndated` of them be undated.
+    /// Starts a timer that fires once, `delay` after the next call of `date`. The caller must not let more than
+    /// `mostUndated` of them be undated.
     /// - Returns: its id.
     @inline(__always)
     mutating func insert(delay: Int64, _ action: consuming Action) -> UInt64 {
@@ -123,8 +123,8 @@ package struct TimerHeap: ~Copyable {
         }
     }
 
-    /// Ends the timer and returns what it would have done, which the caller releases when the heap is consistent again.
-    /// Returns nil if the timer has ended already.
+    /// Ends the timer and returns its action, which the caller releases when the heap is consistent again. Returns nil
+    /// if the timer has ended already.
     @inline(__always)
     mutating func remove(_ id: UInt64) -> Action? {
         guard let slot = slot(of: id) else { return nil }
@@ -151,15 +151,14 @@ package struct TimerHeap: ~Copyable {
         referenced &+= isReferenced ? 1 : -1
     }
 
-    /// Whether one of those that are due has not been removed yet. A timer that was started by its own batch waits for the
-    /// next batch.
+    /// Whether a due timer is left. A timer that was started by its own batch waits for the next batch.
     @inline(__always)
     package func hasMore(of due: Due) -> Bool {
         !heap.isEmpty && heap[0].deadline <= due.moment && heap[0].sequence < due.horizon
     }
 
-    /// Removes the first timer of those that are due, and returns what it does. A repeating timer is put back on its grid,
-    /// after the missed ticks.
+    /// Removes the first due timer, and returns its action. A repeating timer is put back on its grid, after the missed
+    /// ticks.
     package mutating func popDue(_ due: Due) -> Action? {
         guard hasMore(of: due) else { return nil }
         let first = heap[0]
@@ -177,7 +176,7 @@ package struct TimerHeap: ~Copyable {
         return slots[slot].action
     }
 
-    /// Ends every timer and returns what they would have done.
+    /// Ends every timer and returns their actions.
     package mutating func removeAll() -> [Action] {
         var actions: [Action] = []
         while !heap.isEmpty {
@@ -251,7 +250,7 @@ package struct TimerHeap: ~Copyable {
         slots[Int(entry.slot)].index = Int32(truncatingIfNeeded: index)
     }
 
-    /// Takes the timer's entry out of the heap, or out of the undated ones.
+    /// Removes the timer's entry from the heap, or from the undated ones.
     @inline(__always)
     private mutating func removeEntry(of slot: Int) -> Entry {
         let index = Int(slots[slot].index)

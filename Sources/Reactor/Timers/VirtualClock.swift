@@ -10,10 +10,10 @@
 /// ```
 ///
 /// Pass it to `withLoop(clock:)`, and use it on one thread only. Before a jump, the loop polls the kernel once, without
-/// waiting, so data that has already arrived is handled before the clock moves by itself. While a `ThreadPool` has jobs
-/// for the loop, the loop does not jump but really waits for them: they take no virtual time. (A job must therefore not
-/// wait for something that only a timer of the loop would do.) While a task that the loop waits for works, the clock
-/// stands still; while that task waits for the loop, for a timer for example, the clock continues.
+/// waiting, so data that has already arrived is handled first. While a `ThreadPool` has jobs for the loop, the loop
+/// does not jump but really waits for them: they take no virtual time. (A job must therefore not wait for something
+/// that only a timer of the loop would do.) While a task that the loop waits for works, the clock stands still; while
+/// that task waits for the loop, for a timer for example, the clock continues.
 public final class VirtualClock {
     /// The current moment of this clock.
     public private(set) var now: LoopInstant
