@@ -1,8 +1,8 @@
 import Promises
 import Reactor
 
-// The operators on elements with `on:`. Each makes one job of all elements, as `map(on:)` does, and a promise even of a
-// guarantee.
+// The operators on elements with `on:`. Each makes one job for all elements, as `map(on:)` does, and returns a promise
+// even for a guarantee.
 
 extension Thenable where T: Sequence & Sendable {
     /// `map(on: dispatcher) { try $0.map(body) }`

@@ -1,7 +1,7 @@
 import Promises
 import Reactor
 
-// The operators with `on:` that `map(on:)`, `then(on:)`, `tap(on:)` and `recover(on:)` can be written for.
+// Operators with `on:` that can be written as `map(on:)`, `then(on:)`, `tap(on:)` or `recover(on:)`.
 
 extension Thenable where T: Sendable {
     /// `map(on: dispatcher) { … }`, rejected with `PromiseError.compactMap` if `body` returns `nil`.

@@ -1,6 +1,6 @@
 import Promises
 
-// Forms of `when` for which `Promises` has others.
+// Forms of `when` that `Promises` spells differently.
 
 /// `when(fulfilled: IteratorSequence(iterator), concurrently: limit) { $0 }`
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
@@ -34,7 +34,7 @@ public func when<Each: Thenable>(
     fulfilled thenables: Each..., file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<Void> where Each.T == Void { when(fulfilled: thenables, file: file, line: line) }
 
-/// `when(fulfilled:)` of promises of `Any`.
+/// `when(fulfilled:)` for promises of `Any`.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @_disfavoredOverload
 public func when(

@@ -1,6 +1,7 @@
 import Reactor
 
-// Serving with async handlers. These forms are disfavored, so that an `if` or a `switch` of promises is the handler's result.
+// Serving with async handlers. These forms are disfavored, so that the handler's result may be an `if` or a `switch` of
+// promises.
 
 extension Listener {
     /// As `serve`, with an async `handler`, which runs in a task on this thread's loop. A connection is closed when its
@@ -13,20 +14,20 @@ extension Listener {
     /// ```
     ///
     /// The handler begins at once and continues as jobs of the loop, also after it has awaited an actor or a function
-    /// that runs elsewhere. It may use what belongs to this thread, such as the connection, `Sendable` or not; so may
-    /// the async functions that it calls and that belong to no actor. `Task { … }` in it leaves the loop, and the
-    /// compiler lets only `Sendable` values go there. A handler in a method of an actor must be that of an actor that
-    /// lives on this loop; a handler of the main actor needs a loop of the main thread.
+    /// that runs elsewhere. It may use values that belong to this thread, such as the connection, `Sendable` or not; so
+    /// may the async functions that it calls and that belong to no actor. `Task { … }` in it leaves the loop, and the
+    /// compiler lets only `Sendable` values go there. A handler in a method of an actor needs an actor that lives on
+    /// this loop; a handler of the main actor needs a loop of the main thread.
     ///
-    /// The task is cancelled when the connection is aborted, at the deadline of a drain for instance, when it fails while
-    /// no read and no write waits, by a reset or its `idleTimeout` for instance, or when the loop ends; not by a close,
-    /// however that ends, nor by the peer's orderly end, after which the peer may wait for its answer. The connection
-    /// counts as active until the task or the loop has ended. When the peer has gone, or the connection was closed, reads
-    /// and writes throw. The loop stays alive until the task has ended.
+    /// The task is cancelled when the connection is aborted, for instance at the deadline of a drain; when it fails
+    /// while no read and no write is pending, for instance by a reset or its `idleTimeout`; or when the loop ends. It
+    /// is not cancelled by a close, however that ends, nor by the peer's orderly end, after which the peer may wait for
+    /// its answer. The connection counts as active until the task or the loop has ended. When the peer has gone, or the
+    /// connection was closed, reads and writes throw. The loop stays alive until the task has ended.
     /// - Parameters:
-    ///   - options: the limits, and what stops the server.
-    ///   - onError: is called with the error that a handler has thrown, and its connection; not for a cancellation,
-    ///     except by a failure of the connection, which is the error then; nor for a connection that `drain` has ended.
+    ///   - options: the limits, and the signals that stop the server.
+    ///   - onError: called with an error that a handler has thrown, and its connection. Not for a cancellation, except
+    ///     by a failure of the connection, which is then the error; nor for a connection that `drain` has ended.
     ///     Without it errors are not reported.
     ///   - handler: handles one connection; called on the loop of the listener.
     /// - Returns: as the form with promises. Also rejected at once with `DispatchError.badInput` if `handler` belongs
@@ -47,11 +48,12 @@ extension Listener {
 
     /// As `serve(on:)`, with an async `handler`: each runs in a task on the loop of its connection.
     ///
-    /// What a handler makes may be used on the loop of its connection and need not be `Sendable`. What the handlers
-    /// share is `Sendable`, such as an actor, or a `LoopLocal`, whose value on this loop is `value(for: connection)`.
+    /// Values that a handler makes may be used on the loop of its connection and need not be `Sendable`. Values that
+    /// handlers share must be `Sendable`, such as an actor, or a `LoopLocal`, whose value on this loop is
+    /// `value(for: connection)`.
     /// - Parameters:
     ///   - group: the loops that run the handlers.
-    ///   - options: the limits, and what stops the server.
+    ///   - options: the limits, and the signals that stop the server.
     ///   - onError: as for `serve` with an async handler; called on the connection's loop.
     ///   - handler: called on the connection's loop.
     /// - Returns: as `serve(on:)`. Also rejected at once with `DispatchError.badInput` if `handler` belongs to an

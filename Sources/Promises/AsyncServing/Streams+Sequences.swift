@@ -10,13 +10,13 @@ extension Connection {
     /// mixed, one after the other.
     public var chunks: LoopSequence<[UInt8]> { LoopSequence(ChunkSource(self)) }
 
-    /// The lines of the input, without their `\n` or `\r\n`, until the peer ends its side, or a drain of the listener ends
-    /// the connection behind a line. A line may have at most 65,536 bytes; for another limit use `frames(LineDecoder(limit:))`.
-    /// The sequence fails as `readLine` does.
+    /// The lines of the input, without their `\n` or `\r\n`, until the peer ends its side, or a drain of the listener
+    /// ends the connection after a line. A line may have at most 65,536 bytes; for another limit use
+    /// `frames(LineDecoder(limit:))`. The sequence fails as `readLine` does.
     public var lines: LoopSequence<String> { LoopSequence(FrameSource(self, LineDecoder(), "connection.lines")) }
 
     /// The frames that `decoder` finds in the input, until the peer ends its side, or a drain of the listener ends the
-    /// connection behind a frame.
+    /// connection after a frame.
     ///
     /// ```swift
     /// for try await line in child.output.frames(LineDecoder(lastLine: .accept)) { log(line) }
@@ -33,8 +33,8 @@ extension Connection {
 extension Listener {
     /// The clients of the listener, until it is closed.
     ///
-    /// A client is accepted when the consumer asks for it; other clients wait in the backlog. The consumer must close
-    /// each connection. The sequence fails as `accept` does.
+    /// A client is accepted when the consumer asks for the next one; other clients wait in the backlog. The consumer
+    /// must close each connection. The sequence fails as `accept` does.
     public var connections: LoopSequence<Connection> { LoopSequence(ConnectionSource(self)) }
 }
 
@@ -69,7 +69,7 @@ private final class FrameSource<Decoder: FrameDecoder>: LoopSource<Decoder.Frame
     deinit { if connection.loop.isUsableHere { FrameReader.existing(of: connection)?.endMessages() } }
 
     override func next(isolation _: isolated (any Actor)?) async throws -> Decoder.Frame? {
-        // A call that is cancelled leaves no state behind: other reads may take the bytes that it has decoded.
+        // A cancelled call leaves no state behind: other reads may take the bytes that it has decoded.
         var decoder = decoder
         let frames = FrameReader.of(connection)
         while true {

@@ -3,8 +3,8 @@ import Synchronization
 
 /// A task that waits for a promise, as a waiter in the list of that promise.
 ///
-/// It is also an executor, the one of a `SuspensionActor`: the task hops to it in order to wait. It runs the task's
-/// single job when the wait has ended. All that the job does is to return to where the task came from.
+/// It is also the executor of a `SuspensionActor`: the task hops to it in order to wait. When the wait has ended, it
+/// runs the task's single job, which only returns to where the task came from.
 ///
 /// Three events can end the wait: the promise settles, its waiters are released because nothing can settle it any more,
 /// or the task is cancelled. `phase` decides which of them resumes the task, so the job runs exactly once.
@@ -19,7 +19,7 @@ final class AwaitingTask: PromiseCore, @unchecked Sendable {
         static var attaching: UInt8 { 1 }
         /// The waiter is in the list, and can be withdrawn.
         static var waiting: UInt8 { 2 }
-        /// Ended by the promise, which has settled or never will. What it reported is in `upstream`, owned.
+        /// Ended by the promise, which has settled or never will. Its report is in `upstream`, owned.
         static var notified: UInt8 { 3 }
         /// Ended by a cancellation of the task.
         static var cancelled: UInt8 { 4 }
@@ -102,7 +102,7 @@ final class AwaitingTask: PromiseCore, @unchecked Sendable {
                 home?.beginWaitingForLoop()
                 return
             }
-            // The wait ended meanwhile. If a cancellation ended it, that found no waiter to withdraw.
+            // The wait has ended meanwhile. If a cancellation ended it, that found no waiter to withdraw.
             if isCancelled { withdrawAndCancel() }
         } else {
             cancelPromise()
@@ -171,7 +171,7 @@ final class AwaitingTask: PromiseCore, @unchecked Sendable {
     }
 
     private func resume() {
-        // An ending thread no longer has what Swift's own pool needs to take over a task.
+        // An ending thread no longer has the state that Swift's pool needs to take over a task.
         if EventLoop.isEndingOnThisThread { resumeElsewhere() } else { resumeHere() }
     }
 
@@ -179,11 +179,11 @@ final class AwaitingTask: PromiseCore, @unchecked Sendable {
         do { try Self.thread.dispatch { self.resumeHere() } } catch { resumeHere() }
     }
 
-    // A thread of its own: the threads for async bodies may all be blocked by code that waits for this task.
+    // A separate thread: the threads for async bodies may all be blocked by code that waits for this task.
     private static let thread = try! ThreadPool(name: "resuming", threads: 1, queueLimit: .max)
 
-    // The job runs on this executor, and not on that of Swift's pool: there Swift would continue the task right here,
-    // inside the call that settles.
+    // The job runs on this executor, not on Swift's pool: there Swift would continue the task right here, inside the
+    // settling call.
     private func resumeHere() { job?.runSynchronously(on: asUnownedSerialExecutor()) }
 }
 
@@ -201,9 +201,9 @@ extension AwaitingTask: SerialExecutor {
     func asUnownedSerialExecutor() -> UnownedSerialExecutor { UnownedSerialExecutor(ordinary: self) }
 }
 
-/// The place of a task while it waits: an actor whose executor is the waiter.
+/// The place where a task waits: an actor whose executor is the waiter.
 ///
-/// A Swift continuation would do, but it resumes through Swift's pool even for a task of an actor on a loop: a thread
+/// A Swift continuation would work, but it resumes through Swift's pool even for a task of an actor on a loop: a thread
 /// of the pool wakes only to pass the task on to the loop that has just settled the promise. That took four times as
 /// long.
 private actor SuspensionActor {

@@ -11,7 +11,7 @@ import Reactor
 /// `hang` is for synchronous tests, command-line tools, and the top level of a program. Other handlers of the loop run
 /// while it waits. `hang` may be called inside a handler: events that the outer turn has fetched are then delivered
 /// here, once and in order, and the outer handler continues afterwards. Because `hang` always drives the loop, waiting
-/// never starves a promise that this loop is to settle.
+/// never starves a promise that this loop must settle.
 ///
 /// In two situations `hang` logs an event, once per line of code, and continues to wait:
 /// - `LogEvent.hangDeadlock`, immediately: the promise is settled by a handler further down this thread's stack, which
@@ -29,10 +29,10 @@ import Reactor
 ///   - `PromiseError.timedOut` if the time limit expires;
 ///   - `PromiseError.loopEnded` if this loop is being stopped for good, see `EventLoop.spawn`;
 ///   - `SystemError` if the loop cannot open its descriptors;
-///   - `SystemError` with `EBADF` if the loop has ended: in a `deinit` that its end runs;
-///   - `SystemError` with `ELOOP` if calls of `hang` are nested so deeply that the thread's stack is nearly used up: in a
-///     release build and a stack of 8 MiB, after some 10,000. A handler that discards this error does not wait, and what it
-///     was to settle afterwards stays pending for the other calls.
+///   - `SystemError` with `EBADF` if the loop has ended: in a `deinit` that runs during its end;
+///   - `SystemError` with `ELOOP` if calls of `hang` are nested so deeply that the thread's stack is nearly used up: in
+///     a release build and a stack of 8 MiB, after some 10,000. A handler that discards this error does not wait, and a
+///     promise that it would settle afterwards stays pending for the other calls.
 @available(*, noasync, message: "an async function must not block its thread; write try await promise.value")
 @inlinable
 @discardableResult
@@ -40,7 +40,7 @@ public func hang<T>(
     _ promise: Promise<T>, timeout: Duration? = nil, _ file: StaticString = #fileID, _ line: UInt = #line
 ) throws -> T {
     let core = promise.core
-    // A look at one word.
+    // One load.
     let seen = core.state.load()
     if seen.isFulfilled { return core.payload.value(as: T.self) }
     let outcome =
@@ -56,17 +56,17 @@ public func hang<T>(
 /// This form has no error to throw. It therefore traps in these cases:
 /// - the guarantee is abandoned or cancelled;
 /// - the guarantee depends on another loop, and that loop has ended;
-/// - this thread's loop has ended: in a `deinit` that its end runs.
+/// - this thread's loop has ended: in a `deinit` that runs during its end.
 ///
 /// For the same reason it continues
 /// - while the loop cannot open its descriptors: it logs `LogEvent.watchPaused`, tries again every 10 ms, and meanwhile
-///   runs due timers and what other threads submit;
+///   runs due timers and jobs that other threads submit;
 /// - when this loop is being stopped;
 /// - on a new stack of 8 MiB when calls of `hang` are nested so deeply that the stack is nearly used up; it traps if
 ///   there is no memory for one.
 ///
 /// Where that matters, wait for `asPromise()`.
-/// - Parameter guarantee: what to wait for.
+/// - Parameter guarantee: the guarantee to wait for.
 /// - Returns: the value of `guarantee`.
 @available(*, noasync, message: "an async function must not block its thread; write await guarantee.value")
 @inlinable
@@ -88,7 +88,7 @@ public func hang<T>(_ guarantee: Guarantee<T>, _ file: StaticString = #fileID, _
 
 /// Drives this thread's loop until `guarantee` is fulfilled or the time limit expires; see the form for promises.
 /// - Parameters:
-///   - guarantee: what to wait for.
+///   - guarantee: the guarantee to wait for.
 ///   - timeout: the time limit.
 /// - Returns: the value of `guarantee`.
 /// - Throws: the errors of the form for promises, except those of a rejection.
@@ -109,13 +109,13 @@ func driveLoop(
 ) throws -> AnySource {
     // This thread's loop exists as long as the thread is in this call.
     let loop = LoopRef.ofThisThread
-    // A loop that has ended takes no waiter: the thread that settles the promise would release it while this call uses it.
+    // A loop that has ended takes no waiter: the settling thread would release it while this call uses it.
     try loop.borrow { try $0.checkWhetherItCanWait() }
     // A promise that this thread's own jobs settle needs no wait and no wake-up.
     loop.borrow { $0.runReadyJobs() }
     if let settled = core.settled { return settled }
-    // Another thread that settles the promise posts this waiter to the loop, which ends the wait. The waiter does
-    // not mark a rejection as handled: the `hang` itself does, and may end before there is one.
+    // Another thread that settles the promise posts this waiter to the loop, which ends the wait. The waiter does not
+    // mark a rejection as handled: the `hang` itself does, and may end before there is one.
     let wakeUp = loop.borrow { WakeUp.take(on: $0) }
     wakeUp.borrow { core.attach($0, wakeUp.core) }
     defer { loop.borrow { WakeUp.giveBack(wakeUp, to: $0) } }
@@ -155,8 +155,8 @@ func driveLoop(
     }
 }
 
-/// Continues a `hang` on a stack of its own if `error` refuses it for its depth. Peers may determine how deep handlers hang
-/// inside each other, and a guarantee has no error by which to refuse that.
+/// Continues a `hang` on a separate stack if `error` refuses it for its depth. Peers may determine how deeply handlers
+/// hang inside each other, and a guarantee cannot report that error.
 /// - Returns: the value of `guarantee`; `nil` after any other error, and if there is no memory for a stack.
 @usableFromInline
 @inline(never)
@@ -192,7 +192,7 @@ private final class WakeUp: PromiseCore, @unchecked Sendable {
         super.init(state: .pending, loop: LoopRef(loop), role: [.leavesUnhandled, .onlyWaking], code: .none)
     }
 
-    /// A waiter that waits for nothing yet, with a reference for the list that it will wait in.
+    /// A waiter that does not wait yet, with a reference for its future list.
     static func take(on loop: EventLoop) -> Uncounted<WakeUp> {
         // Nothing else is ever kept with a loop.
         guard let wakeUp = LoopRef(loop).exchangeKept(nil as Uncounted<WakeUp>?) else {

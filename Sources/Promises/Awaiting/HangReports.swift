@@ -5,8 +5,8 @@ import Synchronization
 
 /// Measures how long nothing on the loop of a `hang` could have settled its promise.
 struct HangWatch {
-    /// How long that must last before it is reported, in nanoseconds of real time. A thread of a pool or of Dispatch
-    /// settles most promises in less.
+    /// The time after which that is reported, in nanoseconds of real time. A thread of a pool or of Dispatch settles
+    /// most promises sooner.
     static let gracePeriod = Atomic<Int64>(1_000_000_000)
 
     /// When the measurement began, by the real clock; 0 if it has not begun.
@@ -35,7 +35,7 @@ struct HangWatch {
     }
 }
 
-/// The reports of calls of `hang` that cannot end, one for each call site.
+/// The reports of calls of `hang` that cannot end, one per call site.
 enum HangReports {
     private static let reported = LockedValue<Set<CallSite>>.ofProcess([])
 

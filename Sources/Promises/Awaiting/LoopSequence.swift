@@ -1,21 +1,21 @@
 import Reactor
 
-/// An asynchronous sequence of what arrives on an event loop: lines, chunks, connections, signals.
+/// An asynchronous sequence of elements that arrive on an event loop: lines, chunks, connections, signals.
 ///
 /// ```swift
 /// for try await line in connection.lines { try await connection.write(line + "\n").value }
 /// ```
 ///
-/// The sequence is demand-driven: the loop reads or accepts only when the consumer asks for an element, and one
-/// element is requested at a time. A slow consumer therefore slows down its peer. Cancelling the waiting task
-/// ends its wait with a `CancellationError`. No element is lost: one that arrives at that moment is returned by this
-/// call or by the next.
+/// The sequence is demand-driven: the loop reads or accepts only when the consumer asks for an element, and one element
+/// is requested at a time. A slow consumer therefore slows down its peer. Cancelling the waiting task ends its wait
+/// with a `CancellationError`. No element is lost: one that arrives at that moment is returned by this call or the next
+/// one.
 ///
-/// The sequence belongs to the loop's thread. It is for async functions that run there:
-/// - those of an actor whose executor is the loop's `remote`;
-/// - those of `@MainActor`, if the main thread drives the loop;
-/// - those of `EventLoop.run { … }`;
-/// - those of a task that prefers the `remote`.
+/// The sequence belongs to the loop's thread. Use it in async functions that run there:
+/// - in an actor whose executor is the loop's `remote`;
+/// - on `@MainActor`, if the main thread drives the loop;
+/// - in `EventLoop.run { … }`;
+/// - in a task that prefers the `remote`.
 ///
 /// On any other thread it throws `PromiseError.badInput`. This includes a thread of Swift's pool whose own loop is not
 /// driven. Each iterator continues where the previous one stopped.
@@ -64,9 +64,8 @@ public struct LoopSequence<Element>: AsyncSequence {
     }
 }
 
-/// The source of the elements. It is a class, because a closure that is passed for a `nonisolated(nonsending)`
-/// parameter left the caller's thread (Swift 6.3.1), and a closure with an isolated parameter may not capture anything
-/// of that isolation.
+/// The source of the elements. A class, because a closure passed for a `nonisolated(nonsending)` parameter left the
+/// caller's thread (Swift 6.3.1), and a closure with an isolated parameter may not capture anything of that isolation.
 class LoopSource<Element> {
     final let name: StaticString
     final let loop: EventLoop

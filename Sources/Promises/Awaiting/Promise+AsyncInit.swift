@@ -7,9 +7,10 @@ extension Promise where T: Sendable {
     /// let answer = Promise { try await ask() }
     /// ```
     ///
-    /// This leads from promises to `await`. Cancelling the promise cancels the task; the promise is rejected when the task has
-    /// ended, whatever its result. This thread's loop counts the task as external work until the task has ended.
-    /// - Parameter body: runs in a task of its own, on threads of the library.
+    /// The bridge from promises to `await`. Cancelling the promise cancels the task; the promise is rejected when the
+    /// task has ended, whatever its result. This thread's loop counts the task as external work until the task has
+    /// ended.
+    /// - Parameter body: runs in a new task, on threads of the library.
     public init(
         _ file: StaticString = #fileID, _ line: UInt = #line, async body: @escaping @Sendable () async throws -> T
     ) {
@@ -27,18 +28,19 @@ extension Promise where T: Sendable {
     /// let rows = Promise(on: .current) { try await session.query("SELECT 1") }
     /// ```
     ///
-    /// `body` begins at once and continues as jobs of the loop, also after it has awaited what runs elsewhere. It may use
-    /// what belongs to this thread, `Sendable` or not; so may the async functions that it calls and that belong to no actor.
-    /// As with every handler, the compiler does not see all uses of such a value in a `Task` beside it; see
-    /// docs/guides/async.md.
+    /// `body` begins at once and continues as jobs of the loop, also after it has awaited code that runs elsewhere. It
+    /// may use values that belong to this thread, `Sendable` or not; so may the async functions that it calls and that
+    /// belong to no actor. As with every handler, the compiler does not see all uses of such a value in a `Task` beside
+    /// it; see docs/guides/async.md.
     ///
-    /// Cancelling the promise cancels the task; the promise is rejected when the task has ended. The loop stays alive until
-    /// then. If it ends before, the promise is rejected with `PromiseError.loopEnded`, and the task cancelled.
+    /// Cancelling the promise cancels the task; the promise is rejected when the task has ended. The loop stays alive
+    /// until then. If the loop ends first, the promise is rejected with `PromiseError.loopEnded`, and the task
+    /// cancelled.
     /// - Parameters:
     ///   - loop: the loop of this thread.
-    ///   - body: runs in a task of its own. If it belongs to an actor, that must live on this loop.
-    /// - Returns: a promise that is rejected with `DispatchError.badInput`, without a call of `body`, if `loop` is another
-    ///   thread's, or `body` belongs to an actor that does not live on it.
+    ///   - body: runs in a new task. If it belongs to an actor, that must live on this loop.
+    /// - Returns: a promise that is rejected with `DispatchError.badInput`, without calling `body`, if `loop` is
+    ///   another thread's, or `body` belongs to an actor that does not live on it.
     @available(*, noasync, message: "an async function calls the body, or starts a task")
     public init(
         on loop: EventLoop, _ file: StaticString = #fileID, _ line: UInt = #line,
@@ -75,7 +77,7 @@ extension Guarantee where T: Sendable {
     ///
     /// Cancelling the guarantee cancels the task, and releases the guarantee's handlers without calling them when the task
     /// has ended; see `cancel()`.
-    /// - Parameter body: runs in a task of its own, on threads of the library.
+    /// - Parameter body: runs in a new task, on threads of the library.
     public init(
         _ file: StaticString = #fileID, _ line: UInt = #line, async body: @escaping @Sendable () async -> T
     ) {
@@ -86,9 +88,8 @@ extension Guarantee where T: Sendable {
     }
 }
 
-/// Runs the tasks of async bodies. Swift's own pool has one thread per core. A synchronous test runs on one of these
-/// and blocks it in `hang`. With as many such tests at a time as there are cores, no thread would be left for the work
-/// that they wait for.
+/// Runs the tasks of async bodies. Swift's own pool has one thread per core, and a synchronous test that runs on one
+/// blocks it in `hang`. With as many such tests as cores, no thread would be left for the work that they wait for.
 final class AsyncBodyExecutor: TaskExecutor {
     static let shared = AsyncBodyExecutor()
 
@@ -115,7 +116,7 @@ private final class TaskCore: PromiseCore, @unchecked Sendable {
 
     private enum TaskStage {
         case running
-        /// The task is to end; the promise is rejected then.
+        /// The task should end; the promise is rejected then.
         case cancelled((any Error)?)
         case ended
     }
@@ -125,7 +126,7 @@ private final class TaskCore: PromiseCore, @unchecked Sendable {
         super.init(state: .pending, loop: .ofThisThread, role: .externallySettled, code: .of(Follow<Value>.self))
     }
 
-    /// Starts the task that is to settle this promise. This thread's loop counts it as external work.
+    /// Starts the task that will settle this promise. This thread's loop counts it as external work.
     func start(_ work: @escaping @Sendable () async -> Void) {
         let home = EventLoop.ofCurrentThread.loopToNotify
         home.beginExternalWork()
@@ -142,12 +143,12 @@ private final class TaskCore: PromiseCore, @unchecked Sendable {
         let hold = loop.hold(at: madeAt)
         let ending = loop.whenEnding { [self] in
             task?.cancel()
-            // What the task then waits for may never happen, such as a timer of the loop.
+            // The task may then wait for something that never happens, such as a timer of the loop.
             if claim() { reject(PromiseError.loopEnded) } else { taskDidEnd() }
         }
-        // Sound because the task's executor is bound to this thread: `work` and what it has captured are used on no other
-        // thread, nor is the loop unless it has ended. A body that is isolated to an actor runs on this thread too, which
-        // has been checked.
+        // Sound because the task's executor is bound to this thread: `work` and its captures are used on no other
+        // thread, nor is the loop unless it has ended. A body that is isolated to an actor runs on this thread too,
+        // which has been checked.
         nonisolated(unsafe) let (work, loop) = (work, loop)
         // Detached: this may be called inside another task.
         task = Task.immediateDetached(executorPreference: ThreadBoundExecutor(loop)) { [self] in

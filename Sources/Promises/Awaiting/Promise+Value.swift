@@ -1,7 +1,7 @@
 import Reactor
 
 extension Promise {
-    /// The value of the promise, for which an async function waits.
+    /// The value of the promise, awaited by an async function.
     ///
     /// ```swift
     /// let answer = try await promise.value
@@ -26,9 +26,9 @@ extension Promise {
         // Sound for a T that is not Sendable. Promise<T> and Resolver<T> are then not Sendable either, so the promise,
         // its copies, its resolver and the captures of its handlers are in one isolation region, and the awaiting code
         // is in it. The getter stays there (`nonsending`), and so does its result. The code that fulfills is in the
-        // caller's isolation too: the value is made, copied and released there, one after the other. A cancellation may
-        // come from any thread, but it accesses only words of state, and a promise that it settles is rejected.
-        // (Regions do not know threads: docs/guides/async.md describes what they let pass.)
+        // caller's isolation too: the value is made, copied and released there, in sequence. A cancellation may come
+        // from any thread, but it accesses only words of state, and a promise that it settles is rejected. (Regions do
+        // not know threads: docs/guides/async.md describes what they let pass.)
         get async throws {
             if let outcome = result { return try outcome.get() }
             return try await AwaitingTask.suspendOrCancel(until: core).outcome()
@@ -37,11 +37,11 @@ extension Promise {
 }
 
 extension Guarantee {
-    /// The value of the guarantee, for which an async function waits; see `Promise.value`.
+    /// The value of the guarantee, awaited by an async function; see `Promise.value`.
     ///
-    /// A guarantee has no error to report that the task was cancelled, so the wait continues then. Where that matters,
-    /// wait for `asPromise().value`. If nothing is left that could fulfill the guarantee, because its loop has ended or
-    /// because it was cancelled or abandoned, the task waits forever. This is logged as `LogEvent.awaitStalled`.
+    /// A guarantee cannot report that the task was cancelled, so the wait then continues. Where that matters, wait for
+    /// `asPromise().value`. If nothing is left that could fulfill the guarantee, because its loop has ended or because
+    /// it was cancelled or abandoned, the task waits forever, and this is logged as `LogEvent.awaitStalled`.
     @inlinable
     public nonisolated(nonsending) var value: T {
         get async {

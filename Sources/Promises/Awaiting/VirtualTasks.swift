@@ -2,16 +2,16 @@ import Reactor
 import Synchronization
 
 /// The tasks of `Promise { … }` whose loops have a virtual clock. The clock stands still while such a task works. While
-/// the task waits for a promise of its own loop, the clock must advance, or neither the task nor the loop would
-/// continue. A waiter therefore checks here whether its task is in the list, and notifies the loop.
+/// the task waits for a promise of its own loop, the clock must advance, or neither would continue. So a waiter checks
+/// here whether its task is listed, and notifies the loop.
 ///
-/// Child tasks, and tasks that the body starts, are not in the list: their parent may work while they wait.
+/// Child tasks, and tasks that the body starts, are not listed: their parent may work while they wait.
 enum VirtualTasks {
     /// The number of tasks. Zero if no clock is virtual: a wait then costs no more than this check.
     private static let count = Atomic(0)
     /// The loops by the hashes of their tasks. Swift computes the hash from the task's address and a secret of the
-    /// process, so two tasks have one hash only by a chance of one in 2^64. (The task itself must not be retained.) A
-    /// task is in the list only while it runs, so no address is in use twice.
+    /// process, so two tasks have the same hash only by a chance of one in 2^64. (The task itself must not be
+    /// retained.) A task is listed only while it runs, so no address is in use twice.
     private static let homes = LockedValue<[Int: LoopRemote]>.ofProcess([:])
 
     /// Runs `work`, which is external work of `home`, in the current task.

@@ -21,7 +21,7 @@ class CombinatorCore: PromiseCore, @unchecked Sendable {
 
     /// Cancels the sources, except those that another handler waits for.
     final override func cancelProducer() -> Bool {
-        // The cancellation that has come here has looked at all of them: nested ones do not look again.
+        // The cancellation that arrived here has already examined all of them: nested ones need not.
         leaveInputs { $0.enqueueCancel(CancellationClimb()) }
         return true
     }
@@ -31,10 +31,10 @@ class CombinatorCore: PromiseCore, @unchecked Sendable {
     /// Counts one more source.
     final func begin() { outstanding += 1 }
 
-    /// Releases what is kept only until the result settles.
+    /// Releases everything that is kept only until the result settles.
     func releaseInputs() { preconditionFailure("abstract") }
 
-    /// Counts a source that has settled, or that never will.
+    /// Counts a source that has settled, or never will.
     final func inputDidEnd(_ error: @autoclosure () -> PromiseError = .noProducer) {
         outstanding -= 1
         guard outstanding == 0, isOpen else { return }

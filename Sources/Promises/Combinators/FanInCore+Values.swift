@@ -43,7 +43,7 @@ extension FanInCore {
         return all.wait(for: repeat each thenable)
     }
 
-    /// Adds the thenables, whose number is `count`. They may have several types.
+    /// Adds the thenables, whose number is `count`. Their types may differ.
     @inlinable
     func wait<each Each: Thenable>(for thenable: repeat each Each) -> FanInCore {
         var index = 0

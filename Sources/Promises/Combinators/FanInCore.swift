@@ -10,7 +10,7 @@ import Synchronization
 // @unchecked: accessed only on its loop's thread, except for what PromiseCore itself allows other threads.
 @usableFromInline
 final class FanInCore: CombinatorCore, @unchecked Sendable {
-    /// What the outcome of a source means for the result.
+    /// The effect of a source's outcome on the result.
     @usableFromInline
     enum Rule {
         /// All values are needed, and the first rejection rejects: `when(fulfilled:)`.
@@ -24,7 +24,7 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
         /// The first value counts, and the rejections if there is none: `race(fulfilled:)`.
         case firstFulfilled
 
-        /// Whether one source decides, so that the others are no longer needed.
+        /// Whether one source decides, so that the others are not needed any more.
         fileprivate var isRace: Bool { self != .all && self != .each }
     }
 
@@ -37,13 +37,13 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
     private var rejections = 0
     /// Whether all sources have been added.
     private var isSealed = false
-    // One slot for each source, in their order. A slot holds the source's node, not owned, until the node runs; then
-    // the source, owned until the result has settled. If the sources were kept longer, the values of losers would be
-    // kept too. A sequence of combinators, each the source of the next, would also be freed by nested deinits.
+    // One slot for each source, in order. A slot holds the source's node, not owned, until the node runs; then the
+    // source, owned until the result has settled. If sources were kept longer, so would the values of losers. A
+    // sequence of combinators, each the source of the next, would also be freed by nested deinits.
     private let slots: UnsafeMutablePointer<InputSlot>
     private let complete: (FanInCore, Int) -> Void
 
-    /// An address, and a mark in its lowest bit: objects have multiples of 16.
+    /// An address, with a flag in its lowest bit: objects have addresses that are multiples of 16.
     private struct InputSlot {
         private let word: UInt
 
@@ -64,7 +64,7 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
 
     /// - Parameters:
     ///   - complete: settles the result when the outcome of the source at an index satisfies the rule.
-    ///   - code: as for every core; here it is only used for the value.
+    ///   - code: as for every core; used only for the value here.
     @usableFromInline
     init(
         _ rule: Rule, _ count: Int, complete: @escaping (FanInCore, Int) -> Void,
@@ -74,8 +74,8 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
         self.count = count
         self.complete = complete
         missing = rule.isRace ? 1 : count
-        // `allocate` would ask for alignment, which the C library serves by a slower way. Memory is there, or the process
-        // ends, as it does wherever Swift allocates.
+        // malloc: `allocate` would ask for alignment, which the C library serves more slowly. If there is no memory,
+        // the process ends, as wherever Swift allocates.
         slots = malloc(max(count, 1) * MemoryLayout<InputSlot>.stride)!.bindMemory(to: InputSlot.self, capacity: count)
         slots.initialize(repeating: .empty, count: count)
         super.init(code: code)
@@ -130,7 +130,7 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
     @usableFromInline
     func seal() {
         isSealed = true
-        // A source that had settled may have decided.
+        // An already settled source may have decided.
         if rule.isRace {
             if !isOpen { stopSourcesLater() }
         } else if !isOpen {
@@ -177,7 +177,7 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
         if rule.isRace && isSealed { stopSources() }
     }
 
-    /// Waits for none of the other sources, which continue.
+    /// Stops waiting for the other sources, which continue.
     private func letGoOfSources() {
         for index in 0..<count {
             guard let node = slots[index].node else { continue }
@@ -187,7 +187,7 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
         }
     }
 
-    /// Cancels the losers of a race that was already decided when it was made. A job does it, so that the caller can
+    /// Cancels the losers of a race that was already decided when it was made. A job does that, so that the caller can
     /// still attach handlers to the losers, as with a race that is decided later.
     private func stopSourcesLater() {
         for index in 0..<count {

@@ -12,7 +12,7 @@
 ///   - items: the items. The sequence is iterated once, and each item is taken when its turn comes.
 ///   - body: called with each item, first inside this call and then in jobs of this thread's loop.
 /// - Returns: a promise that is fulfilled after the last item, or immediately without items. It is rejected with the
-///   first error that a promise of `body` is rejected with or that `body` throws; the later items are not processed.
+///   first error that a promise of `body` is rejected with or that `body` throws; later items are not processed.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func forEach<Items: Sequence, Next: Thenable>(

@@ -4,8 +4,8 @@ import Synchronization
 /// The waiter for one source of a combinator.
 // @unchecked: as PromiseCore; the combinator is released on its own thread, or with the last reference to the node.
 final class InputNode: PromiseCore, @unchecked Sendable {
-    // Owned until the node has notified it or has left. Not counted, because moving it out of an ordinary reference and
-    // passing it on took two atomic operations.
+    // Owned until the node has notified it or has left. Not counted, because moving it out of an ordinary reference
+    // took two atomic operations.
     @exclusivity(unchecked) private var combinator: Uncounted<CombinatorCore>?
     @exclusivity(unchecked) private var index: Int
 
@@ -24,7 +24,7 @@ final class InputNode: PromiseCore, @unchecked Sendable {
         Self.releaseOrKeep(Uncounted(self))
     }
 
-    /// The loop is ending. The combinator does not receive an outcome, only the fact that none will come.
+    /// The loop is ending. The combinator is notified that no outcome will come.
     override func discardAndRelease() {
         notifyCombinator { $0.abandoned(index, .loopEnded) }
         super.discardAndRelease()
@@ -49,8 +49,7 @@ final class InputNode: PromiseCore, @unchecked Sendable {
         combinator.release()
     }
 
-    /// Withdraws from the source, which the combinator no longer needs. Returns the core that may be cancelled for
-    /// that.
+    /// Withdraws from the source, which the combinator no longer needs. Returns the core to cancel for that, if any.
     func leave() -> PromiseCore? {
         combinator.take()?.release()
         return stop().source
@@ -59,17 +58,17 @@ final class InputNode: PromiseCore, @unchecked Sendable {
     /// Withdraws from the source, which continues, and whose outcome is not reported.
     func letGoOfSource() {
         let word = upstream.load()
-        // The source exists as long as this thread does not run its waiter: see `UpstreamWord`.
+        // The source exists while this thread does not run its waiter: see `UpstreamWord`.
         if word.isWaiting { word.core.borrow { $0.annotate(.isLetGo) } }
         _ = leave()
     }
 
-    /// Withdraws a node, which a list or a queue holds, from its source, and cancels that if no other handler waits for
-    /// it.
+    /// Withdraws a node, which a list or a queue holds, from its source, and cancels the source if no other handler
+    /// waits for it.
     static func leaveAndCancel(_ node: Uncounted<InputNode>) {
         let isCancelled = node.borrow { node in
             let word = node.upstream.load()
-            // Retained: when it has been claimed, its resolvers may release it.
+            // Retained: once it is claimed, its resolvers may release it.
             return word.isWaiting && (word.core.object as? ResolverCore)?.cancel(ifOnly: node) == true
         }
         guard isCancelled else { return node.object.leaveAndCancelSlow() }
@@ -82,10 +81,10 @@ final class InputNode: PromiseCore, @unchecked Sendable {
 }
 
 extension InputNode {
-    /// A node that runs inline when its source settles, for the thread's own combinator: a kept one if there is one. With
-    /// the reference for the source's list.
+    /// A node that runs inline when its source settles, for the thread's own combinator; a spare one if there is one.
+    /// With the reference for the source's list.
     static func inline(of combinator: FanInCore, _ index: Int) -> Uncounted<InputNode> {
-        // The loop is there: it is that of the calling thread.
+        // The loop exists: it is the calling thread's.
         guard let spare = SpareCores.takeNode(on: combinator.loop.unsafelyUnwrapped) else {
             return .retaining(InputNode(of: combinator, index, role: .inlineAtHome))
         }
@@ -97,7 +96,7 @@ extension InputNode {
         return node
     }
 
-    /// Releases the reference of the list or the queue that the node has left. Keeps the node if it can be used again.
+    /// Releases the reference of the list or queue that the node has left. Keeps the node if it can be reused.
     private static func releaseOrKeep(_ node: Uncounted<InputNode>) {
         if node.borrow({ $0.combinator == nil }) { SpareCores.releaseOrKeep(node: node.core) } else { node.release() }
     }
@@ -105,8 +104,8 @@ extension InputNode {
 
 extension ResolverCore {
     /// The fast path for a source that only `node` has ever waited for, as is usual for the losers of a race: takes the
-    /// list and the right to settle in one step. The node has then left the list, and the list's reference is the
-    /// caller's. Returns `false` in all other cases, without any effect.
+    /// list and the right to settle in one step. The node has then left the list, and the caller owns the list's
+    /// reference. Returns `false` in all other cases, without any effect.
     fileprivate func cancel(ifOnly node: InputNode) -> Bool {
         guard let waiters = LockedWaiters(of: self), waiters.takeAndClaim(only: node.ref) else { return false }
         isCancelled = true

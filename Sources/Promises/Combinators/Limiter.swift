@@ -1,6 +1,6 @@
 import Reactor
 
-/// Lets at most a number of works be under way at a time. The others wait in the order of their calls.
+/// Limits the number of operations in progress at a time. The others wait in the order of their calls.
 ///
 /// ```swift
 /// let limiter = Limiter(8)
@@ -9,30 +9,30 @@ import Reactor
 /// }
 /// ```
 ///
-/// A work is under way until its promise has settled, also after a cancellation: until its clean-ups, the guarantees of
-/// `onCancelThen`, and a closure that a thread of a pool is running have ended. Cancelling a work that waits takes it out of
-/// the order. A time limit belongs outside, `limiter.run { … }.timeout(…)`: a `timeout` inside is a work that has settled when
-/// the time is up, while what it gives up may still be ending.
+/// An operation is in progress until its promise has settled, also after a cancellation: until its clean-ups, the
+/// guarantees of `onCancelThen`, and a closure running on a pool thread have ended. Cancelling a waiting one dequeues it.
+/// A time limit belongs outside, `limiter.run { … }.timeout(…)`: with a `timeout` inside, the operation has settled
+/// when the time is up, while the abandoned work may still be ending.
 ///
-/// Belongs to the thread that made it. What still waits when the loop ends is rejected with `PromiseError.loopEnded`.
+/// Belongs to the thread that made it. If the loop ends, waiting operations are rejected with `PromiseError.loopEnded`.
 public final class Limiter {
     package let limit: Int
-    /// How many are under way.
+    /// The number of operations in progress.
     public private(set) var active = 0
-    /// How many wait.
+    /// The number of waiting operations.
     public var waiting: Int { order.count }
 
     private var order = LinkedOrder()
     private var turns: [Int: PromiseCore] = [:]
     private var nextNumber = 0
     private let loop = EventLoop.ofCurrentThread
-    /// What the loop calls when it ends, while works wait.
+    /// The callback for the end of the loop, while operations wait.
     private var ending = 0
 
-    /// - Parameter limit: at least 1; with any other number each work is rejected with `PromiseError.badInput`.
+    /// - Parameter limit: at least 1; with any other number each operation is rejected with `PromiseError.badInput`.
     public init(_ limit: Int) { self.limit = limit }
 
-    /// Calls `work` as soon as fewer than `limit` works are under way.
+    /// Calls `work` as soon as fewer than `limit` operations are in progress.
     /// - Parameter work: called once, in a job of this thread's loop, unless the result has been cancelled.
     /// - Returns: a promise of the value of the promise that `work` returns.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
@@ -63,7 +63,7 @@ public final class Limiter {
         return Promise(turn)
     }
 
-    /// A work has ended: its permit goes to the first that waits.
+    /// An operation has ended: its permit goes to the first one in the queue.
     private func workDidEnd() {
         guard let number = order.popFirst(), let turn = turns.removeValue(forKey: number) else {
             active -= 1
@@ -81,14 +81,14 @@ public final class Limiter {
         while let number = order.popFirst() { turns.removeValue(forKey: number)?.producerDidEnd(.loopEnded) }
     }
 
-    /// A call of `run` that waits.
+    /// A waiting call of `run`.
     // @unchecked Sendable: as PromiseCore. Only the limiter accesses `number`.
     private final class Turn: IOPromise, @unchecked Sendable {
         var number = 0
     }
 
-    /// The right to be under way. It ends with its last reference, wherever that is lost: with the work, or with a handler that
-    /// is dropped before it runs.
+    /// The permission to be in progress. It ends with its last reference, wherever that is released: with the work, or
+    /// with a handler that is dropped before it runs.
     private final class Permit {
         private let limiter: Limiter
 

@@ -2,17 +2,17 @@ import Reactor
 import Synchronization
 
 extension LoopGroup {
-    /// Asks each loop: calls `body` on the thread of each, as a job, and gathers the results in the order of the loops.
+    /// Runs `body` on each loop, as a job, and collects the results in the order of the loops.
     ///
     /// ```swift
     /// let turns = group.collect { EventLoop.current.metrics.turns }
     ///     .map { answers in answers.compactMap { try? $0.get() }.reduce(0, +) }
     /// ```
     ///
-    /// Any thread may ask, and an async function may await the value. This thread's loop counts the question as
+    /// May be called on any thread, and an async function may await the value. This thread's loop counts the call as
     /// external work until all loops have answered.
     /// - Parameter body: called once on each loop.
-    /// - Returns: a guarantee of one result for each loop. A loop that has ended, or ends before it has answered, has
+    /// - Returns: a guarantee of one result per loop. For a loop that has ended, or ends before it has answered, it is
     ///   the failure `DispatchError.loopEnded`.
     public func collect<Value: Sendable>(
         _ body: @escaping @Sendable () -> Value
@@ -31,17 +31,16 @@ extension LoopGroup {
         return guarantee
     }
 
-    /// Asks each loop about its value of `state`, on the thread of each, and gathers the results in the order of the
-    /// loops.
+    /// Runs `body` on each loop with its value of `state`, and collects the results in the order of the loops.
     ///
     /// ```swift
     /// let requests = group.collect(counters) { $0.requests }
     ///     .map { answers in answers.compactMap { try? $0.get() }.reduce(0, +) }
     /// ```
     ///
-    /// A loop that has no value yet makes one.
+    /// A loop without a value makes one.
     /// - Parameters:
-    ///   - state: the values of the loops. A loop that has none yet makes one.
+    ///   - state: the value of each loop. A loop without one makes it.
     ///   - body: called once on each loop, with the loop's value.
     /// - Returns: as `collect(_:)`.
     public func collect<State: SendableMetatype, Value: Sendable>(
@@ -61,7 +60,7 @@ private final class Answers<Value: Sendable>: Sendable {
         self.done = done
     }
 
-    /// Any thread. Called once for each loop.
+    /// Any thread. Called once per loop.
     func put(_ result: Result<Value, DispatchError>, at index: Int) {
         let all = given.withLock { given -> [Result<Value, DispatchError>]? in
             given.results[index] = result
@@ -72,7 +71,7 @@ private final class Answers<Value: Sendable>: Sendable {
     }
 }
 
-/// The answer of one loop, held by the job that gives it. A job that is released without having run has none.
+/// The answer of one loop, held by the job that gives it. A job that is released without having run gives none.
 private final class CollectedAnswer<Value: Sendable>: Sendable {
     private let index: Int
     private let answers: Answers<Value>

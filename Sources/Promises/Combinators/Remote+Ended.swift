@@ -2,8 +2,8 @@ import Reactor
 import Synchronization
 
 extension LoopRemote {
-    /// A guarantee that is fulfilled when the loop has ended and released all that it held. It waits without blocking a
-    /// thread.
+    /// A guarantee that is fulfilled when the loop has ended and released everything it held. It waits without blocking
+    /// a thread.
     ///
     /// ```swift
     /// worker.stop()
@@ -11,8 +11,8 @@ extension LoopRemote {
     /// ```
     ///
     /// The property may be read on any thread. The guarantee does not keep this thread's loop alive: call `hang` on it,
-    /// or take a `hold()`. Read the property once, because each guarantee is kept until the loop has ended, or until it is
-    /// cancelled, as by a race that another promise wins.
+    /// or take a `hold()`. Read the property once, because each guarantee is kept until the loop has ended, or until it
+    /// is cancelled, for instance by losing a race.
     public var ended: Guarantee<Void> { Guarantee(EndOfLoops.of(CollectionOfOne(self))) }
 }
 

@@ -3,10 +3,10 @@ import Synchronization
 
 /// Promises that are made one after another: the common part of `forEach`, `thenReduce` and `repeatWhile`.
 ///
-/// The core of the result itself waits for each promise, and runs again when that promise has settled. A round
-/// therefore takes no memory and no stack depth of its own, and cancelling the result reaches the promise of the
-/// current round. Each round is a job of the loop, even if its promise has already settled, so that an endless sequence
-/// does not starve other work.
+/// The core of the result itself waits for each promise, and runs again when that promise has settled. So a round takes
+/// no extra memory and no stack depth, and cancelling the result reaches the promise of the current round. Each round
+/// is a job of the loop, even if its promise has already settled, so that an endless sequence does not starve other
+/// work.
 @usableFromInline
 struct SequentialOperation<Value>: Operation {
     @usableFromInline typealias Input = Never
@@ -47,8 +47,7 @@ struct SequentialOperation<Value>: Operation {
 }
 
 extension Operation {
-    /// Makes a core whose operation runs each time that a promise has settled for which `wait(for:andRun:)` lets it
-    /// wait.
+    /// Makes a core whose operation runs each time a promise has settled that `wait(for:andRun:)` made it wait for.
     @inlinable
     static func makeWaitingCore() -> PromiseCore {
         let core = PromiseCore(state: .pending, loop: .ofThisThread, code: .of(Self.self))

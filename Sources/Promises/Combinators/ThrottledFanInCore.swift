@@ -3,19 +3,19 @@ import Synchronization
 
 /// The result of a combinator that takes its sources one after another, with a limited number pending at a time.
 ///
-/// The user's code supplies the sources. Therefore ordinary jobs of the loop take them, and not the code that settles
-/// other sources, as in a `FanInCore`. That code therefore runs on its own thread and never inside another handler. A
-/// hundred thousand sources that have all settled take turns with other work.
+/// User code supplies the sources. So ordinary jobs of the loop take them, and not the code that settles other sources,
+/// as in a `FanInCore`: user code then runs on its own thread and never inside another handler, and a hundred thousand
+/// settled sources take turns with other work.
 ///
-/// There is one node for each pending source. For settled sources, only `Callbacks` keeps anything.
+/// There is one node per pending source. For settled sources, only `Callbacks` keeps anything.
 // @unchecked: accessed only on its loop's thread, except for what PromiseCore itself allows other threads.
 @usableFromInline
 final class ThrottledFanInCore: CombinatorCore, @unchecked Sendable {
     /// The specialized part: closures over the values.
     @usableFromInline
     struct Callbacks {
-        /// Returns the next source, or `nil` after the last. This is the user's code: it may do anything, including
-        /// driving the loop.
+        /// Returns the next source, or `nil` after the last. This is user code: it may do anything, including driving
+        /// the loop.
         let next: () throws -> PromiseCore?
         /// Stores the value of the source with that number, which is fulfilled.
         let keep: (Int, CoreRef) -> Void
@@ -65,11 +65,10 @@ final class ThrottledFanInCore: CombinatorCore, @unchecked Sendable {
 
     /// Takes sources while fewer than `limit` are pending.
     private func take() {
-        // If a source settles because the user's code drives the loop, the next source is taken after that code
-        // returns.
+        // If a source settles because user code drives the loop, the next source is taken after that code returns.
         guard !isTaking else { return }
         isTaking = true
-        // `callbacks` is a copy, because the user's code may cancel the result.
+        // `callbacks` is a copy, because user code may cancel the result.
         while !isExhausted, nodes.count + abandonedCount < limit, let callbacks = activeCallbacks {
             let source: PromiseCore
             do {
@@ -125,11 +124,11 @@ final class ThrottledFanInCore: CombinatorCore, @unchecked Sendable {
 
     override var inputs: [PromiseCore] { nodes.values.map { $0.object } }
 
-    /// Takes no more sources either.
+    /// Also takes no more sources.
     override func leaveInputs(_ each: (PromiseCore) -> Void) {
         wasCancelled = true
         for index in nodes.keys.sorted() {
-            // Releasing objects here may run the user's code, which may drive the loop.
+            // Releasing objects here may run user code, which may drive the loop.
             guard let node = nodes.removeValue(forKey: index) else { continue }
             if let source = node.object.leave() { each(source) }
         }

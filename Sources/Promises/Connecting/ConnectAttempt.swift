@@ -55,11 +55,11 @@ final class ConnectAttempt: ReadinessHandler {
 
     private func mayHaveConnected(_ socket: Socket) {
         var code = socket.takeError()
-        // A connect to a port in this machine's own ephemeral range may connect to itself: two ends, one socket.
+        // A connect to a port in this machine's ephemeral range may connect to itself: two ends, one socket.
         if code == 0 && !address.isUnix && socket.localAddress == address { code = ECONNREFUSED }
         guard code == 0 else { return fail(SystemError(.connect, code, detail: address.description)) }
         self.socket = nil
-        // The registration is kept: it becomes the connection's.
+        // The registration is kept: the connection takes it over.
         do throws(SystemError) { try loop.setInterest([], of: socket.fd, handler: nil) } catch {}
         race.attemptDidConnect(by: self, socket)
     }

@@ -9,7 +9,7 @@ import Reactor
 final class ConnectRace: IOProducer {
     let loop: EventLoop
     private(set) lazy var promise = IOPromise(Connection.self, self)
-    /// The target, for the error if all attempts fail. `nil` if there is one address, whose own error is reported.
+    /// The target, for the error if all attempts fail. `nil` for a single address, whose own error is reported.
     private let target: String?
     private let source: SocketAddress?
     private let options: [SocketSetting]
@@ -19,7 +19,7 @@ final class ConnectRace: IOProducer {
     private var deadline: EventLoop.Timer?
     private var nextStart: EventLoop.Timer?
     private var isOver = false
-    // Weak: the lookup retains this object by its handler.
+    // Weak: the handler of the lookup retains this object.
     private var lookup = WeakCore(nil)
 
     /// RFC 8305, section 5: "Connection Attempt Delay".
@@ -32,11 +32,11 @@ final class ConnectRace: IOProducer {
         self.loop = loop
     }
 
-    // The handler of a lookup was released without a call, as happens when the loop ends.
+    // The handler of a lookup was released without being called, for instance because the loop ended.
     deinit { if !isOver { loopWillEnd() } }
 
-    /// Alternates the families, starting with that of the first address, which the system prefers. The order within a
-    /// family is kept. See RFC 8305, section 4.
+    /// Alternates the families, starting with the first address's, which the system prefers. Keeps the order within a
+    /// family. See RFC 8305, section 4.
     static func interleaved(_ addresses: [SocketAddress]) -> [SocketAddress] {
         var seen: Set<SocketAddress> = []
         let distinct = addresses.filter { seen.insert($0).inserted }
@@ -136,8 +136,7 @@ final class ConnectRace: IOProducer {
         let rest = attempts
         attempts = []
         for attempt in rest { attempt.giveUp() }
-        // In a job: the cancellation may reach an inline handler of the user's, which must not observe a half-ended
-        // race.
+        // In a job: the cancellation may reach an inline user handler, which must not observe a half-ended race.
         if let lookup = lookup.core {
             self.lookup = WeakCore(nil)
             if !loop.hasEnded { loop.enqueue { Promise<Void>(lookup).cancel() } }

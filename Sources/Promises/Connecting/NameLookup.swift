@@ -1,6 +1,6 @@
 import Reactor
 
-/// Finds the addresses of a host name: the system's lookup, a cache of your own, or a table in a test.
+/// Finds the addresses of a host name: the system's lookup, your own cache, or a table in a test.
 public protocol NameLookup: Sendable {
     /// Finds the addresses of `host`.
     ///
@@ -14,15 +14,15 @@ public protocol NameLookup: Sendable {
 
 /// The system's lookup, getaddrinfo(3): hosts file, name servers, and what nsswitch.conf configures.
 ///
-/// getaddrinfo(3) blocks and cannot be interrupted, so the lookup has its own threads. Equal lookups in progress share
-/// one thread and one answer. A name whose servers do not answer therefore delays others only if there are as many such
-/// names as threads. A lookup that waits for a thread is removed when its last promise is cancelled; one that is running
-/// continues, and later lookups of that name join it.
+/// getaddrinfo(3) blocks and cannot be interrupted, so the lookup has separate threads. Equal lookups in progress share
+/// one thread and one answer. So a name whose servers do not answer delays others only if there are as many such names
+/// as threads. A queued lookup is removed when its last promise is cancelled; a running one continues, and later
+/// lookups of that name join it.
 public struct SystemNameLookup: NameLookup {
     private let lookups: SharedLookups
 
-    // 16 is above zero, so the pool is made; the other branch is there because the initialiser cannot know.
-    /// The one that `connect` uses, with 16 threads.
+    // 16 is valid, so this is never `nil`; the initialiser cannot know that.
+    /// The lookup that `connect` uses, with 16 threads.
     public static let shared = (try? SystemNameLookup()) ?? SystemNameLookup(pool: .shared)
 
     /// A lookup with its own threads, which are started as they are needed.

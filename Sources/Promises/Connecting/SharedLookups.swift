@@ -1,7 +1,7 @@
 import Reactor
 
-/// Lookups in progress, by name. Equal ones share one call of getaddrinfo(3), and so one thread, on whichever threads
-/// their promises were made.
+/// Lookups in progress, by name. Equal ones share one call of getaddrinfo(3), and so one thread, whichever threads made
+/// their promises.
 final class SharedLookups: Sendable {
     /// Finds the addresses of a name, with port 0.
     typealias Find = @Sendable (String) throws(NameLookupError) -> [SocketAddress]
@@ -12,8 +12,8 @@ final class SharedLookups: Sendable {
 
     /// Names are in lower case.
     private struct Lookups {
-        /// The promises of a name that is being looked up or waits for a thread, by the order in which they came. None is
-        /// left if all were cancelled.
+        /// The promises of a name that is being looked up or waits for a thread, by order of arrival. Empty if all were
+        /// cancelled.
         var promises: [String: [Int: LookupPromise]] = [:]
         var last = 0
 
@@ -53,7 +53,7 @@ final class SharedLookups: Sendable {
         do throws(NameLookupError) { settle(name, .success(try find(name))) } catch { settle(name, .failure(error)) }
     }
 
-    // The name is forgotten first: who tries again after a failure gets a new lookup.
+    // The name is forgotten first: a retry after a failure gets a new lookup.
     private func settle(_ name: String, _ result: Result<[SocketAddress], any Error>) {
         for promise in lookups.withLock({ $0.take(name) }) { promise.settle(result) }
     }
@@ -72,7 +72,7 @@ final class LookupPromise: PromiseCore, @unchecked Sendable {
     private let port: UInt16
     private let lookups: SharedLookups
     private let home = EventLoop.ofCurrentThread.loopToNotify
-    /// The host in lower case, which is the same name.
+    /// The host in lower case, since names are case-insensitive.
     let name: String
     fileprivate(set) var number = 0
 

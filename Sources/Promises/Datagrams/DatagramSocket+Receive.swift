@@ -43,7 +43,7 @@ extension DatagramSocket {
     ///
     /// Errors that the kernel reports about datagrams sent earlier, such as `ECONNREFUSED`, are ignored, and so is a
     /// shortage of memory. If an error occurs 256 times within a second without a success in between, the socket pauses
-    /// for 100 ms at a time. This is reported once per episode as `LogEvent.watchPaused`.
+    /// for 100 ms at a time, reported once per episode as `LogEvent.watchPaused`.
     ///
     /// The promise is rejected with:
     /// - the error that `body` throws;
@@ -165,8 +165,8 @@ extension DatagramSocket {
         updateInterest()
     }
 
-    /// Delivers the rest in a job: another reception may have begun inside the previous body. The poller does not know of the
-    /// reception that waits, so the job learns of the end of the loop.
+    /// Delivers the rest in a job: another reception may have begun inside the previous body. The poller does not know
+    /// of the pending reception, so the end of the loop reaches the job.
     private func deliverLater() {
         if leftOver.isEmpty || reception == nil { return }
         loop.enqueue(InternalJob({ [self] in deliverLeftOver() }, ifLoopEnds: { [self] in loopWillEnd() }))

@@ -11,7 +11,7 @@ extension DatagramSocket {
         var sent = 0
     }
 
-    /// How many sends may wait for the kernel. If that many wait, a further send is rejected with `ENOBUFS`.
+    /// How many sends may wait for the kernel. Beyond that, a send is rejected with `ENOBUFS`.
     private static var queueLimit: Int { 1024 }
 
     /// Sends `bytes`, which may be empty, as one datagram to `address`, or to the peer of a connected socket.
@@ -106,7 +106,7 @@ extension DatagramSocket {
     /// Sends the rest of `send`, and settles it. Returns `false` if the kernel accepts no more for now. That is
     /// unexpected only if the socket has just been reported as ready.
     private func advance(_ send: inout Outgoing, isReady: Bool) -> Bool {
-        // At most 16 calls, as with streams; then other work gets its turn.
+        // At most 16 calls, as with streams; then other work takes its turn.
         for _ in 0..<16 where send.sent < send.packets.count {
             let rest = send.packets[send.sent...].lazy.map { (bytes: $0.bytes, address: $0.address) }
             let result = DatagramBatch.send(rest, socket.fd, loop.kernel)

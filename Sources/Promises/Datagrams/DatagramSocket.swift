@@ -10,9 +10,9 @@ import Reactor
 /// }.catch { error in log(error) }
 /// ```
 ///
-/// An error of one datagram is the outcome of that call, and the socket remains usable. This includes `ECONNREFUSED`,
-/// by which a connected socket learns that no process received an earlier datagram. A pending operation keeps the
-/// socket alive. Without one, releasing the last reference closes the socket.
+/// An error of one datagram is the outcome of that call, and the socket remains usable. This includes `ECONNREFUSED`:
+/// on a connected socket, no process received an earlier datagram. A pending operation keeps the socket alive. Without
+/// one, releasing the last reference closes the socket.
 public final class DatagramSocket: IOProducer {
     /// The local address, with the actual port if the caller asked for port 0. `nil` only if the kernel does not report
     /// it, which does not happen with a bound or connected socket.
@@ -215,7 +215,7 @@ extension DatagramSocket: ReadinessHandler {
         return []
     }
 
-    /// Notes that the socket was ready, and a call found nothing, or failed for a reason other than a datagram.
+    /// Notes that the socket was ready, but a call found nothing, or failed for a reason other than a datagram.
     func noteSpuriousReadiness(_ call: SystemCall, _ result: Int) {
         loop.noteSpuriousReadiness(
             of: socket.fd, progress: successes,

@@ -11,7 +11,7 @@ import Synchronization
 /// ```
 public let conf = Configuration()
 
-/// The settings of this process, of which `conf` is the only instance. Any thread may change them.
+/// The settings of this process; `conf` is the only instance. Any thread may change them.
 public final class Configuration: Sendable {
     private let policy = Atomic<UInt8>(CatchPolicy.allErrorsExceptCancellation.rawValue)
     private let handler = LockedValue.ofProcess(Handler { LoopEvent.print($0.description) })
@@ -64,16 +64,16 @@ public final class Configuration: Sendable {
         set { clinux_set_tracing(newValue) }
     }
 
-    /// How many events of a kind and a source line reach the log handler per period, which begins with the first event
+    /// How many events per kind and source line reach the log handler per period, which begins with the first event
     /// that passes. Ten per second by default; `nil` for no limit. At least one event per nanosecond passes.
     ///
     /// The limit applies to every handler, because peers can cause many events, and the handler runs on a loop's
     /// thread.
     ///
-    /// No event is lost silently: the handler receives a `LogEvent.suppressed` with the number of events that were held
-    /// back. It is sent when the period is over and the next event of that kind and line occurs, or a little later on a
-    /// thread of the library, or when the process ends by exit(3). Events whose errors have different types or
-    /// different kernel codes are counted separately.
+    /// No event is lost silently: the handler receives a `LogEvent.suppressed` with the number of suppressed events. It
+    /// is sent when the period is over and the next event of that kind and line occurs, or a little later on a thread
+    /// of the library, or when the process ends by exit(3). Events whose errors have different types or different
+    /// kernel codes are counted separately.
     public var logLimit: (burst: Int, period: Duration)? {
         get { limited.limit.map { ($0.burst, .nanoseconds($0.period)) } }
         set { limited.limit = newValue.map { ReportLimit(burst: $0.burst, period: $0.period.clampedNanoseconds) } }
@@ -83,8 +83,8 @@ public final class Configuration: Sendable {
     /// return quickly.
     ///
     /// The default handler writes each event as one line to standard error, and never blocks. If standard error does
-    /// not accept a line immediately, because it is a full pipe that no process reads, the line is dropped. The next
-    /// line that it accepts says how many were dropped.
+    /// not accept a line immediately, for instance because it is a full pipe that no process reads, the line is
+    /// dropped. The next line that it accepts says how many were dropped.
     public var logHandler: @Sendable (LogEvent) -> Void {
         get { handler.withLock { $0 }.call }
         set {

@@ -6,17 +6,18 @@ public enum LogEvent: Sendable {
     case abandoned(Provenance)
     /// A rejected promise was released, and no `catch`, `recover`, `tap`, `pipe` or `hang` had received its error.
     ///
-    /// Cancellations are not reported. Name and trace are those of the released promise. The callSite is that of the
-    /// promise that was rejected first, if an initializer or `pending()` made that one.
+    /// Cancellations are not reported. Name and trace belong to the released promise; `callSite` to the promise that
+    /// was rejected first, if an initializer or `pending()` made it.
     case unhandledRejection(any Error, Provenance)
     /// A chain that ends in `cauterize` was rejected. The value describes the promise on which it was called, and has
-    /// the line of the call. The callSite is that of the promise that was rejected first, if an initializer or `pending()` made that one.
+    /// the line of the call; its `callSite` belongs to the promise that was rejected first, if an initializer or
+    /// `pending()` made it.
     case cauterized(any Error, Provenance)
     /// A loop ended, with its thread or its scope, while handlers waited to run on it; they never will. The value is
     /// their number.
     case undeliveredHandlers(Int)
-    /// `EventLoop.run()` of the main thread returned while handlers wait for promises that only another thread or a callback
-    /// can settle, since nothing keeps the loop alive for these: take a `hold()`, or `hang` on the promise.
+    /// `EventLoop.run()` of the main thread returned while handlers wait for promises that only another thread or a
+    /// callback can settle. Nothing keeps the loop alive for these: take a `hold()`, or `hang` on the promise.
     ///
     /// The values are the number of handlers, and the line that made one of the promises. Reported once.
     case loopLeftHandlers(Int, at: CallSite?)
@@ -46,11 +47,11 @@ public enum LogEvent: Sendable {
     ///
     /// The line is the one that made the watch, if that is known. Only the first case of each loop is reported.
     case staleWatch(descriptor: CInt, at: CallSite?)
-    /// A handler has occupied its loop for longer than `EventLoop.slowHandlerThreshold`. For the handler of an
-    /// operator, the second value describes its promise, if that has a name or was made while promises were traced.
+    /// A handler has blocked its loop for longer than `EventLoop.slowHandlerThreshold`. For the handler of an operator,
+    /// the second value describes its promise, if that has a name or was made while promises were traced.
     case slowHandler(SlowHandler, Provenance?)
-    /// An actor or a task has an executor of a loop that has ended. Its jobs run on a separate thread for such jobs.
-    /// Reported once per loop.
+    /// An actor or a task uses the executor of a loop that has ended. Its jobs run on a separate thread. Reported once
+    /// per loop.
     case taskOnEndedLoop
     /// A handler, a timer, or a promise was attached to a loop that is never driven, so it will never run or settle.
     ///
@@ -61,24 +62,24 @@ public enum LogEvent: Sendable {
     /// A task waits for a guarantee that nothing can fulfill any more, and never resumes. The error tells whether the
     /// loop has ended, or the guarantee was cancelled or abandoned.
     case awaitStalled(Provenance, any Error)
-    /// A loop of `EventLoop.spawn` ended, and its thread with it, because it could no longer wait for events. The first
-    /// value is its name.
+    /// A loop that `EventLoop.spawn` started ended, and its thread with it, because it could no longer wait for events.
+    /// The first value is its name.
     case loopFailed(String, any Error)
-    /// Events that `Configuration.logLimit` has held back: their number, their kind, and their line if that is known.
-    /// Kind and line are `nil` for events of lines that are too many to be counted separately.
+    /// Events that `Configuration.logLimit` has suppressed: their number, their kind, and their line if known. Kind and
+    /// line are `nil` for lines beyond the number that is counted separately.
     case suppressed(Int, Kind?, at: CallSite?)
 
-    /// The line of code that the event is about, if it is known: the last operator of a promise's trace, or the line that
+    /// The line of code that the event is about, if known: the last operator of a promise's trace, or the line that
     /// made it; for other events, the call.
     public var callSite: CallSite? { key.callSite }
 
     /// The kinds of events, without their values.
     public enum Kind: String, Hashable, Sendable, CaseIterable {
-        /// The kind of the event of the same name.
+        /// See the event of the same name.
         case abandoned, unhandledRejection, cauterized, undeliveredHandlers, loopLeftHandlers, hangStalled, hangDeadlock
-        /// The kind of the event of the same name.
+        /// See the event of the same name.
         case acceptPaused, watchPaused, staleWatch, slowHandler, taskOnEndedLoop, loopNotRunning, awaitStalled
-        /// The kind of the event of the same name.
+        /// See the event of the same name.
         case loopFailed, suppressed
     }
 
@@ -106,7 +107,7 @@ public enum LogEvent: Sendable {
 }
 
 extension LogEvent: CustomStringConvertible {
-    /// One line of text for people. Control characters, as an error may have from a peer, are escaped.
+    /// One line of text for people. Control characters, which a peer's error may contain, are escaped.
     public var description: String { text.inOneLine }
 
     private var text: String {
@@ -149,7 +150,7 @@ extension Provenance {
         return " (\(phrase)\(firstRejected), cauterized at \(cauterizedAt))"
     }
 
-    /// The callSite of a rejection that came from another chain.
+    /// The origin of a rejection that came from another chain.
     private var firstRejected: String {
         guard let callSite, let first = trace?.steps.first, first.callSite != callSite else { return "" }
         return "; the promise rejected first was made at \(callSite)"

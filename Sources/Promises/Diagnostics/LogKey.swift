@@ -1,6 +1,6 @@
 import Reactor
 
-/// The events that are counted together: those of one kind and one line, with errors of one type and, for kernel
+/// Identifies events that are counted together: of one kind and one line, with errors of one type and, for kernel
 /// errors, one code.
 struct LogKey: Hashable, Sendable {
     let kind: LogEvent.Kind
@@ -35,6 +35,6 @@ extension LogEvent {
 }
 
 extension Provenance {
-    /// The most specific line: that of the last step of the trace, that of the creation, or that of the `cauterize`.
+    /// The most specific line: of the last step of the trace, of the creation, or of the `cauterize`.
     fileprivate var bestCallSite: CallSite? { trace?.steps.last?.callSite ?? callSite ?? cauterizedAt }
 }

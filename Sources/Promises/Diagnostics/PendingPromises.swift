@@ -1,8 +1,8 @@
 import Reactor
 
 extension EventLoop {
-    /// The pending promises of this thread's loop, in the order of their creation: those made while `conf.trace` was
-    /// on, and those with a name.
+    /// The pending promises of this thread's loop, in order of creation: those made while `conf.trace` was on, and
+    /// those with a name.
     ///
     /// ```swift
     /// for promise in EventLoop.pendingPromises { print(promise) }     // the Promise<Int> "login" made at App/Login.swift:12

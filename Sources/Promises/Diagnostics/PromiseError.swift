@@ -33,10 +33,10 @@ public enum PromiseError: Error, Sendable {
     /// The closure of a `validate` returned `false` for `value`, which is given as text of at most 200 characters.
     case validationFailed(value: String)
 
-    /// The error of a promise that nothing can settle any more.
+    /// The error of a promise that can no longer be settled.
     static var noProducer: PromiseError { EventLoop.isEndingOnThisThread ? .loopEnded : .abandoned }
 
-    /// The error of a promise that depended on several, all of which were rejected.
+    /// The error of a promise whose sources were all rejected.
     @usableFromInline
     static func allRejected(_ errors: [any Error]) -> PromiseError {
         errors.allSatisfy(\.isCancelled) ? .cancelled : .noWinner(errors)
@@ -80,7 +80,7 @@ extension PromiseError: CustomStringConvertible {
 
 extension PromiseError: Equatable {
     /// Whether the cases and their values are equal. Errors of `noWinner` that are not `Equatable` are equal if they
-    /// are one object, or values of one type with equal descriptions.
+    /// are the same object, or values of one type with equal descriptions.
     public static func == (one: PromiseError, other: PromiseError) -> Bool {
         if case .noWinner(let errors) = one, case .noWinner(let others) = other {
             return errors.count == others.count && zip(errors, others).allSatisfy { ErrorInspection.areEqual($0, $1) }
@@ -119,8 +119,8 @@ extension Error {
 }
 
 private enum ErrorInspection {
-    /// The most recent error type that cannot mean "cancelled". To test a type's conformances at run time took longer
-    /// than three hops of the chain that leads to the `catch` that tests.
+    /// The most recent error type that cannot mean "cancelled". Testing a type's conformances at run time took longer
+    /// than three hops of the chain to the `catch` that tests.
     private static let latest = Atomic<UInt>(0)
 
     static func isCancelled(_ error: any Error) -> Bool {
@@ -148,7 +148,7 @@ private enum ErrorInspection {
     }
 }
 
-/// Which errors `catch`, `recover` and the other error handlers see.
+/// The errors that `catch`, `recover` and the other error handlers see.
 public enum CatchPolicy: UInt8, Sendable {
     /// All errors.
     case allErrors

@@ -6,15 +6,15 @@ public struct Provenance: Hashable, Sendable {
     public let name: String?
     /// The type, such as `Promise<Int>`. It is known if the promise is being waited for, was traced, or has a name.
     public let type: String?
-    /// Where the promise was made, if an initializer or `pending()` made it. For a rejection: where the promise that
-    /// was rejected first was made.
+    /// The line that made the promise, if it called an initializer or `pending()`. For a rejection: the same for the
+    /// promise that was rejected first.
     public let callSite: CallSite?
     /// The chain that leads to the promise, if it was made while `conf.trace` was on.
     package let trace: Trace?
     /// The line of the `cauterize` that has logged the rejection; `nil` in other reports.
     public internal(set) var cauterizedAt: CallSite?
 
-    /// Makes the facts about a promise that does not exist, for a test of a `conf.logHandler`.
+    /// Describes a promise that does not exist, for a test of a `conf.logHandler`.
     public init(name: String? = nil, type: String? = nil, callSite: CallSite? = nil) {
         self.init(name: name, type: type, callSite: callSite, trace: nil)
     }
@@ -26,7 +26,7 @@ public struct Provenance: Hashable, Sendable {
         self.trace = trace
     }
 
-    /// Whether nothing is known beyond the type.
+    /// Whether only the type is known, or nothing.
     var isUnknown: Bool { name == nil && callSite == nil && trace == nil }
 
     /// `Promise<Int> "login" made at App/Login.swift:12 → map at App/Login.swift:14`

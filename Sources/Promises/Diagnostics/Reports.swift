@@ -1,6 +1,6 @@
 import Reactor
 
-/// The reports that the library makes of a promise.
+/// The reports that the library makes about a promise.
 @usableFromInline
 enum Reports {
     static func abandoned(_ provenance: Provenance) { conf.log(.abandoned(provenance)) }

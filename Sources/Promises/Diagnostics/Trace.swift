@@ -1,6 +1,6 @@
 import Reactor
 
-/// The steps that led to a promise, oldest first: where the root was made, then each operator.
+/// The steps that led to a promise, oldest first: the line that made the root, then each operator.
 ///
 /// Recorded while `conf.trace` is on. Of a chain longer than 64 steps, it keeps the first step and at least the newest
 /// 32.
@@ -19,7 +19,7 @@ package struct Trace: Hashable, Sendable {
 
     /// The recorded steps.
     package let steps: [Step]
-    /// How many steps are missing after the first.
+    /// The number of missing steps after the first.
     package let omitted: Int
 }
 

@@ -1,10 +1,10 @@
 import Reactor
 
-/// The facts about one promise that are stored outside its core: its step in the chain, and its name.
+/// Facts about one promise that are stored outside its core: its step in the chain, and its name.
 ///
 /// The records of a chain refer to the previous ones, and outlive their promises as long as a later record needs them.
 /// The list never has more than 64 records, so that neither memory nor the depth of a release grows with the chain. The
-/// record that would be the 65th refers to copies of the newest ones before it, and to the first one.
+/// 65th record refers instead to copies of the newest ones before it, and to the first one.
 // @unchecked Sendable: the `let`s are constant, and the `var`s are accessed only under the lock of `TraceRegistry`.
 final class TraceRecord: @unchecked Sendable {
     /// The call that made the promise. `nil` if it was made with tracing off, and only has a name.
@@ -71,7 +71,7 @@ final class TraceRecord: @unchecked Sendable {
     /// `Promise<Int>`
     var typeName: String? { type.map { "\($0)" } }
 
-    /// Where the promise was made, if an initializer or `pending()` made it.
+    /// The line that made the promise, if it called an initializer or `pending()`.
     var callSite: CallSite? {
         step.flatMap { $0.operation.text == Trace.Step.making.description ? $0.callSite : nil }
     }

@@ -1,7 +1,7 @@
 import Reactor
 
-/// The records of all promises that have one, by the address of their core. The table is separate from the cores, so
-/// that a promise without name and trace has no cost.
+/// The records of promises, by the address of their core. The table is separate from the cores, so that a promise
+/// without name and trace costs nothing.
 ///
 /// A core whose `annotations` say that it is recorded removes its record before its deinit ends. A core in the table
 /// may therefore be accessed under the lock. No foreign code runs under the lock.
@@ -10,10 +10,10 @@ enum TraceRegistry {
         private var records: [UnsafeMutableRawPointer: TraceRecord] = [:]
         private var ordinal = 0
 
-        /// The record of the core at that address, which has one.
+        /// The record of the core at that address, which must have one.
         func record(at address: UnsafeMutableRawPointer) -> TraceRecord? { records[address] }
 
-        /// Gives the core a record, which keeps the name of one that it had.
+        /// Gives the core a record; the name of an existing one is kept.
         @discardableResult
         mutating func insert(
             _ core: TracedCore, _ step: (operation: StaticText, callSite: CallSite)?, after parent: TraceRecord?,
@@ -55,8 +55,8 @@ enum TraceRegistry {
     /// The pending promises of a loop, in the order of creation.
     static func pending(ofLoop loop: Int) -> [Provenance] {
         withLock { table in
-            // Promises that handlers have returned one after another are links, each of which leads to the last
-            // promise. Each link is followed once.
+            // A promise that a handler returned is linked, and each link leads to the last promise. Each link is
+            // followed once.
             var roots = Roots()
             defer { EventLoop.nodesWereVisited(roots.visited) }
             return table.records(ofLoop: loop).filter { $0.isPending(&roots) }.sorted { $0.ordinal < $1.ordinal }

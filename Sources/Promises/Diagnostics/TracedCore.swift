@@ -1,5 +1,5 @@
-/// A promise's core as its record knows it: an address without a reference, and a function that inspects the core
-/// there. So this folder does not depend on the core, and the core can depend on this folder.
+/// A record's view of a core: an address without a reference, and a function that inspects the core there. So this
+/// folder does not depend on the core, and the core can depend on this folder.
 struct TracedCore {
     let address: UnsafeMutableRawPointer
     /// The progress of the core at an address. The core is alive, but may be in its `deinit`, and so is not retained.
@@ -13,11 +13,11 @@ struct TracedCore {
     }
 }
 
-/// Remembers which cores are pending during a search of many. A chain of links, each of which leads to the next, is
-/// then followed once, and not again from each of its cores.
+/// Remembers which cores are pending while many are searched. A chain of links is then followed once, not again from
+/// each of its cores.
 ///
-/// The cores in question have records, and their links own the cores that they lead to. Under the lock of
-/// `TraceRegistry` none of them is deallocated, so no address stands for two cores.
+/// These cores have records, and their links own the cores that they lead to. Under the lock of `TraceRegistry` none of
+/// them is deallocated, so no address stands for two cores.
 struct Roots {
     private var known: [UnsafeMutableRawPointer: Bool] = [:]
     /// The number of cores visited, for tests.

@@ -1,7 +1,7 @@
 import Glibc
 import Reactor
 
-// A filter between the bytes of a connection and its users.
+// A filter between a connection's bytes and its users.
 
 extension Connection {
     /// Puts `filter` between the bytes of this connection and its users, and fulfills the promise with this connection when the
@@ -17,35 +17,35 @@ extension Connection {
     /// }
     /// ```
     ///
-    /// Everything works through a filter as without it: reads, frames and chunks of plain bytes, writes, backpressure,
-    /// half-close, time-outs, `close`. What differs:
+    /// Everything works as without a filter: reads, frames and chunks of plain bytes, writes, backpressure, half-close,
+    /// time-outs, `close`. The differences:
     /// - until the filter is ready, reads, writes and `shutdownWrite` are refused with `EBUSY`; the connection is not idle for
     ///   `Listener.drain`;
-    /// - `shutdownWrite` and `close` send the end record of the filter behind the queued writes. `abort`, and releasing the
+    /// - `shutdownWrite` and `close` send the filter's end record after the queued writes. `abort`, and releasing the
     ///   last reference, do not;
-    /// - a write that waits for the kernel cannot be withdrawn: its bytes have become a part of the stream. To cancel it has
-    ///   no effect;
-    /// - writes are not gathered: each is fulfilled when the kernel has taken what the filter has made of it;
-    /// - the connection reads when the filter needs it, too, and limits what that takes: see `ConnectionFilter`;
-    /// - `bytesReceived` and `bytesSent` count the bytes of the descriptor, and `queuedBytes`, watermarks and
-    ///   `writeQueueLimit` those that the filter has made; `bufferedByteCount` counts plain bytes;
-    /// - `peerGone` reports the end of the descriptor, or an end record that a read has met; it reads nothing itself;
+    /// - a write that waits for the kernel cannot be withdrawn: its bytes are part of the stream. Cancelling it has no
+    ///   effect;
+    /// - writes are not gathered: each is fulfilled when the kernel has taken the filter's output for it;
+    /// - the connection also reads when the filter needs input, within limits: see `ConnectionFilter`;
+    /// - `bytesReceived` and `bytesSent` count the bytes of the descriptor; `queuedBytes`, watermarks and
+    ///   `writeQueueLimit` count the filter's output; `bufferedByteCount` counts plain bytes;
+    /// - `peerGone` reports the end of the descriptor, or an end record that a read has seen; it reads nothing itself;
     /// - `detach` is refused.
     ///
-    /// Bytes that were received before and not consumed are the first input of the filter. Writes that were queued before
-    /// leave unfiltered. A connection has one filter at a time. Two layers at once are one filter that calls the other; one
-    /// after the other they are two filters, of which the first leaves by `FilterOutput.removeFilter`.
+    /// Received bytes that were not consumed are the first input of the filter. Writes that were queued before leave
+    /// unfiltered. A connection has one filter at a time. Two layers at once are one filter that calls the other; two
+    /// layers in sequence are two filters, the first of which leaves by `FilterOutput.removeFilter`.
     ///
     /// The promise is rejected with
     /// - the error that the filter throws, or `ConnectionFilterError.truncated` if the peer ends during the handshake;
     /// - `PromiseError.timedOut` after `timeout`;
-    /// - a `SystemError`: `EBUSY` if the connection has a filter, or if a read waits; `ENOBUFS` beyond those limits;
-    ///   `EBADF` if it is closed or has one direction only; `EPIPE` if one of its directions has ended; `ECANCELED` if it
-    ///   is closed during the handshake; the error of the connection.
+    /// - a `SystemError`: `EBUSY` if the connection has a filter, or if a read is pending; `ENOBUFS` beyond those
+    ///   limits; `EBADF` if it is closed or has one direction only; `EPIPE` if one of its directions has ended;
+    ///   `ECANCELED` if it is closed during the handshake; the error of the connection.
     ///
     /// After an error, a time-out or a cancellation during the handshake the connection has failed: close it.
     /// - Parameter timeout: the limit for the handshake; `nil` for none.
-    /// - Parameter filter: the layer between the bytes of the connection and its users.
+    /// - Parameter filter: the layer between the connection's bytes and its users.
     /// - Returns: a promise of this connection.
     public func filter(
         _ filter: some ConnectionFilter, timeout: Duration? = .seconds(10), file: StaticString = #fileID,
@@ -55,9 +55,9 @@ extension Connection {
         return Promise(ready.core.traced(root: "filter", Promise<Connection>.self, file, line))
     }
 
-    /// The filter of this connection, from the call of `filter` until the connection is closed or the filter is removed; `nil`
-    /// without one. For what a filter knows beyond its bytes, such as the certificate of a TLS peer. Of a struct it is a
-    /// copy of the state between two calls.
+    /// The filter of this connection, from the call of `filter` until the connection is closed or the filter is
+    /// removed; `nil` without one. For state of a filter other than bytes, such as the certificate of a TLS peer. If it
+    /// is a struct, this is a copy, taken between two calls.
     public var installedFilter: (any ConnectionFilter)? {
         loop.assertOwner()
         guard let filter = layer as? InstalledFilter, !filter.isRemoved, !filter.isCalling else { return nil }

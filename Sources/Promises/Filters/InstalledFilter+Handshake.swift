@@ -39,7 +39,7 @@ extension InstalledFilter {
         return connection.writer.takesWrites ? nil : SystemError(writeCall, EPIPE, detail: "this side was shut down")
     }
 
-    /// The first input of the filter is what was received before.
+    /// Bytes that were received before are the first input of the filter.
     private func begin(_ received: [UInt8], _ timeout: Duration?) {
         call { filter, output in
             try filter.begin(&output)
@@ -64,14 +64,14 @@ extension InstalledFilter {
     }
 
     private func timerFired() {
-        // While the handshake waits, the poller retains the connection. Otherwise it may have gone: another thread can have
-        // released it, and its timer is cancelled here later.
+        // While the handshake waits, the poller retains the connection. Afterwards it may be gone: another thread can
+        // have released it, and its timer is cancelled here later.
         if !isInHandshake { return }
-        // Retained until the end: the handshake may be all that the poller retains it for.
+        // Retained until the end: the poller may retain the connection only for the handshake.
         let connection = connection
         defer { withExtendedLifetime(connection) {} }
         guard connection.layer === self, connection.lifecycle.isOpen else { return }
-        // What has reached the kernel in time is not late.
+        // Bytes that have reached the kernel in time are not late.
         if !isLate && connection.isReadyInKernel {
             isLate = true
             return setTimer(after: .zero)
@@ -81,7 +81,7 @@ extension InstalledFilter {
         connection.updateInterest()
     }
 
-    /// If the promise is that of the handshake, the stream cannot continue.
+    /// If the promise is the handshake's, the stream cannot continue.
     func readWasCancelled(_ promise: PromiseCore) {
         guard handshake === promise else { return }
         handshake = nil
@@ -95,7 +95,7 @@ extension InstalledFilter {
         let connection = connection
         self.handshake = nil
         timer?.cancel()
-        // A close has rejected it.
+        // A close has already rejected it.
         guard connection.reader.promise === handshake else { return }
         _ = takeReader()
         if isReady, connection.reportedFailure == nil {

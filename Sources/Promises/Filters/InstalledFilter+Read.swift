@@ -1,41 +1,41 @@
 import Glibc
 import Reactor
 
-// The way of received bytes through a filter: from the kernel to the filter, and from the buffered input to the read that
-// waits.
+// Received bytes on their way through a filter: from the kernel to the filter, and from the buffered input to the
+// pending read.
 
 extension InstalledFilter {
-    /// The memory that output which belongs to no write may take before the connection reads no more.
+    /// The connection stops reading at this much memory for output that belongs to no write.
     private static var ownOutputLimit: Int { 65_536 }
-    /// The memory that unread plain bytes, or output which belongs to no write, may take while the filter needs input.
+    /// The limit for unread plain bytes, and for output that belongs to no write, while the filter needs input.
     private static var limitWhileInputIsNeeded: Int { 1 << 20 }
 
     // MARK: What is read
 
     var pollsForInput: Bool { (connection.reader.isWaiting || readsForItself) && !isBlocked }
 
-    /// Whether the connection reads though no read waits, because the filter needs input for deferred writes.
+    /// Whether the connection reads without a pending read, because the filter needs input for deferred writes.
     private var readsForItself: Bool {
         !deferred.isEmpty && isCurrent && !inputHasEnded && connection.failure == nil
     }
 
-    /// Whether the filter can do nothing before it has received more: during the handshake, and while writes are deferred.
+    /// Whether the filter needs input to continue: during the handshake, and while writes are deferred.
     private var needsInput: Bool { !isReady || !deferred.isEmpty }
 
-    /// Whether the connection must not read, because the kernel does not take output that belongs to no write. A filter that
-    /// needs input is not blocked: the peer may take that output only after it has sent the input.
+    /// Whether the connection must not read, because the kernel does not take output that belongs to no write. A filter
+    /// that needs input is not blocked: the peer may take that output only after it has sent the input.
     private var isBlocked: Bool {
         if !connection.writer.isQueued || needsInput { return false }
         return ownOutput.weight(after: connection.bytesSent) >= Self.ownOutputLimit
     }
 
-    /// The error of a filter that needs input, and for which the connection cannot read on without limit. Waiting instead
-    /// could last forever: a program may read only when its write is done, and a peer only when its input is taken.
+    /// The error if the filter needs input beyond the limits. Waiting instead could last forever: a program may read
+    /// only after its write, and a peer only after its input is taken.
     var shortage: SystemError? {
         guard needsInput else { return nil }
         let connection = connection
         let limit = Self.limitWhileInputIsNeeded
-        // A read that waits for a large frame has asked for these bytes.
+        // A pending read of a large frame has asked for these bytes.
         let unread = connection.bufferedByteCount
         if unread > limit && (isInHandshake || !connection.reader.isWaiting) {
             let detail = "\(unread) bytes were received that no read has taken, and the filter needs more input"
@@ -52,7 +52,7 @@ extension InstalledFilter {
 
     func descriptorIsReadable() {
         let connection = connection
-        // The filter turns the loop.
+        // The filter is turning the loop.
         if isCalling { return connection.noteSpuriousReadiness(connection.readCall) }
         guard connection.reader.isWaiting || readsForItself else { return }
         // Lent to code that may turn the loop, or close the connection, which reads too.
@@ -60,7 +60,7 @@ extension InstalledFilter {
         let received = connection.receiveOnce(into: buffer)
         if let received, received > 0 {
             let bytes = UnsafeRawBufferPointer(rebasing: buffer[..<received])
-            // Bytes behind the end record are ignored.
+            // Bytes after the end record are ignored.
             if !inputHasEnded { call { try $0.receive(bytes.bytes, &$1) } }
         }
         connection.loop.giveBack(buffer)
@@ -84,7 +84,7 @@ extension InstalledFilter {
 
     // MARK: To the read that waits
 
-    /// Settles the read that waits, if the filter has delivered something for it or has ended the stream.
+    /// Settles the pending read, if the filter has delivered something for it or has ended the stream.
     ///
     /// - Parameter mayCallBody: whether the body of `forEachChunk` may be called here; otherwise a job calls it.
     func serveRead(mayCallBody: Bool) {
@@ -102,7 +102,7 @@ extension InstalledFilter {
             if let promise = takeReader()?.promise { promise.fulfill(ByteRead.outcome(Int(limit), of: connection)) }
         case .handshake: break
         case .frame:
-            // The decoder asks whether the stream has ended.
+            // The decoder checks whether the stream has ended.
             let promise = inputHasEnded ? endInput()?.promise : nil
             connection.cold?.frames?.inputArrived(hasNews ? .max : 0, ended: promise)
         case .chunk:
@@ -115,7 +115,7 @@ extension InstalledFilter {
         }
     }
 
-    /// Ends the wait of the reader; and reading, at the end of the stream.
+    /// Takes the reader's waiter; at the end of the stream, also ends reading.
     func takeReader() -> ConnectionReader.Waiter? { inputHasEnded ? endInput() : connection.reader.take() }
 
     @discardableResult
@@ -129,7 +129,7 @@ extension InstalledFilter {
     }
 }
 
-/// Calls the body of `forEachChunk` with bytes that a filter has delivered during a call of the user's.
+/// Calls the body of `forEachChunk` with bytes that a filter has delivered during a user's call.
 private final class ServeJob: Job {
     private let connection: Connection
     private let filter: InstalledFilter
@@ -145,6 +145,6 @@ private final class ServeJob: Job {
         connection.updateInterest()
     }
 
-    // The promise of the read reports what happens to it.
+    // The promise of the read reports the outcome.
     override var isReportedUndelivered: Bool { false }
 }

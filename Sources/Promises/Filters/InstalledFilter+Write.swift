@@ -1,7 +1,7 @@
 import Glibc
 import Reactor
 
-// The way of written bytes through a filter: what it makes of them is queued, and leaves as other writes do.
+// Written bytes on their way through a filter: its output is queued, and leaves like other writes.
 
 extension InstalledFilter {
     var takesWrites: Bool {
@@ -28,7 +28,7 @@ extension InstalledFilter {
             takeUp(output, isDeferred ? nil : core)
             proceed()
         }
-        // The filter may have failed, or the connection may have been closed, in the call.
+        // The call may have failed the filter, or closed the connection.
         if takesWrites { connection.updateCongestion() } else { connection.noteHeldMemory() }
         connection.updateInterest()
         return Promise(core)
@@ -44,11 +44,11 @@ extension InstalledFilter {
 
     // MARK: Output
 
-    /// Queues output of the filter, and sends it at once unless it can leave with other writes of the turn.
+    /// Queues the filter's output, and sends it at once unless it can leave with other writes of the turn.
     func queueOutput(_ bytes: [UInt8], _ write: WritePromise?) {
         let connection = connection
         if bytes.isEmpty && write == nil { return }
-        // Behind its own end a filter has nothing to say.
+        // After its end record a filter sends nothing.
         guard connection.writer.takesWrites, connection.lifecycle == .open || connection.lifecycle == .flushing else {
             write?.reject(connection.refusalToWrite)
             return
@@ -74,7 +74,7 @@ extension InstalledFilter {
         }
     }
 
-    /// Sends the output of the filter that has waited for the first write of its turn, with that write.
+    /// Sends filter output that has waited for the first write of its turn, with that write.
     private func sendWithOwnOutput() {
         let connection = connection
         guard connection.writer.turnOfLastSend != connection.turn, connection.writer.uncork() else { return }
@@ -88,7 +88,7 @@ extension InstalledFilter {
         if write == nil { ownOutput.append(bytes.count, end: connection.bytesSent + connection.writer.queuedBytes) }
     }
 
-    /// Sends output before which nothing waits. Usually the kernel takes all of it, and no queue is needed.
+    /// Sends output when the queue is empty. Usually the kernel takes all of it, and no queue is needed.
     private func sendFirst(_ bytes: [UInt8], _ write: WritePromise?) {
         let connection = connection
         let sent = bytes.withUnsafeBytes { connection.transmit($0, in: connection.turn) }
@@ -102,7 +102,7 @@ extension InstalledFilter {
         }
     }
 
-    /// Calls the filter with the deferred writes, in their order, until it needs further input.
+    /// Calls the filter with the deferred writes, in order, until it needs more input.
     func sendDeferredWrites() {
         while !deferred.isEmpty, isCurrent, connection.failure == nil, !isCalling, let next = deferred.takeFirst() {
             if next.bytes.isEmpty {
@@ -119,12 +119,12 @@ extension InstalledFilter {
         }
     }
 
-    /// Whether the filter needs input before the write that it was called with. False if the call has ended the connection.
+    /// Whether the filter needs input before the current write. False if the call has ended the connection.
     private func defers(_ output: FilterOutput) -> Bool {
         output.waitsForInput && output.error == nil && isCurrent && connection.failure == nil
     }
 
-    /// Rejects the writes for which the filter needs input that the peer will not send, since it has ended its stream.
+    /// Rejects the deferred writes: the filter needs input for them, but the peer has ended its stream.
     func endDeferredWrites() {
         guard !deferred.isEmpty, connection.failure == nil, !isRemoved else { return }
         let error = SystemError(
@@ -134,7 +134,7 @@ extension InstalledFilter {
 
     // MARK: The end
 
-    /// Queues the end record of the filter, unless there is none.
+    /// Queues the filter's end record, if it has one.
     /// - Returns: false if it must wait until the filter has taken all writes. `sendDueEnd` follows then.
     func queueEnd() -> Bool {
         let connection = connection
@@ -151,7 +151,7 @@ extension InstalledFilter {
         return true
     }
 
-    /// Sends the end that had to wait for the filter.
+    /// Sends an end record that had to wait for the filter.
     func sendDueEnd() {
         isEndDue = false
         if connection.lifecycle == .flushing {

@@ -1,12 +1,12 @@
 import Glibc
 import Reactor
 
-/// The filter of a connection: calls its methods, one at a time, and does what their output says.
+/// The filter of a connection: calls its methods, one at a time, and acts on their output.
 ///
-/// Each event, a call of the filter among them, ends with `proceed`, which does what the event has made possible.
+/// Each event, including a call of the filter, ends with `proceed`, which does whatever the event has made possible.
 final class InstalledFilter: ConnectionLayer {
-    // The connection retains this. What else does, a pool and a job, calls nothing here that uses the connection once that
-    // has gone.
+    // The connection retains this object. Other owners, a pool and a job, use nothing here that needs the connection
+    // after its release.
     unowned let connection: Connection
     private(set) var filter: any ConnectionFilter
     /// Whether a method of the filter is running: it must not be called again meanwhile.
@@ -31,21 +31,21 @@ final class InstalledFilter: ConnectionLayer {
     /// Whether the peer has ended its side of the descriptor, or the descriptor has failed.
     var sourceHasEnded = false
 
-    /// Whether the end record is to be sent as soon as no write is deferred and the filter can be called.
+    /// Whether the end record must be sent as soon as no write is deferred and the filter can be called.
     var isEndDue = false
     /// Whether the filter has been asked for its end record, or will not be.
     var hasSentEnd = false
 
     /// Whether the filter has begun the handshake, as a client does.
     var hasBegunHandshake = false
-    /// Whether a write is likely to follow the output that is being taken up, in the same turn: the answer to the bytes that it
-    /// delivers, or the request of a client that has become ready. What the filter sends of its own waits for it then, so that
-    /// both leave in one call, and reach the peer in one packet.
+    /// Whether a write is likely to follow the current output in the same turn: the answer to the bytes that it
+    /// delivers, or the request of a client that has become ready. The filter's own bytes then wait for that write, so
+    /// that both leave in one call and reach the peer in one packet.
     private(set) var expectsWrite = false
 
     var deferred = DeferredWrites()
     var ownOutput = OwnOutput()
-    /// What the filter keeps of received bytes, as it was behind its last call.
+    /// The received bytes that the filter held after its last call.
     private var heldByFilter = 0
     var heldMemory: Int { heldByFilter + deferred.weight }
 
@@ -59,9 +59,10 @@ final class InstalledFilter: ConnectionLayer {
 
     // MARK: Calls
 
-    // Functions that use the connection several times have it in a constant: each use of the property counts a reference.
+    // Functions that use the connection several times keep it in a constant: each use of the property counts a
+    // reference.
 
-    /// Calls a method of the filter and takes up its output, unless the filter has been left or is being called.
+    /// Calls a method of the filter and processes its output, unless the filter has been left or is being called.
     func call(_ body: (inout any ConnectionFilter, inout FilterOutput) throws -> Void) {
         if isCurrent, !isCalling { takeUp(output(of: body), nil) }
     }
@@ -77,15 +78,15 @@ final class InstalledFilter: ConnectionLayer {
     }
 
     /// Whether the filter still serves its connection.
-    // A connection that has its descriptor has this for its layer, until the filter is removed.
+    // This is the layer of a connection that has its descriptor, until the filter is removed.
     var isCurrent: Bool { !isRemoved && !hasFailed && connection.lifecycle.hasDescriptor }
 
-    /// Takes up what a call has put out. `write` is the promise to which the bytes to send belong, if any.
+    /// Processes the output of a call. `write` is the promise of the bytes to send, if any.
     func takeUp(_ output: FilterOutput, _ write: WritePromise?) {
         let connection = connection
         var write = write
         if !isCurrent || connection.failure != nil {
-            // The call has ended the connection, or turned the loop, which has.
+            // The call, or a turn of the loop inside it, has ended the connection.
             let closed = SystemError(connection.writeCall, ECANCELED, detail: "the connection was closed")
             write.take()?.reject(connection.reportedFailure ?? closed)
         }
@@ -110,8 +111,8 @@ final class InstalledFilter: ConnectionLayer {
         }
     }
 
-    /// What the output of a call has made possible: deferred writes, the end record, the end of the filter, the read that
-    /// waits. Called last, at the end of each event.
+    /// Does whatever the output of a call has made possible: deferred writes, the end record, the end of the filter,
+    /// the pending read. Called last, at the end of each event.
     func proceed(mayCallBody: Bool = false) {
         if isCalling { return }
         let connection = connection
@@ -132,11 +133,11 @@ final class InstalledFilter: ConnectionLayer {
 
     // MARK: The end
 
-    /// Ends both directions because of an error of the filter. What the filter has sent is still delivered, and then the end.
+    /// Ends both directions because of an error of the filter. Its output is still sent, and then the end.
     func fail(_ error: any Error, _ code: CInt = EPROTO) {
         guard connection.layer === self, connection.failure == nil, connection.lifecycle.hasDescriptor else { return }
         let failure = error as? SystemError ?? SystemError(connection.readCall, code, detail: "\(error)")
-        // The description of the error is the user's, and may have closed the connection.
+        // The error's description is user code, and may have closed the connection.
         guard connection.failure == nil, connection.lifecycle.hasDescriptor else { return }
         hasFailed = true
         inputHasEnded = true
@@ -153,11 +154,11 @@ final class InstalledFilter: ConnectionLayer {
         }
         for promise in promises { promise.reject(error) }
         PeerWatching.settle(as: .failed(failure), at: connection)
-        // However long the queue is: the connection takes no more writes.
+        // Ends congestion at any queue length: the connection takes no more writes.
         connection.endCongestion()
     }
 
-    /// Makes the connection one without a filter.
+    /// Removes the filter from the connection.
     private func remove() {
         timer?.cancel()
         let writes = deferred.takeAll()

@@ -9,12 +9,12 @@ extension Promise {
     ///
     /// What is stopped depends on the producer. An operator releases its closure without calling it; a timer is removed
     /// from the loop; a resolver calls its `onCancel`. Then the source of this promise is cancelled in the same way,
-    /// and so on upwards, as long as no other handler waits there. The closures of `ensure`, `ensureThen`, `tap` and
-    /// `tapError(policy: .allErrors)` are called in any case. If the source of such an operator has already settled,
-    /// its closure receives that outcome, and the operator's own promise is rejected as cancelled.
+    /// and so on up the chain, as long as no other handler waits there. The closures of `ensure`, `ensureThen`, `tap`
+    /// and `tapError(policy: .allErrors)` are called in any case. If the source of such an operator has already
+    /// settled, its closure receives that outcome, and the operator's own promise is rejected as cancelled.
     ///
-    /// These clean-ups run in the order of an error, and each is waited for before the next one begins. This promise is
-    /// rejected after those above it have ended, and before this call returns if there are none.
+    /// These clean-ups run in the order in which an error would reach them, and each ends before the next one begins.
+    /// This promise is rejected after those above it have ended, and before this call returns if there are none.
     ///
     /// Handlers run as for any rejection: as jobs, never inside this call. `catch` and `recover` ignore cancellations
     /// unless their policy is `.allErrors`. Cancelling twice has no further effect.
@@ -32,15 +32,15 @@ extension Promise {
     ///   `catch` sees.
     public func cancel(with error: any Error) { core.cancel(with: error) }
 
-    /// Cancels the promise, and waits for the end of what that ends.
+    /// Cancels the promise, and waits until the cancelled work has ended.
     ///
     /// ```swift
     /// func stop() -> Guarantee<Void> {
     ///     when(guarantees: workers.map { $0.cancelAndWait() }).asVoid()
     /// }
     /// ```
-    /// - Returns: a guarantee that is fulfilled when the promise has settled, in whatever way: after its clean-ups and the
-    ///   guarantees of `onCancelThen`. At once if it has settled before.
+    /// - Returns: a guarantee that is fulfilled when the promise has settled, in whatever way: after its clean-ups and
+    ///   the guarantees of `onCancelThen`. Immediately if it has settled already.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @discardableResult
     public func cancelAndWait(file: StaticString = #fileID, line: UInt = #line) -> Guarantee<Void> {
@@ -56,7 +56,7 @@ extension Guarantee {
     /// rejected with `PromiseError.cancelled`.
     public func cancel() { core.cancel() }
 
-    /// Cancels the guarantee, and waits for the end of what that ends.
+    /// Cancels the guarantee, and waits until the cancelled work has ended.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @discardableResult
     public func cancelAndWait(file: StaticString = #fileID, line: UInt = #line) -> Guarantee<Void> {
@@ -76,7 +76,7 @@ extension Catchable {
     }
 }
 
-/// Is fulfilled when its source has settled.
+/// Fulfilled when its source has settled.
 private struct Settled: Operation {
     typealias Input = Never
     typealias Output = Void
@@ -85,7 +85,7 @@ private struct Settled: Operation {
 
     /// Cancels `core`, and returns a core that is fulfilled once that one has settled.
     static func afterCancelling(_ core: PromiseCore) -> PromiseCore {
-        // First: if the core goes on for others, only those that wait for it now receive the cancellation.
+        // First: if the core goes on for others, only handlers that wait now receive the cancellation.
         let end = core.derive(Settled())
         core.cancel()
         return end

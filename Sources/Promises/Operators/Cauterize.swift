@@ -2,7 +2,7 @@ import Reactor
 import Synchronization
 
 extension Catchable {
-    /// Ends a chain whose errors need no more than a log line: an error that `policy` lets pass is reported as
+    /// Ends a chain whose errors need only a log line: an error that `policy` lets pass is reported as
     /// `LogEvent.cauterized`, with the line of this call.
     ///
     /// ```swift

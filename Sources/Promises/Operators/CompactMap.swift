@@ -1,5 +1,5 @@
 extension Thenable {
-    /// Transforms the value, which must have a result.
+    /// Transforms the value into a non-nil result.
     ///
     /// ```swift
     /// connection.readLine().compactMap { line in line.flatMap { Int($0) } }

@@ -1,8 +1,8 @@
-// How an operator makes its promise: a core whose operation runs once the source has settled, recorded for traces.
+// Makes the promise of an operator: a core whose operation runs once the source has settled, recorded for traces.
 //
-// The operators that end most steps of a protocol, `then` and `done`, consume the promise that they are called on, which is mostly
-// used for nothing else: if it has been fulfilled, its reference becomes that of the handler. For a promise that is kept and still
-// pending, that costs a retain and a release, so the others do not.
+// `then` and `done`, the operators of most protocol steps, consume the promise that they are called on, which is mostly
+// used for nothing else: if it has been fulfilled, its reference becomes the handler's. For a promise that is kept and
+// still pending, that costs a retain and a release, so other operators do not.
 
 extension Thenable {
     @inlinable @inline(__always)

@@ -2,17 +2,17 @@ import Reactor
 
 /// The promise of an operator with `on:`, whose closure runs as a job of a dispatcher.
 ///
-/// It is settled, like the promise of a resolver, by the thread that claims it. A waiter in the list of the source hands the
-/// outcome over, inline, on whichever thread settles the source. That waiter, the job, a cancellation, and the release of a
-/// job that never ran compete for the next step: the first that changes the stage, under a lock, takes it.
-// @unchecked: as PromiseCore. The properties are constant, and `progress` has a lock. A closure in there is called by the
-// party that has taken it out, or, `plan`, by the one thread that settles the source.
+/// It is settled, like the promise of a resolver, by the thread that claims it. A waiter in the source's list passes
+/// the outcome on, inline, on whichever thread settles the source. That waiter, the job, a cancellation, and the
+/// release of a job that never ran compete for the next step: the first that changes the stage, under a lock, takes it.
+// @unchecked: as PromiseCore. The properties are constant, and `progress` has a lock. A closure in there is called by
+// the party that has taken it out, or, `plan`, by the one thread that settles the source.
 final class DispatchedPromise: PromiseCore, @unchecked Sendable {
     enum Outcome {
         /// Fulfills the promise that it receives.
         case fulfilled((PromiseCore) -> Void)
         case error(any Error, from: CallSite?)
-        /// The future outcome of this promise, which the closure has returned.
+        /// The closure returned this promise; its outcome will be this one's.
         case following(PromiseCore)
 
         static func value<Value>(_ value: Value) -> Outcome { .fulfilled { $0.fulfill(value) } }
@@ -24,11 +24,11 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
         }
     }
 
-    /// What is to be done about the outcome of the source. Called on the thread that settles it.
+    /// Decides what happens for the outcome of the source. Called on the thread that settles it.
     typealias Plan = (AnySource) -> DispatchStep
 
     enum DispatchStep {
-        /// The closure is not interested.
+        /// The closure does not handle this outcome.
         case pass(Outcome)
         case dispatch(Work)
     }
@@ -43,27 +43,28 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
 
     private struct Progress {
         var stage = DispatchStage.waiting
-        /// While it waits for the source. Not longer: the dispatcher may retain the job, which must not retain the dispatcher.
+        /// Set while it waits for the source. Not longer: the dispatcher may retain the job, which must not retain the
+        /// dispatcher.
         var dispatcher: (any Dispatcher)?
         var plan: Plan?
-        /// While it is queued.
+        /// Set while it is queued.
         var work: Work?
-        /// While it waits or follows: the promise that it waits for, and its waiter there.
+        /// Set while it waits or follows: the promise that it waits for, and its waiter there.
         var place: Place?
-        /// The cancellation of a promise whose closure is running, or is to run nevertheless. It decides the outcome.
+        /// The cancellation of a promise whose closure is running, or will run all the same. It decides the outcome.
         var cancellation: CancellationRequest?
     }
 
     private let progress: LockedValue<Progress>
     private let madeAt: CallSite
-    /// The loop of the thread that attached the handler. If a job of a pool did that, the loop for which that job runs.
+    /// The loop of the thread that attached the handler. If a pool's job attached it, the loop for which that job runs.
     private let home: LoopRemote
     private let jobs: Jobs
     private let isGuarantee: Bool
     /// Whether a cancellation makes the closure run.
     private let cleansUp: Bool
 
-    /// How a promise of this type passes on what another one settles with.
+    /// Converts the outcome of another promise into one of this type.
     private let passOn: (AnySource) -> Outcome
 
     fileprivate init<Value>(
@@ -87,7 +88,7 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
     // MARK: Stages
 
     /// Goes from `stage` to `next`.
-    /// - Returns: what was there for the stage, to be released outside of the lock; `nil` if another party was faster.
+    /// - Returns: the previous stage's fields, to be released outside the lock; `nil` if another party was faster.
     private func leave(_ stage: DispatchStage, for next: DispatchStage, _ work: Work? = nil) -> Progress? {
         progress.withLock { progress in
             guard progress.stage == stage else { return nil }
@@ -121,7 +122,7 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
 
     private enum NextStep { case nothing, end(Outcome), dispatch((any Dispatcher)?) }
 
-    // This function and `outcome(of:)` have released the closure when they return: who learns of the outcome finds it gone.
+    // This function and `outcome(of:)` have released the closure when they return: nobody sees the outcome before that.
     private func nextStep(after source: AnySource) -> NextStep {
         guard let plan = progress.withLock({ $0.plan }) else { return .nothing }
         switch plan(source) {
@@ -139,7 +140,7 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
         guard let dispatcher else { return runJob() }
         let ticket = Ticket(self, .queued)
         do { try dispatcher.dispatch { ticket.promise.runJob() } } catch { didNotRun(error) }
-        // A ticket that went before the error is caught would replace the error by its own.
+        // A ticket released before the error is caught would replace the error with its own.
         withExtendedLifetime(ticket) {}
     }
 
@@ -160,7 +161,7 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
         do { return try work.run() } catch { return .error(error, from: madeAt) }
     }
 
-    /// Settles with this outcome, or waits for that of the promise that the closure has returned.
+    /// Settles with this outcome, or waits for the promise that the closure has returned.
     private func conclude(_ outcome: Outcome) {
         switch outcome {
         case .fulfilled(let fulfill): settleUnlessCancelled { fulfill(self) }
@@ -224,10 +225,10 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
         if jobs == .ofPool { jobs.end(home) }
     }
 
-    /// What was to take the hop from `stage` to the next one has been released: the job, or a waiter.
+    /// A ticket was released without running: the job or waiter that would have left `stage` no longer exists.
     fileprivate func ticketWasReleased(at stage: DispatchStage) {
         if stage == .queued { return didNotRun(nil) }
-        // A waiter goes when it is withdrawn, by a cancellation, or when the promise that it waits for stays pending forever.
+        // A waiter is released when it is withdrawn, when it is cancelled, or when its promise stays pending forever.
         let isCancelled = progress.withLock { $0.cancellation != nil }
         let next = stage == .waiting ? DispatchStage.ended : .running
         if !isCancelled && leave(stage, for: next) != nil { settleUnlessCancelled { abandon() } }
@@ -274,8 +275,8 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
         return .willEnd(next)
     }
 
-    /// Takes all further steps from the other parties; or notes the cancellation, if the closure is running, which nothing can
-    /// stop, or is to run nevertheless.
+    /// Takes all further steps from the other parties. If the closure is running, which nothing can stop, or will run
+    /// all the same, only notes the cancellation.
     private func interrupt(for error: (any Error)?) -> (willRun: Bool, DispatchStage, Place?) {
         // Its closures are released here.
         var previous = Progress()
@@ -285,7 +286,7 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
                 switch previous.stage {
                 case .waiting, .queued: cleansUp
                 case .running: true
-                // Between the return of the closure and the wait for what it has returned.
+                // Between the return of the closure and the wait for its promise.
                 case .following: previous.place == nil
                 case .ended: false
                 }
@@ -295,7 +296,7 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
         return (willRun, previous.stage, previous.place)
     }
 
-    /// Takes the cancellation for the outcome of the source.
+    /// Uses the cancellation as the source's outcome.
     private func cleanUp(after error: (any Error)?) {
         let source = PromiseCore.cancelled(with: error)
         sourceDidSettle(Source(source.ref, isFulfilled: false))
@@ -306,7 +307,7 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
 private enum DispatchStage {
     case waiting, queued, running, following, ended
 
-    /// Whether a dispatcher has the closure, or what the closure has returned is awaited.
+    /// Whether a dispatcher has the closure, or the promise that the closure returned is awaited.
     var isElsewhere: Bool { self == .queued || self == .running || self == .following }
 }
 
@@ -335,7 +336,7 @@ private enum Jobs {
     }
 }
 
-/// What takes a dispatched promise to its next stage, held by a job or a waiter, so that their release is noticed.
+/// Moves a dispatched promise to its next stage. Held by a job or a waiter, so that their release is noticed.
 private final class Ticket: Sendable {
     let promise: DispatchedPromise
     private let stage: DispatchStage
@@ -361,7 +362,8 @@ private struct Arrival: Operation {
 }
 
 extension Thenable {
-    /// Makes a promise of type `type` of this one, by a closure that `plan` gives to `dispatcher`; `nil` runs it inline.
+    /// Makes a promise of type `type` from this one, by a closure that `plan` gives to `dispatcher`; `nil` runs it
+    /// inline.
     /// - Parameters:
     ///   - operation: the name of the operator.
     ///   - cleansUp: whether the closure also runs if the promise is cancelled, with the cancellation as the outcome.

@@ -18,8 +18,8 @@ public func firstly<Next: Thenable>(
     }
 }
 
-/// The form for closures of several statements, of which one may be `return .value(…)`, and that may return promises on
-/// some paths and guarantees on others.
+/// The form for closures of several statements that may `return .value(…)`, or promises on some paths and guarantees on
+/// others.
 /// - Parameter body: called once, inside this call.
 /// - Returns: as the form that returns a thenable of one type.
 @inlinable

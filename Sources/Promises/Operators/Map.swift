@@ -6,7 +6,7 @@ extension Thenable {
     /// ```
     ///
     /// - Parameter body: called with the value, in a job of this thread's loop. A rejection of this promise skips it.
-    /// - Returns: a promise of what `body` returns. Rejected with the error of this promise, or with the error that
+    /// - Returns: a promise of the result of `body`. Rejected with the error of this promise, or with the error that
     ///   `body` throws.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
@@ -15,7 +15,7 @@ extension Thenable {
     ) -> Promise<U> { map("map", body, file, line) }
 
     /// Discards the value.
-    /// - Returns: a promise without a value, which settles when this one does, and with its error if it is rejected.
+    /// - Returns: a promise without a value, which settles when this one does, with the same error if it is rejected.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func asVoid(file: StaticString = #fileID, line: UInt = #line) -> Promise<Void> {
@@ -32,7 +32,7 @@ extension Thenable {
 extension Guarantee {
     /// Transforms the value.
     /// - Parameter body: called with the value, in a job of this thread's loop.
-    /// - Returns: a guarantee of what `body` returns.
+    /// - Returns: a guarantee of the result of `body`.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func map<U>(

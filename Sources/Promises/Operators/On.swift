@@ -21,11 +21,11 @@ extension Thenable where T: Sendable {
     ///
     /// With `nil` in place of a dispatcher, `body` runs inline: on the thread that settles this promise, inside the
     /// settling call, or immediately if this promise has settled. Inline handlers run one after another, never inside
-    /// each other. Jobs that they give to a dispatcher start after they have returned.
+    /// each other. Jobs that they dispatch start after they have returned.
     /// - Parameters:
     ///   - dispatcher: where `body` runs; `nil` for inline.
     ///   - body: called with the value, in a job of the dispatcher.
-    /// - Returns: a promise of what `body` returns, rejected as above.
+    /// - Returns: a promise of the result of `body`, rejected as above.
     public func map<U: Sendable>(
         on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (T) throws -> U,
         file: StaticString = #fileID, line: UInt = #line
@@ -33,14 +33,14 @@ extension Thenable where T: Sendable {
 
     /// Calls `body` with the value on `dispatcher`, and waits for the promise that `body` returns. See `map(on:)`.
     ///
-    /// Unlike those of `then`, the promises of this operator are settled one by one, and not linked. An endless
-    /// recursion through it therefore does not run in constant memory.
+    /// Unlike with `then`, the promises of this operator are settled one by one, and not linked. An endless recursion
+    /// through it therefore does not run in constant memory.
     /// - Parameters:
     ///   - dispatcher: where `body` runs; `nil` for inline.
     ///   - body: called with the value. It attaches handlers only with `on:`, unless `dispatcher` is a loop's `remote`:
-    ///     the loop of a pool's thread is never driven.
-    /// - Returns: a promise that settles as the one that `body` returns. Rejected as that of `map(on:)` if `body`
-    ///   throws or does not run.
+    ///     nothing drives the loop of a pool's thread.
+    /// - Returns: a promise that settles as the one that `body` returns. Rejected as by `map(on:)` if `body` throws or
+    ///   does not run.
     public func then<Next: Thenable>(
         on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (T) throws -> Next,
         file: StaticString = #fileID, line: UInt = #line
@@ -51,8 +51,8 @@ extension Thenable where T: Sendable {
             })
     }
 
-    /// The form for closures of several statements, of which one may be `return .value(…)`, and that may return promises
-    /// on some paths and guarantees on others.
+    /// The form for closures of several statements that may `return .value(…)`, or promises on some paths and
+    /// guarantees on others.
     @_disfavoredOverload
     public func then<U: Sendable>(
         on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (T) throws -> any Thenable<U>,
@@ -128,7 +128,7 @@ extension Catchable where T: Sendable {
     ///   - policy: whether `body` sees errors that mean "cancelled"; by default `conf.catchPolicy`. An error that it
     ///     does not see rejects the result.
     ///   - body: called with the error. A value skips it.
-    /// - Returns: a promise of the value, or one that settles as the promise that `body` returns. Rejected as that of
+    /// - Returns: a promise of the value, or one that settles as the promise that `body` returns. Rejected as by
     ///   `map(on:)` if `body` throws or does not run.
     public func recover(
         on dispatcher: (any Dispatcher)?, policy: CatchPolicy = conf.catchPolicy,
@@ -145,7 +145,7 @@ extension Catchable where T: Sendable {
 }
 
 extension Promise where T: Sendable {
-    /// A promise that settles as `body` does, which runs on `dispatcher`.
+    /// A promise that settles as `body`, which runs on `dispatcher`.
     ///
     /// ```swift
     /// let digest = Promise(on: .shared) { try hash(contentsOf: path) }
@@ -172,14 +172,14 @@ extension Guarantee where T: Sendable {
     ) { self = Guarantee<Void>.value.map(Trace.Step.making, on: dispatcher, body, file, line) }
 
     /// Transforms the value on `dispatcher`; see `Promise.map(on:)`.
-    /// - Returns: a guarantee of what `body` returns. A guarantee has no error to report that the dispatcher has
-    ///   refused the job or released it without running it. In these cases it is abandoned, and that is logged.
+    /// - Returns: a guarantee of the result of `body`. A guarantee cannot report an error if the dispatcher refuses the
+    ///   job or releases it without running it: it is then abandoned, and that is logged.
     public func map<U: Sendable>(
         on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (T) -> U,
         file: StaticString = #fileID, line: UInt = #line
     ) -> Guarantee<U> { map("map", on: dispatcher, body, file, line) }
 
-    /// A promise as a guarantee. If it is rejected, the guarantee is never fulfilled, as one that is cancelled.
+    /// A promise as a guarantee. If it is rejected, the guarantee is never fulfilled, like a cancelled one.
     package init(certain promise: Promise<T>) { self.init(promise.core) }
 
     func map<U: Sendable>(

@@ -24,7 +24,7 @@ extension Catchable {
 
     /// Replaces every rejection, including a cancellation, with the guarantee that `body` returns.
     ///
-    /// Traps if `body` returns the guarantee that this call returns: a guarantee has no error to report that with.
+    /// Traps if `body` returns the guarantee that this call returns: a guarantee cannot report that error.
     /// - Parameter body: called with the error, in a job of this thread's loop. A value skips it.
     /// - Returns: a guarantee of the value, or of the value of the guarantee that `body` returns: the rest of the chain
     ///   cannot fail.
@@ -41,7 +41,7 @@ extension Catchable {
     ///   - policy: whether the handler sees errors that mean "cancelled"; by default `conf.catchPolicy`.
     ///   - body: called with the error, in a job of this thread's loop.
     /// - Returns: a promise of the value, or one that settles as the promise that `body` returns. Rejected with the
-    ///   error that `body` throws, or with one that it does not see.
+    ///   error that `body` throws, or with an error that it does not see.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func recover<E: Error>(

@@ -1,7 +1,7 @@
 import Reactor
 
-/// Settles as its source. The operation retains an object whose release ends what might settle the core earlier: a
-/// timer, or a watch of the peer.
+/// Settles as its source. The operation retains an object that may settle the core earlier, a timer or a watch of
+/// the peer, and whose release cancels that.
 @usableFromInline
 struct SettleAsSource<T>: Operation {
     @usableFromInline typealias Input = T

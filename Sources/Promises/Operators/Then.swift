@@ -5,7 +5,7 @@ extension Thenable {
     /// connect(to: address).then { connection in connection.write("ping") }
     /// ```
     ///
-    /// A loop that is written as recursion through `then` runs in constant memory:
+    /// A loop written as recursion through `then` runs in constant memory:
     ///
     /// ```swift
     /// func serve() -> Promise<Void> { read().then { write($0) }.then { serve() } }
@@ -20,11 +20,11 @@ extension Thenable {
         _ body: consuming @escaping (T) throws -> Next, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<Next.T> { consumed(by: "then", Then(body), file, line) }
 
-    // The compiler reads a closure of several statements one by one, and needs the type that `return` returns from
-    // outside, which this form gives it. The form above is tried first, so it costs the compiler little.
+    // For a closure of several statements the compiler must know the return type from outside, and this form supplies
+    // it. The form above is tried first, so it costs the compiler little.
 
-    /// The form for closures of several statements, of which one may be `return .value(…)`, and that may return promises
-    /// on some paths and guarantees on others.
+    /// The form for closures of several statements that may `return .value(…)`, or promises on some paths and
+    /// guarantees on others.
     /// - Parameter body: called with the value, in a job of this thread's loop.
     /// - Returns: as the form that returns a thenable of one type.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
@@ -41,7 +41,7 @@ extension Thenable {
 extension Guarantee {
     /// Calls `body` with the value, and waits for the guarantee that `body` returns.
     ///
-    /// Traps if `body` returns the guarantee that this call returns: a guarantee has no error to report that with.
+    /// Traps if `body` returns the guarantee that this call returns: a guarantee cannot report that error.
     /// - Parameter body: called with the value, in a job of this thread's loop.
     /// - Returns: a guarantee of the value of the guarantee that `body` returns.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
@@ -52,8 +52,8 @@ extension Guarantee {
     ) -> Guarantee<Next> { consumed(by: "then", GuaranteeThen(body), file, line) }
 }
 
-// In the form above, the compiler wraps a closure without parameters in another one: a block of memory for each call. With a type
-// of promise that is fixed, this form costs the compiler least.
+// In the form above, the compiler wraps a closure without parameters in another one, which allocates a block per call.
+// With a fixed type of promise, this form costs the compiler least.
 extension Promise where T == Void {
     /// Calls `body` and settles as the promise that `body` returns: the form for a closure without parameters.
     /// - Parameter body: called in a job of this thread's loop. A rejection of this promise skips it.
@@ -82,7 +82,7 @@ struct Then<T, Next: Thenable>: Operation {
     }
 }
 
-/// `Then` behind a value of `Void`.
+/// `Then` after a value of `Void`.
 @usableFromInline
 struct ThenWithout<U>: Operation {
     @usableFromInline typealias Input = Void

@@ -1,7 +1,6 @@
 import Reactor
 
-/// The result of a read. A read does not fail as control flow, but has an outcome; that is why `Connection.read`
-/// returns a guarantee.
+/// The result of a read. A read has an outcome instead of an error, so `Connection.read` returns a guarantee.
 public enum ReadOutcome: Sendable {
     /// At least one byte.
     case bytes([UInt8])

@@ -1,5 +1,5 @@
-/// Ends a `forEachFrame`, `forEachLine` or `forEachChunk` in order, before the peer ends: its promise is fulfilled when
-/// the body throws this, or when the promise that the body returned is rejected with it.
+/// Ends a `forEachFrame`, `forEachLine` or `forEachChunk` before the peer ends: its promise is fulfilled when the body
+/// throws this, or when the promise that the body returned is rejected with it.
 ///
 /// ```swift
 /// connection.forEachLine { line -> Promise<Void> in
@@ -8,15 +8,15 @@
 /// }
 /// ```
 ///
-/// To write before the end, throw it behind the write: `connection.write("bye\n").done { throw StopReading() }`. Frames
-/// that have arrived behind the last one are left to the next read, so that another protocol can continue there:
+/// To write first, throw it after the write: `connection.write("bye\n").done { throw StopReading() }`. Frames that have
+/// arrived after the last one are left to the next read, so that another protocol can continue there:
 ///
 /// ```swift
 /// connection.forEachLine { line in if line.isEmpty { throw StopReading() } }
 ///     .then { connection.forEachFrame(LengthPrefixDecoder<UInt32>()) { message in handle(message) } }
 /// ```
 ///
-/// Anywhere else it is an error as any other.
+/// Anywhere else it is an ordinary error.
 public struct StopReading: Error, Hashable, Sendable {
     /// Makes the error, which has no content.
     public init() {}
@@ -27,7 +27,7 @@ extension StopReading: CustomStringConvertible {
     public var description: String { "StopReading outside of forEachFrame, forEachLine and forEachChunk" }
 }
 
-// How the promise of such a loop settles when its body has failed. Each consumes the running reference to the core.
+// Settles the promise of such a loop when its body has failed. Each consumes the running reference to the core.
 extension PromiseCore {
     @usableFromInline
     func finishReading(rejectedAs source: CoreRef) {

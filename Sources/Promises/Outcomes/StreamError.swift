@@ -1,7 +1,7 @@
 /// An error in the content of a stream, as opposed to an error of the stream itself. The bytes in question are not
 /// lost: the next read returns them.
 public enum StreamError: Error, Hashable, Sendable {
-    /// What a read expected.
+    /// The input that a read expected.
     public enum Expectation: Hashable, Sendable {
         /// This number of bytes.
         case bytes(Int)
@@ -18,7 +18,7 @@ public enum StreamError: Error, Hashable, Sendable {
     /// A line is not UTF-8; `position` is the index of its first invalid byte.
     case notUTF8(position: Int)
     /// A limit of `Connection.frameTimeouts` was reached while a read waited. The value is the number of bytes of the
-    /// frame, or of the message, that had come: 0 if none had begun.
+    /// frame, or of the message, that had arrived: 0 if none had begun.
     case timedOut(got: Int)
 }
 

@@ -1,12 +1,12 @@
-/// What `AscendingOrder` sorts.
+/// An element of an `AscendingOrder`.
 protocol Numbered: AnyObject {
     var number: Int { get }
-    /// Where it is in its order; `nil` if it is in none. Only the order changes this.
+    /// The index in its order; `nil` if it is in none. Only the order changes this.
     var place: Int? { get set }
 }
 
-/// Objects that come in any order, of which the one with the smallest number is next and any one can be removed, in
-/// logarithmic time: a binary heap. An object is in one such order at most.
+/// A priority queue of objects that arrive in any order: the one with the smallest number is next, and any one can be
+/// removed, in logarithmic time. A binary heap. An object is in one such order at most.
 struct AscendingOrder<Element: Numbered> {
     private var heap: [Element] = []
 

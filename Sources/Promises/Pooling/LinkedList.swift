@@ -5,20 +5,20 @@ struct Links<Node: AnyObject> {
     fileprivate var isMember = false
 }
 
-/// What may be in lists, in each by other links.
+/// An element of linked lists, with separate links for each.
 protocol Linked: AnyObject {
     associatedtype List
     subscript(list: List) -> Links<Self> { get set }
 }
 
-/// Objects in the order in which they were appended, of which any one is removed in constant time: a doubly linked list.
+/// Objects in insertion order, any of which can be removed in constant time: a doubly linked list.
 ///
-/// Requests leave a queue from its middle when they are cancelled, and idle connections when their peers go: an array
-/// would move its elements each time.
+/// Requests leave the middle of a queue when they are cancelled, and so do idle connections when their peers leave: an
+/// array would move its elements each time.
 final class LinkedList<Node: Linked> {
     private let list: Node.List
 
-    // `@exclusivity(unchecked)`: one thread, and no foreign code runs while they are changed.
+    // `@exclusivity(unchecked)`: one thread, and no foreign code runs during a change.
     @exclusivity(unchecked) private(set) var first: Node?
     @exclusivity(unchecked) private(set) var last: Node?
     @exclusivity(unchecked) private(set) var count = 0
@@ -27,7 +27,7 @@ final class LinkedList<Node: Linked> {
 
     var isEmpty: Bool { count == 0 }
 
-    /// All members, in their order.
+    /// All members, in order.
     var all: [Node] {
         guard let first else { return [] }
         return Array(sequence(first: first) { [list] in $0[list].next })

@@ -1,10 +1,10 @@
 import Glibc
 import Reactor
 
-/// A pool's interest in an idle connection of its own: it learns of the peer's end.
+/// Watches an idle connection of a pool for the peer's end.
 final class Parking: ConnectionAttachment {
     private weak var owner: (any PoolOwner)?
-    // Until the pool has closed it.
+    // A retain cycle until the pool has closed the member.
     private let member: PoolMember
 
     init(_ member: PoolMember, of owner: any PoolOwner) {
@@ -22,7 +22,7 @@ final class Parking: ConnectionAttachment {
 
     func peerDidGo() { owner?.didLose(member) }
 
-    // No request uses the connection, and the pool itself ends it.
+    // No request uses the connection, and the pool itself closes it.
     func connectionMayBeIdle(_ connection: Connection) {}
     func connectionDidFail(_ error: SystemError) {}
     func peerDidEnd(bothSides: Bool) {}
@@ -32,15 +32,15 @@ final class Parking: ConnectionAttachment {
 }
 
 extension Parking {
-    /// Watches for the peer's end of an idle connection. The poller retains the connection meanwhile, but the watch does not
-    /// keep the loop alive.
+    /// Starts watching an idle connection for the peer's end. The poller retains the connection meanwhile, but the
+    /// watch does not keep the loop alive.
     func begin(on connection: Connection) {
         connection.attachment = self
-        // If the kernel has refused the watch, the connection has failed, and its number may be closed.
+        // If the kernel refused the watch, the connection has failed, and its number may be closed.
         if connection.attachment === self { Self.setReferenced(false, connection) }
     }
 
-    /// Ends what `begin` has begun; does nothing if the connection is not parked.
+    /// Stops the watch; does nothing if the connection is not parked.
     static func end(on connection: Connection) {
         guard connection.attachment is Parking else { return }
         connection.attachment = nil
@@ -51,8 +51,8 @@ extension Parking {
         if connection.lifecycle.hasDescriptor { connection.loop.setReferenced(isReferenced, of: connection.fd) }
     }
 
-    /// Closes a connection that no request uses any more. There is no answer to wait for, also if its request has begun
-    /// the close. What is queued has `time` to leave, or the time that the request has given.
+    /// Closes a connection that no request uses any more. No answer is awaited, even if its request has begun the
+    /// close. Queued bytes have `time` to leave, or the time that the request has set.
     static func close(_ connection: Connection, linger time: Duration = .zero) {
         end(on: connection)
         guard connection.lifecycle.hasDescriptor else { return }
@@ -63,7 +63,7 @@ extension Parking {
         }
     }
 
-    /// Undoes what one user of a connection may have set, for the next one.
+    /// Resets the settings that a request may have changed, for the next one.
     static func resetSettings(of connection: Connection) {
         connection.frameTimeouts = nil
         guard connection.cold?.hasRareState == true else { return }
@@ -72,16 +72,16 @@ extension Parking {
         connection.writeWatermarks = WriteLimits.defaultWatermarks
     }
 
-    /// Whether the next request can begin: nothing is under way, nothing is buffered and nothing has failed.
+    /// Whether the next request can begin: nothing is in progress, nothing is buffered and nothing has failed.
     static func isReusable(_ connection: Connection) -> Bool {
         connection.lifecycle == .open && connection.reader.isFree && !connection.reader.hasEnded
             && !connection.owesAnything && connection.writer.isUnused && connection.cold?.peerWatches.isEmpty != false
     }
 
-    /// Whether the kernel knows of anything that makes a connection unfit for another request: input that answers
-    /// none, the peer's end, or an error.
+    /// Whether the kernel reports anything that makes a connection unfit for another request: unsolicited input, the
+    /// peer's end, or an error.
     static func hasUnexpectedEvent(_ connection: Connection) -> Bool {
-        // POLLRDHUP, which the Glibc module does not have.
+        // POLLRDHUP, which the Glibc module lacks.
         connection.loop.kernel.poll(connection.fd, Int16(POLLIN | 0x2000)) != 0
     }
 }

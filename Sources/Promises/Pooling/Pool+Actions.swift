@@ -1,14 +1,14 @@
 import Glibc
 import Reactor
 
-// What the pool does. `PoolState` decides; the resources, promises and timers are changed here only.
+// The pool's side effects. `PoolState` decides; resources, promises and timers are changed only here.
 
 extension Pool {
-    /// Executes the actions of the state.
+    /// Executes the state's actions.
     ///
-    /// A closure of the user's may be called in between, the check or an inline handler of a connection, and may call the
-    /// pool or turn the loop. So each action is taken out of the queue before it is executed, and an inner call executes
-    /// the rest of the queue first.
+    /// User code may be called in between, the check or an inline handler of a connection, and may call the pool or
+    /// turn the loop. So each action is removed from the queue before it is executed, and an inner call executes the
+    /// rest of the queue first.
     func perform() {
         while let action = state.actions.popFirst() { execute(action) }
         updateTimer()
@@ -38,14 +38,15 @@ extension Pool {
         var timer: EventLoop.Timer?
         var isLate = false
         member.budget = budget
-        // A `tap` on the promise itself: cancelled, it still gets what was made in time, which nothing else would close.
+        // A `tap` on the promise itself: if cancelled, it still receives a resource made in time, which nothing else
+        // would close.
         let making = firstly { try makeResource(member) }.tap { [self] outcome in
             timer?.cancel()
             member.work = nil
             switch outcome {
             case .success(let resource):
                 member.resource = PoolBox(resource)
-                // Cancelled when the resource was on its way here.
+                // The request was cancelled when the resource was on its way here.
                 guard member.isMaking else { return member.close(closeResource) }
                 if let connection = member.connection { noteSettings(of: connection, member) }
                 state.didMake(member, at: loop.now)
@@ -70,7 +71,7 @@ extension Pool {
     private func lend(_ member: PoolMember, _ request: PoolRequest) {
         if let connection = member.connection { Parking.end(on: connection) }
         request.begin(with: member, of: self)
-        // If the request has been cancelled meanwhile, it is released unused.
+        // If the request has been cancelled meanwhile, the lease is released unused.
         request.resolver.take()?.fulfill(request)
     }
 
@@ -112,19 +113,20 @@ extension Pool {
 
     // MARK: Time
 
-    /// Sets the pool's one timer. It fires for the earliest deadline, or earlier, since it is not moved when a resource is
-    /// used again; it keeps the loop alive while requests wait that it will reject.
+    /// Sets the pool's one timer. It fires for the earliest deadline, or earlier, since it is not moved when a resource
+    /// is reused; it keeps the loop alive while requests wait that it will reject.
     private func updateTimer() {
         if loop.hasEnded { return }
         defer { updateBackgroundSources() }
         if state.members.isEmpty && state.waiting.isEmpty { return timer.cancel() }
-        // What waits retains the pool; idle resources do not.
+        // Weak: waiting requests retain the pool, and idle resources must not.
         timer.set(
             to: state.nextDeadline, keepsAlive: state.hasWaitDeadline, on: loop,
             InternalJob({ [weak self] in self?.timerFired() }, ifLoopEnds: { [weak self] in self?.loopWillEnd() }))
     }
 
-    /// A `hang` that only an idle resource or this timer could end is reported as stalled: neither settles anything.
+    /// Neither an idle resource nor this timer settles anything, so a `hang` that only they could end is reported as
+    /// stalled.
     private func updateBackgroundSources() {
         let sources = state.idle.count + (timer.isUnreferenced ? 1 : 0)
         if sources == backgroundSources { return }

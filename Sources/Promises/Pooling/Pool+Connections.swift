@@ -1,34 +1,35 @@
 import Glibc
 import Reactor
 
-// Resources that are connections, or live on one: how they are opened, what must not stay of a request, and what their peers
-// do meanwhile.
+// Resources that are connections, or use one: how they are opened, what is reset after a request, and how the pool
+// reacts to their peers.
 
 extension Pool {
-    /// A pool of what lives on a connection each, such as sessions: the pool connects, closes the connection with the
-    /// resource, and watches it while it is idle.
+    /// A pool of resources with one connection each, such as sessions: the pool connects, closes the connection with
+    /// the resource, and watches it while it is idle.
     ///
     /// ```swift
     /// let sessions = Pool(to: "db.internal:5432") { connection, _ in Session.open(on: connection) }
     /// ```
     ///
-    /// An idle resource is closed at once when the peer ends or resets its connection; nothing is read for that. Before a
-    /// resource is used again, its connection is checked: if the peer has gone, or has sent anything since the last
+    /// An idle resource is closed at once when the peer ends or resets its connection; this reads nothing. Before a
+    /// resource is reused, its connection is checked: if the peer has closed, or has sent anything since the last
     /// request, the resource is closed, and the request gets another one.
     /// - Parameters:
-    ///   - server: the key of the requests that name none.
+    ///   - server: the key of requests without a key.
     ///   - limits: as in the form with `make`; `makeTimeout` includes the connect and `prepare`.
     ///   - options: the socket options of each connection.
     ///   - lookup: finds the addresses of a name.
-    ///   - route: where to connect for a key, if that is not the key itself: to a proxy, for example. Called on the pool's
-    ///     thread for each new connection. If it throws, a request is rejected with that error, as after a failed connect.
-    ///   - check: as in the form with `make`, after the pool's own look at the connection.
-    ///   - close: ends a resource, whose connection the pool closes by itself.
+    ///   - route: where to connect for a key, if not to the key itself: to a proxy, for example. Called on the pool's
+    ///     thread for each new connection. If it throws, a request is rejected with that error, as after a failed
+    ///     connect.
+    ///   - check: as in the form with `make`, after the pool's own check of the connection.
+    ///   - close: ends a resource; the pool closes the connection itself.
     ///   - keepsAfter: as in the form with `make`.
-    ///   - prepare: makes a resource on a new connection, with the key of the requests: it logs in, for example. If it throws
-    ///     or its promise is rejected, the connection is closed, and a request rejected with that error, as after a connect
-    ///     that failed. Filters and socket options that it sets stay; `idleTimeout`, `frameTimeouts`, `writeQueueLimit` and
-    ///     `writeWatermarks` get their defaults again.
+    ///   - prepare: makes a resource on a new connection, with the key of the requests: it logs in, for example. If it
+    ///     throws or its promise is rejected, the connection is closed, and a request rejected with that error, as
+    ///     after a failed connect. Filters and socket options that it sets stay; `idleTimeout`, `frameTimeouts`,
+    ///     `writeQueueLimit` and `writeWatermarks` are reset to their defaults.
     @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
     public convenience init(
         to server: PoolKey = "the pool", limits: PoolLimits = PoolLimits(), options: [SocketSetting] = [],
@@ -53,15 +54,16 @@ extension Pool {
 extension Pool where Resource == Connection {
     /// A pool of connections; see the form with a `prepare` that makes a resource.
     /// - Parameters:
-    ///   - server: the key of the requests that name none.
-    ///   - limits: how many connections there may be, and how long things may take.
+    ///   - server: the key of requests without a key.
+    ///   - limits: the number of connections, and time limits.
     ///   - options: the socket options of each connection.
     ///   - lookup: finds the addresses of a name.
-    ///   - route: where to connect for a key, if that is not the key itself: to a proxy, for example. Called on the pool's
-    ///     thread for each new connection. If it throws, a request is rejected with that error, as after a failed connect.
-    ///   - check: looks at a connection before each further use.
-    ///   - keepsAfter: whether a connection can be used again after this error of a body.
-    ///   - prepare: is called once with each new connection, and the key of the requests: it installs a filter, or logs in.
+    ///   - route: where to connect for a key, if not to the key itself: to a proxy, for example. Called on the pool's
+    ///     thread for each new connection. If it throws, a request is rejected with that error, as after a failed
+    ///     connect.
+    ///   - check: checks a connection before each reuse.
+    ///   - keepsAfter: whether a connection can be reused after this error of a body.
+    ///   - prepare: called once with each new connection and the key of the requests: it installs a filter, or logs in.
     @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
     public convenience init(
         to server: PoolKey = "the pool", limits: PoolLimits = PoolLimits(), options: [SocketSetting] = [],
@@ -88,7 +90,7 @@ private func connected(to key: PoolKey, _ options: [SocketSetting], _ lookup: an
 }
 
 extension Pool {
-    /// A resource has been made on this connection.
+    /// Notes the settings of a connection on which a resource has been made.
     func noteSettings(of connection: Connection, _ member: PoolMember) {
         Parking.resetSettings(of: connection)
         member.filter = connection.layer as? InstalledFilter
@@ -102,7 +104,7 @@ extension Pool {
         parking.begin(on: connection)
     }
 
-    /// The pool's own look at an idle connection.
+    /// The pool's own check of an idle connection.
     func canServe(_ connection: Connection) -> Bool {
         Parking.end(on: connection)
         return Parking.isReusable(connection) && !Parking.hasUnexpectedEvent(connection)
@@ -114,35 +116,36 @@ extension Pool {
         let isReusable = Parking.isReusable(connection) && member.hasOriginalSettings
         if isReusable { Parking.resetSettings(of: connection) } else { Parking.close(connection, linger: .seconds(5)) }
         if isReusable || !connection.lifecycle.hasDescriptor { return didReturn(member, isReusable: isReusable) }
-        // What is queued still has time to leave. Until then the connection counts, and a drain waits for it.
+        // Queued bytes still have time to leave. Until then the connection counts, and a drain waits for it.
         connection.closed.done { [self] _ in didReturn(member, isReusable: false) }
     }
 }
 
 extension PoolMember {
-    /// Whether a request has left the socket options and the filter of the connection as they were.
+    /// Whether a request has left the connection's socket options and filter unchanged.
     fileprivate var hasOriginalSettings: Bool {
         guard let cold = connection?.cold else { return false }
         return !cold.hasChangedOptions && cold.layer === filter
     }
 
-    /// How many bytes the connection has delivered: behind its filter, which a connection has no more once it is closed.
+    /// The number of bytes that the connection has delivered: after its filter, which a closed connection no longer
+    /// has.
     var deliveredBytes: Int { filter?.deliveredCount ?? connection?.bytesReceived ?? 0 }
 }
 
 extension PoolRequest {
-    /// Whether a request has met the end of a connection that the peer had given up: another request had used it before,
-    /// the peer has ended or reset it, and not a byte has been answered.
+    /// Whether a request met a connection that the peer had abandoned: another request had used it before, the peer has
+    /// ended or reset it, and not a byte of an answer has arrived.
     func isStale(after error: (any Error)?) -> Bool {
         guard let member, let connection = member.connection, error?.isCancelled != true else { return false }
-        // The records of a filter may be none of an answer, as its end record is. One that is incomplete may be.
+        // A filter's records need not belong to an answer: its end record does not. An incomplete record may.
         let isInsideAnswer = member.filter.map { $0.isBusy || $0.isRemoved } ?? false
         guard isReused, member.deliveredBytes == bytesBefore, !isInsideAnswer else { return false }
         return switch connection.failure?.code {
         case ECONNRESET, EPIPE: true
-        // The body may have aborted the connection behind the end.
+        // The body may have aborted the connection after the end.
         case nil, ECANCELED: connection.reader.hasEnded
-        // A time-out of the connection is not the peer's doing: a server that is slow would be asked again and again.
+        // A time-out of the connection is not the peer's doing: a slow server would be asked again and again.
         default: connection.reportedFailure as? ConnectionFilterError == .truncated
         }
     }

@@ -1,14 +1,14 @@
 import Reactor
 
-/// How many resources and requests a pool has.
+/// The numbers of a pool's resources and requests.
 public struct PoolCounts: Hashable, Sendable {
     /// Resources that are being made.
     public let making: Int
     /// Resources that have been made: in use, idle, or with writes in their queue after their last request.
     public let open: Int
-    /// Those that wait for their next request.
+    /// Resources that wait for their next request.
     public let idle: Int
-    /// Requests that have no resource yet.
+    /// Requests without a resource.
     public let waiting: Int
 }
 
@@ -21,7 +21,7 @@ extension Pool {
             waiting: state.waiting.count)
     }
 
-    /// The counts of each key that has resources or requests, for metrics. In time that is linear in the number of keys.
+    /// The counts per key that has resources or requests, for metrics. In time linear in the number of keys.
     public var countsByKey: [PoolKey: PoolCounts] {
         loop.assertOwner()
         return Dictionary(state.lines.values.map { ($0.key, $0.counts) }, uniquingKeysWith: { counts, _ in counts })

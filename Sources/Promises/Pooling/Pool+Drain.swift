@@ -1,23 +1,21 @@
 import Reactor
 
 extension Pool {
-    /// Closes the pool: idle resources at once, those in use when their requests have ended. Requests that wait are
-    /// rejected with `PoolError.closed`, and so is every further one.
+    /// Closes the pool: idle resources at once, the others when their requests have ended. Waiting requests, and all
+    /// later ones, are rejected with `PoolError.closed`.
     public func close() {
         loop.assertOwner()
         state.close()
         perform()
     }
 
-    /// Ends the pool in an orderly way, within `deadline`: closes the idle resources at once, and lets the requests
-    /// that have been made finish, those that wait for a resource included. At the deadline it rejects those that still
-    /// wait, closes the resources in use and cancels the promises of their requests. Further requests are
-    /// rejected with `PoolError.closed` from now on.
+    /// Ends the pool in an orderly way, within `deadline`: closes idle resources at once, and lets existing requests
+    /// finish, including waiting ones. At the deadline it rejects those that still wait, closes the resources in use
+    /// and cancels the promises of their requests. New requests are rejected with `PoolError.closed`.
     ///
     /// A request that waits for the result waits until the deadline.
-    /// - Parameter deadline: the time that the requests have, from now on. In a further call it has no effect.
-    /// - Returns: a guarantee that is fulfilled when the last resource is closed, and that a further call returns
-    ///   again.
+    /// - Parameter deadline: the time that the requests have from now on. Ignored in further calls.
+    /// - Returns: a guarantee that is fulfilled when the last resource is closed. Further calls return the same one.
     @discardableResult
     @available(*, noasync, message: "on a loop write try await firstly { … }.value, else use a synchronous function")
     public func drain(deadline: Duration) -> Guarantee<PoolDrainResult> {
@@ -25,7 +23,7 @@ extension Pool {
         if let draining { return draining.guarantee }
         let drain = PoolDrain(state.waiting.count + state.leasedCount)
         draining = drain
-        // First, so that it is there when the last resource is closed inside `perform`.
+        // First, so that the timer exists when the last resource is closed inside `perform`.
         drain.timer = loop.schedule(after: deadline) { [self] in
             drain.noteRest(of: state)
             state.abort()
@@ -39,12 +37,12 @@ extension Pool {
 
 /// How the requests of a drained pool ended.
 public struct PoolDrainResult: Hashable, Sendable {
-    /// Requests that had ended before the deadline, fulfilled or not.
+    /// Requests that ended before the deadline, fulfilled or not.
     public internal(set) var finished = 0
     /// Requests whose resources were closed at the deadline, or that ended with the loop; also those that had ended
-    /// and left a queue which the peer had not taken by then.
+    /// with queued bytes that the peer had not taken by then.
     public internal(set) var aborted = 0
-    /// Requests that had no resource at the deadline.
+    /// Requests without a resource at the deadline.
     public internal(set) var rejected = 0
 }
 
@@ -52,7 +50,7 @@ public struct PoolDrainResult: Hashable, Sendable {
 final class PoolDrain {
     let guarantee: Guarantee<PoolDrainResult>
     private let resolve: (PoolDrainResult) -> Void
-    /// How many requests there were at the beginning.
+    /// The number of requests at the beginning.
     private let all: Int
     var result = PoolDrainResult()
     var timer: EventLoop.Timer?

@@ -9,32 +9,32 @@ extension Pool {
     /// }
     /// ```
     ///
-    /// The resource is an idle one or a new one; if neither is possible, the request waits for its turn. It returns to the
-    /// pool when the promise of `body` is *fulfilled*, or rejected with an error that `keepsAfter` accepts. When that is
-    /// otherwise *rejected or cancelled*, the resource is closed, and a connection aborted: nothing says how much of an answer
-    /// is still to arrive, and the peer must not take half a request for a whole one.
+    /// The resource is an idle one or a new one; if neither is possible, the request waits in line. The resource
+    /// returns to the pool when the promise of `body` is *fulfilled*, or rejected with an error that `keepsAfter`
+    /// accepts. If it is otherwise *rejected or cancelled*, the resource is closed, and a connection aborted: nobody
+    /// knows how much of an answer is still to arrive, and the peer must not take half a request for a complete one.
     ///
-    /// A connection, also one under another resource, does not return if it is of no further use: `body` has closed, detached
-    /// or half-closed it; the peer has ended; a read, a write or a `peerGone()` is still waiting; input is here that was not
-    /// read; `body` has set an option of the socket, or has installed or removed a filter. So `connection.close()` in `body`
-    /// is how to say that it must not be used again. Its time-outs, limits and watermarks get their defaults again.
+    /// A connection, also one used by another resource, does not return if it cannot be reused: `body` has closed,
+    /// detached or half-closed it; the peer has ended; a read, a write or a `peerGone()` is pending; unread input is
+    /// buffered; `body` has set a socket option, or has installed or removed a filter. So call `connection.close()` in
+    /// `body` to prevent reuse. Its time-outs, limits and watermarks are reset to their defaults.
     ///
-    /// `body` must not use the resource after that. Cancelling the result while the request waits takes it out of the line,
-    /// and ends the making of a resource that no other request needs.
+    /// `body` must not use the resource after that. Cancelling the result while the request waits removes it from the
+    /// line, and cancels the making of a resource that no other request needs.
     ///
-    /// The peer of a connection may close it while a request is on its way. `body` then meets a reset, or an end where it
-    /// expects an answer, although nothing is wrong with the server. With `isIdempotent: true` the request is made again in
-    /// that case, if another one has used the connection before, and not a byte of an answer has arrived: `body` is called
-    /// again, with another connection, whatever it has made of the end. A server that has been restarted may have closed all
-    /// of them, so this goes on until there is an answer, or a connection that no request has used before. Only the caller
-    /// knows whether a request may be made several times.
+    /// The peer of a connection may close it while a request is on its way. `body` then sees a reset, or an end where
+    /// it expects an answer, although nothing is wrong with the server. With `isIdempotent: true` the request is then
+    /// retried if another one has used the connection before, and not a byte of an answer has arrived: `body` is called
+    /// again, with another connection, whatever the outcome of the first call. A restarted server may have closed all
+    /// of them, so this repeats until there is an answer, or a connection that no request has used before. Only the
+    /// caller knows whether a request may be repeated.
     ///
     /// - Parameters:
-    ///   - key: which resources may serve, usually a server; `nil` for the key that the pool was made with.
-    ///   - isIdempotent: whether the request may be made several times.
+    ///   - key: selects the resources, usually a server; `nil` for the pool's default key.
+    ///   - isIdempotent: whether the request may be repeated.
     ///   - body: makes the request, in a job of this thread's loop.
-    /// - Returns: a promise that settles as the one of `body`. Also rejected with `PoolError`; with the error of the making of
-    ///   a resource for this request or for one behind it; with `PromiseError.badInput` if the pool's limits are not valid; and
+    /// - Returns: a promise that settles as the one of `body`. Also rejected with `PoolError`; with the error of making
+    ///   a resource for this request or a later one; with `PromiseError.badInput` if the pool's limits are invalid; and
     ///   with `SystemError` (`ECANCELED`) if the loop ends while the request waits.
     @available(*, noasync, message: "an async function on the loop calls the form with an async body")
     @inlinable
@@ -64,15 +64,15 @@ extension Pool {
     /// let rows = try await sessions.with { session in try await session.query("SELECT 1") }
     /// ```
     ///
-    /// The resource is the body's until the body has returned, also if the task is cancelled: the body may clean up. Only the
-    /// deadline of a drain and the end of the loop close it before.
+    /// The body owns the resource until it has returned, even if the task is cancelled: the body may clean up. Only the
+    /// deadline of a drain and the end of the loop close the resource earlier.
     /// - Parameters:
-    ///   - key: which resources may serve; `nil` for the key that the pool was made with.
-    ///   - isIdempotent: whether the request may be made several times.
+    ///   - key: selects the resources; `nil` for the pool's default key.
+    ///   - isIdempotent: whether the request may be repeated.
     ///   - body: makes the request.
-    /// - Returns: what `body` returns.
+    /// - Returns: the result of `body`.
     /// - Throws: the errors of the form with promises; `CancellationError` if the task is cancelled while it waits;
-    ///   `PromiseError.badInput` on another thread than the loop's.
+    ///   `PromiseError.badInput` on a thread other than the loop's.
     public nonisolated(nonsending) func with<Value>(
         _ key: PoolKey? = nil, isIdempotent: Bool = false,
         _ body: nonisolated(nonsending) (Resource) async throws -> Value,
@@ -93,7 +93,7 @@ extension Pool {
         }
     }
 
-    /// The promise of a resource, which returns to the pool by `end`, or when the lease is released unused.
+    /// A promise of a resource, which returns to the pool by `end`, or when the lease is released unused.
     @usableFromInline
     func lease(_ key: PoolKey?, _ file: StaticString, _ line: UInt) -> Promise<PoolRequest> {
         loop.assertOwner()
@@ -115,7 +115,7 @@ extension Pool {
 
     @usableFromInline
     func begin(_ lease: PoolRequest, _ retry: PoolRetry?) throws -> PoolBox<Resource> {
-        // The pool may have been aborted since it gave the resource to the request.
+        // The pool may have been aborted since it lent the resource.
         guard let member = lease.member, member.isLeased else { throw PoolError.closed(key: lease.line.key) }
         lease.retry = retry
         return member.box(of: Resource.self)
@@ -150,8 +150,8 @@ extension Pool {
         didReturn(member, isReusable: member.connection.map(Parking.isReusable) ?? true)
     }
 
-    /// Makes the request of `outcome` again if it has met a stale connection.
-    // Ends: each time one connection fewer is left that other requests have used, and a new one is never stale.
+    /// Repeats the request of `outcome` if it has met a stale connection.
+    // This terminates: each retry leaves one reused connection fewer, and a new one is never stale.
     @usableFromInline
     func again<Work: Thenable>(
         _ outcome: Promise<Work.T>, _ retry: PoolRetry, _ key: PoolKey?, _ body: @escaping (Resource) throws -> Work,
@@ -166,7 +166,7 @@ extension Pool {
 }
 
 extension Pool {
-    /// As `with`, for a body that may end its lease before its promise settles, by `giveBack`.
+    /// Like `with`, for a body that may end its lease before its promise settles, by `giveBack`.
     @inlinable
     package func lend<Work: Thenable>(
         _ key: PoolKey, isIdempotent: Bool, _ body: @escaping (Resource, PoolRequest) throws -> Work

@@ -1,7 +1,7 @@
 import Reactor
 
-/// Resources that are made when they are needed, kept while they are idle, and used again: connections, or sessions with
-/// what they know beside their connection. Their number is limited, for each key and for all; requests beyond wait, in order.
+/// Resources that are made on demand, kept while idle, and reused: connections, or sessions with state beside their
+/// connection. Their number is limited, per key and in total; further requests wait in order.
 ///
 /// ```swift
 /// let pool = Pool<Connection>(limits: PoolLimits(perKey: 4))
@@ -12,15 +12,16 @@ import Reactor
 /// }
 /// ```
 ///
-/// A pool belongs to this thread's loop, as its resources do: a server on several loops has a pool on each, in a `LoopLocal`.
+/// A pool and its resources belong to this thread's loop: a server on several loops has a pool on each, in a
+/// `LoopLocal`.
 ///
-/// Of several idle resources of a key the one that was used last is used first, so that those which are not needed reach
-/// `idleTimeout`. An idle resource does not keep the loop alive.
+/// Of a key's idle resources, the one used last is reused first, so that surplus ones reach `idleTimeout`. An idle
+/// resource does not keep the loop alive.
 ///
-/// Requests that wait, resources that are being made and resources that are in use retain the pool. When the last reference
-/// to it is released, it closes the idle ones.
+/// Waiting requests, resources being made and resources in use retain the pool. When its last reference is released, it
+/// closes the idle ones.
 public final class Pool<Resource>: PoolOwner {
-    // `@exclusivity(unchecked)`: one thread, and no foreign code runs while they are changed.
+    // `@exclusivity(unchecked)`: one thread, and no foreign code runs during a change.
     @usableFromInline let loop: EventLoop
     let state: PoolState
     let makeResource: (PoolMember) throws -> Promise<Resource>
@@ -30,22 +31,23 @@ public final class Pool<Resource>: PoolOwner {
     let defaultKey: PoolKey
     let budget: MemoryBudget?
     @exclusivity(unchecked) var timer = PoolTimer()
-    /// How many of the loop's background sources belong to this pool.
+    /// The number of the loop's background sources that belong to this pool.
     @exclusivity(unchecked) var backgroundSources = 0
     @exclusivity(unchecked) var draining: PoolDrain?
 
-    /// A pool without resources, on this thread's loop.
+    /// Makes a pool on this thread's loop, without resources.
     /// - Parameters:
-    ///   - limits: how many resources there may be, and how long things may take. If a number is below its minimum, each
-    ///     request is rejected with `PromiseError.badInput`.
-    ///   - make: makes a resource for a key. If it throws or its promise is rejected, the request that has waited longest is
-    ///     rejected with the error. The promise is cancelled when no request needs the resource any more, and at
-    ///     `makeTimeout`: work that it stops closes what it has opened. The pool retains this closure, and the following ones.
-    ///   - check: is called with each resource that has been used before, when it is to be used again. If it throws or its
-    ///     promise is rejected, the resource is closed, and the request gets another one. Its time counts as waiting.
-    ///   - close: ends a resource that the pool gives up: called exactly once for each that was made.
-    ///   - keepsAfter: whether a resource can be used again although a body was rejected with this error. It is not asked
-    ///     after a cancellation, which may have left anything half done: the resource is closed. Without it, each error
+    ///   - limits: the number of resources, and time limits. If a number is below its minimum, each request is rejected
+    ///     with `PromiseError.badInput`.
+    ///   - make: makes a resource for a key. If it throws or its promise is rejected, the request that has waited
+    ///     longest is rejected with the error. The promise is cancelled when no request needs the resource any more,
+    ///     and at `makeTimeout`: the cancelled work closes whatever it has opened. The pool retains this closure, and
+    ///     the following ones.
+    ///   - check: called before each reuse of a resource. If it throws or its promise is rejected, the resource is
+    ///     closed, and the request gets another one. Its time counts as waiting.
+    ///   - close: ends a resource that the pool discards: called exactly once for each resource.
+    ///   - keepsAfter: whether a resource can be reused although a body was rejected with this error. Not called after
+    ///     a cancellation, which may have left anything half done: the resource is closed. Without it, each error
     ///     closes the resource.
     @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
     public convenience init(
@@ -70,7 +72,8 @@ public final class Pool<Resource>: PoolOwner {
         (makeResource, checkResource, closeResource, self.keepsAfter) = (make, check, close, keepsAfter)
     }
 
-    // Whatever else a pool has, retains it: only idle resources are left. The poller retains idle connections, by their watches.
+    // Everything but idle resources retains the pool, so only those are left. The poller retains idle connections, by
+    // their watches.
     deinit {
         loop.performCleanup { [loop, timer, state, closeResource, backgroundSources] in
             let hasEnded = loop.hasEnded
@@ -84,7 +87,7 @@ public final class Pool<Resource>: PoolOwner {
                 if hasEnded { member.connection.take()?.loopWillEnd() }
                 member.close(closeResource)
             }
-            // Requests that waited, and whose handlers were discarded, and their lines retain each other.
+            // Waiting requests whose handlers were discarded retain their lines, and vice versa.
             if hasEnded { state.abort() }
         }
     }
@@ -99,9 +102,9 @@ final class PoolBox<Resource> {
 }
 
 extension PoolMember {
-    /// The box of a member that has been made.
+    /// The box of a member with a resource.
     func box<Resource>(of type: Resource.Type) -> PoolBox<Resource> {
-        // Sound because only the one pool of this member stores a box in it, of the type with which it reads it.
+        // Sound because only this member's pool stores a box in it, and reads it with the same type.
         unsafeDowncast(resource!, to: PoolBox<Resource>.self)
     }
 

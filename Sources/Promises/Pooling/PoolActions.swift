@@ -1,10 +1,10 @@
-/// What a pool is to do.
+/// A side effect for a pool to execute.
 enum PoolAction {
     case make(PoolMember)
     case cancelMake(PoolMember)
     /// Give the resource to the request.
     case lend(PoolMember, PoolRequest)
-    /// The resource has served before: find out whether it can serve again, and report it by `didCheck`.
+    /// The resource has been used before: find out whether it can be reused, and report it by `didCheck`.
     case check(PoolMember)
     case park(PoolMember)
     case close(PoolMember)
@@ -13,16 +13,16 @@ enum PoolAction {
     case reject(PoolRequest, PoolRejection)
 }
 
-/// Why a request gets nothing.
+/// Why a request gets no resource.
 enum PoolRejection {
     case timedOut(waited: Duration)
     case tooManyWaiting
     case closed
-    /// With the error of the making.
+    /// With the error of making one.
     case failed(any Error)
 }
 
-/// The actions of a pool that have not been executed, in their order. One at a time, as usual, takes no queue.
+/// The pending actions of a pool, in order. A single one, the usual case, needs no queue.
 struct PoolActions {
     private var first: PoolAction?
     private var rest = IndexedQueue<PoolAction>()

@@ -1,9 +1,9 @@
-/// The reason for which a `Pool` gave a request nothing.
+/// Why a `Pool` gave a request no resource.
 public enum PoolError: Error, Hashable, Sendable {
-    /// Nothing for `key` was free, or could be made, within the pool's `waitTimeout`. `limit` is the number that the pool
-    /// has for one key at most, `waited` the time since the request was made.
+    /// No resource for `key` became free, or could be made, within the pool's `waitTimeout`. `limit` is the pool's
+    /// limit per key, `waited` the time since the request was made.
     case timedOut(key: PoolKey, limit: Int, waited: Duration)
-    /// As many requests as `PoolLimits.waiting` allows were waiting for `key` already.
+    /// As many requests as `PoolLimits.waiting` allows were already waiting for `key`.
     case tooManyWaiting(key: PoolKey, limit: Int)
     /// The pool has been closed, or is being drained.
     case closed(key: PoolKey)

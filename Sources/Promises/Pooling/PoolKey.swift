@@ -1,18 +1,18 @@
 import Reactor
 
-/// What a resource of a pool belongs to, usually a server: the key by which resources are kept.
+/// Identifies the server that a pooled resource is connected to, or any other group of interchangeable resources.
 ///
-/// Texts for one address are one key, and so is that address: `[::1]:80`, `[0::1]:80`. `localhost:80`, which is two
-/// addresses, is a key of its own.
+/// All texts for one address are one key, equal to the address: `[::1]:80`, `[0::1]:80`. `localhost:80`, which is two
+/// addresses, is a separate key.
 public enum PoolKey: Hashable, Sendable {
     /// An address.
     case address(SocketAddress)
-    /// A list of addresses, of which the first that accepts is used. The list as a whole is the key.
+    /// A list of addresses; the first that accepts is used. The list as a whole is the key.
     case addresses([SocketAddress])
-    /// A host name and a port, which is looked up for each new connection; or any text, in a pool that makes something else.
+    /// A host name and a port, looked up for each new connection; or any text, in a pool of other resources.
     case name(String)
 
-    /// The key that all of its texts share.
+    /// The canonical form, equal for all texts of one address.
     var unique: PoolKey {
         guard case .name(let text) = self, case .address(let address)? = try? Endpoint(text) else { return self }
         return .address(address)

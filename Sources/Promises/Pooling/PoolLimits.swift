@@ -1,42 +1,42 @@
-/// How many resources a pool may have, and how long things may take.
+/// Limits on the number of a pool's resources and requests, and time limits.
 public struct PoolLimits: Hashable, Sendable {
-    /// How many resources one key may have, those that are being made included; at least 1.
+    /// The maximum number of resources per key, including those being made; at least 1.
     public var perKey: Int
-    /// How many resources all keys together may have; at least 1. When no place is left, the resource that has been idle
-    /// longest is closed for a request with another key. If none is idle, requests wait, and the next place goes to the
-    /// key whose first request in line has waited longest: a resource that returns is closed for it, unless a request for
-    /// its own key has waited longer.
+    /// The maximum number of resources of all keys together; at least 1. When no place is left, the resource that has
+    /// been idle longest is closed for a request with another key. If none is idle, requests wait, and the next place
+    /// goes to the key whose first request in line has waited longest: a returning resource is closed for it, unless a
+    /// request for its own key has waited longer.
     public var total: Int
-    /// How many requests for one key may wait while no resource can be made for them. Further ones are rejected with
-    /// `PoolError.tooManyWaiting`.
+    /// The maximum number of requests per key that wait because no resource can be made for them. Further ones are
+    /// rejected with `PoolError.tooManyWaiting`.
     public var waiting: Int
     /// How long a request may be without a resource: in line, while one is made and while one is checked. Then it is
-    /// rejected with `PoolError.timedOut`. `nil` for no limit, as in those below.
+    /// rejected with `PoolError.timedOut`. `nil` for no limit, here and below.
     public var waitTimeout: Duration?
-    /// How long the making of a resource may take. Then it is cancelled, and has failed with `PromiseError.timedOut`.
+    /// The limit for making a resource. Then it is cancelled, and has failed with `PromiseError.timedOut`.
     public var makeTimeout: Duration?
-    /// How long a check may take. Then it is cancelled, and the resource counts as unusable, so that a peer that does not
-    /// answer does not use up the request's `waitTimeout`.
+    /// The limit for a check. Then it is cancelled, and the resource counts as unusable, so that an unresponsive peer
+    /// does not use up the request's `waitTimeout`.
     public var checkTimeout: Duration?
     /// How long a resource may be idle before it is closed.
     public var idleTimeout: Duration?
-    /// How long after it was made a resource may be used. Then it is closed, at once if it is idle, and after its request
-    /// otherwise; so connections move to the addresses that a name has now, and to servers that have been added.
+    /// The maximum age of a resource. Then it is closed, at once if it is idle, and after its request otherwise; so
+    /// connections move to a name's current addresses, and to new servers.
     public var maxLifetime: Duration?
-    /// How many bytes the connections may hold together, as `ServeOptions.memoryLimit` says for those of a listener: what
-    /// waits for one that is reset fails with `ENOBUFS`.
+    /// The memory that the connections may hold together, in bytes, like `ServeOptions.memoryLimit` for a listener's:
+    /// operations on a connection that is reset for it fail with `ENOBUFS`.
     public var memoryLimit: Int?
 
     /// - Parameters:
-    ///   - perKey: how many resources one key may have.
-    ///   - total: how many all keys together may have.
-    ///   - waiting: how many requests for one key may wait.
+    ///   - perKey: the maximum number of resources per key.
+    ///   - total: the maximum number of all keys together.
+    ///   - waiting: the maximum number of waiting requests per key.
     ///   - waitTimeout: how long a request may wait.
-    ///   - makeTimeout: how long a resource may be made.
+    ///   - makeTimeout: how long making a resource may take.
     ///   - checkTimeout: how long a check may take.
     ///   - idleTimeout: how long a resource may be idle.
-    ///   - maxLifetime: how long a resource may be used.
-    ///   - memoryLimit: how many bytes the connections may hold together.
+    ///   - maxLifetime: the maximum age of a resource.
+    ///   - memoryLimit: the memory that the connections may hold together, in bytes.
     public init(
         perKey: Int = 8, total: Int = .max, waiting: Int = .max, waitTimeout: Duration? = .seconds(30),
         makeTimeout: Duration? = .seconds(10), checkTimeout: Duration? = .seconds(1),
@@ -47,7 +47,7 @@ public struct PoolLimits: Hashable, Sendable {
         (self.idleTimeout, self.maxLifetime, self.memoryLimit) = (idleTimeout, maxLifetime, memoryLimit)
     }
 
-    /// What is wrong with the numbers.
+    /// Why the numbers are invalid.
     var problem: String? {
         if perKey < 1 { return "perKey: \(perKey) is below 1" }
         if total < 1 { return "total: \(total) is below 1" }

@@ -1,6 +1,6 @@
 import Reactor
 
-// The objects that `PoolState` moves: resources, requests, and what one key has of them. Their fields are
+// The objects that `PoolState` moves: resources, requests, and the state per key. Their fields are
 // `@exclusivity(unchecked)`: one thread, and none is being changed while foreign code runs.
 
 /// A resource of a pool, from its making to its end.
@@ -10,7 +10,7 @@ final class PoolMember: Linked {
         case idle(since: LoopInstant)
         case checked(PoolRequest)
         case leased
-        /// Closed, or to be closed by an action.
+        /// Closed, or about to be closed by an action.
         case gone
     }
 
@@ -24,13 +24,13 @@ final class PoolMember: Linked {
     enum List: Int { case all, ofLine, idle, aging }
     @exclusivity(unchecked) private var links: InlineArray<4, Links<PoolMember>> = .init(repeating: Links())
 
-    /// What the pool has of it; the state does not look at this.
+    /// The resource for the pool; the state does not use this.
     @exclusivity(unchecked) var resource: AnyObject?
-    /// The connection under the resource, from its connect on.
+    /// The resource's connection, from its connect on.
     @exclusivity(unchecked) var connection: Connection? {
         didSet { if let connection { budget?.begin(for: connection) } }
     }
-    /// That of the pool's connections.
+    /// The memory budget of the pool's connections.
     @exclusivity(unchecked) var budget: MemoryBudget?
     /// The watch of the connection while it is idle.
     @exclusivity(unchecked) var parking: Parking?
@@ -38,7 +38,7 @@ final class PoolMember: Linked {
     @exclusivity(unchecked) var filter: InstalledFilter?
     /// The making, the check or the request that uses it, until that settles.
     @exclusivity(unchecked) var work: PromiseCore?
-    /// Whether no request has used it.
+    /// Whether no request has used it yet.
     @exclusivity(unchecked) var isFresh = true
 
     init(_ number: Int, _ line: PoolLine) {
@@ -55,29 +55,29 @@ final class PoolMember: Linked {
     var isMaking: Bool { if case .making = use { true } else { false } }
 }
 
-/// A request for a resource, and then its lease.
+/// A request for a resource, which becomes its lease.
 @usableFromInline
 package final class PoolRequest: Numbered, Linked {
     let number: Int
     let line: PoolLine
     let since: LoopInstant
-    /// Its place in line.
+    /// Its index in line.
     @exclusivity(unchecked) var place: Int?
     @exclusivity(unchecked) private var links = Links<PoolRequest>()
-    /// The resource that is being checked for the request; `nil` while it stands in line.
+    /// The resource that is being checked for the request; `nil` while it waits in line.
     @exclusivity(unchecked) var checks: PoolMember?
 
-    // The rest is the pool's; the state does not look at it.
+    // The remaining fields are for the pool; the state does not use them.
 
-    /// While it waits, unless it is answered at once.
+    /// Set while it waits, unless it is answered at once.
     @exclusivity(unchecked) var resolver: Resolver<PoolRequest>?
-    /// Why it got nothing, at once.
+    /// Why it was refused, at once.
     @exclusivity(unchecked) var refusal: (any Error)?
-    /// What is lent to it.
+    /// The lent resource.
     @exclusivity(unchecked) private(set) var member: PoolMember?
-    /// The pool to which a lease returns that has not ended.
+    /// The pool that an unfinished lease returns to.
     @exclusivity(unchecked) private var owner: (any PoolOwner)?
-    /// Whether another request has used the resource, and what its connection had delivered then.
+    /// Whether another request has used the resource, and how much its connection had delivered then.
     @exclusivity(unchecked) package private(set) var isReused = false
     @exclusivity(unchecked) private(set) var bytesBefore = 0
     @exclusivity(unchecked) var retry: PoolRetry?
@@ -100,35 +100,36 @@ package final class PoolRequest: Numbered, Linked {
         loop.performCleanup { if !loop.hasEnded { loop.enqueue { owner.didNotUse(member) } } }
     }
 
-    /// From now on it is a lease, which is returned when this object is released unless `finish` was called.
+    /// Makes this object a lease, which is returned when the object is released unless `finish` was called.
     func begin(with member: PoolMember, of owner: any PoolOwner) {
         (self.member, self.owner) = (member, owner)
         (isReused, bytesBefore) = (!member.isFresh, member.deliveredBytes)
         member.isFresh = false
     }
 
-    /// - Returns: false if the lease has ended before.
+    /// - Returns: false if the lease has ended already.
     func finish() -> Bool { owner.take() != nil }
 
-    /// Ends the lease before the promise of its body settles, which must then be fulfilled: the body has done with the resource.
+    /// Ends the lease before the promise of its body settles, which must then be fulfilled: the body no longer needs
+    /// the resource.
     package func giveBack() { owner?.didFinish(self) }
 
-    /// What is cancelled if the pool takes the resource back.
+    /// Cancelled if the pool takes the resource back.
     @usableFromInline
     func note(_ work: PromiseCore) { if owner != nil { member?.work = work } }
 }
 
-/// What one key has.
+/// The state of one key.
 final class PoolLine: Numbered {
-    /// The first form, and others of it that were used.
+    /// The first form of the key, and others that were used.
     var keys: [PoolKey]
     /// Members in any state.
     @exclusivity(unchecked) var count = 0
     @exclusivity(unchecked) var leased = 0
     let making = LinkedList<PoolMember>(.ofLine)
-    /// The one that was used last is at the end.
+    /// Ordered by last use, the latest at the end.
     let idle = LinkedList<PoolMember>(.ofLine)
-    /// The oldest request is the first.
+    /// The oldest request is first.
     @exclusivity(unchecked) var waiting = AscendingOrder<PoolRequest>()
     /// The request for which it is in `PoolState.blocked`.
     @exclusivity(unchecked) var blockedRequest: PoolRequest?
@@ -140,7 +141,7 @@ final class PoolLine: Numbered {
     var number: Int { blockedRequest?.number ?? .max }
 }
 
-/// Whether an idempotent request is to be made again.
+/// Whether an idempotent request must be repeated.
 @usableFromInline
 final class PoolRetry {
     var isNeeded = false
@@ -148,15 +149,16 @@ final class PoolRetry {
     @usableFromInline init() {}
 }
 
-/// What a pool is for its parts.
+/// The pool, for its parts.
 protocol PoolOwner: AnyObject {
     var loop: EventLoop { get }
-    /// The peer of an idle connection has gone, or the connection has failed.
+    /// The peer of an idle connection has closed, or the connection has failed.
     func didLose(_ member: PoolMember)
     func timerFired()
     func loopWillEnd()
-    /// The body of a lease has done with the resource.
+    /// The body of a lease no longer needs the resource.
     func didFinish(_ lease: PoolRequest)
-    /// A lease was released before its request could begin: the request was cancelled after it had been given the resource.
+    /// A lease was released before its request could begin: the request was cancelled after the resource had been lent
+    /// to it.
     func didNotUse(_ member: PoolMember)
 }

@@ -1,9 +1,9 @@
 import Reactor
 
-// How time and the end of a pool act on its resources and requests.
+// The effect of time limits and of a pool's end on its resources and requests.
 
 extension PoolState {
-    /// When `expire` next has something to do; `distantFuture` if never.
+    /// When `expire` must run next; `distantFuture` for never.
     var nextDeadline: LoopInstant {
         var next = LoopInstant.distantFuture
         if let limit = limits.idleTimeout, case .idle(let since)? = idle.first?.use { next = since.advanced(by: limit) }
@@ -19,7 +19,8 @@ extension PoolState {
     /// Whether a request waits that `expire` will reject.
     var hasWaitDeadline: Bool { limits.waitTimeout != nil && !waiting.isEmpty }
 
-    /// Closes what has been idle too long, or is too old and not in use, and rejects requests that have waited too long.
+    /// Closes resources that have been idle too long, or are too old and not in use, and rejects requests that have
+    /// waited too long.
     func expire(at now: LoopInstant) {
         if let limit = limits.idleTimeout {
             while let first = idle.first, case .idle(let since) = first.use, since.advanced(by: limit) <= now {
@@ -46,13 +47,13 @@ extension PoolState {
         }
     }
 
-    /// Takes no further requests. Those that wait are still served.
+    /// Takes no further requests. Waiting ones are still served.
     func drain() {
         if phase == .open { phase = .draining }
         closeIdle()
     }
 
-    /// Takes no further requests, and rejects those that wait. Resources that are lent are closed when they return.
+    /// Takes no further requests, and rejects waiting ones. Lent resources are closed when they return.
     func close() {
         phase = .closed
         closeIdle()
@@ -66,7 +67,7 @@ extension PoolState {
         }
     }
 
-    /// As `close`, and ends the resources that are lent, too.
+    /// Like `close`, and also ends lent resources.
     func abort() {
         close()
         while let member = members.first {

@@ -1,8 +1,8 @@
-// The limit over all keys, and what is counted of each.
+// The limit over all keys.
 //
-// A key whose next resource only the total limit prevents is *blocked*, by its first request in line. Places go to blocked keys
-// in the order of these requests. An idle resource gives up its place at once; one that returns does so if the blocked
-// request is older than the next of its own key. So a key that is always busy cannot starve another one.
+// A key is *blocked*, by its first request in line, if only the total limit prevents its next resource. Places go to
+// blocked keys in the order of these requests. An idle resource gives up its place at once; a returning one does so if
+// the blocked request is older than the next of its own key. So a busy key cannot starve another one.
 
 extension PoolState {
     /// Whether a further request gets a resource, or has one made, without waiting for others.
@@ -11,7 +11,7 @@ extension PoolState {
         return line.count < limits.perKey && (members.count < limits.total || !idle.isEmpty)
     }
 
-    /// Notes whether the total limit is all that a key waits for.
+    /// Updates whether only the total limit blocks a key.
     func updateBlocked(_ line: PoolLine) {
         if limits.total == .max { return }
         let request = needsMember(line) ? line.waiting.first : nil
@@ -21,7 +21,7 @@ extension PoolState {
         if request != nil { blocked.insert(line) }
     }
 
-    /// Has resources made for blocked keys while there are places, or idle resources that give theirs up.
+    /// Makes resources for blocked keys while there are places, or idle resources that give theirs up.
     func makeForBlocked() {
         while let line = blocked.first {
             if members.count >= limits.total {

@@ -1,7 +1,7 @@
 import Reactor
 
-/// The states of a pool's resources and requests, and the rules by which they meet. It performs nothing itself: each event
-/// adds the actions that follow from it to `actions`, and `Pool` executes them in their order.
+/// The states of a pool's resources and requests, and the rules that match them. It has no side effects: each event
+/// appends its actions to `actions`, and `Pool` executes them in order.
 ///
 /// ```
 ///  a resource:
@@ -16,21 +16,22 @@ import Reactor
 ///                         | returned unusable: closed
 /// ```
 ///
-/// Invariants, of each key:
-/// - resources in all states together are at most `limits.perKey`, and those of all keys at most `limits.total`;
+/// Invariants, per key:
+/// - resources in all states together are at most `limits.perKey`, and over all keys at most `limits.total`;
 /// - a request waits in line only while no resource is idle;
-/// - while a request waits in line and there is room, a resource is being made for it: whatever frees a place goes on with
-///   the next request in line (`advance`), so that a failure strands none;
+/// - while a request waits in line and there is room, a resource is being made for it: freeing a place always continues
+///   with the next request in line (`advance`), so that a failure strands none;
 /// - while the total limit keeps a key from another resource, no resource of any key is idle.
 ///
-/// A request that finds an idle resource costs one look at the dictionary of keys, or none if the last one had the same key.
+/// A request that finds an idle resource costs one lookup in the dictionary of keys, or none if the previous request
+/// had the same key.
 final class PoolState {
     enum DrainPhase { case open, draining, closed }
 
-    // `@exclusivity(unchecked)`: one thread, and no foreign code runs while they are changed.
+    // `@exclusivity(unchecked)`: one thread, and no foreign code runs during a change.
     let limits: PoolLimits
     @exclusivity(unchecked) var phase = DrainPhase.open
-    /// What is to be done, in order. Whoever executes an action has removed it before.
+    /// The pending actions, in order. An action is removed before it is executed.
     @exclusivity(unchecked) var actions = PoolActions()
     @exclusivity(unchecked) private(set) var lines: [PoolKey: PoolLine] = [:]
     @exclusivity(unchecked) private var lastKey: PoolKey?
@@ -39,11 +40,11 @@ final class PoolState {
     /// The idle resources of all keys, the one that has been idle longest first. All have the same time limit, so the
     /// first is due first; so is the first of `waiting` and of `aging`.
     let idle = LinkedList<PoolMember>(.idle)
-    /// The requests of all keys that have no resource yet.
+    /// The requests of all keys without a resource.
     let waiting = LinkedList<PoolRequest>(())
-    /// The resources with a lifetime that is not over.
+    /// The resources whose lifetime is not over.
     let aging = LinkedList<PoolMember>(.aging)
-    /// The keys with a first request for which only the total limit keeps a resource from being made.
+    /// The keys for whose first request only the total limit prevents another resource.
     @exclusivity(unchecked) var blocked = AscendingOrder<PoolLine>()
     @exclusivity(unchecked) private var nextMember = 0
     @exclusivity(unchecked) private var nextRequest = 0
@@ -70,7 +71,7 @@ final class PoolState {
         return line
     }
 
-    /// A pool may meet any number of keys in its life.
+    /// Forgets an empty line: a pool may see any number of keys in its life.
     private func forgetIfEmpty(_ line: PoolLine) {
         guard line.count == 0, line.waiting.isEmpty else { return }
         for key in line.keys { lines[key] = nil }
@@ -79,7 +80,7 @@ final class PoolState {
 
     // MARK: Requests
 
-    /// A request for a resource. It is answered by one `lend` or `reject`, unless it is cancelled before.
+    /// A request for a resource. It is answered by one `lend` or `reject`, unless it is cancelled first.
     func request(_ key: PoolKey, at now: LoopInstant) -> PoolRequest {
         let line = line(of: key)
         let request = PoolRequest(nextRequest, line, at: now)
@@ -91,7 +92,7 @@ final class PoolState {
             return request
         }
         waiting.append(request)
-        // None waits in line while one is idle.
+        // No request waits in line while a resource is idle.
         if let member = line.idle.last {
             check(member, for: request)
         } else {
@@ -101,15 +102,15 @@ final class PoolState {
         return request
     }
 
-    /// The request is not interested any more.
+    /// The request was cancelled.
     func cancel(_ request: PoolRequest) {
         guard withdraw(request) else { return }
         cancelSurplus(request.line)
         advance(request.line)
     }
 
-    /// Takes a request that has no resource out, and closes the resource that is being checked for it: what the check has
-    /// sent may still be answered.
+    /// Removes a request without a resource, and closes the resource that is being checked for it: the check may still
+    /// be answered.
     /// - Returns: whether the request had no answer yet.
     @discardableResult
     func withdraw(_ request: PoolRequest) -> Bool {
@@ -126,7 +127,7 @@ final class PoolState {
         return true
     }
 
-    /// Ends the making of resources that no request waits for any more.
+    /// Cancels the making of resources that no request waits for any more.
     func cancelSurplus(_ line: PoolLine) {
         while line.making.count > line.waiting.count, let member = line.making.last {
             drop(member)
@@ -134,7 +135,7 @@ final class PoolState {
         }
     }
 
-    /// Goes on with the requests in line: gives them idle resources, and has others made while there is room.
+    /// Serves the requests in line: lends idle resources to them, and has others made while there is room.
     func advance(_ line: PoolLine) {
         while let request = line.waiting.first, let member = line.idle.last {
             line.waiting.remove(request)
@@ -155,7 +156,7 @@ final class PoolState {
         actions.append(.check(member))
     }
 
-    /// Whether a request in line has no resource that is being made for it, and the limit of its key allows one.
+    /// Whether a request in line has no resource being made for it, and the limit of its key allows one.
     func needsMember(_ line: PoolLine) -> Bool {
         line.making.count < line.waiting.count && line.count < limits.perKey
     }
@@ -180,8 +181,8 @@ final class PoolState {
         if let request = member.line.waiting.first { lend(member, to: request) } else { park(member, at: now) }
     }
 
-    /// A resource could not be made. The request that has waited longest is given the error; the next one has another
-    /// resource made.
+    /// A resource could not be made. The request that has waited longest is rejected with the error; for the next one,
+    /// another resource is made.
     func makeDidFail(_ member: PoolMember, _ error: any Error) {
         guard member.isMaking else { return }
         let line = member.line
@@ -193,7 +194,8 @@ final class PoolState {
         advance(line)
     }
 
-    /// The answer to `check`. If the resource cannot serve, the request takes the next one, at its old place in line.
+    /// The result of `check`. If the resource cannot be reused, the request takes the next one, at its old place in
+    /// line.
     func didCheck(_ member: PoolMember, isUsable: Bool) {
         guard case .checked(let request) = member.use else { return }
         if isUsable { return lend(member, to: request) }
@@ -218,8 +220,8 @@ final class PoolState {
         if isReusable && !member.isOld && phase != .closed { park(member, at: now) } else { close(member) }
     }
 
-    /// Makes the resource idle; at once busy again if a request waits. If a request for another key has waited longer, and
-    /// only the total limit keeps it from a resource, then this one gives up its place.
+    /// Makes the resource idle, or lends it at once if a request waits. If a request for another key has waited longer,
+    /// and only the total limit keeps it from a resource, this one gives up its place.
     private func park(_ member: PoolMember, at now: LoopInstant) {
         let line = member.line
         let next = line.waiting.first?.number ?? .max
@@ -231,7 +233,7 @@ final class PoolState {
         if next == .max { actions.append(.park(member)) } else { advance(line) }
     }
 
-    /// An idle resource is of no use any more: its peer has gone, for example.
+    /// An idle resource is no longer usable: its peer has closed, for example.
     func didLose(_ member: PoolMember) {
         if case .idle = member.use { close(member) }
     }
@@ -252,7 +254,7 @@ final class PoolState {
         forgetIfEmpty(member.line)
     }
 
-    /// Undoes what the present use of a member has counted.
+    /// Undoes the counts of a member's current use.
     private func stopUsing(_ member: PoolMember) {
         let line = member.line
         switch member.use {

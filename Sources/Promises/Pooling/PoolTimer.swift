@@ -1,13 +1,13 @@
 import Reactor
 
-/// The one timer of a pool. While it is set, it also tells the pool that the loop ends.
+/// The one timer of a pool. While it is set, it also reports the end of the loop to the pool.
 struct PoolTimer {
     private var timer: EventLoop.Timer?
     private var deadline = LoopInstant.distantFuture
     private var keepsAlive = true
     private var isSet = false
 
-    /// Makes the timer fire at `deadline` or before, and run the job that `job` makes if none is waiting.
+    /// Makes the timer fire at `deadline` or earlier, and run the job that `job` makes if none is waiting.
     mutating func set(to deadline: LoopInstant, keepsAlive: Bool, on loop: EventLoop, _ job: @autoclosure () -> Job) {
         if isSet {
             if deadline < self.deadline {

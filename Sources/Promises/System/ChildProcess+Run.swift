@@ -22,9 +22,9 @@ extension ChildProcess {
     /// ```
     ///
     /// If the promise is rejected or cancelled, the program is killed, and its output is lost. If it leads a process
-    /// group, the whole group is killed, even if the program itself has ended. To keep partial output, read the streams of
-    /// `spawn`. Otherwise the promise waits for the end of the program and of both its streams. It therefore also waits
-    /// for a process that the program leaves behind with these streams open.
+    /// group, the whole group is killed, even if the program itself has ended. To keep partial output, read the streams
+    /// of `spawn`. Otherwise the promise waits for the end of the program and of both its streams, and so also for a
+    /// background process that keeps these streams open.
     ///
     /// The promise is rejected with:
     /// - the `SystemError` of `spawn`;
@@ -37,7 +37,7 @@ extension ChildProcess {
     ///   - limit: the maximum number of bytes of each stream; 16 MiB by default.
     ///   - timeout: the limit for the whole run; `nil` for none.
     ///   - ownGroup: see `spawn(_:)`.
-    ///   - environment: the environment of the program; that of this process by default.
+    ///   - environment: the environment of the program; this process's by default.
     ///   - workingDirectory: the folder in which the program starts; this process's by default.
     ///   - arguments: the arguments, without the name of the program.
     /// - Returns: a promise of the output and the exit status.
@@ -64,7 +64,7 @@ extension ChildProcess {
         var isComplete = false
         let all = when(fulfilled: [output.all(), errors.all(), end.asVoid()]).done { _ in isComplete = true }
         let promise = (timeout.map { all.timeout($0, file: file, line: line) } ?? all).ensure {
-            // After a rejection the program may still run, or only what it has left in its group.
+            // After a rejection the program may still run, or only the rest of its group.
             end.cancel()
             if ownGroup && !isComplete { try? child.kill(SIGKILL, wholeGroup: true) }
             child.standardInput?.abort()

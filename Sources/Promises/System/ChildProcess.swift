@@ -13,11 +13,11 @@ import Reactor
 /// `unref()` has been called. Releasing this object only closes this process's ends of the pipes. The child continues
 /// to run, and is reaped when it ends. A child that outlives its loop is reaped when the next child is started.
 ///
-/// The loop learns of the end by a pidfd, or by SIGCHLD where the kernel has no pidfd or forbids it. Children that
-/// other code has started are never touched. A process that ignores SIGCHLD, or waits for "any child" itself, takes the
-/// status away: the exit status is then `unknown`.
+/// A pidfd reports the end, or SIGCHLD where the kernel has no pidfd or forbids it. Children that other code has
+/// started are never touched. If the process ignores SIGCHLD, or waits for "any child" itself, the status is lost: the
+/// exit status is then `unknown`.
 public final class ChildProcess {
-    /// The other end of one of the child's three standard streams.
+    /// The parent's end of one of the child's three standard streams.
     public enum Stream: Sendable {
         /// A pipe, whose other end is a `Connection` of this process.
         case pipe
@@ -46,24 +46,24 @@ public final class ChildProcess {
 
     /// Starts a program.
     ///
-    /// The child has the default action for each signal and blocks none. It has no descriptors except the three
-    /// standard streams. (With a C library before 2.34, it has none of the library's descriptors, and none that is
+    /// The child has the default action for each signal and blocks none. Its only descriptors are the three standard
+    /// streams. (With a C library before 2.34, it has none of the library's descriptors, and none that is
     /// close-on-exec.)
     /// - Parameters:
     ///   - name: a name to look up along this process's `PATH`, or a path, which contains a slash.
     ///   - arguments: the arguments without the program's own name, which is `name`.
-    ///   - environment: all variables of the child; `nil` for those of this process.
+    ///   - environment: all variables of the child; `nil` for this process's.
     ///   - workingDirectory: the directory where the child starts, and to which a relative path refers; `nil` for
     ///     this process's.
     ///   - standardInput: the child's standard input.
     ///   - standardOutput: the child's standard output.
     ///   - standardError: the child's standard error.
-    ///   - ownGroup: whether the child leads its own process group. Such a group can be signalled as a whole, even when
-    ///     the child has ended: until this object is released, the child remains a zombie, so that no other process gets
-    ///     its number. The terminal's Ctrl-C does not reach the group.
-    /// - Returns: the child, which runs.
+    ///   - ownGroup: whether the child leads a new process group. Such a group can be signalled as a whole, even when
+    ///     the child has ended: until this object is released, the child remains a zombie, so that no other process
+    ///     gets its number. The terminal's Ctrl-C does not reach the group.
+    /// - Returns: the running child.
     /// - Throws: a `SystemError` of `posix_spawn`, of `pipe2`, or of the loop's own descriptors, such as `EMFILE`.
-    ///   Those of `posix_spawn` are:
+    ///   `posix_spawn` fails with:
     ///   - `ENOENT`, `EACCES`, and the others of execve(2); `ENOENT` also for a name that is in no folder of `PATH`;
     ///   - `EINVAL` for a text with a zero byte, or the name of a variable with a `=`;
     ///   - `EBADF` for an invalid descriptor;
@@ -126,8 +126,8 @@ public final class ChildProcess {
     /// How the child has ended; `nil` while it runs. Makes no system call.
     package var exitStatus: ChildExitStatus? { end.child.status }
 
-    /// Waits for the end of the child, and kills it with SIGKILL when the wait is cancelled, for example by a
-    /// `timeout`. If the child leads its own group, the whole group is killed.
+    /// Waits for the end of the child, and kills it (SIGKILL) when the wait is cancelled, for example by a `timeout`.
+    /// If the child leads its own group, the whole group is killed.
     /// - Returns: a promise of the child's exit status.
     public func waitOrKill() -> Promise<ChildExitStatus> { Promise(end.wait(kills: true)) }
 

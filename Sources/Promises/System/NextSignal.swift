@@ -6,9 +6,9 @@ import Reactor
 /// try nextSignal(SIGTERM).then { server.shutDown() }.done { EventLoop.current.stop() }
 /// ```
 ///
-/// The guarantee handles a single delivery. After it, the process's own action is restored, so a second SIGTERM ends
-/// the process, unless `nextSignal` is called again or an `onSignal` is active. For that action, see
-/// `EventLoop.onSignal`.
+/// The guarantee handles a single delivery. After it, the process's previous action is restored, so a second SIGTERM
+/// ends the process, unless `nextSignal` is called again or an `onSignal` is active. See `EventLoop.onSignal` for that
+/// action.
 ///
 /// The loop stays alive until the signal has arrived. Cancelling the guarantee ends the watch, and the loop may then
 /// end.

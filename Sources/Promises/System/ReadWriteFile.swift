@@ -1,7 +1,7 @@
 import Reactor
 import Synchronization
 
-// epoll cannot wait for files: a thread of a pool reads and writes them.
+// epoll cannot wait for files, so threads of a pool read and write them.
 
 /// How `writeFile` treats an existing file.
 public enum FileWriting: Sendable {
@@ -10,14 +10,14 @@ public enum FileWriting: Sendable {
     case replacing
     /// The bytes are appended. (Two concurrent appends may interleave, chunk by chunk.)
     case appending
-    /// The file has its old or its new content, never a mixture, even after a failure, a cancellation, or a loss of
-    /// power.
+    /// The file has either its old or its new content, never a mixture, even after a failure, a cancellation, or a
+    /// power loss.
     ///
     /// The bytes are written to another file in the same folder, which takes the name once it is on the disk. Until its
     /// bytes are complete, only the owner can open it. Then it gets the permissions of the old file and, if the process
     /// may set it, the group of the old file. It does not get the owner and the access control list of the old file. If
-    /// the group cannot be set, the group's permissions are reduced to those of all others. A symbolic link is
-    /// replaced, not followed.
+    /// the group cannot be set, the group gets no permission that others lack. A symbolic link is replaced, not
+    /// followed.
     case atomically
 }
 
@@ -62,11 +62,11 @@ package func readFile(
 ///
 /// The promise is fulfilled when the kernel has all bytes, and with `.atomically` when the disk has them. A cancelled
 /// write ends before the next chunk of 256 KiB. The promise is rejected with a `SystemError`, which has the path:
-/// `ENOSPC` or `EDQUOT` if there is no room, and the errors of `readFile` for what is not a regular file.
+/// `ENOSPC` or `EDQUOT` if there is no room, and the errors of `readFile` for anything but a regular file.
 /// - Parameters:
 ///   - bytes: the content.
 ///   - path: the file.
-///   - mode: the permissions of a new file, before the process's umask is applied.
+///   - mode: the permissions of a new file, before the process's umask applies.
 ///   - manner: how an existing file is treated.
 ///   - pool: the threads that write.
 /// - Returns: a promise without a value.
@@ -81,7 +81,7 @@ public func writeFile(
 /// - Parameters:
 ///   - text: the content.
 ///   - path: the file.
-///   - mode: the permissions of a new file, before the process's umask is applied.
+///   - mode: the permissions of a new file, before the process's umask applies.
 ///   - manner: how an existing file is treated.
 ///   - pool: the threads that write.
 /// - Returns: as the form with bytes.
@@ -107,7 +107,7 @@ package func writeFile(
     }
 }
 
-/// Runs `body` on the pool, and passes it a function that throws once the result is no longer needed.
+/// Runs `body` on the pool, with a function that throws once the result is no longer needed.
 private func onPool<Value: Sendable>(
     _ pool: ThreadPool, _ operation: StaticString, _ file: StaticString, _ line: UInt,
     _ body: @escaping @Sendable (_ checkCancelled: @escaping @Sendable () throws -> Void) throws -> Value

@@ -7,9 +7,9 @@ import Reactor
 /// for try await signal in stops { … }
 /// ```
 ///
-/// The sequence observes the signals from this call on, until it and its iterators are released. Then the process's own
-/// action is restored. Signals that arrive while no consumer waits are kept, each signal once. The sequence keeps the
-/// loop alive while a consumer waits.
+/// The sequence observes the signals from this call on, until it and its iterators are released. Then the process's
+/// previous action is restored. Signals that arrive while no consumer waits are kept, each signal once. The sequence
+/// keeps the loop alive while a consumer waits.
 /// - Parameter signals: the numbers of the signals.
 /// - Returns: a sequence that does not end by itself.
 /// - Throws: `SystemError` of `sigaction`, as `onSignal`.
@@ -23,7 +23,7 @@ public func signals(
     return LoopSequence(feed)
 }
 
-/// Collects signals that have arrived and were not requested yet. Accessed only on the loop's thread.
+/// Collects signals that have arrived but were not requested yet. Accessed only on the loop's thread.
 private final class SignalFeed: LoopSource<CInt> {
     private var watches: [EventLoop.Watch] = []
     private var arrived: [CInt] = []
@@ -62,7 +62,7 @@ private final class SignalFeed: LoopSource<CInt> {
         return arrived.removeFirst()
     }
 
-    // On the loop's thread. The functions of the handles require that of async code.
+    // On the loop's thread, as the handles require of async code.
     private func keepLoopAlive() { for watch in watches { watch.ref() } }
     private func unrefWatches() { for watch in watches { watch.unref() } }
 

@@ -34,8 +34,8 @@ public func after(
     Guarantee(TimerPromise.make(at: deadline).traced(root: "after", Guarantee<Void>.self, file, line))
 }
 
-/// The promise of a timer: a plain core, which a loop may use again, and the job of its own timer. The payload, which is
-/// free until the core settles, has the timer's id. All of this happens on the loop's thread.
+/// The promise of a timer: a plain core, which a loop may reuse, and the job of its own timer. The payload, which is
+/// free until the core settles, holds the timer's id. All of this happens on the loop's thread.
 @usableFromInline
 enum TimerPromise {
     /// A core that is fulfilled `delay` from now.
@@ -50,7 +50,7 @@ enum TimerPromise {
     private static func make(_ start: (EventLoop, PromiseCore) -> UInt64) -> PromiseCore {
         let core = PromiseCore.pending(.of(Follow<Void>.self))
         let timer = LoopRef.ofThisThread.borrow { start($0, core) }
-        // A loop that has ended has rejected the core, or is about to, and has no such timer.
+        // A loop that has ended has rejected the core, or is about to, and no longer has the timer.
         if core.state.loadRelaxed().isPending {
             core.payload.store(timer)
             core.marks.insert(.hasTimer)

@@ -1,7 +1,7 @@
 import Reactor
 
 extension Thenable {
-    /// Passes the value on `pause` after this promise is fulfilled, and passes a rejection on immediately.
+    /// Passes the value on `pause` after this promise is fulfilled; passes a rejection on immediately.
     ///
     /// ```swift
     /// func poll() -> Promise<Job> { ask().delay(.seconds(2)).then { $0.isDone ? .value($0) : poll() } }

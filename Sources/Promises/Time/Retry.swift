@@ -36,8 +36,8 @@ public func retry<Next: Thenable>(
 /// - Parameters:
 ///   - maxAttempts: the maximum number of attempts, including the first; see the other form.
 ///   - schedule: how long to wait between attempts.
-///   - isRetryable: returns a promise of whether another attempt makes sense after this error. An error that it throws,
-///     or with which its promise is rejected, rejects the result instead.
+///   - isRetryable: returns a promise that tells whether another attempt makes sense after this error. An error that it
+///     throws, or with which its promise is rejected, rejects the result instead.
 ///   - body: the work. Its argument is the number of the attempt, from 1.
 /// - Returns: as the other form.
 @available(*, noasync, message: "an async function has no loop of its own; write a loop with Task.sleep")
@@ -87,8 +87,7 @@ private final class Retrying<Next: Thenable> {
         }
     }
 
-    /// The core to follow after attempt `number`, which belongs to `core`, has failed. `nil` if there is no further
-    /// attempt.
+    /// The core to follow after attempt `number` of `core` has failed; `nil` if there is no further attempt.
     func next(after error: any Error, _ number: Int, _ core: PromiseCore) throws -> PromiseCore? {
         guard number < maxAttempts, !error.isCancelled else { return nil }
         switch try isRetryable(error) {

@@ -10,7 +10,7 @@ public struct RetrySchedule {
     /// Returns the pause after a failed attempt, given its number (from 1) and its error. `nil` means no further
     /// attempt.
     let pause: (Int, any Error) -> Duration?
-    /// What is wrong with the schedule's parameters; `nil` if they are valid.
+    /// Why the schedule's parameters are invalid; `nil` if they are valid.
     var problem: String?
 
     /// No pause: the next attempt follows immediately.
@@ -46,7 +46,7 @@ public struct RetrySchedule {
         return schedule
     }
 
-    /// Pauses that a closure computes, for example from what the server has said in its error.
+    /// Pauses computed by a closure, for example from a hint in the server's error.
     ///
     /// ```swift
     /// .custom { attempt, error in (error as? Busy)?.retryAfter ?? .seconds(attempt) }
