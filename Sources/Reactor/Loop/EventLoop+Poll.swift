@@ -168,6 +168,7 @@ extension EventLoop {
 
     @inline(__always)
     func wait(_ milliseconds: CInt) throws(SystemError) {
+        poller.isBetweenJobs = jobs.hasJobs
         meter.counters.events += try poller.wait(milliseconds, kernel)
     }
 

@@ -101,6 +101,7 @@ extension Poller {
                 return .staleRegistration(CInt(fd))
             }
             let wanted = slots[fd].wanted
+            if wanted == 0 && isBetweenJobs { continue }
             let failed = event.events & UInt32(clinux_EPOLLERR | clinux_EPOLLHUP) != 0
             if wanted == 0 {
                 _ = kernel.epollControl(descriptor, EPOLL_CTL_DEL, CInt(fd), epoll_event())

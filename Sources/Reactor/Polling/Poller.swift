@@ -11,7 +11,8 @@ import Glibc
 ///   kernel reports it anyway; only then is the registration narrowed or removed. A connection that reads, writes, and
 ///   reads again within one turn, as every echo does, therefore costs no `epoll_ctl` at all.
 /// - *No interest, no registration.* When an event without interest arrives, the registration is removed, since even an
-///   empty mask still reports EPOLLHUP and EPOLLERR and would make the loop spin.
+///   empty mask still reports EPOLLHUP and EPOLLERR and would make the loop spin. Not so if the poll came between jobs:
+///   the next read may be in one of them, and the loop does not wait before they have run.
 /// - *An event carries the generation of its registration.* If a descriptor was closed and its number reused within the
 ///   same batch, the new descriptor never receives the event of the old one.
 ///
@@ -90,6 +91,8 @@ package struct Poller: ~Copyable {
     var unexplained: Set<UInt64> = []
     /// Whether the kernel may have more events than the last `wait` has fetched.
     var mayHaveMore = false
+    /// Whether jobs were left when the last `wait` began, so that a descriptor without interest keeps its registration.
+    var isBetweenJobs = false
     /// Whether a signal has interrupted the last `wait`, so that it tells nothing about the descriptors.
     var wasInterrupted = false
 
