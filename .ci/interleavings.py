@@ -21,7 +21,7 @@ PACKAGE = "Tests/Interleavings"
 
 # Mistakes, each as a file, what stands there, and what would stand there. All are compiled at once: a run makes the one whose
 # number is in MUTANT. Those behind the line are mistakes in an ordering, which an x86 machine hides; the sanitizer finds them.
-CORE, MEMORY, REACTOR = "Promises/Core/", "Promises/CoreMemory/", "Reactor/"
+CORE, REACTOR = "Promises/Core/", "Reactor/"
 MUTANTS = [
     ("no second look before a settlement by a store", CORE + "PromiseCore+Settle.swift",
      "isReferencedOnce && state.isStill(seen)", "isReferencedOnce && (isMutant(#) || state.isStill(seen))"),
@@ -40,13 +40,13 @@ MUTANTS = [
     ("the waiter of a hang is used again before it has arrived", "Promises/Awaiting/Hang.swift",
      "if wakeUp.borrow({ $0.hasArrived }) {", "if wakeUp.borrow({ $0.hasArrived || isMutant(#) }) {"),
     ("a waiter is not retained at the end of its loop", CORE + "PromiseCore+End.swift",
-     "let node = CoreRef.retaining(self)\n        let never",
-     "let node = isMutant(#) ? ref : CoreRef.retaining(self)\n        let never"),
+     "let node = CoreRef.retaining(self)\n        guard upstream",
+     "let node = isMutant(#) ? ref : CoreRef.retaining(self)\n        guard upstream"),
     ("park is no atomic operation", REACTOR + "Jobs/Mailbox.swift",
      "    package func park() -> Bool {\n",
      "    package func park() -> Bool {\n        if isMutant(#) {\n            if !isEmpty { return false }\n"
      "            word.store(Self.parked, ordering: .releasing)\n            return true\n        }\n        return "),
-    ("a push is no atomic operation", MEMORY + "StateWord.swift",
+    ("a push is no atomic operation", CORE + "StateWord.swift",
      "        let (done, now) = word.compareExchange(\n            expected: seen.bits, desired: seen.pushing",
      "        if isMutant(#) {\n            store(seen.pushing(waiterAt: address))\n            return true\n        }\n"
      "        let (done, now) = word.compareExchange(\n            expected: seen.bits, desired: seen.pushing"),
@@ -60,7 +60,7 @@ MUTANTS = [
      "        // Its own thread may be withdrawing it.\n",
      "        if isMutant(#), node.borrow({ $0.upstream.load() == .waiting(forCoreAt: address) }) {\n"
      "            node.borrow { $0.upstream.store(word) }\n            return true\n        }\n"),
-    ("unlock forgets that the core was claimed", MEMORY + "StateWord.swift",
+    ("unlock forgets that the core was claimed", CORE + "StateWord.swift",
      "StateWord(bits: address | bits & ~Self.addressMask & ~Self.busyBit)",
      "StateWord(bits: address | bits & ~Self.addressMask & ~Self.busyBit & ~(isMutant(#) ? Self.markBit : 0))"),
     ("close of a mailbox is no atomic operation", REACTOR + "Jobs/Mailbox.swift",
@@ -90,11 +90,11 @@ MUTANTS = [
      "    try loop.borrow { try $0.checkWhetherItCanWait() }\n",
      "    if !isMutant(#) { try loop.borrow { try $0.checkWhetherItCanWait() } }\n"),
     # ----
-    ("relaxed: a load of the state", MEMORY + "StateWord.swift",
+    ("relaxed: a load of the state", CORE + "StateWord.swift",
      "func load() -> StateWord { StateWord(bits: word.load(ordering: .acquiring)) }",
      "func load() -> StateWord { StateWord(bits: word.load(ordering: isMutant(#) ? .relaxed : .acquiring)) }"),
-    ("relaxed: a push", MEMORY + "StateWord.swift", "successOrdering: .releasing,", "successOrdering: isMutant(#) ? .relaxed : .releasing,"),
-    ("relaxed: a settlement", MEMORY + "StateWord.swift",
+    ("relaxed: a push", CORE + "StateWord.swift", "successOrdering: .releasing,", "successOrdering: isMutant(#) ? .relaxed : .releasing,"),
+    ("relaxed: a settlement", CORE + "StateWord.swift",
      "word.compareExchange(expected: seen.bits, desired: state.bits, ordering: .acquiringAndReleasing).exchanged",
      "word.compareExchange(expected: seen.bits, desired: state.bits, ordering: isMutant(#) ? .relaxed : .acquiringAndReleasing).exchanged"),
     ("relaxed: mail is taken", REACTOR + "Jobs/Mailbox.swift",

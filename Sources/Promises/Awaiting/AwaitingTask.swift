@@ -84,7 +84,7 @@ final class AwaitingTask: PromiseCore, @unchecked Sendable {
         case .fulfilled: return word.core.payload.value(as: T.self)
         case .rejected: throw word.core.payload.error
         // Released without an outcome.
-        case .none, .waiting, .linkedFrom, .abandoned, .taken: throw PromiseError.abandoned
+        case .none, .waiting, .linkedFrom, .taken: throw PromiseError.abandoned
         }
     }
 

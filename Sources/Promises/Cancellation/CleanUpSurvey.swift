@@ -84,7 +84,7 @@ struct CleanUpSurvey {
                     if word.isWaiting { count = height }
                     return
                 }
-                if producer.mustRun && !word.hasNoOutcome { count = height }
+                if producer.mustRun && !word.isTaken { count = height }
                 guard word.isWaiting else { break }
                 (next, waiter, sparesWanted) = (word.core, producer, true)
             }

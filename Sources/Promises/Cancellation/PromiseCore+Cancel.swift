@@ -122,13 +122,7 @@ extension PromiseCore {
             return .stopped(nil)
         }
         marks.insert(.isEndingCancelled)
-        let outcome = upstream.load()
-        if outcome.hasNoOutcome {
-            upstream.store(.cancellation(error))
-            outcome.release()
-        } else {
-            runAndReject(with: error)
-        }
+        runAndReject(with: error)
         return .willEnd(nil)
     }
 

@@ -14,10 +14,8 @@ class CombinatorCore: PromiseCore, @unchecked Sendable {
     /// The source at `index` has settled. Consumes the reference to it. Must end with `inputDidEnd`.
     func settled(_ index: Int, _ source: AnySource) { preconditionFailure("abstract") }
 
-    /// The source at `index` will never settle. Must end with `inputDidEnd`.
-    func abandoned(_ index: Int, _ error: @autoclosure () -> PromiseError = .noProducer) {
-        preconditionFailure("abstract")
-    }
+    /// The loop is ending, and the source at `index` has not settled. Must end with `inputDidEnd`.
+    func loopEnds(beforeSourceAt index: Int) { preconditionFailure("abstract") }
 
     /// Cancels the sources, except those that another handler waits for.
     final override func cancelProducer() -> Bool {
@@ -28,13 +26,16 @@ class CombinatorCore: PromiseCore, @unchecked Sendable {
 
     final override var isCombinator: Bool { true }
 
+    /// Whether the result needs all sources, and not one of them.
+    var needsAllInputs: Bool { true }
+
     /// Counts one more source.
     final func begin() { outstanding += 1 }
 
     /// Releases everything that is kept only until the result settles.
     func releaseInputs() { preconditionFailure("abstract") }
 
-    /// Counts a source that has settled, or never will.
+    /// Counts a source that has settled, or is not waited for any more.
     final func inputDidEnd(_ error: @autoclosure () -> PromiseError = .noProducer) {
         outstanding -= 1
         guard outstanding == 0, isOpen else { return }

@@ -206,24 +206,12 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
         }
     }
 
-    override func abandoned(_ index: Int, _ error: @autoclosure () -> PromiseError = .noProducer) {
+    override func loopEnds(beforeSourceAt index: Int) {
         slots[index] = .empty
-        inputDidEnd(error())
+        inputDidEnd(.loopEnded)
     }
 
-    override func areSourcesHeldUp(_ here: LoopRef, _ limit: inout Int) -> Bool {
-        // If all sources are needed, one held-up source is enough; in a race, each must be held up.
-        var areAllHeldUp = rule.isRace
-        var hasSources = false
-        for index in 0..<count {
-            guard let node = slots[index].node else { continue }
-            hasSources = true
-            let isHeldUp = node.borrow { StackSearch.isHeldUp($0, here, &limit) }
-            if isHeldUp && !rule.isRace { return true }
-            areAllHeldUp = areAllHeldUp && isHeldUp
-        }
-        return hasSources && areAllHeldUp
-    }
+    override var needsAllInputs: Bool { !rule.isRace }
 
     override var inputs: [PromiseCore] {
         (0..<count).compactMap { slots[$0].node?.object }

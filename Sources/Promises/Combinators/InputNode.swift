@@ -26,20 +26,14 @@ final class InputNode: PromiseCore, @unchecked Sendable {
 
     /// The loop is ending. The combinator is notified that no outcome will come.
     override func discardAndRelease() {
-        notifyCombinator { $0.abandoned(index, .loopEnded) }
+        notifyCombinator { $0.loopEnds(beforeSourceAt: index) }
         super.discardAndRelease()
     }
 
     private func takeSource() {
         let word = upstream.takeOut()
         guard word != .taken else { return }
-        let source = word.core
-        if word.isAbandoned {
-            source.release()
-            notifyCombinator { $0.abandoned(index) }
-        } else {
-            notifyCombinator { $0.settled(index, AnySource(source, isFulfilled: word.isFulfilled)) }
-        }
+        notifyCombinator { $0.settled(index, AnySource(word.core, isFulfilled: word.isFulfilled)) }
     }
 
     @inline(__always)

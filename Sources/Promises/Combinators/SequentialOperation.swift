@@ -1,6 +1,3 @@
-import Reactor
-import Synchronization
-
 /// Promises that are made one after another: the common part of `forEach`, `thenReduce` and `repeatWhile`.
 ///
 /// The core of the result itself waits for each promise, and runs again when that promise has settled. So a round takes
@@ -43,42 +40,5 @@ struct SequentialOperation<Value>: Operation {
         do {
             if let next = try round(source, core) { core.wait(for: next, andRun: self) }
         } catch { core.finish(throwing: error) }
-    }
-}
-
-extension Operation {
-    /// Makes a core whose operation runs each time a promise has settled that `wait(for:andRun:)` made it wait for.
-    @inlinable
-    static func makeWaitingCore() -> PromiseCore {
-        let core = PromiseCore(state: .pending, loop: .ofThisThread, code: .of(Self.self))
-        core.upstream.store(.taken)
-        return core
-    }
-}
-
-extension PromiseCore {
-    /// Makes this core, whose operation has run, run another operation after `inner`. Consumes a reference to this
-    /// core.
-    @inlinable
-    func wait<Op: Operation & ~Copyable>(for inner: PromiseCore, andRun operation: consuming Op) {
-        guard prepareToWait(for: inner) else { return release() }
-        payload.store(operation)
-        inner.attach(self)
-        release()
-    }
-
-    @usableFromInline
-    func prepareToWait(for inner: PromiseCore) -> Bool {
-        guard isOpen else {
-            // Cancelled while its operation ran: the promise that the operation returned is no longer needed.
-            inner.cancelIfUnobserved()
-            return false
-        }
-        if inner.rootRef == rootRef {
-            reject(PromiseError.returnedSelf, at: nil)
-            return false
-        }
-        if Tracing.isOn { Tracing.adopt(self, inner) }
-        return true
     }
 }

@@ -41,8 +41,6 @@ final class ThrottledFanInCore: CombinatorCore, @unchecked Sendable {
     private var nodes: [Int: Uncounted<InputNode>] = [:]
     /// The number of sources taken so far.
     private var taken = 0
-    /// The number of sources that nothing will ever settle. They still count against the limit.
-    private var abandonedCount = 0
     /// Whether `next` has returned `nil`.
     private var isExhausted = false
     private var isTaking = false
@@ -69,7 +67,7 @@ final class ThrottledFanInCore: CombinatorCore, @unchecked Sendable {
         guard !isTaking else { return }
         isTaking = true
         // `callbacks` is a copy, because user code may cancel the result.
-        while !isExhausted, nodes.count + abandonedCount < limit, let callbacks = activeCallbacks {
+        while !isExhausted, nodes.count < limit, let callbacks = activeCallbacks {
             let source: PromiseCore
             do {
                 guard let next = try callbacks.next() else {
@@ -89,7 +87,7 @@ final class ThrottledFanInCore: CombinatorCore, @unchecked Sendable {
             source.attach(node)
         }
         isTaking = false
-        if isExhausted && nodes.isEmpty && abandonedCount == 0, let callbacks = activeCallbacks {
+        if isExhausted && nodes.isEmpty, let callbacks = activeCallbacks {
             callbacks.complete(self)
             self.callbacks = nil
         }
@@ -114,10 +112,9 @@ final class ThrottledFanInCore: CombinatorCore, @unchecked Sendable {
         take()
     }
 
-    override func abandoned(_ index: Int, _ error: @autoclosure () -> PromiseError = .noProducer) {
+    override func loopEnds(beforeSourceAt index: Int) {
         nodes[index] = nil
-        abandonedCount += 1
-        inputDidEnd(error())
+        inputDidEnd(.loopEnded)
     }
 
     override func releaseInputs() { callbacks = nil }

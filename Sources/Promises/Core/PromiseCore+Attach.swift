@@ -90,8 +90,8 @@ extension PromiseCore {
         while seen.takesWaiters {
             if push(waiter, node, &seen) { return }
         }
+        if seen.isLink { return root.attachSlow(waiter, node) }
         let here = LoopRef.ofThisThread
-        if seen.isLink { return attachToRoot(waiter, node, here) }
         if waiter.handles { markHandled() }
         retain()
         if waiter.loop != nil && !waiter.role.contains(.inlineAtHome) {
@@ -101,13 +101,6 @@ extension PromiseCore {
         here.borrow { $0.runInline(node.job) }
     }
 
-    private func attachToRoot(_ waiter: PromiseCore, _ node: CoreRef, _ here: LoopRef) {
-        let root = root
-        guard root === PromiseCore.never else { return root.attachSlow(waiter, node) }
-        // The root will never be settled: the handler is released at once.
-        waiter.upstream.store(.abandoned(CoreRef.retaining(root).address))
-        here.borrow { $0.runInline(node.job) }
-    }
 }
 
 /// As `attach` of `source`, to which it consumes a reference: that of a promise that is used for nothing else.
@@ -137,7 +130,7 @@ extension PromiseCore {
     private func joinLoopSlow(_ node: CoreRef) -> Bool {
         let here = loop.unsafelyUnwrapped
         if here.borrow({ $0.makeRoomForOutsideWaiter() }) { return joinLoop(node) }
-        upstream.store(.abandoned(CoreRef.retaining(.never).address))
+        upstream.store(.none)
         here.borrow { $0.discard(node.job) }
         return false
     }

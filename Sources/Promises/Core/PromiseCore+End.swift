@@ -48,34 +48,6 @@ extension PromiseCore {
         reject(error(), at: nil)
     }
 
-    /// Drops the waiters without running them, each on its own loop; this core and its waiters stay pending forever.
-    /// Call it only with the right to settle.
-    func abandon() {
-        while true {
-            let seen = state.load()
-            if seen.isLink { return root.abandon() }
-            guard seen.isPending else { return }
-            if seen.isLocked {
-                sched_yield()
-            } else if let newest = seen.waiters {
-                guard state.replace(seen, by: seen.withoutWaiters) else { continue }
-                var oldest: CoreRef? = newest.reversed()
-                while let node = oldest {
-                    oldest = node.next
-                    retain()
-                    deliver(.abandoned(address), to: node)
-                }
-            } else {
-                let never = CoreRef.retaining(.never)
-                if state.replace(seen, by: .link(toAddress: never.address)) { return }
-                never.release()
-            }
-        }
-    }
-
-    /// The root of all promises that will never settle: always pending, and without waiters.
-    static let never = PromiseCore(state: .pending, loop: nil, code: .none)
-
     // MARK: Without running
 
     /// Destroys the operation, if it has not been taken out, and releases the source, if that has settled.
@@ -84,7 +56,7 @@ extension PromiseCore {
         switch word.mark {
         case .taken, .linkedFrom: return
         case .none, .waiting: destroyOperation()
-        case .fulfilled, .rejected, .abandoned:
+        case .fulfilled, .rejected:
             destroyOperation()
             word.release()
         }
@@ -100,11 +72,9 @@ extension PromiseCore {
         // Retained before as well: the list keeps its reference to a tombstone, but another thread that has taken the list
         // releases the tombstone as soon as it finds one.
         let node = CoreRef.retaining(self)
-        let never = UpstreamWord.abandoned(CoreRef.retaining(.never).address)
-        guard upstream.replace(word, by: never) else {
+        guard upstream.replace(word, by: .none) else {
             // Not the last reference.
             node.release()
-            never.release()
             return false
         }
         discardAndRelease()

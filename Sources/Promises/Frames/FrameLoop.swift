@@ -59,7 +59,7 @@ struct FrameLoop<Decoder: FrameDecoder, Body: FrameBody>: Operation where Body.F
         if FrameReader.mayWait(connection) {
             frames.waitForInput(missing: 1, core)
         } else {
-            core.wait(for: PromiseCore.void, andRun: frames)
+            core.enqueueAgain(frames)
         }
         return core
     }
@@ -82,7 +82,7 @@ struct FrameLoop<Decoder: FrameDecoder, Body: FrameBody>: Operation where Body.F
                 if held > 0 { FrameReader.noteHeld(held, by: context.connection) }
                 core.wait(for: next, andRun: self)
             case .waitForInput(let missing): waitForInput(missing: missing, core)
-            case .again: core.wait(for: PromiseCore.void, andRun: self)
+            case .again: core.enqueueAgain(self)
             case .end: core.finish(())
             }
         } catch { if !recover(from: error, core) { core.finishReading(throwing: error) } }

@@ -101,8 +101,7 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
     private func wait(
         for core: PromiseCore, at stage: DispatchStage, _ didSettle: @escaping (DispatchedPromise, AnySource) -> Void
     ) {
-        let ticket = Ticket(self, stage)
-        let waiter = PromiseCore(inline: Arrival { didSettle(ticket.promise, $0) })
+        let waiter = PromiseCore(inline: Arrival { [self] in didSettle(self, $0) })
         core.attach(waiter)
         let isCancelled = progress.withLock { progress in
             guard progress.stage == stage, progress.cancellation == nil else { return progress.cancellation != nil }
@@ -138,7 +137,7 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
 
     private func dispatch(on dispatcher: (any Dispatcher)?) {
         guard let dispatcher else { return runJob() }
-        let ticket = Ticket(self, .queued)
+        let ticket = Ticket(self)
         do { try dispatcher.dispatch { ticket.promise.runJob() } } catch { didNotRun(error) }
         // A ticket released before the error is caught would replace the error with its own.
         withExtendedLifetime(ticket) {}
@@ -209,7 +208,7 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
     // MARK: Without a run
 
     /// The dispatcher has refused the job with `error`, or released it.
-    private func didNotRun(_ error: (any Error)?) {
+    fileprivate func didNotRun(_ error: (any Error)?) {
         guard let previous = leave(.queued, for: .running) else { return }
         let otherwise = previous.work?.otherwise
         if let error, otherwise == nil && previous.cancellation == nil && !isGuarantee {
@@ -223,15 +222,6 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
             }
         }
         if jobs == .ofPool { jobs.end(home) }
-    }
-
-    /// A ticket was released without running: the job or waiter that would have left `stage` no longer exists.
-    fileprivate func ticketWasReleased(at stage: DispatchStage) {
-        if stage == .queued { return didNotRun(nil) }
-        // A waiter is released when it is withdrawn, when it is cancelled, or when its promise stays pending forever.
-        let isCancelled = progress.withLock { $0.cancellation != nil }
-        let next = stage == .waiting ? DispatchStage.ended : .running
-        if !isCancelled && leave(stage, for: next) != nil { settleUnlessCancelled { abandon() } }
     }
 
     // MARK: Cancellation
@@ -268,7 +258,7 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
             _ = AfterCleanUps(next, on: nil, goOn)
         } else if willRun {
             // Inline, but not inside another closure that runs inline.
-            _ = AfterCleanUps(.void, on: nil, goOn)
+            InternalJob.runInline(goOn)
         } else {
             goOn()
         }
@@ -336,17 +326,13 @@ private enum Jobs {
     }
 }
 
-/// Moves a dispatched promise to its next stage. Held by a job or a waiter, so that their release is noticed.
+/// Held by the job of a dispatched promise, so that its release is noticed.
 private final class Ticket: Sendable {
     let promise: DispatchedPromise
-    private let stage: DispatchStage
 
-    init(_ promise: DispatchedPromise, _ stage: DispatchStage) {
-        self.promise = promise
-        self.stage = stage
-    }
+    init(_ promise: DispatchedPromise) { self.promise = promise }
 
-    deinit { promise.ticketWasReleased(at: stage) }
+    deinit { promise.didNotRun(nil) }
 }
 
 /// The waiter of a dispatched promise.

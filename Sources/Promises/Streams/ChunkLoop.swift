@@ -16,7 +16,7 @@ enum ChunkLoop {
         // It begins with a job: `body` must not be called inside this call, even if bytes have arrived already.
         core.upstream.store(.taken)
         core.retain()
-        PromiseCore.voidRef.borrow { core.wait(for: $0, andRun: ChunkStep(connection: connection, body: body)) }
+        core.enqueueAgain(ChunkStep(connection: connection, body: body))
         return Promise(core)
     }
 

@@ -62,14 +62,12 @@ import Testing
         expect(UpstreamWord.none.mark == .none && !UpstreamWord.none.isWaiting && !UpstreamWord.none.isOwner)
         for outcome in [StateWord.fulfilled(isTrivial: true), .rejectedAndHandled, .rejected.settling] {
             let settled = UpstreamWord.settled(waiter, as: outcome)
-            expect(settled.isFulfilled == outcome.isFulfilled && settled.isOwner && !settled.hasNoOutcome)
+            expect(settled.isFulfilled == outcome.isFulfilled && settled.isOwner && !settled.isTaken)
             expect(settled.mark == (outcome.isFulfilled ? .fulfilled : .rejected) && settled.address == waiter)
         }
         expect(UpstreamWord.linkedFrom(waiter).mark == .linkedFrom && !UpstreamWord.linkedFrom(waiter).isOwner)
-        expect(UpstreamWord.linkedFrom(waiter).isLinkedFrom && !UpstreamWord.linkedFrom(waiter).hasNoOutcome)
-        expect(UpstreamWord.abandoned(waiter).mark == .abandoned && UpstreamWord.abandoned(waiter).isOwner)
-        expect(UpstreamWord.abandoned(waiter).hasNoOutcome && UpstreamWord.abandoned(waiter).isAbandoned)
-        expect(UpstreamWord.taken.mark == .taken && UpstreamWord.taken.hasNoOutcome && !UpstreamWord.taken.isOwner)
+        expect(UpstreamWord.linkedFrom(waiter).isLinkedFrom && !UpstreamWord.linkedFrom(waiter).isTaken)
+        expect(UpstreamWord.taken.mark == .taken && UpstreamWord.taken.isTaken && !UpstreamWord.taken.isOwner)
     }
 
     // MARK: What is left beside the addresses

@@ -17,7 +17,6 @@ import Synchronization
 /// | `rejected` | `settling`, perhaps `handled` | newest late waiter, or 0 | As for `fulfilled` | the settling thread; any thread pushes, or marks as handled |
 /// | `link` | | root, owned | A handler returned this promise, to which nothing but its own producer referred, and that producer now settles the root | a producer that settles: marks it as claimed |
 /// | `link` | `claimed` | root, owned | As above, and the outcome of its own producer is ignored, since it is too late | no thread |
-/// | `link` | | `PromiseCore.never` | Abandoned under `AbandonPolicy.log`: pending forever | no thread |
 /// | `link` | `locked` | 0 | Kept by a loop, which has the only reference: see `SpareCores` | the loop's thread: makes it another, pending promise |
 ///
 /// So one bit is `claimed` (pending, link), `trivial` (fulfilled) or `handled` (rejected), and another is `locked` (pending) or

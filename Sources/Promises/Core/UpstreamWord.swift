@@ -4,12 +4,11 @@ import Synchronization
 ///
 /// | Mark | Address | Meaning | Changed next by |
 /// | --- | --- | --- | --- |
-/// | `none` | 0 | Has never waited: a core without an operation, which `cancelProducer` or a resolver settles | the thread that attaches it, before it pushes it |
-/// | `waiting` | the source, not owned | Is in the list of that core | CAS by the thread that settles or abandons the source (to the outcome, `abandoned`, or `rejected` for a cancellation), or by the node's own thread, which withdraws it (to `taken`) |
+/// | `none` | 0 | Waits for no core: one without an operation, which `cancelProducer` or a resolver settles; or its loop is ending | the thread that attaches it, before it pushes it |
+/// | `waiting` | the source, not owned | Is in the list of that core | CAS by the thread that settles the source (to the outcome, or `rejected` for a cancellation), or by the node's own thread, which withdraws it (to `taken`, or to `none` when its loop ends) |
 /// | `fulfilled` | the source, owned | The source was fulfilled; the node is scheduled to run | the node's thread: takes the operation out (to `taken`) |
 /// | `rejected` | the source, owned; or a core with the cancellation | The source was rejected; the node is scheduled to run | as above; a cancellation may replace the error that a cleaning-up operation receives |
 /// | `linkedFrom` | the core linked to it, not owned | Has run; the promise that its operation returned is linked to it and settles it | the loop's thread: the core linked next, or `taken` |
-/// | `abandoned` | the source, owned | The source stays pending forever; the operation is to be dropped | the node's thread (to `taken`) |
 /// | `taken` | 0 | The operation has been taken out, to run or to be dropped; of a `hang`, it has been woken | the node's thread, if it waits again: `linkedFrom` or `waiting` |
 ///
 /// While the mark is `waiting`, the address is not owned, but it is valid nevertheless: the producer of a pending core
@@ -17,7 +16,7 @@ import Synchronization
 /// this word.
 @usableFromInline
 struct UpstreamWord: Equatable {
-    @usableFromInline enum Mark { case none, waiting, fulfilled, rejected, linkedFrom, abandoned, taken }
+    @usableFromInline enum Mark { case none, waiting, fulfilled, rejected, linkedFrom, taken }
 
     @usableFromInline let bits: UInt
 
@@ -26,7 +25,6 @@ struct UpstreamWord: Equatable {
 
     // MARK: Format. The marks of an outcome, and that of a link, are those of `StateWord`.
 
-    @usableFromInline static var abandonedBit: UInt { 4 }
     @usableFromInline static var takenBit: UInt { 8 }
     @usableFromInline static var markMask: UInt { 15 }
 
@@ -35,7 +33,6 @@ struct UpstreamWord: Equatable {
         case StateWord.fulfilledBits: .fulfilled
         case StateWord.rejectedBits: .rejected
         case StateWord.linkBits: .linkedFrom
-        case Self.abandonedBit: .abandoned
         case Self.takenBit: .taken
         default: self == .none ? .none : .waiting
         }
@@ -46,7 +43,7 @@ struct UpstreamWord: Equatable {
 
     // MARK: Words
 
-    /// Has never waited.
+    /// Waits for no core.
     @inlinable @inline(__always)
     static var none: UpstreamWord { UpstreamWord(bits: 0) }
 
@@ -64,8 +61,6 @@ struct UpstreamWord: Equatable {
     @inline(__always)
     static func linkedFrom(_ address: UInt) -> UpstreamWord { UpstreamWord(bits: address | StateWord.linkBits) }
 
-    static func abandoned(_ address: UInt) -> UpstreamWord { UpstreamWord(bits: address | abandonedBit) }
-
     // MARK: Questions
 
     /// Is in a list.
@@ -80,16 +75,12 @@ struct UpstreamWord: Equatable {
     var isLinkedFrom: Bool { bits & Self.markMask == StateWord.linkBits }
 
     @inline(__always)
-    var isAbandoned: Bool { bits & Self.markMask == Self.abandonedBit }
-
-    /// Abandoned or taken.
-    @inline(__always)
-    var hasNoOutcome: Bool { bits & (Self.abandonedBit | Self.takenBit) != 0 }
+    var isTaken: Bool { bits & Self.takenBit != 0 }
 
     /// Whether the word owns the core at its address.
     var isOwner: Bool {
         switch mark {
-        case .fulfilled, .rejected, .abandoned: true
+        case .fulfilled, .rejected: true
         case .none, .waiting, .linkedFrom, .taken: false
         }
     }

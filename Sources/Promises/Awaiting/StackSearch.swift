@@ -10,8 +10,8 @@ enum StackSearch {
         return isHeldUp(core, .ofThisThread, &limit)
     }
 
-    /// As `isHeldUp`. Looks at no more than `limit` cores, and returns `false` beyond that.
-    static func isHeldUp(_ core: PromiseCore, _ here: LoopRef, _ limit: inout Int) -> Bool {
+    /// Looks at no more than `limit` cores, and returns `false` beyond that.
+    private static func isHeldUp(_ core: PromiseCore, _ here: LoopRef, _ limit: inout Int) -> Bool {
         var core = core.root
         while limit > 0 {
             limit -= 1
@@ -21,15 +21,22 @@ enum StackSearch {
             }
             let word = core.upstream.load()
             switch word.mark {
-            case .none: return core.areSourcesHeldUp(here, &limit)
+            case .none: return areInputsHeldUp(of: core, here, &limit)
             // The source exists as long as this thread does not run its waiter: see `UpstreamWord`.
             case .waiting: core = word.core.object.root
             case .linkedFrom: core = word.core.object
             // A core that is still counted has been cancelled, and is about to be notified.
             case .taken: return core.settled == nil && !core.marks.contains(.countsAsWaiting)
-            case .fulfilled, .rejected, .abandoned: return false
+            case .fulfilled, .rejected: return false
             }
         }
         return false
+    }
+    /// If all sources of a combinator are needed, one that is held up is enough; otherwise, each must be.
+    private static func areInputsHeldUp(of core: PromiseCore, _ here: LoopRef, _ limit: inout Int) -> Bool {
+        guard let combinator = core as? CombinatorCore else { return false }
+        let inputs = combinator.inputs
+        if combinator.needsAllInputs { return inputs.contains { isHeldUp($0, here, &limit) } }
+        return !inputs.isEmpty && inputs.allSatisfy { isHeldUp($0, here, &limit) }
     }
 }

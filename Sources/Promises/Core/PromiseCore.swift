@@ -110,10 +110,6 @@ class PromiseCore: Job, @unchecked Sendable {
     /// Whether this externally settled promise may wait for another one, which its own thread cannot look at.
     var mayWaitForCleanUps: Bool { false }
 
-    /// Whether the producer of this promise, which has no source, waits for handlers that run further down this
-    /// thread's stack; see `StackSearch`.
-    func areSourcesHeldUp(_ here: LoopRef, _ limit: inout Int) -> Bool { false }
-
     /// `cancelProducer` for an externally settled promise that may wait for another one. Any thread.
     func cancelExternally(with error: (any Error)?) -> ProducerStop { cancelProducer() ? .stopped(nil) : .refused }
 
@@ -133,20 +129,15 @@ class PromiseCore: Job, @unchecked Sendable {
     override func runAndRelease() {
         leaveLoop()
         let word = upstream.loadRelaxed()
-        if !word.hasNoOutcome { return marks.contains(.isAdopting) ? completeAdoption() : code(self, .run) }
-        // Cancelled after it was queued; or the source will never settle.
-        if word.isAbandoned {
-            dropOperation()
-            abandon()
-        }
+        if !word.isTaken { return marks.contains(.isAdopting) ? completeAdoption() : code(self, .run) }
+        // Cancelled after it was queued.
         release()
     }
 
     override var isCountedAsWaiting: Bool { marks.contains(.countsAsWaiting) }
 
-    /// Whether it is pending, and not pending forever. Called under a lock that its deinit would need, since it may be
-    /// about to be released: so it is not retained.
-    override var isStillWaiting: Bool { isPendingAtRoot && rootRef != PromiseCore.never.ref }
+    /// Called under a lock that its deinit would need, since it may be about to be released: so it is not retained.
+    override var isStillWaiting: Bool { isPendingAtRoot }
 
     // Called only while handlers are measured.
     override var kind: HandlerKind { .promiseHandler }

@@ -1,0 +1,63 @@
+import Reactor
+import Synchronization
+
+// How a core whose operation has run waits again: a sequence of promises is one core, which runs after each of them.
+
+extension Operation {
+    /// Makes a core whose operation runs each time a promise has settled that `wait(for:andRun:)` made it wait for.
+    @inlinable
+    static func makeWaitingCore() -> PromiseCore {
+        let core = PromiseCore(state: .pending, loop: .ofThisThread, code: .of(Self.self))
+        core.upstream.store(.taken)
+        return core
+    }
+}
+
+extension PromiseCore {
+    /// Makes this core, whose operation has run, run another operation after `inner`. Consumes a reference to this
+    /// core.
+    @inlinable
+    func wait<Op: Operation & ~Copyable>(for inner: PromiseCore, andRun operation: consuming Op) {
+        guard prepareToWait(for: inner) else { return release() }
+        payload.store(operation)
+        inner.attach(self)
+        release()
+    }
+
+    @usableFromInline
+    func prepareToWait(for inner: PromiseCore) -> Bool {
+        guard isOpen else {
+            // Cancelled while its operation ran: the promise that the operation returned is no longer needed.
+            inner.cancelIfUnobserved()
+            return false
+        }
+        if inner.rootRef == rootRef {
+            reject(PromiseError.returnedSelf, at: nil)
+            return false
+        }
+        if Tracing.isOn { Tracing.adopt(self, inner) }
+        return true
+    }
+    /// Makes this core, whose operation has run, run another operation in a job. Consumes a reference to this core.
+    @inlinable
+    func enqueueAgain<Op: Operation & ~Copyable>(_ operation: consuming Op) {
+        // Cancelled while its operation ran.
+        guard isOpen else { return release() }
+        payload.store(operation)
+        enqueueAgain()
+    }
+
+    /// Queues this core of this thread's loop, whose operation is stored and has no source: it finds one without a value.
+    /// Consumes a reference to this core.
+    @usableFromInline
+    func enqueueAgain() {
+        upstream.store(.settled(PromiseCore.voidRef.retain().address, as: .fulfilled(isTrivial: true)))
+        marks.insert(.countsAsWaiting)
+        LoopRef.ofThisThread.borrow {
+            $0.handlerDidAttach()
+            // As a handler that is attached to a settled promise.
+            $0.takeMail()
+            $0.enqueueOwned(ref.job)
+        }
+    }
+}
