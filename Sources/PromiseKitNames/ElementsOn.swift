@@ -25,8 +25,8 @@ extension Thenable where T: Sequence & Sendable {
         file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<[U]> { asPromise().map(on: dispatcher, { try $0.compactMap(body) }, file: file, line: line) }
 
-    /// Calls `body` with each element on `dispatcher`, in one job, and collects the values of the promises that it returns:
-    /// on this thread's loop, in the order of the elements.
+    /// Calls `body` with each element on `dispatcher`, in one job, and collects the values of the promises that it
+    /// returns: on this thread's loop, in the order of the elements.
     @available(*, noasync, message: "no loop collects the values in an async function; use then(on:), or await value")
     public func thenMap<Next: Thenable & SendableMetatype>(
         on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (T.Element) throws -> Next,

@@ -25,8 +25,8 @@ extension Request {
     /// - Parameters:
     ///   - type: the type of the value.
     ///   - decoder: decodes it.
-    /// - Returns: a promise of the value. Rejected as `Body.read`, and with `HTTPError` (400) if `decoder` throws, with its error
-    ///   as the reason.
+    /// - Returns: a promise of the value. Rejected as `Body.read`, and with `HTTPError` (400) if `decoder` throws, with
+    ///   its error as the reason.
     public func json<Value: Decodable>(
         _ type: Value.Type = Value.self, decoder: JSONDecoder = JSONDecoder()
     ) -> Promise<Value> {

@@ -1,9 +1,9 @@
 #if TLS
 import Reactor
 
-/// The settings of a `TLSClient` or a `TLSServer`. The defaults are safe: TLS 1.2 at least, ciphers that authenticate what
-/// they encrypt (AEAD) with keys that are not kept (forward secrecy), and a client verifies the certificate and the name of
-/// its server against the system's authorities.
+/// The settings of a `TLSClient` or a `TLSServer`. The defaults are safe: TLS 1.2 at least, ciphers that authenticate
+/// what they encrypt (AEAD) with keys that are not kept (forward secrecy), and a client verifies the certificate and
+/// the name of its server against the system's authorities.
 ///
 /// ```swift
 /// var configuration = TLSConfiguration(

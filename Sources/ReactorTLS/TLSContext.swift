@@ -149,7 +149,8 @@ final class TLSContext: @unchecked Sendable {
                         with: keys, name, vector, cipher, mac, mayKeep: SSL_version(ssl) < TLS1_3_VERSION)
             }
         }
-        // A resumed client is not verified again, so its session is only resumed under the rules by which it was verified.
+        // A resumed client is not verified again, so its session is only resumed under the rules by which it was
+        // verified.
         var rules: [UInt8] = Array("swift-reactor".utf8)
         if configuration.clientCertificates != .notRequested {
             let isRequired = configuration.clientCertificates == .required

@@ -229,7 +229,8 @@ final class TLSFilter: ConnectionFilter {
         return true
     }
 
-    /// Keeps the session of a resumed handshake if the server has replaced its ticket. In TLS 1.2 OpenSSL does not report it.
+    /// Keeps the session of a resumed handshake if the server has replaced its ticket. In TLS 1.2 OpenSSL does not
+    /// report it.
     private func keepRenewedSession(_ ssl: OpaquePointer) {
         guard let offered = offeredSession.take(), !offered.isForOneUse, SSL_session_reused(ssl) == 1,
             SSL_get_session(ssl) != offered.pointer, let session = SSL_get1_session(ssl)

@@ -7,7 +7,8 @@
 /// A million items take no more memory than one.
 ///
 /// Cancelling the result cancels the promise of the current item, if no other handler waits for it. To process several
-/// items at a time, see `when(fulfilled:concurrently:)`. For the elements of a promise, write `then { forEach($0) { … } }`.
+/// items at a time, see `when(fulfilled:concurrently:)`. For the elements of a promise, write
+/// `then { forEach($0) { … } }`.
 /// - Parameters:
 ///   - items: the items. The sequence is iterated once, and each item is taken when its turn comes.
 ///   - body: called with each item, first inside this call and then in jobs of this thread's loop.

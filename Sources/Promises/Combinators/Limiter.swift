@@ -10,8 +10,8 @@ import Reactor
 /// ```
 ///
 /// An operation is in progress until its promise has settled, also after a cancellation: until its clean-ups, the
-/// guarantees of `onCancelThen`, and a closure running on a pool thread have ended. Cancelling a waiting one dequeues it.
-/// A time limit belongs outside, `limiter.run { … }.timeout(…)`: with a `timeout` inside, the operation has settled
+/// guarantees of `onCancelThen`, and a closure running on a pool thread have ended. Cancelling a waiting one dequeues
+/// it. A time limit belongs outside, `limiter.run { … }.timeout(…)`: with a `timeout` inside, the operation has settled
 /// when the time is up, while the abandoned work may still be ending.
 ///
 /// Belongs to the thread that made it. If the loop ends, waiting operations are rejected with `PromiseError.loopEnded`.

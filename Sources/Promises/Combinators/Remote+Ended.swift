@@ -25,8 +25,8 @@ extension LoopGroup {
 }
 
 /// The promise of the end of several loops.
-// @unchecked: as PromiseCore. `watches` is written before any other code has the promise, and then read by the party that
-// has claimed it.
+// @unchecked: as PromiseCore. `watches` is written before any other code has the promise, and then read by the party
+// that has claimed it.
 private final class EndOfLoops: PromiseCore, @unchecked Sendable {
     private let home = EventLoop.ofCurrentThread.remote
     private let left: Atomic<Int>

@@ -8,8 +8,8 @@ extension Thenable where T: Sequence {
     ///
     /// `body` is called for all elements without waiting in between. After a rejection, the other promises continue.
     /// See `when(fulfilled:)`, and for a limited number at a time `when(fulfilled:concurrently:)`.
-    /// - Parameter body: called with each element, in a job of this thread's loop. An error that it throws counts as the
-    ///   rejection of the element, and it is not called for later elements.
+    /// - Parameter body: called with each element, in a job of this thread's loop. An error that it throws counts as
+    ///   the rejection of the element, and it is not called for later elements.
     /// - Returns: a promise of the values. It is rejected with the error of this promise, or with the first error that
     ///   a promise of `body` is rejected with.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")

@@ -6,11 +6,11 @@
 /// ```
 ///
 /// The next item is requested only when a previous promise is fulfilled. After the first rejection no more items are
-/// requested. The pending promises continue, and their outcomes are not reported. Cancelling the result cancels the pending
-/// promises that no other handler waits for.
+/// requested. The pending promises continue, and their outcomes are not reported. Cancelling the result cancels the
+/// pending promises that no other handler waits for.
 /// - Parameters:
-///   - items: the items. The sequence is iterated once, one item at a time, where `body` is called; it may run any code,
-///     even cancel the result.
+///   - items: the items. The sequence is iterated once, one item at a time, where `body` is called; it may run any
+///     code, even cancel the result.
 ///   - limit: the maximum number of pending promises.
 ///   - body: called with each item on this thread: inside this call for the first items, in jobs of the thread's loop
 ///     for later ones. An error that it throws counts as the rejection of the item.

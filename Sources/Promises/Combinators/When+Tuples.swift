@@ -1,6 +1,6 @@
-// The compiler (Swift 6.3) resolves the result of a form with a parameter pack too late for a closure that takes the tuple
-// apart, as in `when(fulfilled: a, b).done { a, b in … }.cauterize()`, and reports an error. So the usual numbers of
-// thenables have forms without a pack.
+// The compiler (Swift 6.3) resolves the result of a form with a parameter pack too late for a closure that takes the
+// tuple apart, as in `when(fulfilled: a, b).done { a, b in … }.cauterize()`, and reports an error. So the usual numbers
+// of thenables have forms without a pack.
 
 /// Waits until two thenables of any types are fulfilled, and combines their values into a tuple.
 ///

@@ -50,8 +50,8 @@ extension DatagramSocket {
     /// - `SystemError` with `ECANCELED` when the socket is closed;
     /// - the error that makes receiving impossible.
     ///
-    /// - Parameter body: called with the bytes of each datagram, which are valid during the call only, and with its other
-    ///   properties.
+    /// - Parameter body: called with the bytes of each datagram, which are valid during the call only, and with its
+    ///   other properties.
     /// - Returns: a promise that does not succeed: the iteration ends with an error or a cancellation.
     public func forEachPacket(
         _ body: @escaping (RawSpan, DatagramMetadata) throws -> Void, file: StaticString = #fileID, line: UInt = #line

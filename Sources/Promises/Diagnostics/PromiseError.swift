@@ -25,7 +25,8 @@ public enum PromiseError: Error, Sendable {
     /// The closure of a `compactMap` to `type` returned `nil` for `value`, which is given as text of at most 200
     /// characters.
     case compactMap(value: String, type: String)
-    /// `firstValue` or `lastValue` of `PromiseKitNames` found no element, or none for which its closure returned `true`.
+    /// `firstValue` or `lastValue` of `PromiseKitNames` found no element, or none for which its closure returned
+    /// `true`.
     case emptySequence
     /// At least one promise had to be fulfilled, but all were rejected. The errors are in the order of the promises.
     /// (If all errors mean "cancelled", the error is `cancelled` instead.)
@@ -112,9 +113,9 @@ public protocol CancellableError: Error {
 }
 
 extension Error {
-    /// Whether the error means "cancelled": `PromiseError.cancelled`, Swift's `CancellationError`, the `SystemError` with
-    /// `ECANCELED` of an operation whose connection the program itself has closed or aborted, or a `CancellableError` whose
-    /// `isCancelled` is `true`.
+    /// Whether the error means "cancelled": `PromiseError.cancelled`, Swift's `CancellationError`, the `SystemError`
+    /// with `ECANCELED` of an operation whose connection the program itself has closed or aborted, or a
+    /// `CancellableError` whose `isCancelled` is `true`.
     public var isCancelled: Bool { ErrorInspection.isCancelled(self) }
 }
 

@@ -4,8 +4,8 @@ import Reactor
 // A filter between a connection's bytes and its users.
 
 extension Connection {
-    /// Puts `filter` between the bytes of this connection and its users, and fulfills the promise with this connection when the
-    /// filter is ready: after its handshake, or at once if it has none.
+    /// Puts `filter` between the bytes of this connection and its users, and fulfills the promise with this connection
+    /// when the filter is ready: after its handshake, or at once if it has none.
     ///
     /// ```swift
     /// connect(to: address).then { $0.filter(TLSClient(name: "example.org")) }.then { connection in
@@ -19,8 +19,8 @@ extension Connection {
     ///
     /// Everything works as without a filter: reads, frames and chunks of plain bytes, writes, backpressure, half-close,
     /// time-outs, `close`. The differences:
-    /// - until the filter is ready, reads, writes and `shutdownWrite` are refused with `EBUSY`; the connection is not idle for
-    ///   `Listener.drain`;
+    /// - until the filter is ready, reads, writes and `shutdownWrite` are refused with `EBUSY`; the connection is not
+    ///   idle for `Listener.drain`;
     /// - `shutdownWrite` and `close` send the filter's end record after the queued writes. `abort`, and releasing the
     ///   last reference, do not;
     /// - a write that waits for the kernel cannot be withdrawn: its bytes are part of the stream. Cancelling it has no

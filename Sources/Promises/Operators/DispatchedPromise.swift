@@ -179,7 +179,8 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
         wait(for: inner, at: .following) { $0.conclude($0.passOn($1)) }
     }
 
-    /// For a promise that was cancelled while its closure ran: ends the promise that the closure has returned, and then this one.
+    /// For a promise that was cancelled while its closure ran: ends the promise that the closure has returned, and then
+    /// this one.
     private func endCancelled(after inner: PromiseCore) {
         // Its rejection comes too late, and is not reported.
         inner.markHandled()

@@ -26,7 +26,8 @@ extension Catchable {
     /// ```
     ///
     /// `body` is also called when the chain is cancelled, and then too the promise settles after the guarantee.
-    /// - Parameter body: called in a job of this thread's loop. The guarantee that it returns is not cancelled with the chain.
+    /// - Parameter body: called in a job of this thread's loop. The guarantee that it returns is not cancelled with the
+    ///   chain.
     /// - Returns: a promise that settles as this one, once the guarantee of `body` is fulfilled.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
@@ -49,7 +50,8 @@ extension Guarantee {
 
     /// Calls `body` when the guarantee is fulfilled, abandoned or cancelled, waits for the guarantee that `body`
     /// returns, and then passes the value on; see `Promise.ensureThen`.
-    /// - Parameter body: called in a job of this thread's loop. The guarantee that it returns is not cancelled with the chain.
+    /// - Parameter body: called in a job of this thread's loop. The guarantee that it returns is not cancelled with the
+    ///   chain.
     /// - Returns: a guarantee of the value, fulfilled once the guarantee of `body` is.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
@@ -70,8 +72,8 @@ struct EnsureThen<T>: Operation {
     @inlinable @inline(__always)
     func run(_ source: Source<T>, _ core: PromiseCore) { core.finish(following: held(source, for: core)) }
 
-    /// A separate promise, which stores the outcome until the clean-up has ended. Linking to it keeps the depth at one level,
-    /// however long a recursion through this operator is.
+    /// A separate promise, which stores the outcome until the clean-up has ended. Linking to it keeps the depth at one
+    /// level, however long a recursion through this operator is.
     @inlinable @inline(__always)
     func held(_ source: Source<T>, for core: PromiseCore) -> Promise<T> {
         let held = PromiseCore(DelayedOutcome<T>(source.core), role: .shielding)

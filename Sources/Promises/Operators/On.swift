@@ -16,8 +16,8 @@ extension Thenable where T: Sendable {
     ///
     /// A rejection of this promise skips both `body` and the dispatcher. The handlers of the result run on the threads
     /// that attached them, as with all promises. If the result is cancelled before `body` has begun, `body` is released
-    /// without being called. If `body` is running, nothing can stop it: its result is discarded, and the promise is rejected
-    /// when `body` has returned.
+    /// without being called. If `body` is running, nothing can stop it: its result is discarded, and the promise is
+    /// rejected when `body` has returned.
     ///
     /// With `nil` in place of a dispatcher, `body` runs inline: on the thread that settles this promise, inside the
     /// settling call, or immediately if this promise has settled. Inline handlers run one after another, never inside
@@ -165,7 +165,8 @@ extension Promise where T: Sendable {
 extension Guarantee where T: Sendable {
     /// A guarantee of the result of `body`, which runs on `dispatcher`; see `Promise.init(on:_:)`.
     ///
-    /// As with `Guarantee.map(on:)`, it is abandoned if the dispatcher refuses the job or releases it without running it.
+    /// As with `Guarantee.map(on:)`, it is abandoned if the dispatcher refuses the job or releases it without running
+    /// it.
     public init(
         on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable () -> T, file: StaticString = #fileID,
         line: UInt = #line

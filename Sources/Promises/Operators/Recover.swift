@@ -5,8 +5,8 @@ extension Catchable {
     /// fetch(url).recover { _ in cached(url) }
     /// ```
     ///
-    /// Without a declared type, a closure that cannot throw and returns only guarantees or `.value(…)` makes a guarantee:
-    /// see the form that replaces every rejection.
+    /// Without a declared type, a closure that cannot throw and returns only guarantees or `.value(…)` makes a
+    /// guarantee: see the form that replaces every rejection.
     /// - Parameters:
     ///   - policy: whether `body` sees errors that mean "cancelled"; by default `conf.catchPolicy`. An error that it
     ///     does not see rejects the result.

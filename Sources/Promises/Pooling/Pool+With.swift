@@ -57,8 +57,8 @@ extension Pool {
         return retry.map { again(outcome, $0, key, body, file, line) } ?? outcome
     }
 
-    /// As the form with promises, for async functions on the pool's loop: calls `body` in the task and in the isolation of
-    /// its caller.
+    /// As the form with promises, for async functions on the pool's loop: calls `body` in the task and in the isolation
+    /// of its caller.
     ///
     /// ```swift
     /// let rows = try await sessions.with { session in try await session.query("SELECT 1") }

@@ -135,7 +135,8 @@ public final class ChildProcess {
     /// - Parameters:
     ///   - signal: the number of the signal.
     ///   - wholeGroup: whether to send it to all processes of the child's group, which must be its own.
-    /// - Throws: `SystemError` of `kill`: `ESRCH` once the child has ended, unless for the whole group; `EPERM`, `EINVAL`.
+    /// - Throws: `SystemError` of `kill`: `ESRCH` once the child has ended, unless for the whole group; `EPERM`,
+    ///   `EINVAL`.
     public func kill(_ signal: CInt, wholeGroup: Bool = false) throws(SystemError) {
         try end.child.kill(signal, wholeGroup: wholeGroup)
     }

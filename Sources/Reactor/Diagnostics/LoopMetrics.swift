@@ -25,8 +25,8 @@ public struct LoopMetrics: Sendable {
     /// The longest stretch within one turn during which the loop did not poll its descriptors: before the poll, or
     /// after it. See `EventLoop.measured`.
     public internal(set) var longestTurn: Duration?
-    /// The handler that has blocked the loop for the longest time. Measured with `EventLoop.measured` at `.handlers`, or
-    /// with a `slowHandlerThreshold`.
+    /// The handler that has blocked the loop for the longest time. Measured with `EventLoop.measured` at `.handlers`,
+    /// or with a `slowHandlerThreshold`.
     public internal(set) var longestHandler: SlowHandler?
     /// Handlers that were slower than the `slowHandlerThreshold`.
     public internal(set) var slowHandlers: Int?

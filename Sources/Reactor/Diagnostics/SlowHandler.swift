@@ -1,5 +1,5 @@
-/// A handler and the time for which it has blocked its loop: one that took longer than `EventLoop.slowHandlerThreshold`, or
-/// the longest of a loop (`LoopMetrics.longestHandler`).
+/// A handler and the time for which it has blocked its loop: one that took longer than
+/// `EventLoop.slowHandlerThreshold`, or the longest of a loop (`LoopMetrics.longestHandler`).
 public struct SlowHandler: Hashable, Sendable, CustomStringConvertible {
     /// The time for which the handler blocked the loop. Turns of the loop that the handler itself has run do not count.
     public let duration: Duration

@@ -32,8 +32,8 @@ extension EventLoop {
         // One at a time: possibly no thread ever drives this loop.
         guard !shared.work.isWakeJobPosted.exchange(true, ordering: .acquiringAndReleasing) else { return }
         let job = Unmanaged<Job>.passRetained(
-            // The loop retains the job in turn, until it runs the job or ends. After this exchange, it sees everything that a
-            // thread did before it found the flag set.
+            // The loop retains the job in turn, until it runs the job or ends. After this exchange, it sees everything
+            // that a thread did before it found the flag set.
             InternalJob { _ = self.shared.work.isWakeJobPosted.exchange(false, ordering: .acquiringAndReleasing) })
         if !shared.post(job) { job.release() }
     }

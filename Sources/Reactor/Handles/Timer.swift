@@ -115,8 +115,8 @@ extension EventLoop {
         return now
     }
 
-    /// The deadline of a timer, never before the last one that was due: a timer that was due long ago must not overtake the
-    /// timers that its own batch is firing.
+    /// The deadline of a timer, never before the last one that was due: a timer that was due long ago must not overtake
+    /// the timers that its own batch is firing.
     @inline(__always)
     fileprivate func notOverdue(_ deadline: LoopInstant) -> Int64 {
         max(deadline.nanoseconds, clock.isVirtual ? clock.now.nanoseconds : lastDueMoment)
@@ -201,9 +201,9 @@ extension EventLoop {
     /// events, and a signal may interrupt the call. The loop then polls for the rest, as often as it takes for all
     /// descriptors, but no longer than 50 ms.
     ///
-    /// Nor must a later deadline win against an earlier one. If the loop is late, both are due in one turn: jobs that the
-    /// earlier timer has made ready run before the later one fires. When they exceed their budget, the other timers are left
-    /// to the next turn, which polls first; so each turn fires one timer at least, whatever the jobs do.
+    /// Nor must a later deadline win against an earlier one. If the loop is late, both are due in one turn: jobs that
+    /// the earlier timer has made ready run before the later one fires. When they exceed their budget, the other timers
+    /// are left to the next turn, which polls first; so each turn fires one timer at least, whatever the jobs do.
     @inline(never)
     func fire(_ due: TimerHeap.Due, afterEvents hasDelivered: Bool) throws(SystemError) {
         var hasDelivered = hasDelivered

@@ -45,8 +45,8 @@ extension EventLoop {
             }
         }
 
-        /// Lets the loop end even though this watch is active. Both watches of one descriptor are unreferenced together. A hook
-        /// never keeps the loop alive.
+        /// Lets the loop end even though this watch is active. Both watches of one descriptor are unreferenced
+        /// together. A hook never keeps the loop alive.
         @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
         public func unref() { setReferenced(false) }
 

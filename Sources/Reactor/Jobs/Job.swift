@@ -76,9 +76,10 @@ open class _Job {
     /// The line that made the promise that this waiter waits for, if known. On the loop's thread, while it waits.
     open var awaitedCallSite: CallSite? { nil }
 
-    /// Called on a waiter that the loop knows as one of its `OutsideWaiters` when the loop ends, on the loop's thread. The
-    /// waiter withdraws, and is discarded.
-    /// - Returns: false if its promise has settled already; the waiter is then among the loop's jobs, or will be in a moment.
+    /// Called on a waiter that the loop knows as one of its `OutsideWaiters` when the loop ends, on the loop's thread.
+    /// The waiter withdraws, and is discarded.
+    /// - Returns: false if its promise has settled already; the waiter is then among the loop's jobs, or will be in a
+    ///   moment.
     open func discardIfWaiting() -> Bool { false }
 
     /// Releases the queue's reference without running the job, because the loop has ended. Override it to be notified;

@@ -6,8 +6,8 @@ extension EventLoop {
 
     @inline(__always)
     private var isAnythingLeft: Bool {
-        // Most loops watch a descriptor. Otherwise external work is checked first: jobs that it has posted before it ended
-        // must then be seen in the mailbox.
+        // Most loops watch a descriptor. Otherwise external work is checked first: jobs that it has posted before it
+        // ended must then be seen in the mailbox.
         poller.referenced > 0 || shared.work.awaitsExternalWork || isReady || timers.referenced > 0
             || !keepAlive.holds.isEmpty || signals.hasReferenced
     }

@@ -203,7 +203,8 @@ extension EventLoop {
                 let handler = poller.take(slot)
                 let interest = handler.descriptorIsReady(Interest(rawValue: ready))
                 if interest.isEmpty { continue }
-                // In this function: in another one, the compiler would count the reference, which passes from the slot and back.
+                // In this function: in another one, the compiler would count the reference, which passes from the slot
+                // and back.
                 if poller.mayRenew(interest, of: fd) {
                     poller.renew(interest, of: fd, handler)
                 } else {

@@ -58,8 +58,8 @@ extension EventLoop {
         for (handler, ready, fd) in refused { call(handler, ready, fd) }
     }
 
-    /// Counts spurious readiness: `fd` was reported ready, but the system call that followed found nothing, or failed in
-    /// a way that leaves `fd` unchanged.
+    /// Counts spurious readiness: `fd` was reported ready, but the system call that followed found nothing, or failed
+    /// in a way that leaves `fd` unchanged.
     ///
     /// Readiness is level-triggered, so this repeats itself. After 256 times within a second without progress, `fd` is
     /// watched only every 100 ms, until there is progress. Causes are an error queue, a socket for which the system has

@@ -35,8 +35,8 @@ extension EventLoop {
     public func run<Value>(_ body: @escaping @isolated(any) () async throws -> Value) throws -> Value {
         try checkWhetherItCanTurn()
         assertOwner()
-        // A body is not `Sendable`, so the caller runs on the actor that the body is isolated to. The main actor's jobs run
-        // between those of the main thread's loop; see `MainActorQueue.isRunningJobs`.
+        // A body is not `Sendable`, so the caller runs on the actor that the body is isolated to. The main actor's jobs
+        // run between those of the main thread's loop; see `MainActorQueue.isRunningJobs`.
         if let actor = body.isolation, !(actor is MainActor), !isExecutor(of: actor) {
             throw DispatchError.badInput(
                 "EventLoop.run { … } in a method of the actor \(type(of: actor)), with a body of that actor, which would wait "

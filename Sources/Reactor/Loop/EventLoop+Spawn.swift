@@ -20,7 +20,8 @@ extension EventLoop {
     /// - Parameter name: the name of the thread, of which Linux shows the first 15 bytes. An empty name is replaced by
     ///   "loop".
     /// - Returns: the remote of the new loop.
-    /// - Throws: `SystemError` of `pthread_create`, or of opening the loop's descriptors; `ENOTSUP` in a simulated network.
+    /// - Throws: `SystemError` of `pthread_create`, or of opening the loop's descriptors; `ENOTSUP` in a simulated
+    ///   network.
     public static func spawn(name: String = "loop") throws(SystemError) -> LoopRemote {
         try refuseInSimulation()
         return try spawn(name: name, syscalls: { Syscalls() }, create: LibraryThread.create)

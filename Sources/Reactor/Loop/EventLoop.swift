@@ -19,8 +19,8 @@ import Synchronization
 /// 2. Run the ready jobs.
 /// 3. Poll the descriptors, waiting only if there was nothing to do.
 /// 4. Deliver the events that have arrived.
-/// 5. Fire the timers that were due when the descriptors were polled, and run the jobs that one has made ready before the
-///    next one fires.
+/// 5. Fire the timers that were due when the descriptors were polled, and run the jobs that one has made ready before
+///    the next one fires.
 /// 6. Take submitted jobs again, and run those that these steps have made ready.
 ///
 /// Within a turn, jobs run in the order in which they were queued, timers in the order of their deadlines, and events

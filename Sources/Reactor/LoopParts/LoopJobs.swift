@@ -1,8 +1,8 @@
 /// The jobs that a loop runs or discards on its thread, and the limit per turn.
 ///
 /// Invariant: used on the loop's thread only. A job is in at most one of the queues, which owns it; no queue calls a
-/// job while it is itself being changed. The ready queue comes first: every turn looks at it. A class, because jobs use the
-/// loop, and so this object; `@exclusivity(unchecked)` as in `EventLoop`.
+/// job while it is itself being changed. The ready queue comes first: every turn looks at it. A class, because jobs use
+/// the loop, and so this object; `@exclusivity(unchecked)` as in `EventLoop`.
 @usableFromInline
 final class LoopJobs {
     /// Jobs that turns run, in the order in which they were queued.
@@ -170,7 +170,8 @@ final class LoopJobs {
         if inline.begin(job) { runInlineJobs() }
     }
 
-    /// As `runInline(_:)`. If the job runs at once and turns the loop, `complete` is called with `context` before that turn.
+    /// As `runInline(_:)`. If the job runs at once and turns the loop, `complete` is called with `context` before that
+    /// turn.
     func runInline(_ job: Unmanaged<Job>, interrupting context: UnsafeMutableRawPointer, complete: InlineCompletion) {
         guard inline.begin(job) else { return }
         let outer = interrupted
@@ -222,8 +223,8 @@ final class LoopJobs {
     /// Whether a discard is under way.
     var isDiscarding: Bool { discarded.isRunning }
 
-    /// Discards `job` at once, or after the job that is being discarded. Discards are not nested, since a released job may
-    /// release the next one.
+    /// Discards `job` at once, or after the job that is being discarded. Discards are not nested, since a released job
+    /// may release the next one.
     func discard(_ job: Unmanaged<Job>) {
         if discarded.begin(job) { discardWaitingJobs() }
     }

@@ -38,7 +38,8 @@ struct LoopLife: ~Copyable {
     /// The `pthread_t` of the thread that drives the loop. Stored before the loop is first handed out.
     private let owner = Atomic<UInt>(clinux_this_thread())
     private let fork = ForkMark()
-    // The number of the stage: one comparison tells whether the loop has reached a stage, where an enum would be decoded.
+    // The number of the stage: one comparison tells whether the loop has reached a stage, where an enum would be
+    // decoded.
     private let current = Atomic(LoopStage.running.rawValue)
     /// Distinguishes loops where addresses do not: a new loop may reuse the address of one that has ended.
     let serial = LoopSerials.next()

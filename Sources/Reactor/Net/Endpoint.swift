@@ -65,8 +65,8 @@ package enum Endpoint: Hashable, Sendable {
         }
     }
 
-    /// Whether `name` is `localhost` or a name below it, whatever its case, with or without a dot at its end. Such names
-    /// are the loopback addresses, and are not looked up. See RFC 6761, 6.3.
+    /// Whether `name` is `localhost` or a name below it, whatever its case, with or without a dot at its end. Such
+    /// names are the loopback addresses, and are not looked up. See RFC 6761, 6.3.
     static func isLocalhost(_ name: Substring) -> Bool {
         let name = name.utf8.last == UInt8(ascii: ".") ? Substring(name.utf8.dropLast()) : name
         let ending = "localhost".utf8

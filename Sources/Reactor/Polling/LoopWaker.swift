@@ -7,8 +7,9 @@ import Synchronization
 ///
 /// Invariant: used on the loop's thread only. While `isParked` is true the mailbox may be parked, and the first job
 /// that another thread posts then writes the eventfd; the loop counts these threads, and they count their writes, so
-/// that the descriptor is not closed under a writer. The timerfd is armed for `armedDeadline`, which may be earlier than
-/// the earliest timer, since it stays armed when a timer is cancelled, but is never later during a wait without a limit.
+/// that the descriptor is not closed under a writer. The timerfd is armed for `armedDeadline`, which may be earlier
+/// than the earliest timer, since it stays armed when a timer is cancelled, but is never later during a wait without a
+/// limit.
 @usableFromInline
 struct LoopWaker {
     /// Whether the loop has parked the mailbox and has not yet checked whether another thread found it parked.
@@ -49,9 +50,10 @@ struct LoopWaker {
 
     // MARK: Deadlines
 
-    /// Makes the timerfd end a wait at `deadline` at the latest, or at the deadline for which it is armed if that is earlier.
-    /// - Returns: false if the timerfd cannot be opened or armed; the wait itself must then end in time. That is coarser,
-    ///   but a server that has run out of descriptors needs its timers to recover.
+    /// Makes the timerfd end a wait at `deadline` at the latest, or at the deadline for which it is armed if that is
+    /// earlier.
+    /// - Returns: false if the timerfd cannot be opened or armed; the wait itself must then end in time. That is
+    ///   coarser, but a server that has run out of descriptors needs its timers to recover.
     /// - Throws: if the descriptor is no longer a timerfd, because other code has closed it; and in a forked child.
     @inline(__always)
     mutating func arm(
@@ -101,8 +103,8 @@ struct LoopWaker {
         shared.descriptor.store(fd, ordering: .releasing)
     }
 
-    /// Opens the timerfd, before there is a timer. A server that has run out of descriptors would otherwise open it with
-    /// the first descriptor that becomes free again, which a waiting client needs.
+    /// Opens the timerfd, before there is a timer. A server that has run out of descriptors would otherwise open it
+    /// with the first descriptor that becomes free again, which a waiting client needs.
     /// - Returns: false if there is none. A lack of resources may be temporary: the next call tries again.
     private mutating func openTimer(
         _ poller: inout Poller, _ shared: borrowing SharedWaker, _ kernel: CountingSyscalls

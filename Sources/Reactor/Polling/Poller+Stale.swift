@@ -25,8 +25,8 @@ extension Poller {
         return false
     }
 
-    /// Removes a stale registration by its number, and returns the result of epoll_ctl(2). This is possible if the number is not
-    /// registered for another file and refers to the file that was registered.
+    /// Removes a stale registration by its number, and returns the result of epoll_ctl(2). This is possible if the
+    /// number is not registered for another file and refers to the file that was registered.
     func removeStale(_ fd: CInt, _ kernel: CountingSyscalls) -> Int {
         slots[Int(fd)].registered == 0
             ? kernel.epollControl(descriptor, EPOLL_CTL_DEL, fd, epoll_event()) : -Int(EEXIST)

@@ -33,8 +33,8 @@ enum ZombieReaper {
 }
 
 extension CountingSyscalls {
-    /// Takes the status of a child that has ended, identified by its pidfd, or by its process number if the pidfd is -1,
-    /// and reaps it unless `keepsZombie`. Returns `nil` if the child has not ended.
+    /// Takes the status of a child that has ended, identified by its pidfd, or by its process number if the pidfd is
+    /// -1, and reaps it unless `keepsZombie`. Returns `nil` if the child has not ended.
     func wait(_ process: pid_t, _ pidfd: CInt, keepsZombie: Bool = false) -> ChildExitStatus? {
         var code: CInt = 0
         var value: CInt = 0

@@ -65,7 +65,8 @@ public enum ServiceManager {
         private var fd: CInt = -1
         private var file = (device: dev_t(), inode: ino_t())
 
-        /// Opens the socket, unless its number still refers to it: other code may close descriptors that are not its own.
+        /// Opens the socket, unless its number still refers to it: other code may close descriptors that are not its
+        /// own.
         mutating func open(for address: SocketAddress, _ kernel: CountingSyscalls) -> Result<CInt, SystemError> {
             var status = stat()
             if fd >= 0, kernel.fileStatus(fd, &status) == 0, file == (status.st_dev, status.st_ino) {
@@ -106,8 +107,8 @@ public enum ServiceManager {
         }
     }
 
-    /// Takes the descriptors that the service manager has passed to this process, and makes them close-on-exec. Each call
-    /// returns the same descriptors.
+    /// Takes the descriptors that the service manager has passed to this process, and makes them close-on-exec. Each
+    /// call returns the same descriptors.
     package static func descriptors(unsettingEnvironment: Bool = false) throws(SystemError) -> [Descriptor] {
         defer {
             if unsettingEnvironment {

@@ -92,7 +92,8 @@ enum SignalRegistry {
         clinux_set_in_forked_child { SignalRegistry.beginInForkedChild() }
     }()
 
-    /// The child has none of the loops that watch: signals have the former actions again. Called while signals are blocked.
+    /// The child has none of the loops that watch: signals have the former actions again. Called while signals are
+    /// blocked.
     private static func beginInForkedChild() {
         running.store(0, ordering: .relaxed)
         var index = 0

@@ -46,8 +46,8 @@ extension Response {
         case stream(length: Int?, (BodyOutput) throws -> Promise<Void>)
 
         /// The whole body in one array, without a size limit: for a cache or a test.
-        /// - Returns: a promise that is rejected if a client would get an incomplete response: with the error of the closure, with
-        ///   `BodyOutput.TooMuch`, or with `BodyError.endedEarly`.
+        /// - Returns: a promise that is rejected if a client would get an incomplete response: with the error of the
+        ///   closure, with `BodyOutput.TooMuch`, or with `BodyError.endedEarly`.
         public func bytes() -> Promise<[UInt8]> {
             switch self {
             case .bytes(let bytes): Content.bytes(bytes).bytes()

@@ -80,8 +80,8 @@ extension Listener {
         }
     }
 
-    /// As the form of one loop, on the loops of `group`; see `serve(on:)`. `handler` and `onError` are called on the loop of the
-    /// connection.
+    /// As the form of one loop, on the loops of `group`; see `serve(on:)`. `handler` and `onError` are called on the
+    /// loop of the connection.
     @discardableResult
     @available(*, noasync, message: "no loop runs the handler in an async function")
     @inlinable

@@ -17,7 +17,8 @@ extension Body {
     ///   - path: the file. Do not derive it from a name that a client has chosen without validating that.
     ///   - mode: the permissions of the file, before the process's umask applies.
     ///   - pool: the threads that write.
-    /// - Returns: a promise of the number of bytes. Rejected as `read`, and with the `SystemError` of the file, such as `ENOSPC`.
+    /// - Returns: a promise of the number of bytes. Rejected as `read`, and with the `SystemError` of the file, such as
+    ///   `ENOSPC`.
     public func save(to path: String, mode: UInt32 = 0o666, on pool: ThreadPool = .shared) -> Promise<Int> {
         Promise(on: pool) { try PartialFile(path, mode, pool) }.then { file -> Promise<Int> in
             var count = 0
