@@ -67,6 +67,6 @@ public final class MainRunLoopCarrier: LoopHandle {
         return true
     }
 
-    /// Whether it drives the loop.
+    /// `true` while it drives the loop.
     public var isActive: Bool { !source.isCancelled }
 }

@@ -34,7 +34,7 @@ extension Connection {
         return SSL_CIPHER_get_name(cipher).map { String(cString: $0) }
     }
 
-    /// Whether the handshake has resumed an earlier session.
+    /// `true` if the handshake has resumed an earlier session.
     public var hasResumedTLSSession: Bool { ssl.map { SSL_session_reused($0) == 1 } ?? false }
 
     /// The DNS name that the client has asked for (SNI), in lower case; `nil` if it sent no valid name. For servers.

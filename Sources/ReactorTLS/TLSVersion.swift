@@ -8,7 +8,7 @@ public enum TLSVersion: Int32, Comparable, Hashable, Sendable, CaseIterable {
     /// TLS 1.3, RFC 8446.
     case tls13 = 0x0304
 
-    /// Whether the first version is older.
+    /// `true` if the first version is older.
     public static func < (one: TLSVersion, other: TLSVersion) -> Bool { one.rawValue < other.rawValue }
 }
 

@@ -6,7 +6,7 @@ public struct Datagram: Hashable, Sendable {
     public var bytes: [UInt8]
     /// The sender of a received datagram, or the destination of one to send; `nil` for the peer of a connected socket.
     public var address: SocketAddress?
-    /// Whether the datagram was longer than the socket's `packetSize`, so that its end was lost.
+    /// `true` if the datagram was longer than the socket's `packetSize`, so that its end was lost.
     public var isTruncated: Bool
 
     /// Makes a datagram to send.
@@ -32,6 +32,6 @@ public struct Datagram: Hashable, Sendable {
 public struct DatagramMetadata: Hashable, Sendable {
     /// The sender; `nil` if the kernel did not report it.
     public let address: SocketAddress?
-    /// Whether the datagram was longer than the socket's `packetSize`, so that its end was lost.
+    /// `true` if the datagram was longer than the socket's `packetSize`, so that its end was lost.
     public let isTruncated: Bool
 }

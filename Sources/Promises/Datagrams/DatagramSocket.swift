@@ -20,7 +20,7 @@ public final class DatagramSocket: IOProducer {
     /// The peer, if the socket is connected: it then receives only from that address.
     public let peerAddress: SocketAddress?
     package let packetSize: Int
-    /// Whether the socket is closed.
+    /// `true` once the socket is closed.
     public private(set) var isClosed = false
 
     let socket: Socket

@@ -53,7 +53,7 @@ extension EventLoop {
             return true
         }
 
-        /// Whether the hold has not been cancelled and its loop has not ended.
+        /// `true` until the hold is cancelled or its loop ends.
         public var isActive: Bool { !isCancelled.load(ordering: .relaxed) && !loop.shared.life.hasReached(.over) }
     }
 }

@@ -18,6 +18,6 @@ public protocol LoopHandle {
     @discardableResult
     func cancel() -> Bool
 
-    /// Whether the activity has not ended yet. A timer that fires once has ended when it fires.
+    /// `true` until the activity ends. A timer that fires once has ended when it fires.
     var isActive: Bool { get }
 }

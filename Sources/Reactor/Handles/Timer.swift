@@ -174,7 +174,7 @@ extension EventLoop {
             EventLoop.withLiving(loop, else: false) { $0.timers.move(id, to: $0.notOverdue(deadline)) }
         }
 
-        /// Whether the timer has yet to fire.
+        /// `true` if the timer has yet to fire.
         public var isActive: Bool { EventLoop.withLiving(loop, else: false) { $0.timers.contains(id) } }
 
         /// Lets the loop end even though this timer has yet to fire.

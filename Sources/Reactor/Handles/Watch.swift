@@ -35,7 +35,7 @@ extension EventLoop {
             }
         }
 
-        /// Whether the watch has not ended yet, by `cancel()` or because its descriptor was found to be closed.
+        /// `true` until the watch ends, by `cancel()` or because its descriptor was found to be closed.
         public var isActive: Bool {
             requireOwner()
             return switch target {

@@ -1,7 +1,7 @@
 // The reasons that keep the loop alive, and the work that may still wake it: see `KeepAlive`.
 
 extension EventLoop {
-    /// Whether the loop still waits for anything. `run()` returns when this is false.
+    /// `true` while the loop waits for anything. `run()` returns when this is false.
     public var isAlive: Bool { isAnythingLeft }
 
     @inline(__always)

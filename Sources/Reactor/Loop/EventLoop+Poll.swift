@@ -20,7 +20,7 @@ extension EventLoop {
         }
     }
 
-    /// Whether jobs or events are ready, so that another turn would not wait.
+    /// `true` if jobs or events are ready, so that another turn would not wait.
     public var isReady: Bool { jobs.hasJobs || !shared.waker.mailbox.isEmpty || poller.hasUndelivered }
 
     /// Polls for events. If `mayBlock`, waits for an event, for mail, or for the next deadline.

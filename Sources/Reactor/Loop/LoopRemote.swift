@@ -85,7 +85,7 @@ public final class LoopRemote: @unchecked Sendable {
         loop.shared.life.isOver.wait()
     }
 
-    /// Whether the loop has ended. Any thread.
+    /// `true` once the loop has ended. Any thread.
     public var hasEnded: Bool { loop.shared.life.ended.isOpen }
 
     /// Calls `body` on the loop's thread when the loop has ended, as the last step there. If the loop has ended
@@ -110,7 +110,7 @@ extension EventLoop {
 }
 
 extension LoopRemote: Hashable {
-    /// Whether both are remotes of one loop.
+    /// `true` if both are remotes of one loop.
     public static func == (one: LoopRemote, other: LoopRemote) -> Bool { one.loop === other.loop }
 
     /// Hashes the identity of the loop.

@@ -27,7 +27,7 @@ public struct NameLookupError: Error, Hashable, Sendable, CustomStringConvertibl
         self.systemCode = systemCode
     }
 
-    /// Whether another attempt may succeed, because no server has answered.
+    /// `true` if another attempt may succeed, because no server has answered.
     public var isTemporary: Bool { code == EAI_AGAIN }
 
     /// `look up example.invalid: Name or service not known`

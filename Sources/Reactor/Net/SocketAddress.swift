@@ -138,7 +138,7 @@ public struct SocketAddress: Hashable, Sendable {
         }
     }
 
-    /// Whether this is a Unix address.
+    /// `true` for a Unix address.
     public var isUnix: Bool {
         if case .unix = host { true } else { false }
     }

@@ -121,7 +121,7 @@ public final class LoopGroup: Sendable {
             return true
         }
 
-        /// Whether the lease has not been cancelled and its loop has not ended. Any thread.
+        /// `true` until the lease is cancelled or its loop ends. Any thread.
         public var isActive: Bool { !isCancelled.load(ordering: .relaxed) && !member.remote.hasEnded }
     }
 

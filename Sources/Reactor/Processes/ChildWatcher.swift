@@ -12,7 +12,7 @@ public enum ChildExitStatus: Hashable, Sendable, CustomStringConvertible {
     /// loop ended before the child.
     case unknown
 
-    /// Whether it exited with code 0.
+    /// `true` if the child exited with code 0.
     public var isSuccess: Bool { self == .exited(0) }
 
     /// `exited with code 1`

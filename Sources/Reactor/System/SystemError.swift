@@ -65,7 +65,7 @@ public struct SystemError: Error, Sendable, CustomStringConvertible {
 }
 
 extension SystemError: Hashable {
-    /// Whether call and code are equal.
+    /// `true` if call and code are equal.
     public static func == (left: SystemError, right: SystemError) -> Bool {
         left.call == right.call && left.code == right.code
     }

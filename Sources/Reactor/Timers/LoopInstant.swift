@@ -54,7 +54,7 @@ public struct LoopInstant: InstantProtocol, Hashable, Sendable, CustomStringConv
     /// The time from the right moment to the left one.
     public static func - (end: LoopInstant, start: LoopInstant) -> Duration { start.duration(to: end) }
 
-    /// Whether the left moment is earlier.
+    /// `true` if the left moment is earlier.
     public static func < (left: LoopInstant, right: LoopInstant) -> Bool { left.nanoseconds < right.nanoseconds }
 
     /// The moment in seconds, as `12.5 s`.

@@ -21,7 +21,7 @@ public struct Headers: Sendable, ExpressibleByDictionaryLiteral {
     /// Several fields; names may repeat.
     public init(dictionaryLiteral fields: (String, String)...) { for (name, value) in fields { append(name, value) } }
 
-    /// Whether there are no fields.
+    /// `true` if there are no fields.
     public var isEmpty: Bool { lines.count == start }
 
     // MARK: Reading
@@ -56,7 +56,7 @@ public struct Headers: Sendable, ExpressibleByDictionaryLiteral {
         return values
     }
 
-    /// Whether there is a field `name`.
+    /// `true` if there is a field `name`.
     public func has(_ name: String) -> Bool { bytes(name) != nil }
 
     /// Whether the comma-separated lists of the fields `name` contain `element`, ignoring its case and parameters:
@@ -147,7 +147,7 @@ extension Headers: Sequence {
 }
 
 extension Headers: Equatable, CustomStringConvertible {
-    /// Whether both have the same lines.
+    /// `true` if both have the same lines.
     public static func == (one: Headers, other: Headers) -> Bool {
         one.lines[one.start...] == other.lines[other.start...]
     }

@@ -24,7 +24,7 @@ public struct Method: Hashable, Sendable, ExpressibleByStringLiteral, CustomStri
     /// Asks what is possible.
     public static var options: Method { "OPTIONS" }
 
-    /// Whether a request may be repeated without harm: RFC 9110, section 9.2.2.
+    /// `true` if a request may be repeated without harm: RFC 9110, section 9.2.2.
     public var isIdempotent: Bool {
         switch name {
         case "GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE": true

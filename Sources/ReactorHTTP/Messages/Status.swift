@@ -8,7 +8,7 @@ public struct Status: Hashable, Sendable, CustomStringConvertible {
     /// - Parameter code: three digits. Any other number becomes 500.
     public init(_ code: Int) { self.code = 100...999 ~= code ? code : 500 }
 
-    /// Whether the code is from 200 to 299.
+    /// `true` if the code is from 200 to 299.
     public var isSuccess: Bool { 200...299 ~= code }
 
     /// Whether a response with this status never has a body, whatever its fields say: RFC 9112, section 6.3.

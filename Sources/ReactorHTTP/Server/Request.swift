@@ -12,7 +12,7 @@ public struct Request {
     public var method: Method { storage.method }
     /// The fields of the head.
     public var headers: Headers { storage.headers }
-    /// Whether the client speaks HTTP/1.0.
+    /// `true` if the client speaks HTTP/1.0.
     public var isHTTP10: Bool { storage.isHTTP10 }
     /// The connection of the request: for the peer's address, the result of the TLS handshake, and
     /// `cancelWhenPeerGone`. Do not read or write it. `nil` once the response has been sent.
