@@ -17,7 +17,7 @@ public enum FetchError: Error, Hashable, Sendable, CustomStringConvertible {
     case refusedByProxy(Status)
     /// More redirects than allowed.
     case tooManyRedirects(limit: Int)
-    /// A redirect to an address that the request has been to before.
+    /// More redirects than allowed, in a loop that leads back to this address.
     case redirectLoop(String)
     /// A time limit was reached.
     case timedOut(Limit)
