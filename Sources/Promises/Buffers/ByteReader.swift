@@ -55,6 +55,10 @@ public struct ByteReader: ~Escapable {
     /// Whether further bytes may follow.
     @usableFromInline let mayGrow: Bool
 
+    /// The array that the bytes are in, if they are lent by a connection. Its address, and the array, are valid for as long as the
+    /// bytes: whoever lends them has both.
+    @usableFromInline let owner: UnsafePointer<[UInt8]>?
+
     @usableFromInline var offset = 0
 
     /// How many bytes have been read.
@@ -63,13 +67,14 @@ public struct ByteReader: ~Escapable {
     /// Makes a reader of all of `bytes`.
     @inlinable
     @_lifetime(copy bytes)
-    public init(_ bytes: RawSpan) { self.init(bytes, mayGrow: false) }
+    public init(_ bytes: RawSpan) { self.init(bytes, mayGrow: false, owner: nil) }
 
     @inlinable
     @_lifetime(copy bytes)
-    init(_ bytes: RawSpan, mayGrow: Bool) {
+    init(_ bytes: RawSpan, mayGrow: Bool = false, owner: UnsafePointer<[UInt8]>? = nil) {
         self.bytes = bytes
         self.mayGrow = mayGrow
+        self.owner = owner
     }
 
     @inlinable
@@ -181,6 +186,18 @@ public struct ByteReader: ~Escapable {
             offset = start
             throw error
         }
+    }
+
+    /// Keeps `span`, which this reader has returned, beyond the call that lends it. In the body of `forEachFrame(lending:)` nothing
+    /// is copied if `span` has at least 16 KiB and takes most of the memory into which the connection has received it: so does a
+    /// large payload. Other bytes are copied.
+    public func keep(_ span: RawSpan) -> SharedBytes {
+        guard span.byteCount >= SharedBytes.leastKept, let array = owner?.pointee, array.capacity / 2 <= span.byteCount
+        else { return SharedBytes(span) }
+        // Both are alive during the call, and neither pointer leaves it.
+        let offset = span.withUnsafeBytes { span in array.withUnsafeBytes { span.baseAddress! - $0.baseAddress! } }
+        guard offset >= 0, offset <= array.count - span.byteCount else { return SharedBytes(span) }
+        return SharedBytes(array)[offset..<offset + span.byteCount]
     }
 
     // MARK: Integers

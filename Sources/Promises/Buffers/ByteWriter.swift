@@ -8,9 +8,12 @@
 /// ```
 public struct ByteWriter: Sendable {
     /// What has been written.
-    @inlinable public var bytes: [UInt8] { written }
+    @inlinable public var bytes: [UInt8] { shared == nil ? written : joined }
 
     @usableFromInline var written: [UInt8] = []
+
+    /// Memory that is sent from where it is, each behind the first `place` bytes of `written`.
+    @usableFromInline var shared: [(place: Int, bytes: SharedBytes)]?
 
     /// Makes a writer.
     /// - Parameter count: the number of bytes to reserve memory for.
@@ -28,6 +31,32 @@ public struct ByteWriter: Sendable {
     /// Appends a copy of `bytes`.
     @inlinable
     public mutating func append(_ bytes: RawSpan) { bytes.withUnsafeBytes { written.append(contentsOf: $0) } }
+
+    /// Appends bytes that are shared. From 16 KiB on they are not copied: `Connection.write` sends them from where they are, with
+    /// what stands before and behind them in one call, and shares their memory until the kernel has taken them.
+    public mutating func append(_ bytes: SharedBytes) {
+        if bytes.count < SharedBytes.leastKept { return bytes.withUnsafeBytes { written.append(contentsOf: $0) } }
+        shared = (shared ?? []) + [(written.count, bytes)]
+    }
+
+    /// How many bytes are shared, and not in `written`.
+    @usableFromInline var sharedCount: Int { shared?.reduce(0) { $0 + $1.bytes.count } ?? 0 }
+
+    /// All bytes, in the pieces that they are in.
+    var pieces: [SharedBytes] {
+        var pieces: [SharedBytes] = []
+        let own = SharedBytes(written)
+        var place = 0
+        for part in shared ?? [] {
+            if part.place > place { pieces.append(own[place..<part.place]) }
+            pieces.append(part.bytes)
+            place = part.place
+        }
+        if place < own.count { pieces.append(own[place..<own.count]) }
+        return pieces
+    }
+
+    @usableFromInline var joined: [UInt8] { pieces.joined }
 
     /// Appends the UTF-8 of `text`.
     @inlinable
@@ -109,15 +138,17 @@ public struct ByteWriter: Sendable {
         let start = written.count
         append(Length.zero)
         let first = written.count
+        let (before, beforeCount) = (shared, sharedCount)
         do {
             try body(&self)
             // A body that has put another writer in the place of this one may have left fewer bytes.
-            guard let length = Length(exactly: written.count - first) else {
+            guard let length = Length(exactly: written.count - first + sharedCount - beforeCount) else {
                 throw ByteError.limitExceeded(limit: Int(clamping: Length.max))
             }
             for place in 0..<first - start { written[start + place] = Self.byte(place, of: length, order) }
         } catch {
             written.removeSubrange(min(start, written.count)...)
+            shared = before
             throw error
         }
     }

@@ -7,18 +7,56 @@ struct InputBuffer {
     var count: Int { bytes.count - start }
     /// The array is released when the last byte is taken.
     var isEmpty: Bool { bytes.isEmpty }
-    /// The memory of the bytes: with those that were taken, and with room for further ones.
-    var capacity: Int { bytes.capacity }
+    /// The memory of the bytes: with those that were taken, and with room for further ones. Of room that was only reserved the
+    /// machine gives no page before it is written to, so at most as much of it counts as there are bytes.
+    // Each step that leaves fewer bytes moves them to less memory, or to no more than twice of what they take.
+    var memory: Int { bytes.usedMemory }
 
-    /// - Parameter missing: how many bytes are expected before any is taken, the new ones among them; `nil` if unknown.
-    mutating func append(_ new: UnsafeRawBufferPointer, of missing: Int? = nil) {
+    mutating func append(_ new: UnsafeRawBufferPointer) {
         // Amortized: for each byte that has been taken, at most one byte is moved to the front.
         if start > 0 && start * 2 >= bytes.count {
-            bytes.removeFirst(start)
+            if bytes.capacity > 2 * (count + new.count) { move() } else { bytes.removeFirst(start) }
             start = 0
         }
-        bytes.makeRoom(for: new.count, of: missing)
+        bytes.makeRoom(for: new.count)
         bytes.append(contentsOf: new)
+    }
+
+    // MARK: In place
+
+    /// A call of the kernel fills at most this much of a large frame; then other connections have their turn.
+    private static var mostReceived: Int { 256 << 10 }
+
+    /// Lets `receive` fill memory behind the bytes, which a frame of `missing` further bytes can take: then it is in one piece, and
+    /// is taken without a copy.
+    /// - Parameters:
+    ///   - expected: how much is reserved in any case.
+    ///   - receive: returns the number of bytes that it has put there; below 1 if there are none.
+    /// - Returns: its result.
+    mutating func receive(
+        _ missing: Int, expecting expected: Int, _ receive: (UnsafeMutableRawBufferPointer) -> Int?
+    ) -> Int? {
+        let wanted = max([UInt8].room(for: missing, behind: count), expected)
+        if start > 0 || bytes.capacity - bytes.count < min(wanted, 16_384) { move(reserving: wanted) }
+        let room = min(bytes.capacity - bytes.count, missing, Self.mostReceived)
+        var result: Int?
+        bytes.append(addingCapacity: room) { output in
+            output.withUnsafeMutableBufferPointer { buffer, initialized in
+                result = receive(UnsafeMutableRawBufferPointer(buffer))
+                initialized = max(result ?? 0, 0)
+            }
+        }
+        if bytes.isEmpty { bytes = [] }
+        return result
+    }
+
+    /// Moves the bytes to memory of their own.
+    private mutating func move(reserving room: Int = 0) {
+        var moved: [UInt8] = []
+        moved.reserveCapacity(count + room)
+        bytes.withUnsafeBytes { moved.append(contentsOf: $0[start...]) }
+        bytes = moved
+        start = 0
     }
 
     /// Appends a whole array, which is not copied if nothing else is there.
@@ -26,12 +64,11 @@ struct InputBuffer {
         if bytes.isEmpty { bytes = new } else { new.withUnsafeBytes { append($0) } }
     }
 
-    /// Moves the bytes to less memory if they take less than a quarter of theirs: a peer may have sent a large frame, and the
-    /// beginning of a small one.
-    mutating func shrink() {
-        guard bytes.capacity > Self.leastShrunk, count * 4 < bytes.capacity else { return }
-        bytes = bytes.withUnsafeBytes { [UInt8](UnsafeRawBufferPointer(rebasing: $0[start...])) }
-        start = 0
+    /// Moves the bytes to less memory if they, and `missing` bytes that are to follow, take less than a quarter of theirs: a peer
+    /// may have sent a large frame, and the beginning of a small one.
+    mutating func shrink(awaiting missing: Int) {
+        guard bytes.capacity > Self.leastShrunk else { return }
+        if (count + [UInt8].room(for: missing, behind: count)) * 4 < bytes.capacity { move() }
     }
 
     /// What a small read may leave: it is used again by the next one.
@@ -73,11 +110,13 @@ struct InputBuffer {
         if consumed > 0 { drop(min(consumed, count)) }
     }
 
-    /// Lends all bytes to `body`, which calls user code: the array is retained during the call.
+    /// Lends all bytes to `body`, which calls user code, and the array that has them: it is retained during the call.
     @inline(__always)
-    func lend<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
+    func lend<Result>(_ body: (UnsafeRawBufferPointer, UnsafePointer<[UInt8]>) throws -> Result) rethrows -> Result {
         let (bytes, start) = (Self.retaining(bytes), start)
-        return try bytes.withUnsafeBytes { try body(UnsafeRawBufferPointer(rebasing: $0[start...])) }
+        return try withUnsafePointer(to: bytes) { owner in
+            try bytes.withUnsafeBytes { try body(UnsafeRawBufferPointer(rebasing: $0[start...]), owner) }
+        }
     }
 
     /// The array, with a reference of its own. A plain copy has none in release builds: the optimizer takes the property for
@@ -92,14 +131,24 @@ struct InputBuffer {
 }
 
 extension [UInt8] {
+    /// The room to reserve for the `missing` bytes of a frame behind the first `count` ones. What a peer announces is reserved as
+    /// it arrives, at most fifteen times as much as there is: so a frame of up to a megabyte is moved once at the most. Of that
+    /// room no page is the machine's before it is written to.
+    fileprivate static func room(for missing: Int, behind count: Int) -> Int {
+        Swift.min(missing, Swift.max(65_536, 15 * count))
+    }
+
+    /// The memory of the bytes, and of room behind them as far as it may have been written to.
+    package var usedMemory: Int { Swift.min(capacity, Swift.max(2 * count, 4096)) }
+
     /// Makes room for `count` further bytes of a peer, and for what may follow them, so that each byte is moved a few times at
-    /// the most. What a peer announces takes memory only as it arrives: at most as much again as there is.
+    /// the most.
     /// - Parameter missing: how many bytes are to come, these among them; `nil` if that is not known.
     package mutating func makeRoom(for count: Int, of missing: Int? = nil) {
         let needed = self.count + count
         if needed <= capacity { return }
         // The first bytes are often all of them.
         guard let missing else { return isEmpty ? () : reserveCapacity(needed + needed / 2) }
-        reserveCapacity(self.count + Swift.max(count, Swift.min(missing, needed + count)))
+        reserveCapacity(self.count + Swift.max(count, Self.room(for: missing, behind: needed)))
     }
 }

@@ -2,20 +2,28 @@ import Glibc
 
 /// The bytes of a connection that the kernel has not taken yet, and the promises of the writes that they belong to.
 ///
-/// Small writes are joined in blocks; a large write keeps its own array and is not copied. One call sends several
-/// blocks. A connection has a queue only while writes wait, which most connections never have.
+/// Small writes are joined in blocks; a large write keeps its own array, or shares its memory, and is not copied. One call sends
+/// several blocks. A connection has a queue only while writes wait, which most connections never have.
 ///
 /// Blocks and writes are numbered in their order, and refer to each other by number, so that nothing is searched: the
 /// cost of a withdrawal does not depend on the number of writes that wait.
 final class WriteQueue {
     private struct Block {
+        /// Empty if the block is of shared memory.
         var bytes: [UInt8]
+        var kept: KeptBlock?
+        var count: Int { kept?.bytes.count ?? bytes.count }
+        var memory: Int { kept?.memory ?? bytes.capacity }
         /// Whether it holds small writes, and takes more of them.
         let isShared: Bool
         /// The number of bytes of withdrawn writes, which are cut out before the block is sent.
         var withdrawnBytes = 0
         var needsCompaction: Bool { withdrawnBytes > 0 }
         var writes: ClosedRange<Int>
+
+        func withUnsafeBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
+            kept?.bytes.withUnsafeBytes(body) ?? bytes.withUnsafeBytes(body)
+        }
     }
 
     /// A write.
@@ -39,6 +47,8 @@ final class WriteQueue {
     private var blocks = IndexedQueue<Block>()
     /// The memory of the arrays in `blocks`.
     private var blockMemory = 0
+    /// The part of it that a budget counts by itself, since others may share it.
+    private(set) var sharedMemory = 0
     private var pending = IndexedQueue<PendingWrite>()
     /// The number of bytes of the first block that have been sent.
     private var offset = 0
@@ -64,7 +74,7 @@ final class WriteQueue {
     /// The size of a block that small writes are joined in. Larger writes get blocks of their own.
     static var coalesceLimit: Int { 16_384 }
     /// IOV_MAX: the kernel refuses more pieces in a call.
-    private static var mostPieces: Int { 1024 }
+    static var mostPieces: Int { 1024 }
     /// A call offers further blocks until it offers as many bytes.
     private static var mostBytes: Int { 256 << 10 }
 
@@ -142,6 +152,29 @@ final class WriteQueue {
         note(promise, count, in: blocks.end - first)
     }
 
+    /// Queues the rest of several pieces as one write, in blocks of its own.
+    /// - Parameters:
+    ///   - sent: how many bytes of them the kernel has taken.
+    ///   - budget: counts the memory of those that are not copied.
+    func append(_ pieces: [SharedBytes], from sent: Int, _ promise: WritePromise?, _ budget: MemoryBudget?) {
+        let first = blocks.end
+        var (left, count) = (sent, 0)
+        for piece in pieces {
+            let rest = piece[min(left, piece.count)..<piece.count]
+            left -= piece.count - rest.count
+            count += rest.count
+            if rest.count >= SharedBytes.leastKept {
+                let kept = KeptBlock(rest, budget)
+                blockMemory += kept.memory
+                if budget != nil { sharedMemory += kept.memory }
+                blocks.append(Block(bytes: [], kept: kept, isShared: false, writes: pending.end...pending.end))
+            } else if !rest.isEmpty {
+                appendBlock([UInt8](rest))
+            }
+        }
+        note(promise, count, in: blocks.end - first, isBegun: sent > 0)
+    }
+
     /// Adds `bytes` to the last block if that has room for them, and to a new one otherwise.
     /// - Returns: their position in the block.
     private func join(_ bytes: UnsafeRawBufferPointer) -> Int {
@@ -210,12 +243,13 @@ final class WriteQueue {
                 if used == most || offered >= Self.mostBytes { break }
                 if blocks[number].needsCompaction { compactBlock(number) }
                 let skipped = number == blocks.start ? offset : 0
-                let count = blocks[number].bytes.count - skipped
+                let count = blocks[number].count - skipped
                 if count == 0 { continue }
-                // The address is valid until `body` returns: it points into the array's storage, which the block
-                // retains, and `body` does not change the queue.
-                let address = blocks[number].bytes.withUnsafeBytes { $0.baseAddress! + skipped }
-                let piece = iovec(iov_base: UnsafeMutableRawPointer(mutating: address), iov_len: count)
+                // The address is valid until `body` returns: it points into memory that the block retains, and `body` does
+                // not change the queue.
+                let piece = blocks[number].withUnsafeBytes {
+                    iovec(of: UnsafeRawBufferPointer(rebasing: $0[skipped...]))
+                }
                 (pieces.baseAddress! + used).initialize(to: piece)
                 used += 1
                 offered += count
@@ -243,12 +277,18 @@ final class WriteQueue {
     }
 
     private func dropFinishedBlocks() {
-        while !blocks.isEmpty, !blocks[blocks.start].needsCompaction, blocks[blocks.start].bytes.count <= offset {
-            let bytes = blocks.removeFirst().bytes
-            offset -= bytes.count
-            blockMemory -= bytes.capacity
+        while !blocks.isEmpty, !blocks[blocks.start].needsCompaction, blocks[blocks.start].count <= offset {
+            let block = blocks.removeFirst()
+            offset -= block.count
+            forget(block)
         }
         if blocks.isEmpty { offset = 0 }
+    }
+
+    /// The memory of a block that is about to be released.
+    private func forget(_ block: Block) {
+        blockMemory -= block.memory
+        if let kept = block.kept, kept.isCounted { sharedMemory -= kept.memory }
     }
 
     // MARK: Withdrawing
@@ -269,7 +309,8 @@ final class WriteQueue {
                 blocks[block].withdrawnBytes += write.count
                 withdrawnBytes += write.count
             } else {
-                change(block) { $0 = [] }
+                forget(blocks[block])
+                (blocks[block].bytes, blocks[block].kept) = ([], nil)
             }
         }
         withdrawnWrites += 1
@@ -292,8 +333,8 @@ final class WriteQueue {
         var blockNumbers: [Int] = []
         for number in blocks.numbers {
             blockNumbers.append(newBlocks.end)
-            if blocks[number].bytes.isEmpty {
-                blockMemory -= blocks[number].bytes.capacity
+            if blocks[number].count == 0 {
+                forget(blocks[number])
             } else {
                 newBlocks.append(blocks[number])
             }
@@ -339,4 +380,22 @@ final class WriteQueue {
         blocks[number].withdrawnBytes = 0
         if isFirst { offset = 0 }
     }
+}
+
+/// Shared memory, or a part of it, that waits in a queue. Released with its block: when the kernel has taken it, when its write is
+/// withdrawn, and when the connection fails or ends.
+private final class KeptBlock {
+    let bytes: SharedBytes
+    private let budget: MemoryBudget?
+    let memory: Int
+    var isCounted: Bool { budget != nil }
+
+    init(_ bytes: SharedBytes, _ budget: MemoryBudget?) {
+        self.bytes = bytes
+        self.budget = budget
+        memory = bytes.extent.count
+        budget?.hold(bytes)
+    }
+
+    deinit { budget?.release(bytes) }
 }

@@ -116,7 +116,7 @@ struct FrameLoop<Decoder: FrameDecoder, Body: FrameBody>: Operation where Body.F
     func handleFrames(_ core: PromiseCore) throws -> FrameStep {
         var left = Self.framesInJob
         while left > 0 {
-            let step = try context.connection.input.lend { try handleFrames(in: $0, core, &left) }
+            let step = try context.connection.input.lend { try handleFrames(in: $0, of: $1, core, &left) }
             if case .again = step { continue }
             return step
         }
@@ -134,8 +134,11 @@ struct FrameLoop<Decoder: FrameDecoder, Body: FrameBody>: Operation where Body.F
     }
 
     /// Handles the frames of the buffered bytes. These are consumed before the body is called, which may read what follows.
+    /// - Parameter owner: the array that has the bytes.
     @inlinable
-    func handleFrames(in bytes: UnsafeRawBufferPointer, _ core: PromiseCore, _ left: inout Int) throws -> FrameStep {
+    func handleFrames(
+        in bytes: UnsafeRawBufferPointer, of owner: UnsafePointer<[UInt8]>?, _ core: PromiseCore, _ left: inout Int
+    ) throws -> FrameStep {
         let connection = context.connection
         var start = 0
         repeat {
@@ -149,7 +152,7 @@ struct FrameLoop<Decoder: FrameDecoder, Body: FrameBody>: Operation where Body.F
                     if consumed < 1 || consumed > rest.count {
                         throw context.decoder.miscount("frame", consumed, of: rest.count)
                     }
-                    if let next = try handle(frame, of: consumed, in: rest, core) { return .wait(next) }
+                    if let next = try handle(frame, of: consumed, in: rest, owner, core) { return .wait(next) }
                     start += consumed
                     continue
                 case .skipped(let consumed):
@@ -167,7 +170,7 @@ struct FrameLoop<Decoder: FrameDecoder, Body: FrameBody>: Operation where Body.F
                     // Otherwise the decoder has changed the input.
                     guard connection.input.begins(at: rest.baseAddress!) else { return .again }
                     if let frame = try context.decoder.decodeLast(rest.bytes) {
-                        if let next = try handle(frame, of: rest.count, in: rest, core) { return .wait(next) }
+                        if let next = try handle(frame, of: rest.count, in: rest, owner, core) { return .wait(next) }
                         return .again
                     }
                 }
@@ -182,10 +185,11 @@ struct FrameLoop<Decoder: FrameDecoder, Body: FrameBody>: Operation where Body.F
     /// - Returns: the promise to wait for; `nil` if the next frame can follow at once.
     @inlinable @inline(__always)
     func handle(
-        _ frame: Decoder.Frame, of consumed: Int, in bytes: UnsafeRawBufferPointer, _ core: PromiseCore
+        _ frame: Decoder.Frame, of consumed: Int, in bytes: UnsafeRawBufferPointer, _ owner: UnsafePointer<[UInt8]>?,
+        _ core: PromiseCore
     ) throws -> PromiseCore? {
         context.connection.input.drop(consumed)
-        var reader = ByteReader(UnsafeRawBufferPointer(rebasing: bytes[..<consumed]).bytes)
+        var reader = ByteReader(UnsafeRawBufferPointer(rebasing: bytes[..<consumed]).bytes, owner: owner)
         let next = try context.body.handle(frame, &reader)
         // If the body has cancelled this core, waiting for `next` finds that out.
         if core.isOpen && next.settled?.isFulfilled == true { return nil }

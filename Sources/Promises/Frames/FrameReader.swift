@@ -13,8 +13,11 @@ final class FrameReader: FrameReading {
     /// The frame that a read waits for.
     @exclusivity(unchecked) private var pending: PendingFrame?
     /// How many loops over frames there are: more than one where the body of one has begun another.
-    // In four bytes behind `pending`: a block of 64 bytes is enough.
-    @exclusivity(unchecked) private var loops: UInt32 = 0
+    // In four bytes after `pending`, with the next field: a block of 64 bytes is enough.
+    @exclusivity(unchecked) private var loops: UInt16 = 0
+    /// The length of the last frame of a loop in KiB, if it was large: the next one is likely to be as large, and is received in
+    /// place from its first byte.
+    @exclusivity(unchecked) private var expected: UInt16 = 0
     /// Present with `frameTimeouts`.
     @exclusivity(unchecked) private(set) var clock: FrameClock?
 
@@ -96,7 +99,7 @@ final class FrameReader: FrameReading {
     private func startWaiting(_ core: CoreRef, for frame: PendingFrame, of connection: Connection, _ held: Int) {
         pending = frame
         if clock != nil { updateDeadline(connection) }
-        connection.noteHeldMemory(inDecoder: held)
+        connection.noteHeldMemory(inDecoder: held, awaiting: frame.missing)
         connection.requestInput(.frame, for: core)
         if frame.decode == nil { connection.mayBeIdle() }
     }
@@ -116,25 +119,47 @@ final class FrameReader: FrameReading {
     var isLoopWaiting: Bool { pending.map { $0.decode == nil } ?? false }
     func cancelTimer(on loop: EventLoop) { clock?.cancelTimer(on: loop) }
 
-    /// If more bytes than this are missing, a read asks for these alone: the array that collects them can then be
-    /// returned without a copy. Otherwise it asks for the next frames too, whose copy costs less than another call.
+    /// If more bytes than this are missing, a read asks for these alone, and receives them in place: the array that collects
+    /// them can then be returned without a copy. Otherwise it asks for the next frames too, whose copy costs less than another
+    /// call.
     private static var largestReadAhead: Int { 4096 }
+    /// A frame from this length on makes the loop expect others.
+    private static var leastExpected: Int { 16_384 }
+    /// Of a frame of which nothing has arrived, no more room is reserved.
+    private static var mostExpected: Int { 1 << 20 }
 
     func descriptorIsReadable() { reference.borrow { read($0) } }
 
     private func read(_ connection: Connection) {
         guard let missing = pending?.missing else { return }
-        let buffer = connection.loop.scratch
         let isLarge = missing > Self.largestReadAhead
-        guard let count = connection.receiveOnce(into: buffer, atMost: isLarge ? missing : .max) else { return }
-        var ended: PromiseCore?
-        if count > 0 {
-            connection.input.append(UnsafeRawBufferPointer(rebasing: buffer[..<count]), of: isLarge ? missing : nil)
+        let received: Int?
+        if isLarge || expected != 0 && isLoopWaiting && !connection.hasInput {
+            received = receiveInPlace(isLarge ? missing : nil, connection)
         } else {
-            ended = connection.noteEnd(count)
+            let buffer = connection.loop.scratch
+            received = connection.receiveOnce(into: buffer)
+            if let received, received > 0 {
+                connection.input.append(UnsafeRawBufferPointer(rebasing: buffer[..<received]))
+            }
         }
+        guard let count = received else { return }
+        let ended = count > 0 ? nil : connection.noteEnd(count)
         inputArrived(count, ended: ended, at: connection)
         if count < 0 { connection.failWrites() }
+    }
+
+    /// - Parameter missing: how many bytes a large frame lacks; `nil` for the beginning of one that may become as large as the last.
+    @inline(never)
+    private func receiveInPlace(_ missing: Int?, _ connection: Connection) -> Int? {
+        if let missing {
+            if isLoopWaiting { expected = UInt16(clamping: (connection.bufferedByteCount + missing + 1023) >> 10) }
+            return connection.input.receive(missing)
+        }
+        let room = min(Int(expected) << 10, Self.mostExpected)
+        let count = connection.input.receive(room, expecting: room)
+        if let count, count < Self.leastExpected { expected = 0 }
+        return count
     }
 
     func inputArrived(_ count: Int, ended: PromiseCore?) {
@@ -173,7 +198,7 @@ final class FrameReader: FrameReading {
 
     /// A `forEachFrame` or `forEachLine` begins.
     @usableFromInline
-    func beginLoop() { loops += 1 }
+    func beginLoop() { loops &+= 1 }
 
     /// The reads that follow do not wait for the answers of this side.
     @usableFromInline
@@ -184,7 +209,7 @@ final class FrameReader: FrameReading {
     @usableFromInline
     func endLoop() {
         connection.cold?.memory?.inDecoder = 0
-        loops -= 1
+        loops &-= 1
         if loops == 0 { endMessages() }
     }
 

@@ -14,6 +14,8 @@ final class MemoryBudget {
     /// What the connections hold by their notes.
     private var held = 0
     private var hasJob = false
+    /// The memory that queues share, by where it begins: how many wait with it, and its size.
+    private var shared: [UnsafeRawPointer: (holders: Int, count: Int)] = [:]
 
     /// A connection, and the work for it, if that is to end with it.
     typealias Member = (connection: Connection, work: PromiseCore?)
@@ -41,6 +43,20 @@ final class MemoryBudget {
         hasJob = true
         // Not inside the read or the write of the connection.
         loop.enqueueAtEndOfTurn(ClosureJob { [self] in enforce() })
+    }
+
+    /// Shared memory begins to wait in a queue. It counts once, in however many it is.
+    func hold(_ memory: SharedBytes) {
+        guard case (let address?, let count) = memory.extent else { return }
+        shared[address, default: (0, count)].holders += 1
+        if shared[address]?.holders == 1 { note(count) }
+    }
+
+    /// Shared memory has left a queue: on any thread, once the loop has ended.
+    func release(_ memory: SharedBytes) {
+        guard !loop.hasEnded, let address = memory.extent.address, let entry = shared[address] else { return }
+        shared[address] = entry.holders == 1 ? nil : (entry.holders - 1, entry.count)
+        if entry.holders == 1 { note(-entry.count) }
     }
 
     /// A connection that holds `count` bytes is closed: by any thread, once the loop has ended.

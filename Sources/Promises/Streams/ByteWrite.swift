@@ -56,6 +56,7 @@ enum ByteWrite {
     /// Sends what was written into a spare array.
     @usableFromInline
     static func start(_ output: inout ByteWriter, on connection: Connection) -> Promise<Void> {
+        if output.shared != nil { return startShared(&output, on: connection) }
         // The queue keeps a large array as it is.
         if output.written.count > WriteQueue.coalesceLimit { return start(output.written, on: connection) }
         let promise = output.written.withUnsafeBytes { start($0, on: connection) }
@@ -82,6 +83,32 @@ enum ByteWrite {
             connection.flush()
         }
         if connection.writer.isQueued { connection.queueDidGrow() }
+        return Promise(core)
+    }
+
+    /// Sends what was written into a spare array, and memory that is shared.
+    @inline(never)
+    private static func startShared(_ output: inout ByteWriter, on connection: Connection) -> Promise<Void> {
+        let promise = start(output.pieces, on: connection)
+        giveBack(&output, to: connection)
+        return promise
+    }
+
+    /// Sends pieces as one write, each from where it is; what the kernel does not take stays there.
+    private static func start(_ pieces: [SharedBytes], on connection: Connection) -> Promise<Void> {
+        connection.sendGathered()
+        guard connection.canWrite else { return pieces.joined.withUnsafeBytes { filter($0, of: connection) } }
+        var sent = 0
+        if !connection.writer.isQueued {
+            sent = connection.transmit(pieces)
+            if sent < 0 { return Promise(refused: connection.failure!) }
+            if sent == pieces.reduce(0, { $0 + $1.count }) { return .value }
+        } else if connection.isFull {
+            return Promise(refused: refusalAsFull(connection))
+        }
+        let core = WritePromise(Void.self, connection)
+        let budget = connection.cold?.memory?.budget
+        connection.enqueue { $0.append(pieces, from: sent, core, budget) }
         return Promise(core)
     }
 

@@ -10,7 +10,24 @@ extension Connection {
     /// - Returns: the number of bytes that the kernel has taken; below zero if the connection has failed.
     @inline(__always)
     func transmit(_ bytes: UnsafeRawBufferPointer, in turn: UInt32) -> Int {
-        let result = descriptor.send(bytes.baseAddress!, bytes.count)
+        didTransmit(descriptor.send(bytes.baseAddress!, bytes.count), in: turn)
+    }
+
+    /// As the form with one piece, of as many of `pieces` as a call takes.
+    func transmit(_ pieces: [SharedBytes]) -> Int {
+        let most = min(pieces.count, WriteQueue.mostPieces)
+        let result = withUnsafeTemporaryAllocation(of: iovec.self, capacity: most) { vectors in
+            for (index, piece) in pieces.prefix(most).enumerated() {
+                // The address is valid until the call returns: `pieces` retains the memory.
+                (vectors.baseAddress! + index).initialize(to: piece.withUnsafeBytes { iovec(of: $0) })
+            }
+            return descriptor.send(UnsafeBufferPointer(vectors))
+        }
+        return didTransmit(result, in: turn)
+    }
+
+    @inline(__always)
+    private func didTransmit(_ result: Int, in turn: UInt32) -> Int {
         if result < 0 && result != -Int(EAGAIN) {
             fail(SystemError(writeCall, CInt(-result)), losesOutput: true)
             return -1
@@ -176,5 +193,12 @@ final class FlushJob: Job {
     override func discardAndRelease() {
         connection.loopWillEnd()
         super.discardAndRelease()
+    }
+}
+
+extension iovec {
+    /// `bytes`, which nothing changes.
+    init(of bytes: UnsafeRawBufferPointer) {
+        self.init(iov_base: UnsafeMutableRawPointer(mutating: bytes.baseAddress), iov_len: bytes.count)
     }
 }

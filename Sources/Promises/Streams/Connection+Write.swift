@@ -71,6 +71,15 @@ extension Connection {
         return Promise(promise.core.traced(root: "write", Promise<Void>.self, file, line))
     }
 
+    /// Writes all of `bytes` from where they are: what the kernel does not take is not copied either, but their memory is shared until
+    /// then. The form with bytes lists the errors; a filter gets a copy.
+    /// - Parameter bytes: the bytes. Fewer than 16 KiB are copied.
+    /// - Returns: as the form with bytes.
+    @inlinable @inline(__always)
+    public func write(_ bytes: SharedBytes, file: StaticString = #fileID, line: UInt = #line) -> Promise<Void> {
+        write({ $0.append(bytes) }, file: file, line: line)
+    }
+
     /// Writes what `body` appends, without an array of its own for each write; see the form with bytes.
     ///
     /// ```swift

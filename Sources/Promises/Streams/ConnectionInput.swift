@@ -34,11 +34,13 @@ struct ConnectionInput {
         try cold?.borrow { if !$0.input.isEmpty { try $0.input.consume(callsUser: callsUser, body) } }
     }
 
-    /// Lends the bytes to `body`, which consumes them by `drop`. They stay valid during the call, whatever becomes of the
-    /// connection.
+    /// Lends the bytes to `body`, which consumes them by `drop`, and the array that has them. They stay valid during the call,
+    /// whatever becomes of the connection.
     @usableFromInline
-    func lend<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
-        guard let cold else { return try body(UnsafeRawBufferPointer(start: nil, count: 0)) }
+    func lend<Result>(
+        _ body: (UnsafeRawBufferPointer, UnsafePointer<[UInt8]>?) throws -> Result
+    ) rethrows -> Result {
+        guard let cold else { return try body(UnsafeRawBufferPointer(start: nil, count: 0), nil) }
         return try cold.borrow { try $0.input.lend(body) }
     }
 
@@ -53,8 +55,20 @@ struct ConnectionInput {
     /// Adds bytes that a filter has delivered.
     func append(_ bytes: [UInt8]) { append { $0.append(bytes) } }
 
-    /// Adds bytes that were received, the first of `missing` ones.
-    func append(_ bytes: UnsafeRawBufferPointer, of missing: Int?) { append { $0.append(bytes, of: missing) } }
+    /// Adds bytes that were received.
+    func append(_ bytes: UnsafeRawBufferPointer) { append { $0.append(bytes) } }
+
+    /// Receives once, at the place where the bytes stay; see `InputBuffer.receive`.
+    /// - Returns: as `Connection.receiveOnce`.
+    func receive(_ missing: Int, expecting expected: Int = 0) -> Int? {
+        connection.borrow { connection in
+            let count = connection.ensuredColdState.input.receive(missing, expecting: expected) {
+                connection.receiveOnce(into: $0)
+            }
+            connection.noteHeldMemory()
+            return count
+        }
+    }
 
     @inline(__always)
     private func append(_ body: (inout InputBuffer) -> Void) {

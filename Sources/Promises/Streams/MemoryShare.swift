@@ -4,7 +4,7 @@ import Reactor
 /// Accessed on the loop's thread.
 final class MemoryShare {
     /// `nil` once the connection is closed.
-    private var budget: MemoryBudget?
+    private(set) var budget: MemoryBudget?
     /// What the budget counts for this connection.
     private var noted = 0
     /// What the decoder keeps with which the connection was last read, beside the buffered input.
@@ -53,23 +53,28 @@ extension Connection {
     var heldMemory: Int {
         guard let cold else { return writer.memory }
         let parts = cold.memory.map { $0.inDecoder + $0.kept } ?? 0
-        return cold.input.capacity + writer.memory + (cold.layer?.heldMemory ?? 0) + parts
+        return cold.input.memory + writer.memory + (cold.layer?.heldMemory ?? 0) + parts
     }
 
     /// What the connection holds in memory may have changed.
     @inline(never)
     func noteHeldMemory() {
-        if let share = cold?.memory { share.note(heldMemory) }
+        if let share = cold?.memory { noteHeldMemory(in: share) }
     }
 
     /// As `noteHeldMemory`, of a read that waits.
-    /// - Parameter count: what its decoder keeps.
+    /// - Parameters:
+    ///   - count: what its decoder keeps.
+    ///   - missing: how many bytes it waits for, at least.
     @inline(never)
-    func noteHeldMemory(inDecoder count: Int) {
+    func noteHeldMemory(inDecoder count: Int, awaiting missing: Int = 1) {
         guard let cold else { return }
-        if !cold.input.isEmpty { cold.input.shrink() }
+        if !cold.input.isEmpty { cold.input.shrink(awaiting: missing) }
         guard let share = cold.memory else { return }
         share.inDecoder = count
-        share.note(heldMemory)
+        noteHeldMemory(in: share)
     }
+
+    /// What several connections may hold is counted by the budget, once for all.
+    private func noteHeldMemory(in share: MemoryShare) { share.note(heldMemory - (writer.queue?.sharedMemory ?? 0)) }
 }

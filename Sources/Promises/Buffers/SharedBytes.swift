@@ -1,0 +1,120 @@
+/// Bytes that do not change, in memory that is shared: a copy of this, and a part of it, refer to the same memory, which is released
+/// with the last of them. For values that are stored, and sent to many clients.
+///
+/// ```swift
+/// let page = SharedBytes(Array("a large page".utf8))
+/// let served = listener.serve { connection in
+///     connection.write { output in
+///         output.append("12\r\n")
+///         output.append(page)
+///     }
+/// }
+/// ```
+///
+/// A connection sends large ones from where they are (`ByteWriter.append`), and `ByteReader.keep` keeps a large payload where it was
+/// received.
+public struct SharedBytes: Sendable {
+    @usableFromInline
+    enum Memory: Sendable {
+        case array([UInt8])
+        case foreign(ForeignMemory)
+    }
+
+    private let memory: Memory
+    private let start: Int
+    /// How many bytes there are.
+    public let count: Int
+
+    /// Fewer bytes are copied, which costs less than to share them.
+    static var leastKept: Int { 16_384 }
+
+    private init(_ memory: Memory, _ start: Int, _ count: Int) {
+        self.memory = memory
+        self.start = start
+        self.count = count
+    }
+
+    /// The bytes of an array, which is not copied.
+    public init(_ bytes: [UInt8]) { self.init(.array(bytes), 0, bytes.count) }
+
+    /// A copy of lent bytes.
+    public init(_ bytes: RawSpan) { self.init([UInt8](bytes)) }
+
+    /// Memory of another owner, such as a mapped file, which is not copied.
+    /// - Parameters:
+    ///   - memory: stays as it is until `release` is called.
+    ///   - release: called once, when nothing refers to the memory any more, on the thread that has had the last reference.
+    public init(unsafe memory: UnsafeRawBufferPointer, release: @escaping @Sendable () -> Void) {
+        self.init(.foreign(ForeignMemory(memory, release)), 0, memory.count)
+    }
+
+    /// Whether there are none.
+    public var isEmpty: Bool { count == 0 }
+
+    /// A part of the bytes, in the same memory.
+    /// - Parameter range: positions from 0 to `count`.
+    public subscript(range: Range<Int>) -> SharedBytes {
+        precondition(range.lowerBound >= 0 && range.upperBound <= count, "bytes \(range) of \(count)")
+        return SharedBytes(memory, start + range.lowerBound, range.count)
+    }
+
+    /// Calls `body` with the bytes, which are lent for the call.
+    public func withUnsafeBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
+        switch memory {
+        case .array(let array):
+            return try array.withUnsafeBytes { try body(UnsafeRawBufferPointer(rebasing: $0[start..<start + count])) }
+        case .foreign(let memory):
+            // The owner is retained during the call.
+            defer { withExtendedLifetime(memory) {} }
+            return try body(UnsafeRawBufferPointer(rebasing: memory.bytes[start..<start + count]))
+        }
+    }
+
+    /// Where the memory begins, which tells it from others, and its size. Valid while this exists.
+    var extent: (address: UnsafeRawPointer?, count: Int) {
+        switch memory {
+        case .array(let array): (array.withUnsafeBytes { $0.baseAddress }, array.capacity)
+        case .foreign(let memory): (memory.bytes.baseAddress, memory.bytes.count)
+        }
+    }
+}
+
+extension SharedBytes: Hashable {
+    /// Whether both have the same bytes.
+    public static func == (one: SharedBytes, other: SharedBytes) -> Bool {
+        one.withUnsafeBytes { one in other.withUnsafeBytes { one.elementsEqual($0) } }
+    }
+
+    /// Hashes the bytes.
+    public func hash(into hasher: inout Hasher) { withUnsafeBytes { hasher.combine(bytes: $0) } }
+}
+
+extension Array where Element == UInt8 {
+    /// A copy of `bytes`.
+    public init(_ bytes: SharedBytes) { self = bytes.withUnsafeBytes { Array($0) } }
+}
+
+extension [SharedBytes] {
+    /// A copy of all of them, one behind the other.
+    var joined: [UInt8] {
+        var joined: [UInt8] = []
+        joined.reserveCapacity(reduce(0) { $0 + $1.count })
+        for piece in self { piece.withUnsafeBytes { joined.append(contentsOf: $0) } }
+        return joined
+    }
+}
+
+/// Memory that is released with the last reference to it.
+// @unchecked: both are constant, nothing writes to the memory, and `release` may be called by any thread.
+@usableFromInline
+final class ForeignMemory: @unchecked Sendable {
+    let bytes: UnsafeRawBufferPointer
+    private let release: @Sendable () -> Void
+
+    init(_ bytes: UnsafeRawBufferPointer, _ release: @escaping @Sendable () -> Void) {
+        self.bytes = bytes
+        self.release = release
+    }
+
+    deinit { release() }
+}

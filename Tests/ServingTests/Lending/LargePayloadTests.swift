@@ -1,0 +1,130 @@
+import Glibc
+import Reactor
+import TestSupport
+import Testing
+
+@testable import Promises
+@testable import PromisesTestSupport
+
+/// Large frames: where their bytes are received, and how they are kept.
+@Suite struct LargePayloadTests {
+    /// A length of four bytes, and as many.
+    private struct RecordDecoder: FrameDecoder {
+        func decode(_ bytes: RawSpan) throws -> DecodedFrame<Int> {
+            try .reading(bytes) { try $0.bytes(prefixedBy: UInt32.self, limit: 64 << 20).byteCount }
+        }
+    }
+
+    private func record(_ payload: [UInt8]) -> [UInt8] {
+        var writer = ByteWriter()
+        try! writer.append(prefixedBy: UInt32.self) { $0.append(payload) }
+        return writer.bytes
+    }
+
+    /// Records of these sizes arrive in pieces of each size, and each is kept as it was sent: those that share memory with the
+    /// connection's buffer too, which goes on being used.
+    @Test(arguments: [1000, 16_384, 65_536, 70_000, 1 << 20])
+    func keptBytesStayAsTheyWere(piece: Int) throws {
+        try withNetwork(turns: 40_000) { net in
+            let (connection, peer) = try net.pair()
+            net.limitReceives(to: piece)
+            let sizes = [
+                0, 10, 16_383, 16_384, 100_000, 100_000, 3, 100_000, 1_200_000, 1_200_000, 40_000, 40_000, 70_000, 5,
+            ]
+            var kept: [SharedBytes] = []
+            let all = connection.forEachFrame(lending: RecordDecoder()) { count, reader -> Promise<Void> in
+                try reader.skip(4)
+                kept.append(reader.keep(try reader.bytes(count)))
+                return .value
+            }
+            let sent = sizes.enumerated().map { pattern($1, from: $0 * 1000) }
+            let bytes = sent.flatMap(record)
+            let sending = elsewhere {
+                try peer.send(bytes)
+                peer.end()
+            }
+            try hang(when(fulfilled: all, sending), timeout: patience)
+            expectEqual(kept.map(\.count), sizes)
+            expect(zip(kept, sent).allSatisfy { [UInt8]($0) == $1 })
+            connection.abort()
+        }
+    }
+
+    /// What a loop keeps of a large frame is the memory that the kernel has filled, from the second such frame on: nothing was
+    /// copied.
+    @Test func aLargeFrameIsKeptWhereItWasReceived() throws {
+        try withNetwork(turns: 4000) { net in
+            let (connection, peer) = try net.pair()
+            var places: [UInt] = []
+            var filled: [Range<UInt>] = []
+            let receive = net.kernel.receive
+            net.kernel.receive = { fd, buffer, count in
+                let result = receive(fd, buffer, count)
+                let start = UInt(bitPattern: buffer)
+                if result > 0 { filled.append(start..<start + UInt(result)) }
+                return result
+            }
+            let all = connection.forEachFrame(lending: RecordDecoder()) { count, reader -> Promise<Void> in
+                try reader.skip(4)
+                let kept = reader.keep(try reader.bytes(count))
+                places.append(kept.withUnsafeBytes { UInt(bitPattern: $0.baseAddress!) })
+                return .value
+            }
+            for number in 1...3 {
+                filled = []
+                let bytes = record(pattern(300_000))
+                let sending = elsewhere { try peer.send(bytes) }
+                try net.loop.run(until: { places.count == number })
+                try hang(sending, timeout: patience)
+                let last = places[number - 1] + 299_999
+                expect(filled.contains { $0.contains(last) })
+                if number > 1 { expect(filled.contains { $0.contains(places[number - 1]) }) }
+            }
+            all.cancel()
+            connection.abort()
+        }
+    }
+
+    /// The array of `read(exactly:)` is the one that the kernel has filled.
+    @Test func readExactlyIsReceivedInPlace() throws {
+        try withNetwork(turns: 4000) { net in
+            let (connection, peer) = try net.pair()
+            var filled: [UInt: Int] = [:]
+            let receive = net.kernel.receive
+            net.kernel.receive = { fd, buffer, count in
+                let result = receive(fd, buffer, count)
+                if result > 0 { filled[UInt(bitPattern: buffer)] = result }
+                return result
+            }
+            let read = connection.read(exactly: 60_000)
+            let bytes = pattern(60_000)
+            let sending = elsewhere { try peer.send(bytes + [1]) }
+            let got = try hang(read, timeout: patience)
+            try hang(sending, timeout: patience)
+            expect(got == bytes)
+            expect(got.withUnsafeBytes { filled[UInt(bitPattern: $0.baseAddress!)] } != nil)
+            expectEqual(try hang(connection.read(exactly: 1), timeout: patience), [1])
+            connection.abort()
+        }
+    }
+
+    /// A peer that has sent large frames, and then the beginning of another, holds no more than that.
+    @Test(arguments: [0, 1, 1000, 20_000]) func anExpectationTakesNoMemory(count: Int) throws {
+        try withNetwork(turns: 4000) { net in
+            let (connection, peer) = try net.pair()
+            var frames = 0
+            let all = connection.forEachFrame(lending: RecordDecoder()) { _, _ in frames += 1 }
+            let bytes = record(pattern(900_000)) + record(pattern(900_000))
+            let sending = elsewhere { try peer.send(bytes) }
+            try net.loop.run(until: { frames == 2 })
+            try hang(sending, timeout: patience)
+            try peer.send([UInt8](record(pattern(900_000)).prefix(count)))
+            try net.loop.run(until: { connection.bytesReceived == 1_800_008 + count })
+            try net.loop.turn(.poll)
+            expectEqual(connection.bufferedByteCount, count)
+            expect(connection.heldMemory <= 2 * count + 4096, "\(connection.heldMemory)")
+            all.cancel()
+            connection.abort()
+        }
+    }
+}

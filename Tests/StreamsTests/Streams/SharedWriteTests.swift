@@ -1,0 +1,232 @@
+import Glibc
+import Reactor
+import TestSupport
+import Testing
+
+@testable import Promises
+@testable import PromisesTestSupport
+
+/// Memory that a write shares: what is sent of it, and when it is released.
+@Suite struct SharedWriteTests {
+    /// How a write of shared memory may end.
+    enum End: CaseIterable {
+        case sentAtOnce, sentInParts, sentByClose, withdrawn, withdrawnTooLate, aborted, reset, failed, loopEnds
+        case refusedAsFull, refusedAtTheEnd, refusedAsClosed, thrown, filtered, filteredInParts
+    }
+
+    private let head = Array("$100000\r\n".utf8)
+    private let tail = Array("\r\n".utf8)
+    private let payload = pattern(100_000)
+
+    /// Memory that counts how often it is released.
+    private func memory(_ releases: Shared<Int>) -> SharedBytes {
+        let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: payload.count, alignment: 1)
+        memory.copyBytes(from: payload)
+        // unsafe: freed once, by the test's own count.
+        nonisolated(unsafe) let lent = memory
+        return SharedBytes(unsafe: UnsafeRawBufferPointer(memory)) {
+            if releases.change({
+                $0 += 1; return $0
+            }) == 1 {
+                lent.deallocate()
+            }
+        }
+    }
+
+    private func write(_ releases: Shared<Int>, on connection: Connection) -> Promise<Void> {
+        let bytes = memory(releases)
+        return connection.write { output in
+            output.append(head)
+            output.append(bytes)
+            output.append(tail)
+        }
+    }
+
+    @Test(arguments: End.allCases, [0, 4, 9, 10, 90_000, 100_008, 100_010])
+    func isReleasedOnce(end: End, sent first: Int) throws {
+        let releases = Shared(0)
+        try withNetwork(turns: 10_000) { net in
+            let isFiltered = end == .filtered || end == .filteredInParts
+            let (connection, peer) = try isFiltered ? net.filteredPair() : net.pair()
+            let whole = head + payload + tail
+            let budget = net.limitSends(to: 1 << 40)
+            func receive(_ count: Int, _ expected: [UInt8]) throws {
+                let got = elsewhere { try peer.receive(exactly: count) }
+                budget.remaining = 1 << 40
+                expect(try hang(got, timeout: patience) == expected)
+            }
+            switch end {
+            case .sentAtOnce:
+                let got = elsewhere { try peer.receive(exactly: 100_011) }
+                try hang(write(releases, on: connection), timeout: patience)
+                expect(try hang(got, timeout: patience) == whole)
+            case .sentInParts:
+                budget.remaining = first
+                let write = write(releases, on: connection)
+                expect(write.isPending && connection.queuedBytes == 100_011 - first)
+                try receive(100_011, whole)
+                try hang(write, timeout: patience)
+            case .sentByClose:
+                budget.remaining = first
+                let write = write(releases, on: connection)
+                let closed = connection.close()
+                let got = elsewhere { try peer.receive(exactly: 100_011) }
+                budget.remaining = 1 << 40
+                try hang(write, timeout: patience)
+                expect(try hang(got, timeout: patience) == whole)
+                peer.end()
+                try hang(closed, timeout: patience)
+            case .withdrawn:
+                budget.remaining = 0
+                let before = connection.write("before")
+                let write = write(releases, on: connection)
+                let after = connection.write("after")
+                expectEqual(releases.value, 0)
+                write.cancel()
+                expectEqual(releases.value, 1)
+                try receive(11, Array("beforeafter".utf8))
+                try hang(when(fulfilled: before, after), timeout: patience)
+            case .withdrawnTooLate:
+                budget.remaining = max(first, 1)
+                let write = write(releases, on: connection)
+                write.cancel()
+                expect(write.isPending)
+                try receive(100_011, whole)
+                try hang(write, timeout: patience)
+            case .aborted:
+                budget.remaining = first
+                let write = write(releases, on: connection)
+                connection.abort()
+                expectEqual(try rejection(of: write), ECANCELED)
+            case .reset:
+                budget.remaining = first
+                let write = write(releases, on: connection)
+                budget.remaining = 1 << 40
+                peer.reset()
+                expect([EPIPE, ECONNRESET].contains(try rejection(of: write)))
+            case .failed:
+                budget.remaining = first
+                let write = write(releases, on: connection)
+                net.kernel.send = { _, _, _ in -Int(ENOBUFS) }
+                expectEqual(try rejection(of: write), ENOBUFS)
+            case .loopEnds:
+                budget.remaining = first
+                write(releases, on: connection).ignoringErrors()
+                // The end of the test ends the loop.
+                peer.end()
+                return
+            case .refusedAsFull:
+                budget.remaining = 0
+                connection.writeQueueLimit = 10
+                connection.write("before").ignoringErrors()
+                expectEqual(code(write(releases, on: connection)), ENOBUFS)
+            case .refusedAtTheEnd:
+                connection.shutdownWrite().ignoringErrors()
+                expectEqual(code(write(releases, on: connection)), EPIPE)
+            case .refusedAsClosed:
+                connection.abort()
+                expectEqual(code(write(releases, on: connection)), EBADF)
+            case .thrown:
+                let bytes = memory(releases)
+                #expect(throws: Flaw(first)) {
+                    _ = try connection.write { output in
+                        output.append(bytes)
+                        throw Flaw(first)
+                    }
+                }
+            case .filtered, .filteredInParts:
+                if end == .filteredInParts { budget.remaining = first }
+                let write = write(releases, on: connection)
+                // The filter has a copy.
+                expectEqual(releases.value, 1)
+                let got = elsewhere { try peer.receive(exactly: 100_011) }
+                budget.remaining = 1 << 40
+                try hang(write, timeout: patience)
+                expectEqual(try hang(got, timeout: patience).count, 100_011)
+            }
+            expectEqual(releases.value, 1)
+            if end != .refusedAsFull && !isFiltered { expectEqual(connection.heldMemory, 0) }
+            connection.abort()
+        }
+        expectEqual(releases.value, 1)
+    }
+
+    /// One call sends what stands before the shared memory, the memory, and what stands behind it, and nothing is allocated for it
+    /// that waits.
+    @Test func onePieceAmongOthersTakesOneCall() throws {
+        try withNetwork { net in
+            net.ledger.sendsPiecesSingly = false
+            let (connection, peer) = try net.pair()
+            let before = net.calls(.sendVector)
+            let got = elsewhere { try peer.receive(exactly: 100_011) }
+            let bytes = SharedBytes(payload)
+            let write = connection.write { output in
+                output.append(head)
+                output.append(bytes)
+                output.append(tail)
+            }
+            try hang(write, timeout: patience)
+            expect(try hang(got, timeout: patience) == head + payload + tail)
+            // The kernel may take it in two parts.
+            expect((1...3).contains(net.calls(.sendVector) - before) && net.calls(.send) <= 2)
+            connection.abort()
+        }
+    }
+
+    /// Clients that do not read, and each have asked for the same value: a budget counts it once.
+    @Test func aBudgetCountsSharedMemoryOnce() throws {
+        try withNetwork(turns: 4000) { net in
+            net.kernel.send = { _, _, _ in -Int(EAGAIN) }
+            let listener = try net.listen()
+            let value = SharedBytes([UInt8](repeating: 7, count: 1 << 20))
+            let served = listener.serve(ServeOptions(memoryLimit: 3 << 20), onError: { _, _ in }) {
+                $0.write { output in
+                    output.append("head\n")
+                    output.append(value)
+                }
+            }
+            let clients = try (0..<20).map { _ in try Peer(to: listener.localAddress) }
+            try net.loop.run(until: { listener.activeConnections == 20 })
+            for _ in 0..<3 { try net.loop.turn(.poll) }
+            expectEqual(listener.evictedConnections, 0)
+            // Each with a value of its own, they take too much.
+            let others = try (0..<4).map { _ in try Peer(to: listener.localAddress) }
+            expectEqual(others.count, 4)
+            for client in clients + others { client.reset() }
+            _ = hang(listener.drain(deadline: .zero))
+            try hang(served, timeout: patience)
+        }
+    }
+
+    @Test func aBudgetCountsWhatNobodyShares() throws {
+        try withNetwork(turns: 4000) { net in
+            net.kernel.send = { _, _, _ in -Int(EAGAIN) }
+            let listener = try net.listen()
+            let served = listener.serve(ServeOptions(memoryLimit: 3 << 20), onError: { _, _ in }) {
+                $0.write(SharedBytes([UInt8](repeating: 7, count: 1 << 20)))
+            }
+            let clients = try (0..<6).map { _ in try Peer(to: listener.localAddress) }
+            try net.loop.run(until: { listener.evictedConnections >= 3 })
+            for client in clients { client.reset() }
+            _ = hang(listener.drain(deadline: .zero))
+            try hang(served, timeout: patience)
+        }
+    }
+
+    /// The builder of a message counts shared memory as its own bytes.
+    @Test func aWriterHasItInItsPlace() throws {
+        let large = pattern(70_000)
+        var writer = ByteWriter()
+        try writer.append(prefixedBy: UInt32.self) { output in
+            output.append(SharedBytes([1, 2]))
+            output.append(SharedBytes(large)[10..<60_010])
+            output.append("end")
+        }
+        expect(writer.bytes == [0, 0, 0xEA, 0x65, 1, 2] + large[10..<60_010] + Array("end".utf8))
+        let before = writer.bytes
+        #expect(throws: ByteError.limitExceeded(limit: 255)) {
+            try writer.append(prefixedBy: UInt8.self) { $0.append(SharedBytes(large)) }
+        }
+        expect(writer.bytes == before)
+    }
+}
