@@ -47,6 +47,8 @@ public final class Body {
     var isReading: Bool { reading?.isPending == true }
 
     let decoder: BodyDecoder
+    /// Counts the bytes that `bytes` gathers.
+    private var kept: KeptBytes?
     /// `nil` once nothing more can be read.
     private var connection: Connection?
     /// The source of a body that no client sends.
@@ -103,6 +105,12 @@ public final class Body {
     ///
     /// After an error the message cannot be continued: its connection ends.
     public func read() -> Promise<[UInt8]?> {
+        // Of `bytes` that was cancelled.
+        if !isReading { dropWhole() }
+        return next()
+    }
+
+    private func next() -> Promise<[UInt8]?> {
         if decoder.isComplete { return .value(nil) }
         guard let connection else {
             guard let content = content.take() else { return Promise(error: BodyError.unreadable) }
@@ -113,7 +121,7 @@ public final class Body {
         hasBegun = true
         if let beforeFirstRead {
             self.beforeFirstRead = nil
-            return beforeFirstRead(connection).then { self.read() }
+            return beforeFirstRead(connection).then { self.next() }
         }
         let part = connection.readFrame(decoder)
         // The body has usually arrived with the head.
@@ -143,11 +151,12 @@ public final class Body {
 
     private func accept(_ part: [UInt8]?) -> Promise<[UInt8]?> {
         reading = nil
+        do { try acceptOfWhole() } catch { return Promise(error: error) }
         if part == nil { decoder.connectionDidEnd() }
         if decoder.isComplete { finish(nil) }
         guard let part else { return decoder.isComplete ? .value(nil) : Promise(error: fail(BodyError.endedEarly)) }
-        // The read brought only chunk framing, and no bytes of the body.
-        return part.isEmpty ? read() : .value(part)
+        // The read brought only chunk framing, or bytes that `bytes` gathers.
+        return part.isEmpty ? next() : .value(part)
     }
 
     /// The whole body, in one array. Until its last byte has arrived, the bytes count towards the `memoryLimit` of the
@@ -155,21 +164,24 @@ public final class Body {
     /// - Returns: a promise that is rejected as `read`.
     public func bytes() -> Promise<[UInt8]> {
         if let length, length > wholeLimit { return Promise(error: failWhole()) }
-        return read().then { first -> Promise<[UInt8]> in
-            if let first, first.count > self.wholeLimit { throw self.failWhole() }
-            guard var all = first, !self.isComplete else { return .value(first ?? []) }
-            let kept = self.connection.flatMap { KeptBytes(all.capacity, of: $0) }
-            return self.forEach { part in
-                if part.count > self.wholeLimit - all.count { throw self.failWhole() }
-                all.makeRoom(for: part.count, of: self.length.map { $0 - all.count })
-                all += part
-                kept?.count = all.capacity
-            }.map {
-                // From here on the program owns the bytes.
-                kept?.count = 0
-                return all
-            }
+        if !isReading { decoder.whole = [] }
+        return next().map { _ in
+            // From here on the program owns the bytes.
+            defer { self.dropWhole() }
+            return self.decoder.whole ?? []
         }
+    }
+
+    /// Later reads do not gather.
+    func dropWhole() { (decoder.whole, kept) = (nil, nil) }
+
+    /// Counts the gathered bytes.
+    private func acceptOfWhole() throws {
+        guard let whole = decoder.whole else { return }
+        if whole.count > wholeLimit { throw failWhole() }
+        if isComplete { return }
+        if kept == nil { kept = connection.flatMap { KeptBytes(0, of: $0) } }
+        kept?.count = whole.usedMemory
     }
 
     /// The client's error for a body longer than `wholeLimit`.

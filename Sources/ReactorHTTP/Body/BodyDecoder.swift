@@ -22,6 +22,8 @@ final class BodyDecoder: FrameDecoder {
     var limit = 0
     /// The trailer fields of a chunked body.
     private(set) var trailers = Headers()
+    /// Where the bytes go, if they are to be in one array; the parts are empty then.
+    var whole: [UInt8]?
 
     /// - Parameter maxHead: the maximum size of the trailers in bytes.
     init(_ framing: Framing, maxHead: Int, isOfResponse: Bool) {
@@ -71,7 +73,7 @@ final class BodyDecoder: FrameDecoder {
         case .complete: return false
         case .data(let left):
             let count = min(left, bytes.count - position)
-            part.append(contentsOf: bytes[position..<position + count])
+            take(bytes.slice(position..<position + count), of: left, &part)
             position += count
             if left == .max {
                 total += count
@@ -108,6 +110,13 @@ final class BodyDecoder: FrameDecoder {
             }
         }
         return true
+    }
+
+    /// - Parameter left: how many bytes these are the first of, as far as that is known.
+    private func take(_ bytes: Bytes, of left: Int, _ part: inout [UInt8]) {
+        if whole == nil { return part.append(contentsOf: bytes) }
+        whole!.makeRoom(for: bytes.count, of: left == .max ? nil : left)
+        whole!.append(contentsOf: bytes)
     }
 
     private func appendTrailers(_ lines: [UInt8]) throws(HTTPError) {

@@ -88,11 +88,12 @@ extension Response {
 extension Connection {
     /// Sends a head and then the content, as far as it is in memory.
     func write(_ content: Content?, behind head: (inout ByteWriter) -> Void) -> Promise<Void> {
-        if case .bytes(let bytes)? = content, bytes.count > 16_384 {
-            // A large body is sent without copying.
-            var output = ByteWriter(reserving: 1024)
-            head(&output)
-            return write([output.bytes, bytes])
+        if case .bytes(let bytes)? = content, bytes.count >= 16_384 {
+            // A large body is sent without a copy.
+            return write { output in
+                head(&output)
+                output.append(SharedBytes(bytes))
+            }
         }
         return write { output in
             head(&output)

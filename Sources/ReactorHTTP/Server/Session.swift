@@ -145,6 +145,7 @@ final class Session {
         if body.isComplete { return nil }
         body.limit = min(body.limit, service.options.maxBody)
         // The body has failed, or is too long to be worth reading, or a read of the program is pending.
+        body.dropWhole()
         if !body.isReadable || body.isReading { return Promise(error: StopReading()).mayBeIgnored }
         return skip(body.decoder)
     }
