@@ -1,3 +1,5 @@
+import Promises
+
 /// The commands by their names.
 enum Command: Int, CaseIterable {
     case get, set, incr, incrby
@@ -51,10 +53,13 @@ enum Command: Int, CaseIterable {
 
 extension Session {
     /// Executes a request with a valid number of words, of which the first has been taken.
-    func execute(_ command: Command, _ request: inout Request, _ bytes: RawSpan) throws(CommandError) -> Reply {
+    /// - Parameter frame: reads the bytes that the connection lends, and keeps parts of them.
+    func execute(
+        _ command: Command, _ request: inout Request, _ bytes: RawSpan, in frame: ByteReader
+    ) throws(CommandError) -> Reply {
         switch command {
         case .get: try get(&request, bytes)
-        case .set: try set(&request, bytes)
+        case .set: try set(&request, bytes, in: frame)
         case .incr: try increment(bytes.extracting(request.next(bytes)), by: 1)
         case .incrby: try increment(bytes.extracting(request.next(bytes)), by: try request.integer(bytes))
         case .del: count(&request, bytes) { store.remove($0) }

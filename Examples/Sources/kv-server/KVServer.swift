@@ -11,6 +11,8 @@ enum KVServer {
         // The memory of large requests and answers is the system's again when they are done. Without this, malloc keeps what
         // is as large as the largest so far.
         mallopt(M_MMAP_THRESHOLD, 1 << 20)
+        // Values of less than that replace each other: their pages are not given back, and asked for again, with each.
+        mallopt(M_TRIM_THRESHOLD, 16 << 20)
         runProgram("kv-server") { arguments in try serve(Options(arguments)) }
     }
 

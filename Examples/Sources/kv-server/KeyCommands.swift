@@ -10,9 +10,9 @@ extension Session {
     }
 
     /// `SET key value [EX seconds | PX milliseconds | EXAT second | PXAT millisecond | KEEPTTL] [NX | XX] [GET]`
-    func set(_ request: inout Request, _ bytes: RawSpan) throws(CommandError) -> Reply {
+    func set(_ request: inout Request, _ bytes: RawSpan, in frame: ByteReader) throws(CommandError) -> Reply {
         let key = bytes.extracting(request.next(bytes))
-        let value = Store.Value.string([UInt8](bytes.extracting(request.next(bytes))))
+        let value = Store.Value.string(frame.keep(bytes.extracting(request.next(bytes))))
         if request.left == 0 {
             store.set(key, to: value)
             return .ok
@@ -29,12 +29,12 @@ extension Session {
     func increment(_ key: RawSpan, by step: Int) throws(CommandError) -> Reply {
         var number = 0
         if let digits = try store.string(at: key) {
-            guard let current = parseInteger(digits.span.bytes) else { throw .notInteger }
+            guard let current = digits.withUnsafeBytes({ parseInteger($0.bytes) }) else { throw .notInteger }
             number = current
         }
         let (sum, overflow) = number.addingReportingOverflow(step)
         if overflow { throw .overflow }
-        store.set(key, to: .string(Array(String(sum).utf8)), keepingDeadline: true)
+        store.set(key, to: .string(SharedBytes(Array(String(sum).utf8))), keepingDeadline: true)
         return .integer(sum)
     }
 

@@ -9,7 +9,7 @@ enum Reply {
     case error(CommandError)
     case integer(Int)
     /// A string of any bytes; `nil` is "no such key".
-    case bulk([UInt8]?)
+    case bulk(SharedBytes?)
     case array([Reply])
     /// Keys and values by turns: a map in RESP3, an array in RESP2.
     case map([Reply])
@@ -21,6 +21,7 @@ enum Reply {
     static var ok: Reply { .simple("OK") }
 
     static func bulk(_ text: String) -> Reply { .bulk(Array(text.utf8)) }
+    static func bulk(_ bytes: [UInt8]) -> Reply { .bulk(SharedBytes(bytes)) }
 
     /// Appends the reply as it is sent.
     func append(to output: inout ByteWriter, _ version: ProtocolVersion) {
@@ -31,7 +32,7 @@ enum Reply {
         case .bulk(nil): output.append(version == .resp3 ? "_\r\n" : "$-1\r\n")
         case .bulk(let bytes?):
             output.append(line: "$", bytes.count)
-            output.append(bytes.span.bytes)
+            output.append(bytes)
             output.append(lineEnd)
         case .array(let replies): append(replies, "*", replies.count, to: &output, version)
         case .map(let replies) where version == .resp2: append(replies, "*", replies.count, to: &output, version)

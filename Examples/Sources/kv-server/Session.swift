@@ -28,8 +28,8 @@ final class Session {
         connection.frameTimeouts = FrameTimeouts(frame: server.limits.partialRequest)
         connection.writeQueueLimit = server.limits.subscriberQueue
         return connection.forEachFrame(lending: RequestDecoder(server.limits)) { request, bytes in
-            guard let line = request.line else { return try self.send(self.answer(request, bytes.rest())) }
-            return try self.send(self.answer(request, line.span.bytes))
+            guard let line = request.line else { return try self.send(self.answer(request, bytes.rest(), in: bytes)) }
+            return try self.send(self.answer(request, line.span.bytes, in: bytes))
         }
         .recover(only: ProtocolError.self) { error in
             self.send(.error(CommandError(text: "ERR Protocol error: \(error.reason)")))
@@ -48,7 +48,7 @@ final class Session {
         return isOver ? written.done { throw StopReading() } : written
     }
 
-    private func answer(_ request: Request, _ bytes: RawSpan) throws -> Reply {
+    private func answer(_ request: Request, _ bytes: RawSpan, in frame: ByteReader) throws -> Reply {
         var request = request
         let name = bytes.extracting(request.next(bytes))
         guard let command = Command(name) else {
@@ -66,7 +66,7 @@ final class Session {
             return .error(error)
         }
         server.statistics[command.rawValue].calls += 1
-        do throws(CommandError) { return try execute(command, &request, bytes) } catch {
+        do throws(CommandError) { return try execute(command, &request, bytes, in: frame) } catch {
             server.statistics[command.rawValue].failed += 1
             return .error(error)
         }

@@ -5,7 +5,7 @@ import Reactor
 /// The keys and their values.
 final class Store {
     enum Value {
-        case string([UInt8])
+        case string(SharedBytes)
         case list(List)
     }
 
@@ -48,7 +48,7 @@ final class Store {
     // MARK: Values
 
     /// The string at `key`; `nil` if there is no such key.
-    func string(at key: RawSpan) throws(CommandError) -> [UInt8]? {
+    func string(at key: RawSpan) throws(CommandError) -> SharedBytes? {
         switch value(at: key) {
         case .string(let bytes): bytes
         case .list: throw .wrongType
