@@ -26,27 +26,12 @@ public struct Resolver<T> {
     ///
     /// ```swift
     /// let answer = Promise<Int> { resolver in ask { number in resolver.fulfill(number) } }
+    /// if !waiting.fulfill(lease) { lease.end() }
     /// ```
     /// - Parameter value: the value of the promise.
+    /// - Returns: whether that counted. If not, nobody receives `value`, and what it stands for is still the caller's.
     @inlinable
-    public func fulfill(_ value: T) {
-        let core = token.core
-        if core.claim() { core.fulfill(value) }
-    }
-
-    /// Rejects the promise with `error`, on any thread. Ignored if the promise has been settled or cancelled before.
-    /// - Parameter error: the error of the promise.
-    public func reject(_ error: any Error) { _ = token.reject(error) }
-
-    // Where the result is not used, the forms without one apply: in closures of one expression and in `?:`, a `Bool` would be
-    // the closure's result, or be unused.
-
-    /// Settles with a value, and returns whether that counted: `if !resolver.fulfill(lease) { lease.end() }`.
-    /// - Parameter value: the value of the promise.
-    /// - Returns: false if the promise had settled before, or was cancelled: nobody receives `value`, and what it stands for is
-    ///   still the caller's.
-    @inlinable
-    @_disfavoredOverload
+    @discardableResult
     public func fulfill(_ value: T) -> Bool {
         let core = token.core
         guard core.claim() else { return false }
@@ -54,11 +39,26 @@ public struct Resolver<T> {
         return true
     }
 
-    /// Settles with an error, and returns whether that counted.
+    /// Rejects the promise with `error`, on any thread. Ignored if the promise has been settled or cancelled before.
     /// - Parameter error: the error of the promise.
-    /// - Returns: false if the promise had settled before, or was cancelled.
-    @_disfavoredOverload
+    /// - Returns: whether that counted.
+    @discardableResult
     public func reject(_ error: any Error) -> Bool { token.reject(error) }
+
+    /// `fulfill` as a function without a result, which many callbacks are: `ask(resolver.fulfill)`.
+    /// - Parameter value: the value of the promise.
+    @inlinable
+    @_disfavoredOverload
+    public func fulfill(_ value: T) {
+        let _: Bool = fulfill(value)
+    }
+
+    /// `reject` as a function without a result.
+    /// - Parameter error: the error of the promise.
+    @_disfavoredOverload
+    public func reject(_ error: any Error) {
+        let _: Bool = reject(error)
+    }
 
     /// Settles with a result, of any error type.
     ///
@@ -108,14 +108,17 @@ public struct Resolver<T> {
 
 extension Resolver where T == Void {
     /// Settles with Void.
+    /// - Returns: whether that counted: false if the promise had settled before, or was cancelled.
     @inlinable
-    public func fulfill() { fulfill(()) }
+    @discardableResult
+    public func fulfill() -> Bool { fulfill(()) }
 
-    /// Settles with Void, and returns whether that counted.
-    /// - Returns: false if the promise had settled before, or was cancelled.
+    /// `fulfill` as a function without a result, which many callbacks are: `begin(resolver.fulfill)`.
     @inlinable
     @_disfavoredOverload
-    public func fulfill() -> Bool { fulfill(()) }
+    public func fulfill() {
+        let _: Bool = fulfill(())
+    }
 
     /// For callbacks of the form `(error?)`.
     /// - Parameter error: the error; `nil` fulfills the promise.

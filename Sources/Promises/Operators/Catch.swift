@@ -19,7 +19,8 @@ extension Catchable {
         policy: CatchPolicy = conf.catchPolicy, _ body: consuming @escaping (any Error) -> Void,
         file: StaticString = #fileID, line: UInt = #line
     ) -> Finalizer {
-        Finalizer(derived("catch", Catch<T>(policy, body), file, line).core)
+        if policy != .allErrors { return Finalizer(derived("catch", Catch<T>(policy, body), file, line).core) }
+        return Finalizer(derived("catch", Catch<T>(policy, body), role: .runsWhenCancelled, file, line).core)
     }
 }
 
@@ -43,8 +44,14 @@ public struct Finalizer {
     /// - Parameter body: called once, in a job of this thread's loop.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     public func finally(_ body: @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line) {
-        _ = end.map("finally", body, file, line)
+        _ = end.derived("finally", Ensure<Void>(body), role: .runsWhenCancelled, file, line)
     }
+
+    /// Cancels the chain from its end on: the promise that `catch` was called on, unless another handler waits for it, and so on
+    /// up to the work itself; see `Promise.cancel`. Nothing happens if the chain has ended.
+    ///
+    /// The `catch` handler is called with the cancellation only if its policy is `.allErrors`; `finally` runs in any case.
+    public func cancel() { core.cancel() }
 }
 
 @usableFromInline

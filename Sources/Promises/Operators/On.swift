@@ -106,7 +106,9 @@ extension Catchable where T: Sendable {
         _ body: @escaping @Sendable (any Error) -> Void, file: StaticString = #fileID, line: UInt = #line
     ) -> Finalizer {
         Finalizer(
-            dispatched("catch", on: dispatcher, as: Promise<Void>.self, file, line) { source in
+            dispatched(
+                "catch", on: dispatcher, as: Promise<Void>.self, cleansUp: policy == .allErrors, file, line
+            ) { source in
                 guard !source.isFulfilled, policy.catches(source.error) else { return .pass(.value(())) }
                 let (error, core) = (source.error, source.core)
                 let handle = { () -> DispatchedPromise.Outcome in

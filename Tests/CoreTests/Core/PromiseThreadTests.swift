@@ -92,7 +92,9 @@ private final class Counter: Sendable {
             let hold = loop.hold()
             for round in 0..<scaled(500) {
                 let (inner, resolver) = Promise<Int>.pending()
-                let thread = TestThread { round % 3 == 0 ? resolver.reject(Flaw(round)) : resolver.fulfill(round) }
+                let thread = TestThread {
+                    if round % 3 == 0 { resolver.reject(Flaw(round)) } else { resolver.fulfill(round) }
+                }
                 // It links while the other thread settles.
                 let outer = Promise.value(()).then { inner }.then { Promise.value($0) }
                     .recover { _ in Promise.value(round) }

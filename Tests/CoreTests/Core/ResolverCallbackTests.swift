@@ -38,6 +38,20 @@ private func generic<Value>(_ value: Value, _ done: (Value) -> Void) { done(valu
 private func genericSendable<Value>(_ value: Value, _ done: @escaping @Sendable (Value) -> Void) { done(value) }
 
 @Suite struct ResolverCallbackTests {
+    @Test func aSettlementTellsWhetherItCountedAndIsAFunctionWithoutAResult() {
+        let (promise, resolver) = Promise<Int>.pending()
+        let (other, another) = (Promise<Int>.pending(), Promise<Void>.pending())
+        expectEqual("\(resolver.fulfill(1)) \(resolver.fulfill(2)) \(resolver.reject(Flaw()))", "true false false")
+        expectEqual("\(other.resolver.reject(Flaw(2))) \(another.resolver.fulfill())", "true true")
+        expect(promise.settledValue == 1 && other.promise.flaw == Flaw(2) && another.promise.isFulfilled)
+        let (last, end, failed) = (Promise<Int>.pending(), Promise<Void>.pending(), Promise<Int>.pending())
+        generic(3, last.resolver.fulfill)
+        ending(end.resolver.fulfill)
+        let reject: (any Error) -> Void = failed.resolver.reject
+        reject(Flaw(4))
+        expect(last.promise.settledValue == 3 && end.promise.isFulfilled && failed.promise.flaw == Flaw(4))
+    }
+
     @Test func valueAndError() {
         let all: [(Int?, (any Error)?) -> Promise<Int>] = [
             { value, error in Promise { optional(value, error, $0.resolve) } },

@@ -154,7 +154,7 @@ extension APlusTests {
                             : promise.done { step($0) }.orFail()
                     }
                     if number % 2 == 0 { attach() }
-                    number % 3 == 0 ? resolver.reject(Flaw(number)) : resolver.fulfill(number + 1)
+                    if number % 3 == 0 { resolver.reject(Flaw(number)) } else { resolver.fulfill(number + 1) }
                     if number % 2 != 0 { attach() }
                 }
                 Promise.value(0).done { step($0) }.orFail()

@@ -108,7 +108,7 @@ import Testing
                 if case .failure(let error) = outcome { calls.append("\(error)") } else { calls.append("fulfilled") }
             }.ignoringErrors()
             try loop.run()
-            isRejected ? pairs[0].resolver.reject(Flaw(1)) : pairs[0].resolver.fulfill(1)
+            if isRejected { pairs[0].resolver.reject(Flaw(1)) } else { pairs[0].resolver.fulfill(1) }
             pairs[1].resolver.reject(Flaw(2))
             pairs[2].resolver.fulfill(3)
             try loop.run()

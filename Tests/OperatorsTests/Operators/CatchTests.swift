@@ -53,6 +53,56 @@ private struct Withdrawn: CancellableError {
         }
     }
 
+    /// By the end of a chain, as by its promises: the handler sees it if its policy says so, and `finally` runs.
+    @Test(arguments: [CatchPolicy.allErrors, .allErrorsExceptCancellation], [nil, false, true])
+    func theEndOfAChainIsCancelled(policy: CatchPolicy, isShared: Bool?) throws {
+        for isDispatched in [false, true] {
+            try inLoop { loop throws in
+                let seen = Shared<[String]>([])
+                let (promise, resolver) = Promise<Int>.pending()
+                resolver.onCancel { seen.change { $0.append("stopped") } }
+                let step = promise.map { $0 }.ensure { seen.change { $0.append("ensure") } }
+                if isShared == true { step.pipe { _ in } }
+                let note = { @Sendable (error: any Error) in
+                    seen.change { $0.append(error.isCancelled ? "cancelled" : "\(error)") }
+                }
+                let end = isDispatched ? step.catch(on: nil, policy: policy, note) : step.catch(policy: policy, note)
+                end.finally { seen.change { $0.append("finally") } }
+                // In time, too late, and twice.
+                if isShared == nil { resolver.fulfill(1) } else { end.cancel() }
+                try loop.run()
+                end.cancel()
+                try loop.run()
+                let told = policy == .allErrors ? ["cancelled"] : []
+                switch isShared {
+                case nil: expectEqual(seen.value, ["ensure", "finally"])
+                case true?: expectEqual(seen.value, told + ["finally"])
+                case false?: expectEqual(seen.value, ["stopped", "ensure"] + told + ["finally"])
+                }
+                expectEqual(promise.isPending, isShared == true)
+                resolver.fulfill(1)
+                try loop.run()
+            }
+        }
+    }
+
+    @Test func theEndOfACauterizedChainIsCancelled() throws {
+        let lines = try logged {
+            try inLoop { loop throws in
+                var isStopped = false
+                let (promise, resolver) = Promise<Int>.pending()
+                resolver.onCancel { isStopped = true }
+                let end = promise.cauterize()
+                end.cancel()
+                try loop.run()
+                expect(isStopped && promise.isCancelled)
+                Promise.value(1).cauterize().cancel()
+                resolver.fulfill(1)
+            }
+        }
+        expectEqual(lines, [])
+    }
+
     @Test func severalOnOnePromiseAllRun() throws {
         try inLoop { loop throws in
             let promise = Promise<Int>(error: Flaw())
