@@ -22,7 +22,8 @@ public enum LogEvent: Sendable {
     /// The values are the number of handlers, and the line that made one of the promises. Reported once.
     case loopLeftHandlers(Int, at: CallSite?)
     /// `hang` waits for a promise, and for a second nothing on this thread's loop could have settled it: no job, no
-    /// timer, no descriptor, no signal. Only another thread can settle it.
+    /// timer, no descriptor, no signal. Only another thread can settle it. Or the `hang` is in a job of a pool, the promise
+    /// waits for another job of that pool, and all threads of the pool wait in a `hang`.
     ///
     /// The values are the promise and the line of the `hang`. Reported once per line.
     case hangStalled(Provenance, at: CallSite)
@@ -115,7 +116,7 @@ extension LogEvent: CustomStringConvertible {
         case .abandoned(let promise):
             "\(promise) was abandoned: its last resolver was released without settling it"
         case .unhandledRejection(let error, let promise):
-            "unhandled rejection: \(error)\(promise.ofRejection)"
+            "unhandled rejection: \(error)\(promise.ofRejection)\(promise.hint)"
         case .cauterized(let error, let promise):
             "cauterized: \(error)\(promise.ofRejection)"
         case .undeliveredHandlers(let count):
@@ -132,18 +133,24 @@ extension LogEvent: CustomStringConvertible {
         case .taskOnEndedLoop: LoopEvent.taskOnEndedLoop.description
         case .loopNotRunning(let callSite): LoopEvent.unrunWork(callSite).description
         case .awaitStalled(let promise, let error):
-            "a task waits for \(promise) and will never resume: \(error)"
+            "a task waits for \(promise) and will never resume: \(error)\(promise.hint)"
         case .loopFailed(let name, let error): LoopEvent.describe(loopFailed: name, error)
         case .suppressed(let count, let kind, let callSite):
             "\(count) more event\(count == 1 ? "" : "s")\(kind.map { " of the kind \($0)" } ?? " of other kinds and lines")"
                 + "\(callSite.map { " at \($0)" } ?? "") \(count == 1 ? "was" : "were") suppressed by conf.logLimit"
         case .slowHandler(let handler, let promise):
             "\(handler)\(promise.map { ", the handler of \($0)" } ?? "")"
+                + (handler.kind == .promiseHandler && handler.callSite == nil ? promise?.hint ?? Provenance().hint : "")
         }
     }
 }
 
 extension Provenance {
+    /// How to learn the line of a promise of which none is known.
+    fileprivate var hint: String {
+        callSite == nil && trace == nil ? "; conf.trace = true shows the lines of promises" : ""
+    }
+
     /// The known facts about a rejected promise, in brackets.
     fileprivate var ofRejection: String {
         guard let cauterizedAt else { return isUnknown ? "" : " (\(phrase)\(firstRejected))" }

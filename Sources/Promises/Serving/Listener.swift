@@ -17,9 +17,11 @@ import Reactor
 /// - a shortage of descriptors or memory (`EMFILE`, `ENFILE`, `ENOBUFS`, `ENOMEM`);
 /// - 64 errors of single connections in a row: a security module or seccomp may refuse every one (`EPERM`, `EACCES`,
 ///   `ENOSYS`).
-public final class Listener {
+public final class Listener: CustomStringConvertible {
     /// The addresses that it listens on, in the given order, with the actual ports where port 0 was given.
     public let localAddresses: [SocketAddress]
+    /// `Listener(127.0.0.1:7000, [::1]:7000)`, with the addresses that it listens on.
+    public var description: String { "Listener(\(localAddresses.map(\.description).joined(separator: ", ")))" }
     /// The first of `localAddresses`.
     public var localAddress: SocketAddress { localAddresses[0] }
     /// How many connections of `serve` are active, on all loops: their handlers have not finished. `maxConnections`

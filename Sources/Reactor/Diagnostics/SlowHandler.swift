@@ -19,6 +19,13 @@ public struct SlowHandler: Hashable, Sendable, CustomStringConvertible {
 
     /// `a timer at App/Server.swift:12 held the loop for 0.25 seconds`
     public var description: String {
-        "a \(kind.rawValue)\(callSite.map { " at \($0)" } ?? "") held the loop for \(duration)"
+        "a \(kind.rawValue)\(callSite.map { " at \($0)" } ?? "") held the loop for \(duration)\(hint)"
+    }
+
+    /// How to learn the line, if it is not known. Of a descriptor of the library's own there is none, and of a promise the layer
+    /// above knows more.
+    private var hint: String {
+        guard callSite == nil, [.job, .timer, .signal, .hook].contains(kind) else { return "" }
+        return "; the line of what starts after slowHandlerThreshold was set is known"
     }
 }

@@ -57,7 +57,7 @@ private struct Maybe: CancellableError {
                 "the promise made at Module/File.swift:12 was abandoned: its last resolver was released without settling it",
                 "a promise was abandoned: its last resolver was released without settling it",
                 "unhandled rejection: Flaw(number: 1) (promise made at Module/File.swift:12)",
-                "unhandled rejection: Flaw(number: 1)",
+                "unhandled rejection: Flaw(number: 1); conf.trace = true shows the lines of promises",
                 "an event loop ended with 1 undelivered handler",
                 "an event loop ended with 2 undelivered handlers",
                 "hang at Module/File.swift:12 waits for a promise, and nothing on this loop can settle it; "

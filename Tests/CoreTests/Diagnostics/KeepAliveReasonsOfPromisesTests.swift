@@ -17,6 +17,7 @@ import Testing
             let child = try ChildProcess.spawn("/bin/sleep", arguments: ["1000"])
             let reasons = network.loop.keepAliveReport
             let users = Set(reasons.descriptors.map(\.user))
+            expectEqual("\(listener)", "Listener(\(listener.localAddress))")
             expectEqual(users, ["Listener(\(listener.localAddress))", "\(first)", "\(child)"])
             expectEqual(reasons.descriptors.count, 3)
             expectEqual("\(child)", "child \(child.processID) (/bin/sleep)")

@@ -27,7 +27,30 @@ import Testing
         let error = SystemError(.open, EIO, detail: "a\nb")
         expectEqual("\(LogEvent.acceptPaused(error))".contains("open a\\nb: "), true)
         let slow = SlowHandler(duration: .seconds(1), kind: .timer)
-        expectEqual("\(LogEvent.slowHandler(slow, nil))", "a timer held the loop for 1.0 seconds")
+        expectEqual(
+            "\(LogEvent.slowHandler(slow, nil))",
+            "a timer held the loop for 1.0 seconds; the line of what starts after slowHandlerThreshold was set is known"
+        )
+    }
+
+    @Test func withoutALineTheySayHowToGetIt() {
+        let hint = "; conf.trace = true shows the lines of promises"
+        let (unknown, named) = (Provenance(), Provenance(name: "login", type: "Promise<Int>"))
+        let known = Provenance(callSite: CallSite("App/Login.swift", 12))
+        expectEqual("\(LogEvent.unhandledRejection(Flaw(1), unknown))", "unhandled rejection: Flaw(number: 1)\(hint)")
+        expectEqual("\(LogEvent.unhandledRejection(Flaw(1), named))".hasSuffix("(Promise<Int> \"login\")\(hint)"), true)
+        expectEqual("\(LogEvent.awaitStalled(named, Flaw(1)))".hasSuffix(hint), true)
+        let slow = SlowHandler(duration: .seconds(1), kind: .promiseHandler)
+        expectEqual("\(LogEvent.slowHandler(slow, nil))", "a promise handler held the loop for 1.0 seconds\(hint)")
+        expectEqual("\(LogEvent.slowHandler(slow, named))".hasSuffix("\"login\"\(hint)"), true)
+        let located = SlowHandler(
+            duration: .seconds(1), kind: .promiseHandler, callSite: CallSite("App/Login.swift", 12))
+        let watch = SlowHandler(duration: .seconds(1), kind: .watch)
+        let events: [LogEvent] = [
+            .unhandledRejection(Flaw(1), known), .slowHandler(located, nil), .slowHandler(located, named),
+            .slowHandler(slow, known), .slowHandler(watch, nil), .awaitStalled(known, Flaw(1)),
+        ]
+        for event in events { expect(!"\(event)".contains(" line"), "\(event)") }
     }
 
     // The address sanitizer moves locals off the stack.

@@ -117,7 +117,7 @@ private func at(_ line: UInt) -> String { "\(#fileID):\(line)" }
                 "the Promise<Int> \"forgotten\" made at \(at(line)) was abandoned: its last resolver was "
                     + "released without settling it",
                 "unhandled rejection: Flaw(number: 1) (Promise<Int> \"unseen\" made at \(at(line + 3)))",
-                "unhandled rejection: Flaw(number: 2) (Promise<Int> \"derived\")",
+                "unhandled rejection: Flaw(number: 2) (Promise<Int> \"derived\"); conf.trace = true shows the lines of promises",
                 "hang at \(at(line + 7)) waits for the Promise<Int> \"slow\" made at \(at(line + 6)), and nothing on "
                     + "this loop can settle it; only another thread still can",
             ])

@@ -138,12 +138,12 @@ import Testing
                 try loop.run()
             }
         }
-        expectEqual(lines, ["unhandled rejection: Flaw(number: 5)"])
+        expectEqual(lines, ["unhandled rejection: Flaw(number: 5); conf.trace = true shows the lines of promises"])
     }
 
     @Test func whatFirstlyThrows() {
         let lines = logged { _ = firstly { () throws -> Promise<Int> in throw Flaw(6) } }
-        expectEqual(lines, ["unhandled rejection: Flaw(number: 6)"])
+        expectEqual(lines, ["unhandled rejection: Flaw(number: 6); conf.trace = true shows the lines of promises"])
     }
 
     @Test func whatACatchHandlesByRecoveringIsSeen() throws {
