@@ -40,7 +40,7 @@ public final class ChildProcess {
     private let end: ChildEnd
 
     private init(_ child: Child, _ pipes: [Connection?]) {
-        end = ChildEnd(child)
+        end = ChildEnd(child, outputs: [pipes[1], pipes[2]])
         (standardInput, standardOutput, standardError) = (pipes[0], pipes[1], pipes[2])
     }
 
@@ -119,8 +119,8 @@ public final class ChildProcess {
     /// The child's process ID. After the child's end, the kernel may assign it to another process.
     public var processID: CInt { end.child.process }
 
-    /// A guarantee of the child's exit status. Cancelling it, or a chain that waits for it, does not affect the child;
-    /// see `waitOrKill()`.
+    /// A guarantee of the child's exit status. A read that waits on one of the child's pipes receives what the child has written
+    /// before. Cancelling the guarantee, or a chain that waits for it, does not affect the child; see `waitOrKill()`.
     public var exit: Guarantee<ChildExitStatus> { Guarantee(end.wait(kills: false)) }
 
     /// How the child has ended; `nil` while it runs. Makes no system call.
@@ -154,23 +154,52 @@ extension ChildProcess: CustomStringConvertible {
     public var description: String { end.child.label }
 }
 
+extension Connection {
+    /// Whether a read waits, and the kernel has input for it, or the end.
+    fileprivate var hasInputForRead: Bool { reader.isWaiting && loop.kernel.poll(fd, Int16(POLLIN)) > 0 }
+}
+
 /// The promises that wait for the end of a child. The child's watch retains this object, so it outlives the
 /// `ChildProcess`.
 private final class ChildEnd: IOProducer {
-    let child: Child
-    private var waiting: [(promise: PromiseCore, kills: Bool)] = []
+    private struct Output {
+        weak var connection: Connection?
+    }
 
-    init(_ child: Child) {
+    let child: Child
+    private let outputs: [Output]
+    private var waiting: [(promise: PromiseCore, kills: Bool)] = []
+    /// The child's status, once it is told.
+    private var status: ChildExitStatus?
+    /// For how many turns it is not told, at most: a pipe may have a megabyte, of which a turn reads 64 KiB, and another process
+    /// may write to it.
+    private static var mostTurns: Int { 16 }
+
+    init(_ child: Child, outputs: [Connection?]) {
         self.child = child
-        child.onExit = { [self] status in
-            let promises = waiting.map(\.promise)
-            waiting = []
-            for promise in promises { promise.fulfill(status) }
+        self.outputs = outputs.map { Output(connection: $0) }
+        child.onExit = { [self] status in tell(status, turnsLeft: Self.mostTurns) }
+    }
+
+    // The loop has ended before it was told.
+    deinit { for (promise, _) in waiting { promise.producerDidEnd(.loopEnded) } }
+
+    /// Tells how the child has ended, after what it has written.
+    private func tell(_ status: ChildExitStatus, turnsLeft: Int) {
+        let loop = EventLoop.ofCurrentThread
+        if turnsLeft > 0, status != .unknown, outputs.contains(where: { $0.connection?.hasInputForRead == true }) {
+            // In the next turn, which delivers input before it fires timers.
+            loop.schedule(after: .zero) { [self] in tell(status, turnsLeft: turnsLeft - 1) }
+            return
         }
+        self.status = status
+        let promises = waiting.map(\.promise)
+        waiting = []
+        for promise in promises { promise.fulfill(status) }
     }
 
     func wait(kills: Bool) -> PromiseCore {
-        if let status = child.status { return PromiseCore(value: status) }
+        if let status { return PromiseCore(value: status) }
         let promise = IOPromise(ChildExitStatus.self, self)
         waiting.append((promise, kills))
         return promise

@@ -67,9 +67,9 @@ package final class Child: ReadinessHandler {
     }
 
     /// Starts a child process. The loop watches for its end.
-    /// - Throws: `SystemError` of `posix_spawn`, such as `ENOENT`; `EBADF` for a descriptor that is not open; and
-    ///   errors of the calls that open the loop's own descriptors and watch the child: `EMFILE` of `pidfd_open`, before
-    ///   there is a child.
+    /// - Throws: `SystemError` of `posix_spawn`, such as `ENOENT`, about the program or the working directory; `EBADF` for a
+    ///   descriptor that is not open; and errors of the calls that open the loop's own descriptors and watch the child:
+    ///   `EMFILE` of `pidfd_open`, before there is a child.
     static func start(_ request: SpawnRequest, on loop: EventLoop) throws(SystemError) -> Child {
         loop.assertOwner()
         if let problem = request.problem { throw SystemError(.spawn, EINVAL, detail: "\(request.program): \(problem)") }
@@ -94,8 +94,8 @@ package final class Child: ReadinessHandler {
             copies.append(copy)
             temporary.append(copy)
         }
-        let process = try loop.kernel.spawn(SpawnArguments(request: request, copies: copies)).orThrow(
-            .spawn, request.program)
+        let result = loop.kernel.spawn(SpawnArguments(request: request, copies: copies))
+        let process = try result.orThrow(.spawn, request.subject(of: CInt(-result)))
         let child = Child(pid_t(process), request.program, hasOwnGroup: request.hasOwnGroup, loop)
         try watch.begin(child)
         return child

@@ -49,6 +49,23 @@ package struct SpawnRequest {
     }
 }
 
+extension SpawnRequest {
+    /// What a failure of posix_spawn(3) is about, which has one error for all that the child does: the working directory, if that
+    /// fails alone with that error, and otherwise the program.
+    func subject(of code: CInt) -> String {
+        guard let workingDirectory, Self.failure(toEnter: workingDirectory) == code else { return program }
+        return "\(program) in the working directory \(workingDirectory)"
+    }
+
+    /// The error of a child that makes this folder its working directory, as far as this process can tell without doing it.
+    private static func failure(toEnter folder: String) -> CInt {
+        var status = stat()
+        if stat(folder, &status) != 0 { return errno }
+        if status.st_mode & S_IFMT != S_IFDIR { return ENOTDIR }
+        return faccessat(AT_FDCWD, folder, X_OK, AT_EACCESS) == 0 ? 0 : errno
+    }
+}
+
 /// The arguments of posix_spawn(3), in C's form.
 package struct SpawnArguments {
     package let request: SpawnRequest

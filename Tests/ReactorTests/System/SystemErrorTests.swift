@@ -13,6 +13,15 @@ import Testing
         expect(SystemError(.send, 9999).description.hasSuffix("(errno 9999)"))
     }
 
+    @Test func eachCodeOfLinuxHasItsName() {
+        // 41 and 58 are other names' numbers.
+        for code in CInt(1)...133 where code != 41 && code != 58 {
+            let text = SystemError(.open, code).description
+            expect(!text.contains("errno"), text)
+        }
+        expectEqual(SystemError(.spawn, E2BIG).description, "posix_spawn: Argument list too long (E2BIG)")
+    }
+
     @Test func theyAreEqualWhenCallAndCodeAre() {
         expectEqual(SystemError(.bind, EACCES, detail: "one"), SystemError(.bind, EACCES, detail: "other"))
         expect(SystemError(.bind, EACCES) != SystemError(.listen, EACCES))

@@ -114,6 +114,73 @@ import Testing
         waitpid(process, &status, 0)
     }
 
+    @Test func aFailureToStartIsAboutTheProgramOrItsFolder() throws {
+        let folder = Folder()
+        folder.put([], "file")
+        try withNetwork { _ in
+            let there = " in the working directory "
+            for (program, directory, code, subject) in [
+                ("pwd", "/none", ENOENT, "pwd\(there)/none"),
+                ("pwd", folder["file"], ENOTDIR, "pwd\(there)\(folder["file"])"),
+                ("pwd-none", "/", ENOENT, "pwd-none"), ("pwd-none", nil, ENOENT, "pwd-none"),
+                (folder["file"], "/", EACCES, folder["file"]),
+            ] as [(String, String?, CInt, String)] {
+                let error = ChildProcess.run(program, workingDirectory: directory).error as? SystemError
+                expect(error?.code == code && error?.detail == subject, "\(String(describing: error))")
+            }
+            let long = ChildProcess.run("true", [String(repeating: "x", count: 1 << 21)]).error as? SystemError
+            expect(long?.code == E2BIG && long?.detail == "true", "\(String(describing: long))")
+        }
+    }
+
+    /// A child that has written and ended before the loop looks at either.
+    @Test(arguments: [false, true], [false, true])
+    func theExitIsToldAfterTheLine(isError: Bool, exitIsAskedFirst: Bool) throws {
+        try withNetwork { _ in
+            let child = try ChildProcess.spawn(
+                "sh", arguments: ["-c", isError ? "echo line >&2; exit 3" : "echo line; exit 3"], standardOutput: .pipe,
+                standardError: .pipe)
+            awaitZombie(child)
+            var order: [String] = []
+            let pipe = isError ? child.standardError! : child.standardOutput!
+            let ask = { () -> Void in child.exit.done { order.append("\($0)") } }
+            if exitIsAskedFirst { ask() }
+            let line = pipe.readLine().done { order.append($0 ?? "end") }
+            if !exitIsAskedFirst { ask() }
+            try hang(line)
+            hang(child.exit)
+            expectEqual(order, ["line", "exited with code 3"])
+        }
+    }
+
+    @Test func theExitIsToldAfterAllThatIsBeingRead() throws {
+        try withNetwork { _ in
+            let child = try ChildProcess.spawn(
+                "sh", arguments: ["-c", "head -c 300000 /dev/zero; echo end >&2"], standardOutput: .pipe,
+                standardError: .pipe)
+            var (count, lines, atTheEnd) = (0, 0, (0, 0))
+            child.exit.done { _ in atTheEnd = (count, lines) }
+            let bytes = child.standardOutput!.forEachChunk { count += $0.byteCount }
+            let text = child.standardError!.forEachLine { _ in lines += 1 }
+            try hang(when(fulfilled: bytes, text))
+            hang(child.exit)
+            expect(atTheEnd == (300_000, 1), "\(atTheEnd)")
+        }
+    }
+
+    /// Nobody reads, or another process goes on writing.
+    @Test(arguments: [false, true]) func theExitIsToldWithoutTheEndOfTheOutput(isRead: Bool) throws {
+        try withNetwork(turns: 4000) { _ in
+            let child = try ChildProcess.spawn(
+                "sh", arguments: ["-c", "yes & exit 3"], standardOutput: .pipe, standardError: .null, ownGroup: true)
+            let output = child.standardOutput!
+            if isRead { output.forEachChunk { _ in }.catch(policy: .allErrors) { _ in } }
+            expectEqual(hang(child.exit), .exited(3))
+            try? child.kill(SIGKILL, wholeGroup: true)
+            output.abort()
+        }
+    }
+
     @Test func aFailureToStartLeavesNoPipes() throws {
         try withNetwork { network in
             #expect(throws: SystemError(.spawn, ENOENT)) {
@@ -161,4 +228,10 @@ import Testing
             child.standardOutput!.close()
         }
     }
+}
+
+/// Waits until the child has ended, and leaves it to be reaped.
+private func awaitZombie(_ child: ChildProcess) {
+    var info = siginfo_t()
+    while waitid(P_PID, id_t(child.processID), &info, WEXITED | WNOWAIT) != 0 && errno == EINTR {}
 }
