@@ -101,7 +101,8 @@ extension ResolverCore {
     /// list and the right to settle in one step. The node has then left the list, and the caller owns the list's
     /// reference. Returns `false` in all other cases, without any effect.
     fileprivate func cancel(ifOnly node: InputNode) -> Bool {
-        guard let waiters = LockedWaiters(of: self), waiters.takeAndClaim(only: node.ref) else { return false }
+        guard !continuesUnobserved, let waiters = LockedWaiters(of: self), waiters.takeAndClaim(only: node.ref)
+        else { return false }
         isCancelled = true
         node.upstream.store(.taken)
         node.leaveLoop()

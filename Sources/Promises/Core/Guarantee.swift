@@ -17,21 +17,32 @@ public struct Guarantee<T> {
     init(_ core: PromiseCore) { self.core = core }
 
     /// A guarantee that `body` fulfills, now or later.
+    ///
+    /// It is cancelled by `cancel()` only, and not where a race or another promise no longer needs it: the closure could not be
+    /// told.
     /// - Parameter body: runs at once, on this thread, with the closure that fulfills the guarantee.
     @inlinable
     public init(_ file: StaticString = #fileID, _ line: UInt = #line, resolver body: (@escaping (T) -> Void) -> Void) {
-        core = ResolverCore(root: T.self, file, line).traced(Self.self, file, line)
+        core = ResolverCore(root: T.self, isOfGuarantee: true, file, line).traced(Self.self, file, line)
         let resolver = Resolver<T>(core)
         body { resolver.fulfill($0) }
     }
 
     /// A pending guarantee and the closure that fulfills it.
+    ///
+    /// ```swift
+    /// let (stop, seal) = Guarantee<Void>.pending()
+    /// race(after(.seconds(1)), stop)          // may be written again, round by round: the race does not cancel `stop`
+    /// ```
+    ///
+    /// It is cancelled by `cancel()` only, and not where a race or another promise no longer needs it: the closure could not be
+    /// told.
     /// - Returns: the guarantee, and a closure that fulfills it.
     @inlinable
     public static func pending(
         _ file: StaticString = #fileID, _ line: UInt = #line
     ) -> (guarantee: Guarantee<T>, resolve: (T) -> Void) {
-        let core = ResolverCore(root: T.self, file, line).traced(Self.self, file, line)
+        let core = ResolverCore(root: T.self, isOfGuarantee: true, file, line).traced(Self.self, file, line)
         let resolver = Resolver<T>(core)
         return (Guarantee(core), { resolver.fulfill($0) })
     }
@@ -51,7 +62,7 @@ extension Guarantee where T: Sendable {
     public init(
         _ file: StaticString = #fileID, _ line: UInt = #line, resolver body: (@escaping @Sendable (T) -> Void) -> Void
     ) {
-        core = ResolverCore(root: T.self, file, line).traced(Self.self, file, line)
+        core = ResolverCore(root: T.self, isOfGuarantee: true, file, line).traced(Self.self, file, line)
         let resolver = Resolver<T>(core)
         body { resolver.fulfill($0) }
     }
@@ -62,7 +73,7 @@ extension Guarantee where T: Sendable {
     public static func pending(
         _ file: StaticString = #fileID, _ line: UInt = #line
     ) -> (guarantee: Guarantee<T>, resolve: @Sendable (T) -> Void) {
-        let core = ResolverCore(root: T.self, file, line).traced(Self.self, file, line)
+        let core = ResolverCore(root: T.self, isOfGuarantee: true, file, line).traced(Self.self, file, line)
         let resolver = Resolver<T>(core)
         return (Guarantee(core), { resolver.fulfill($0) })
     }

@@ -187,14 +187,14 @@ extension PromiseCore {
     /// Whether another handler than `waiter`, or a `hang`, waits here.
     func isWanted(besides waiter: PromiseCore?) -> Bool {
         // A combinator that has settled lets it continue.
-        if has(.isLetGo) { return true }
+        if has(.isLetGo) || continuesUnobserved { return true }
         guard let waiters = LockedWaiters(of: self) else { return true }
         return waiters.keepWorkAlive(besides: waiter?.ref)
     }
 
     /// Whether a handler that is not among these waiters, or a `hang`, waits here.
     func isWanted(besides others: Set<UInt>) -> Bool {
-        if has(.isLetGo) { return true }
+        if has(.isLetGo) || continuesUnobserved { return true }
         guard let waiters = LockedWaiters(of: self) else { return true }
         return waiters.contains { waiters.keepsWorkAlive($0) && !others.contains($0.address) }
     }

@@ -113,6 +113,9 @@ class PromiseCore: Job, @unchecked Sendable {
     /// `cancelProducer` for an externally settled promise that may wait for another one. Any thread.
     func cancelExternally(with error: (any Error)?) -> ProducerStop { cancelProducer() ? .stopped(nil) : .refused }
 
+    /// Whether a waiter that withdraws does not end this externally settled promise, even if it is the last.
+    var continuesUnobserved: Bool { false }
+
     /// Called after `cancelExternally` has stopped the producer and the promise has settled.
     func didCancel() {}
 

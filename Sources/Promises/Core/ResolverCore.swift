@@ -5,6 +5,9 @@ import Synchronization
 @usableFromInline
 final class ResolverCore: PromiseCore, @unchecked Sendable {
     private let madeAt: CallSite
+    /// Whether a closure of `Guarantee` fulfills it. Nobody can be told of a cancellation then, so none of its waiters that
+    /// withdraws ends it: what the closure brings later would be lost, without a word.
+    private let isOfGuarantee: Bool
     /// Set if the promise was cancelled, as opposed to rejected with a cancellation error. Before the promise settles,
     /// only the party that has claimed it accesses this.
     @exclusivity(unchecked) final var isCancelled = false
@@ -26,14 +29,19 @@ final class ResolverCore: PromiseCore, @unchecked Sendable {
 
     @usableFromInline override var callSite: CallSite? { madeAt }
 
+    override var continuesUnobserved: Bool { isOfGuarantee }
+
     @usableFromInline
-    init(_ callSite: CallSite, code: CoreCode) {
+    init(_ callSite: CallSite, isOfGuarantee: Bool, code: CoreCode) {
         madeAt = callSite
+        self.isOfGuarantee = isOfGuarantee
         super.init(state: .pending, loop: .ofThisThread, role: .externallySettled, code: code)
     }
 
     @inlinable @inline(__always)
-    convenience init<Value>(root type: Value.Type, _ file: StaticString, _ line: UInt) {
-        self.init(CallSite(file, line), code: .of(Follow<Value>.self))
+    convenience init<Value>(
+        root type: Value.Type, isOfGuarantee: Bool = false, _ file: StaticString, _ line: UInt
+    ) {
+        self.init(CallSite(file, line), isOfGuarantee: isOfGuarantee, code: .of(Follow<Value>.self))
     }
 }

@@ -197,12 +197,11 @@ import Testing
     @Test func aGuarantee() {
         inLoop { _ in
             let shelf = Shelf()
-            let (source, resolve) = Guarantee<Int>.pending()
+            let source = after(.seconds(1)).map { 1 }
             let mapped = source.map(on: shelf) { $0 }
             mapped.cancel()
             expect(mapped.asPromise().error as? PromiseError == .cancelled)
             expect(source.asPromise().error as? PromiseError == .cancelled)
-            resolve(1)
             expectEqual(shelf.count, 0)
         }
     }

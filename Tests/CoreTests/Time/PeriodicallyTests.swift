@@ -1,0 +1,94 @@
+import Promises
+import Reactor
+import TestSupport
+import Testing
+
+@testable import PromisesTestSupport
+
+/// `periodically`.
+@Suite struct PeriodicallyTests {
+    /// When the rounds begin whose lengths are given, with a period of ten, all in seconds.
+    private func begins(_ lengths: [Int], isPromise: Bool = true) throws -> [Int64] {
+        try inLoop { loop throws in
+            var seen: [Int64] = []
+            func round() -> Guarantee<Bool> {
+                seen.append(loop.now.nanoseconds / 1_000_000_000)
+                let isLast = seen.count == lengths.count
+                return after(.seconds(lengths[seen.count - 1])).map { !isLast }
+            }
+            if isPromise {
+                try hang(periodically(every: .seconds(10)) { round().asPromise() })
+            } else {
+                hang(periodically(every: .seconds(10)) { round() })
+            }
+            expect(!loop.isAlive)
+            return seen
+        }
+    }
+
+    @Test(arguments: [false, true]) func aRoundBeginsAPeriodAfterTheLastOneOrAtOnce(isPromise: Bool) throws {
+        expectEqual(try begins([1, 0, 9, 10, 1], isPromise: isPromise), [0, 10, 20, 30, 40])
+        // A little late, the next one is on time again. Later than a period, time begins anew.
+        expectEqual(try begins([12, 1, 1, 25, 1, 1], isPromise: isPromise), [0, 12, 20, 30, 55, 65])
+        expectEqual(try begins([3], isPromise: isPromise), [0])
+    }
+
+    @Test(arguments: [Duration.zero, .seconds(-1)]) func withoutAPause(period: Duration) throws {
+        try inLoop { loop throws in
+            var rounds = 0
+            try hang(
+                periodically(every: period) { () -> Promise<Bool> in
+                    rounds += 1
+                    return .value(rounds < 1000)
+                })
+            expect(rounds == 1000 && loop.now.nanoseconds == 0)
+        }
+    }
+
+    @Test func anErrorEndsIt() throws {
+        try inLoop { loop throws in
+            var rounds = 0
+            let thrown = periodically(every: .seconds(1)) { () throws -> Promise<Bool> in
+                rounds += 1
+                if rounds == 3 { throw Flaw(1) }
+                return .value(true)
+            }
+            expect(thrown, failsWith: Flaw(1))
+            expect(rounds == 3 && !loop.isAlive)
+            expect(periodically(every: .seconds(1)) { Promise<Bool>(error: Flaw(2)) }, failsWith: Flaw(2))
+        }
+    }
+
+    /// In a round, and in a pause.
+    @Test(arguments: [false, true]) func aCancellationEndsTheRoundOrThePause(isInPause: Bool) throws {
+        try inLoop { loop throws in
+            var (begins, stops) = (0, 0)
+            let rounds = periodically(every: .seconds(10)) { () -> Promise<Bool> in
+                begins += 1
+                let (promise, resolver) = Promise<Bool>.pending()
+                resolver.onCancel { stops += 1 }
+                after(.seconds(1)).done { resolver.fulfill(true) }
+                return promise
+            }
+            hang(after(.milliseconds(isInPause ? 15_000 : 10_500)))
+            rounds.cancel()
+            try loop.run()
+            expect(rounds.isCancelled && begins == 2 && stops == (isInPause ? 0 : 1))
+            expect(loop.now.nanoseconds <= 15_000_000_000)
+        }
+    }
+
+    @Test func endlessRoundsTakeNoMemory() throws {
+        let tally = Tally()
+        try inLoop { loop throws in
+            var left = scaled(10_000)
+            try hang(
+                periodically(every: .seconds(1)) { () -> Promise<Bool> in
+                    let token = tally.token()
+                    left -= 1
+                    return after(.zero).map { token.use() }.map { left > 0 }.asPromise()
+                })
+        }
+        expect(tally.alive == 0 && tally.peak < 5)
+    }
+}
