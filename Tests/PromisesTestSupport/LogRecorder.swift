@@ -28,6 +28,8 @@ final class LogRecorder: Sendable {
     /// How much has been recorded.
     var count: Int { events.value.count }
 
+    var recorded: [LogEvent] { events.value }
+
     /// What has been recorded, as it would be printed.
     var lines: [String] { events.value.map(\.description) }
 

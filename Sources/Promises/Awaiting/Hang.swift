@@ -14,8 +14,9 @@ import Reactor
 /// never starves a promise that this loop must settle.
 ///
 /// In two situations `hang` logs an event, once per line of code, and continues to wait:
-/// - `LogEvent.hangDeadlock`, immediately: the promise is settled by a handler further down this thread's stack, which
-///   cannot return before `hang` does.
+/// - `LogEvent.hangDeadlock`: the promise is settled by a handler further down this thread's stack, which cannot return
+///   before `hang` does; this is logged at once. Or this is a job of a pool, and for a second each of the pool's threads has
+///   waited, without a time limit, for a job in the pool's queue.
 /// - `LogEvent.hangStalled`: for a second, nothing on the loop could have settled the promise, and no dispatcher had a
 ///   handler of this thread. Only another thread can settle it. With a `timeout`, this is logged when the time limit
 ///   expires.
@@ -125,9 +126,17 @@ func driveLoop(
         HangReports.reportDeadlock(core, what, callSite)
     }
     var watch = HangWatch()
+    var pool = timeout == nil ? PoolWait.ofThisThread(loop) : nil
+    defer { pool?.end() }
     var isFirstTurn = true
     while true {
         if let settled = core.settled { return settled }
+        let rest = watch.isWatching ? pool?.timeUntilReport(of: core) : nil
+        if rest == .zero {
+            watch.end()
+            HangReports.reportDeadlock(core, what, callSite)
+            continue
+        }
         let isStuck = watch.isWatching && !loop.borrow { $0.canWakeItself }
         // With a time limit, the report is made when the limit expires and this call's own timer has fired.
         if isStuck && watch.isOver(isTimedOut: timer != nil) {
@@ -137,7 +146,11 @@ func driveLoop(
         if let timer, !timer.isActive { throw PromiseError.timedOut }
         if endsWithLoop, loop.borrow({ $0.isStopping }) { throw PromiseError.loopEnded }
         do {
-            if isStuck || isFirstTurn {
+            if let rest {
+                watch.restart()
+                try loop.borrow { try $0.awaitOtherThreads(forRealAtMost: rest) }
+                isFirstTurn = true
+            } else if isStuck || isFirstTurn {
                 if !isStuck { watch.restart() }
                 try loop.borrow {
                     if isStuck { try $0.awaitOtherThreads(forRealAtMost: watch.remaining) } else { try $0.turn(.wait) }

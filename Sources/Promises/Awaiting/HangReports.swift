@@ -14,10 +14,13 @@ struct HangWatch {
     /// Whether it has not been reported yet.
     private(set) var isWatching = true
 
-    private static var now: Int64 { LoopClock.monotonic.now.nanoseconds }
+    fileprivate static var now: Int64 { LoopClock.monotonic.now.nanoseconds }
 
     /// Restarts the measurement: something on the loop can settle the promise.
     mutating func restart() { began = 0 }
+
+    /// It has been reported.
+    mutating func end() { isWatching = false }
 
     /// Whether to report now that nothing can settle the promise; true at most once. After a time limit has expired,
     /// there is no further grace period.
@@ -25,7 +28,7 @@ struct HangWatch {
         let now = Self.now
         if began == 0 { began = now }
         guard isTimedOut || now - began >= Self.gracePeriod.load(ordering: .relaxed) else { return false }
-        isWatching = false
+        end()
         return true
     }
 
@@ -35,7 +38,49 @@ struct HangWatch {
     }
 }
 
-/// The reports of calls of `hang` that cannot end, one per call site.
+/// A `hang` in a job of a pool, which may wait for a job that no thread of the pool is left to run.
+///
+/// That is certain, but for a cancellation, when each thread of the pool waits in a `hang` without a time limit, on a loop that
+/// has nothing else to do, for a promise that only a job in the pool's queue settles. A promise that somebody else might settle,
+/// such as a race with one of a resolver, is not such a promise.
+struct PoolWait {
+    private let pool: ThreadPoolWorkers
+    private let loop: LoopRef
+    /// Since when all threads of the pool wait so, by the real clock, and the pool's number for that time.
+    private var began: (moment: Int64, number: Int)?
+
+    /// `nil` on a thread of no pool.
+    static func ofThisThread(_ loop: LoopRef) -> PoolWait? {
+        guard let pool = ThreadPoolWorkers.ofThisThread else { return nil }
+        let wait = PoolWait(pool: pool, loop: loop)
+        // A `hang` further down the stack waits for this one.
+        wait.end()
+        return wait
+    }
+
+    /// How long all threads of the pool must go on to wait so before it is reported: for a second altogether, in which a thread
+    /// wakes whose job has just run. `nil` if they do not.
+    mutating func timeUntilReport(of core: PromiseCore) -> Duration? {
+        guard loop.borrow({ $0.waitsForOthersOnly }), StackSearch.isQueued(core, in: pool) else {
+            end()
+            began = nil
+            return nil
+        }
+        guard let number = pool.beginWait(loop.address) else {
+            began = nil
+            return nil
+        }
+        let now = HangWatch.now
+        let begin = began.flatMap { $0.number == number ? $0.moment : nil } ?? now
+        began = (begin, number)
+        return .nanoseconds(max(begin + HangWatch.gracePeriod.load(ordering: .relaxed) - now, 0))
+    }
+
+    /// The thread does not wait so any more.
+    func end() { pool.endWait(loop.address) }
+}
+
+/// The reports of calls of `hang` that cannot end, one for each call site.
 enum HangReports {
     private static let reported = LockedValue<Set<CallSite>>.ofProcess([])
 

@@ -1,42 +1,74 @@
-/// The search for a handler on this thread's stack that a promise waits for.
-enum StackSearch {
-    private static var longestSearch: Int { 1000 }
+import Reactor
+
+/// The search for what a promise waits for: a handler on this thread's stack, or a job in the queue of a pool.
+struct StackSearch {
+    /// The threads of a pool, or `nil` for the stack.
+    private let pool: ObjectIdentifier?
+    /// How many cores are still looked at; the answer is `false` beyond that.
+    private var limit = 1000
+
+    private init(pool: ObjectIdentifier?) { self.pool = pool }
 
     /// Whether a handler that is running further down this thread's stack must return before `core` can settle. Call
     /// it only in a handler: an operation of this thread that has been taken out, and has not settled its core, is on
     /// the stack.
     static func isHeldUp(_ core: PromiseCore) -> Bool {
-        var limit = longestSearch
-        return isHeldUp(core, .ofThisThread, &limit)
+        var search = StackSearch(pool: nil)
+        return search.isHeldUp(core, .ofThisThread)
     }
 
-    /// Looks at no more than `limit` cores, and returns `false` beyond that.
-    private static func isHeldUp(_ core: PromiseCore, _ here: LoopRef, _ limit: inout Int) -> Bool {
+    /// Whether a job in the queue of this pool must run before `core` can settle.
+    static func isQueued(_ core: PromiseCore, in pool: ThreadPoolWorkers) -> Bool {
+        var search = StackSearch(pool: ObjectIdentifier(pool))
+        return search.isHeldUp(core, .ofThisThread)
+    }
+
+    mutating func isHeldUp(_ core: PromiseCore, _ here: LoopRef) -> Bool {
         var core = core.root
         while limit > 0 {
             limit -= 1
+            if let pool, core.role.contains(.externallySettled) {
+                switch core.placeOfJob(in: pool) {
+                case .isQueued: return true
+                case .elsewhere: return false
+                // It may have a time limit, or be of another thread.
+                case .behind(let source): core = source
+                }
+                continue
+            }
             // All other cores are settled by another thread, by a resolver, or by a time limit.
             guard core.loop == here, core.role.isDisjoint(with: [.externallySettled, .hasDeadline]) else {
                 return false
             }
             let word = core.upstream.load()
             switch word.mark {
-            case .none: return areInputsHeldUp(of: core, here, &limit)
+            case .none: return areInputsHeldUp(of: core, here)
             // The source exists as long as this thread does not run its waiter: see `UpstreamWord`.
             case .waiting: core = word.core.object.root
             case .linkedFrom: core = word.core.object
             // A core that is still counted has been cancelled, and is about to be notified.
-            case .taken: return core.settled == nil && !core.marks.contains(.countsAsWaiting)
+            case .taken: return pool == nil && core.settled == nil && !core.marks.contains(.countsAsWaiting)
             case .fulfilled, .rejected: return false
             }
         }
         return false
     }
-    /// If all sources of a combinator are needed, one that is held up is enough; otherwise, each must be.
-    private static func areInputsHeldUp(of core: PromiseCore, _ here: LoopRef, _ limit: inout Int) -> Bool {
+
+    /// If all sources of a combinator are needed, one that is held up is enough, unless another one may fail instead;
+    /// otherwise, each must be.
+    private mutating func areInputsHeldUp(of core: PromiseCore, _ here: LoopRef) -> Bool {
         guard let combinator = core as? CombinatorCore else { return false }
         let inputs = combinator.inputs
-        if combinator.needsAllInputs { return inputs.contains { isHeldUp($0, here, &limit) } }
-        return !inputs.isEmpty && inputs.allSatisfy { isHeldUp($0, here, &limit) }
+        if combinator.needsAllInputs && pool == nil { return inputs.contains { isHeldUp($0, here) } }
+        return !inputs.isEmpty && inputs.allSatisfy { isHeldUp($0, here) }
     }
+}
+
+/// Where the job is that settles a promise.
+enum PlaceOfJob {
+    /// In the queue of the pool that was asked about.
+    case isQueued
+    /// It is queued once this promise has settled.
+    case behind(PromiseCore)
+    case elsewhere
 }

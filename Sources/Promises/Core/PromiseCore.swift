@@ -110,6 +110,9 @@ class PromiseCore: Job, @unchecked Sendable {
     /// Whether this externally settled promise may wait for another one, which its own thread cannot look at.
     var mayWaitForCleanUps: Bool { false }
 
+    /// Where the job is that settles this externally settled promise. Any thread.
+    func placeOfJob(in pool: ObjectIdentifier) -> PlaceOfJob { .elsewhere }
+
     /// `cancelProducer` for an externally settled promise that may wait for another one. Any thread.
     func cancelExternally(with error: (any Error)?) -> ProducerStop { cancelProducer() ? .stopped(nil) : .refused }
 

@@ -28,7 +28,8 @@ public enum LogEvent: Sendable {
     /// The values are the promise and the line of the `hang`. Reported once per line.
     case hangStalled(Provenance, at: CallSite)
     /// `hang` was called in a handler, directly or indirectly, and waits for a promise that only this handler settles,
-    /// or another handler further down the stack. That handler cannot return before the `hang` does.
+    /// or another handler further down the stack. That handler cannot return before the `hang` does. Or each thread of a pool
+    /// waits, without a time limit, for a job in the pool's queue.
     ///
     /// The values are the promise and the line of the `hang`. Reported once per line.
     case hangDeadlock(Provenance, at: CallSite)

@@ -60,6 +60,8 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
     /// The loop of the thread that attached the handler. If a pool's job attached it, the loop for which that job runs.
     private let home: LoopRemote
     private let jobs: Jobs
+    /// The threads of the pool that runs the job, if it is one.
+    private let pool: ObjectIdentifier?
     private let isGuarantee: Bool
     /// Whether a cancellation makes the closure run.
     private let cleansUp: Bool
@@ -75,7 +77,8 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
         self.isGuarantee = isGuarantee
         self.cleansUp = cleansUp
         passOn = { .same($0.of(Value.self)) }
-        jobs = dispatcher is ThreadPool ? .ofPool : dispatcher == nil ? .none : .ofOthers
+        pool = (dispatcher as? ThreadPool).map { ObjectIdentifier($0.threads) }
+        jobs = pool != nil ? .ofPool : dispatcher == nil ? .none : .ofOthers
         home = jobs == .ofPool ? EventLoop.ofCurrentThread.loopToNotify : EventLoop.ofCurrentThread.remote
         progress = LockedValue(Progress(dispatcher: dispatcher, plan: plan))
         super.init(state: .pending, loop: .ofThisThread, role: .externallySettled, code: .of(Follow<Value>.self))
@@ -84,6 +87,15 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
     fileprivate func start(after source: PromiseCore) { wait(for: source, at: .waiting) { $0.sourceDidSettle($1) } }
 
     override var callSite: CallSite? { madeAt }
+
+    override func placeOfJob(in pool: ObjectIdentifier) -> PlaceOfJob {
+        let (stage, place) = progress.withLock { ($0.stage, $0.place) }
+        switch stage {
+        case .queued: return self.pool == pool ? .isQueued : .elsewhere
+        case .waiting, .following: return place.map { .behind($0.core) } ?? .elsewhere
+        case .running, .ended: return .elsewhere
+        }
+    }
 
     // MARK: Stages
 

@@ -19,6 +19,11 @@ extension EventLoop {
             || shared.work.hasDispatchedJobs
     }
 
+    /// Whether nothing on this loop can make something happen: only work of other threads can.
+    package var waitsForOthersOnly: Bool {
+        !isReady && keepAlive.holds.isEmpty && sourceCount <= keepAlive.backgroundSources
+    }
+
     /// Whether anything on this loop waits that is not ready.
     var hasWaiters: Bool { waitingHandlers > 0 || sourceCount > 0 }
 

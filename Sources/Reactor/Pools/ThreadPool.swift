@@ -18,7 +18,7 @@ import CLinux
 /// watches that still wait on it are then released without being run, and reported, as at the end of a thread. So do
 /// not leave anything waiting on that loop, or drive the loop until nothing waits, which blocks the thread.
 public final class ThreadPool: Dispatcher {
-    private let threads: ThreadPoolWorkers
+    package let threads: ThreadPoolWorkers
     private let isShared: Bool
 
     /// A pool for general use: of the default size, named "shared". It never ends.

@@ -14,6 +14,10 @@ package final class ThreadPoolWorkers: @unchecked Sendable {
         var completed = 0
         var isClosed = false
         var joining = Joining.none
+        /// The threads that wait for a job in the queue.
+        var waiting: Set<UInt> = []
+        /// How often that has changed.
+        var changes = 0
 
         /// The number of idle threads.
         var free: Int { handles.count - busy }
@@ -146,6 +150,25 @@ package final class ThreadPoolWorkers: @unchecked Sendable {
             state.completed += 1
         }
         pthread_mutex_unlock(lock)
+    }
+
+    // MARK: Jobs that wait for jobs
+
+    /// The pool that the calling thread belongs to.
+    package static var ofThisThread: ThreadPoolWorkers? { PoolThread.workers }
+
+    /// The job of a thread waits for another one, which is in the queue, until `endWait`.
+    /// - Returns: a number that is the same for as long as all threads wait so; `nil` if one of them does not, or the pool may
+    ///   start another one.
+    package func beginWait(_ thread: UInt) -> Int? {
+        withLock { state in
+            if state.waiting.insert(thread).inserted { state.changes += 1 }
+            return state.handles.count >= most && state.waiting.count == state.handles.count ? state.changes : nil
+        }
+    }
+
+    package func endWait(_ thread: UInt) {
+        withLock { if $0.waiting.remove(thread) != nil { $0.changes += 1 } }
     }
 
     // MARK: The end
