@@ -23,7 +23,7 @@ struct StackSearch {
         return search.isHeldUp(core, .ofThisThread)
     }
 
-    mutating func isHeldUp(_ core: PromiseCore, _ here: LoopRef) -> Bool {
+    private mutating func isHeldUp(_ core: PromiseCore, _ here: LoopRef) -> Bool {
         var core = core.root
         while limit > 0 {
             limit -= 1

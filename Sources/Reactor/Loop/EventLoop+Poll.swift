@@ -169,6 +169,7 @@ extension EventLoop {
     @inline(__always)
     func wait(_ milliseconds: CInt) throws(SystemError) {
         poller.isBetweenJobs = jobs.hasJobs
+        SignalRegistry.unblockWatched(&signals.taken)
         meter.counters.events += try poller.wait(milliseconds, kernel)
     }
 

@@ -14,8 +14,9 @@ extension EventLoop {
     /// The loop stays alive when it has nothing to do. When it ends, jobs and handlers that still wait there are
     /// released without being run, and reported; other threads that wait for its results are notified.
     ///
-    /// Joining the thread is optional: a thread that is still running does not keep the process from ending. Signals
-    /// are not delivered to the thread, but `onSignal` works there as on any other loop.
+    /// Joining the thread is optional: a thread that is still running does not keep the process from ending. The thread
+    /// blocks all signals, except those that are watched: `onSignal` works there as on any other loop, and one that a
+    /// handler raises reaches its watches.
     ///
     /// - Parameter name: the name of the thread, of which Linux shows the first 15 bytes. An empty name is replaced by
     ///   "loop".
@@ -43,6 +44,7 @@ extension EventLoop {
         var handle = LibraryThread.noHandle
         let failure = LibraryThread.start(name, &handle, create) {
             let loop = EventLoop(syscalls: syscalls(), name: name)
+            loop.signals.taken = 0
             ThreadLoop.install(loop)
             do throws(SystemError) {
                 try loop.openDescriptors()

@@ -136,6 +136,7 @@ package final class ThreadPoolWorkers: @unchecked Sendable {
     }
 
     fileprivate func work() {
+        var takenSignals: UInt64 = 0
         pthread_mutex_lock(lock)
         while true {
             while state.queued == 0 && !state.isClosed { pthread_cond_wait(hasWork, lock) }
@@ -145,6 +146,7 @@ package final class ThreadPoolWorkers: @unchecked Sendable {
             pthread_mutex_unlock(lock)
             job._withUnsafeGuaranteedRef { $0.runAndRelease() }
             ThreadLoop.endJob()
+            SignalRegistry.unblockWatched(&takenSignals)
             pthread_mutex_lock(lock)
             state.busy -= 1
             state.completed += 1

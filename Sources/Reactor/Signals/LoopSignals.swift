@@ -8,6 +8,8 @@ struct LoopSignals {
     private var counts: [CInt: Int] = [:]
     private var referenced = 0
     private(set) var slot: SignalSlot?
+    /// The signals that the loop's thread is known not to block: all, as far as that is up to the program.
+    var taken = UInt64.max
 
     var handlers: [SignalHandler] { watches.elements }
     var count: Int { watches.count }

@@ -19,7 +19,28 @@ enum SignalRegistry {
     /// The actions that signals had before the registry's.
     private static let former = LockedValue.ofProcess(FormerActions())
 
+    /// The signals that were ever watched.
+    private static let watched = Atomic<UInt64>(0)
+
     static func bit(_ signal: CInt) -> UInt64 { 1 << UInt64(signal - 1) }
+
+    /// Unblocks what is watched on this thread, which is one of the library's and blocks all signals: one that it has raised, as
+    /// a handler does with raise(3), waits for that. Called before the thread waits.
+    /// - Parameter taken: what it does not block.
+    @inline(__always)
+    static func unblockWatched(_ taken: inout UInt64) {
+        let watched = watched.load(ordering: .relaxed)
+        if watched & ~taken != 0 { unblock(watched, &taken) }
+    }
+
+    @inline(never)
+    private static func unblock(_ watched: UInt64, _ taken: inout UInt64) {
+        taken |= watched
+        var signals = sigset_t()
+        sigemptyset(&signals)
+        for signal in 1...CInt(UInt64.bitWidth) where watched & bit(signal) != 0 { sigaddset(&signals, signal) }
+        pthread_sigmask(SIG_UNBLOCK, &signals, nil)
+    }
 
     static func open(_ fd: CInt) throws(SystemError) -> SignalSlot {
         prepareForForks
@@ -58,6 +79,8 @@ enum SignalRegistry {
                 former.replaced |= bit(signal)
             }
             slot.wanted.bitwiseOr(bit(signal), ordering: .sequentiallyConsistent)
+            // Behind the action: a signal that waits on a thread reaches that.
+            watched.bitwiseOr(bit(signal), ordering: .sequentiallyConsistent)
             return nil
         }
         if let failure { throw failure }

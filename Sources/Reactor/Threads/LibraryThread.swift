@@ -23,7 +23,8 @@ package enum LibraryThread {
         _ name: String, _ handle: inout Handle, _ create: Create, _ body: @escaping @Sendable () -> Void
     ) -> CInt {
         let address = Unmanaged.passRetained(ThreadStart(name, body))
-        // Signals are for the program's own threads. Faults stay unblocked: they concern the faulting thread, and a
+        // Signals are for the program's own threads; those that are watched are unblocked later, by
+        // `SignalRegistry.unblockWatched`. Faults stay unblocked: they concern the faulting thread, and a
         // blocked fault would end the process without a message.
         var blocked = sigset_t()
         sigfillset(&blocked)

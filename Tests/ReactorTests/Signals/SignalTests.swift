@@ -164,6 +164,43 @@ extension ProcessWide {
             }
         }
 
+        /// A thread of the library that raises a signal.
+        enum Raiser: CaseIterable { case loop, laterLoop, pool, laterPool }
+
+        /// raise(3) is for the thread that calls it, and the library's threads block what nobody watches.
+        @Test(arguments: Raiser.allCases) func whatAThreadOfTheLibraryRaisesIsHeard(raiser: Raiser) throws {
+            try withLoop { loop in
+                let pool = try ThreadPool(name: "raising", threads: 1)
+                var worker: LoopRemote?
+                if raiser == .loop { worker = try EventLoop.spawn(name: "raising") }
+                let hasBegun = Counter()
+                if raiser == .pool { try pool.dispatch { hasBegun.add() } } else { hasBegun.add() }
+                spin { hasBegun.value == 1 }
+                var reports = 0
+                let watch = try loop.onSignal(SIGUSR1) { reports += 1 }
+                if raiser == .laterLoop { worker = try EventLoop.spawn(name: "raising") }
+                for number in 1...3 {
+                    if let worker { worker.submit { raise(SIGUSR1) } } else { try pool.dispatch { raise(SIGUSR1) } }
+                    try loop.drive { reports == number }
+                }
+                // What is not watched stays blocked.
+                let blocked = Shared<[CInt]>([])
+                let look: @Sendable () -> Void = {
+                    var mask = sigset_t()
+                    pthread_sigmask(SIG_SETMASK, nil, &mask)
+                    blocked.value = [SIGUSR1, SIGVTALRM, SIGPIPE].filter { sigismember(&mask, $0) == 1 }
+                    hasBegun.add()
+                }
+                if let worker { worker.submit(look) } else { try pool.dispatch(look) }
+                spin { hasBegun.value == 2 }
+                expectEqual(blocked.value, [SIGVTALRM, SIGPIPE])
+                watch.cancel()
+                worker?.stop()
+                worker?.join()
+                pool.shutDown()
+            }
+        }
+
         @Test func severalLoopsHearTheSameSignalUntilEachHasEnded() throws {
             try withOldAction(for: SIGUSR1) {
                 let old = handler(of: SIGUSR1)
