@@ -16,6 +16,11 @@ extension LoopGroup {
     ///   the failure `DispatchError.loopEnded`.
     public func collect<Value: Sendable>(
         _ body: @escaping @Sendable () -> Value
+    ) -> Guarantee<[Result<Value, DispatchError>]> { collect { (_: Int) in body() } }
+
+    /// As `collect(_:)`, with the number of each loop.
+    func collect<Value: Sendable>(
+        _ body: @escaping @Sendable (_ index: Int) -> Value
     ) -> Guarantee<[Result<Value, DispatchError>]> {
         let (guarantee, resolve) = Guarantee<[Result<Value, DispatchError>]>.pending()
         let home = EventLoop.ofCurrentThread.loopToNotify
@@ -26,7 +31,7 @@ extension LoopGroup {
         }
         for (index, remote) in enumerated() {
             let answer = CollectedAnswer(index, answers)
-            remote.submit { answer.give(body()) }
+            remote.submit { answer.give(body(index)) }
         }
         return guarantee
     }

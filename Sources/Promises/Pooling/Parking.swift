@@ -68,6 +68,7 @@ extension Parking {
         connection.frameTimeouts = nil
         guard connection.cold?.hasRareState == true else { return }
         connection.idleTimeout = nil
+        connection.writeTimeout = nil
         connection.writeQueueLimit = WriteLimits.defaultQueueLimit
         connection.writeWatermarks = WriteLimits.defaultWatermarks
     }

@@ -10,6 +10,9 @@ protocol ConnectionServer: AnyObject {
     /// How many are active or linger.
     var openCount: Int { get }
 
+    /// Calls `body` with each connection, on the thread of its loop.
+    func collect<Value: Sendable>(_ body: @escaping @Sendable (Connection) -> Value) -> Guarantee<[Value]>
+
     /// `listener` will accept connections.
     func begin(for listener: any ServingListener)
     /// The listener has stopped accepting.

@@ -53,6 +53,10 @@ final class ConnectionTracker: ConnectionServer {
     var lingeringCount: Int { lingering.count }
     var openCount: Int { running.count }
 
+    func collect<Value: Sendable>(_ body: @escaping @Sendable (Connection) -> Value) -> Guarantee<[Value]> {
+        .value(running.all.map { body($0.connection) })
+    }
+
     // It is told of the listener with each connection.
     func begin(for listener: any ServingListener) {}
     func listenerDidClose() {}

@@ -69,6 +69,12 @@ final class GroupServer: ConnectionServer, @unchecked Sendable {
 
     // MARK: On the listener's thread
 
+    func collect<Value: Sendable>(_ body: @escaping @Sendable (Connection) -> Value) -> Guarantee<[Value]> {
+        group.collect { [trackers] (index: Int) in
+            trackers[index].tracker?.running.all.map { body($0.connection) } ?? []
+        }.map { answers in answers.flatMap { (try? $0.get()) ?? [] } }
+    }
+
     func begin(for listener: any ServingListener) {
         self.listener = listener
         home.beginExternalWork()

@@ -72,6 +72,7 @@ extension Listener {
     /// about to be aborted.
     func finishDrain() {
         guard let settle = drain?.finish(counters, active: openConnections) else { return }
+        refused?.end()
         settle()
         if let result = drain?.result, takers.service?.endSignals != nil { takers.endService()?.fulfill(result) }
     }

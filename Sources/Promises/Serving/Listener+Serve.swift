@@ -154,7 +154,7 @@ extension Listener {
             takers.service = AcceptQueue.ServeCall(
                 limit: options.maxConnections, promise: core, endSignals: signals.map { signals in { signals.end() } },
                 start: start)
-            begin(server)
+            begin(server, options.refusedClients)
             return Promise(core.traced(root: "serve", Promise<DrainResult>.self, file, line))
         } catch {
             let core = Promise<DrainResult>(refused: error).core

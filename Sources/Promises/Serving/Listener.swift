@@ -35,6 +35,8 @@ public final class Listener: CustomStringConvertible {
 
     /// How many connections were reset because of `ServeOptions.memoryLimit`, on all loops.
     public var evictedConnections: Int { counters.evicted }
+    /// How many clients were refused because of `ServeOptions.overflow`.
+    public private(set) var refusedConnections = 0
 
     let loop: EventLoop
     private let acceptor: Acceptor
@@ -48,6 +50,8 @@ public final class Listener: CustomStringConvertible {
     let counters = DrainCounters()
     /// What serves the connections, from the call of `serve` until the last one has ended.
     private(set) var server: (any ConnectionServer)?
+    /// Present if clients beyond the limit of `serve` are refused.
+    private(set) var refused: RefusedClients?
 
     /// - Parameter sockets: at least one.
     init(_ sockets: [ListeningSocket], on loop: EventLoop) {
@@ -81,8 +85,9 @@ public final class Listener: CustomStringConvertible {
         if !isClosed { end(nil) }
     }
 
-    func begin(_ server: any ConnectionServer) {
+    func begin(_ server: any ConnectionServer, _ refused: RefusedClients?) {
         self.server = server
+        self.refused = refused
         server.begin(for: self)
         updateInterest()
     }
@@ -119,11 +124,17 @@ public final class Listener: CustomStringConvertible {
 }
 
 extension Listener: AcceptorOwner {
-    /// Whether an `accept` waits for a connection, or `serve` is below its limit.
-    var hasRoom: Bool { takers.service.map { activeConnections < $0.limit } ?? !takers.waiting.isEmpty }
+    /// Whether an `accept` waits for a connection, or `serve` is below its limit or refuses those beyond it.
+    var hasRoom: Bool {
+        takers.service.map { activeConnections < $0.limit || refused != nil } ?? !takers.waiting.isEmpty
+    }
 
     func take(_ accepted: Accepted) {
-        if let service = takers.service { return service.start(accepted) }
+        if let service = takers.service {
+            guard let refused, activeConnections >= service.limit else { return service.start(accepted) }
+            refusedConnections += 1
+            return refused.take(accepted.connection(on: loop))
+        }
         takers.waiting.removeFirst().fulfill(accepted.connection(on: loop))
     }
 

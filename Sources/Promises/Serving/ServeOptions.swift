@@ -9,12 +9,15 @@ import Reactor
 /// }
 /// ```
 public struct ServeOptions {
-    /// How many connections may be active at once; further clients wait in the backlog. A connection is active until its
-    /// handler has finished. Closing it may take a while longer, see `Connection.close`; during that time it lingers.
+    /// How many connections may be active at once. A connection is active until its handler has finished. Closing it may take
+    /// a while longer, see `Connection.close`; during that time it lingers.
     public var maxConnections: Int
+    /// What becomes of further clients: they wait, by default.
+    public var overflow: Overflow
     /// How many connections may linger at once, in addition to the active ones. One more ends the connection that has
     /// lingered longest as by `close(linger: .zero)`, except while the listener is drained. `nil` means
-    /// `maxConnections`, but at least 64 and at most 1,024. With a group, each loop has an equal share.
+    /// `maxConnections`, but at least 64 and at most 1,024. With a group, each loop has an equal share. As many more may linger
+    /// of clients that `overflow` refuses.
     public var maxLingering: Int?
     /// How many bytes of memory the connections may take together for what their peers have sent and not taken: input that
     /// no read has consumed; what a decoder or a filter keeps of it (`FrameDecoder.heldBytes`, `ConnectionFilter.heldBytes`);
@@ -59,6 +62,7 @@ public struct ServeOptions {
 
     /// - Parameters:
     ///   - maxConnections: how many connections may be active at once.
+    ///   - overflow: what becomes of further clients.
     ///   - maxLingering: how many connections may linger at once.
     ///   - memoryLimit: how many bytes the connections may hold together.
     ///   - balancing: how the loop of the next connection is chosen, with a group.
@@ -68,12 +72,14 @@ public struct ServeOptions {
     ///   - prepare: begins each connection before its handler is called.
     ///   - cancelsWhenPeerGone: whether a handler is cancelled when its peer has gone.
     public init(
-        maxConnections: Int = .max, maxLingering: Int? = nil, memoryLimit: Int? = nil,
+        maxConnections: Int = .max, overflow: Overflow = .wait, maxLingering: Int? = nil,
+        memoryLimit: Int? = nil,
         balancing: LoopGroup.Balancing = .leastConnections, stopSignals: [CInt] = [],
         drainTimeout: Duration = .seconds(10), onSignal: ((CInt) -> Void)? = nil,
         prepare: (@Sendable (Connection) -> Promise<Connection>)? = nil, cancelsWhenPeerGone: Bool = false
     ) {
         self.maxConnections = maxConnections
+        self.overflow = overflow
         self.maxLingering = maxLingering
         self.memoryLimit = memoryLimit
         self.balancing = balancing
@@ -96,9 +102,16 @@ public struct ServeOptions {
         return nil
     }
 
+    private var lingeringLimit: Int { maxLingering ?? min(max(maxConnections, 64), 1024) }
+
+    /// `nil` if clients wait.
+    var refusedClients: RefusedClients? {
+        if case .refuse(let answer) = overflow { RefusedClients(answer, limit: lingeringLimit) } else { nil }
+    }
+
     /// What applies to the connections of one of `loops` loops.
     func share(of loops: Int) -> TrackerOptions {
-        let lingering = maxLingering ?? min(max(maxConnections, 64), 1024)
+        let lingering = lingeringLimit
         return TrackerOptions(
             // Rounded up, without a sum that could overflow.
             lingeringLimit: lingering / loops + (lingering % loops == 0 ? 0 : 1),

@@ -32,6 +32,7 @@ final class ColdState {
     func cancelTimers(on loop: EventLoop) {
         ending.close?.cancelTimer()
         idleClock?.cancelTimer()
+        writeClock?.cancelTimer()
         frames?.cancelTimer(on: loop)
         layer?.cancelTimer()
     }
@@ -61,6 +62,7 @@ extension ColdState {
         var end: ConnectionEnd?
         var localAddress: SocketAddress?
         var idleClock: (any ConnectionPart)?
+        var writeClock: WriteClock?
         var writeLimits = WriteLimits()
     }
 
@@ -94,6 +96,12 @@ extension ColdState {
     var idleClock: (any ConnectionPart)? {
         get { rare?.idleClock }
         set { if newValue != nil || rare != nil { ensuredRareState.idleClock = newValue } }
+    }
+
+    /// Present with `writeTimeout`.
+    var writeClock: WriteClock? {
+        get { rare?.writeClock }
+        set { if newValue != nil || rare != nil { ensuredRareState.writeClock = newValue } }
     }
 
     /// That of `writeLimits`. Each write asks for it: a copy of the others would be counted.

@@ -81,6 +81,7 @@ extension Connection {
         // Gathered bytes leave at the end of the turn, and only what the kernel does not take is queued then.
         let isOpen = !writer.isCongested && !writer.isGathering && failure == nil
         if isOpen && (queuedBytes >= writeWatermarks.high || isFull) { writer.isCongested = true }
+        if writer.isQueued { cold?.writeClock?.start() }
         noteHeldMemory()
     }
 

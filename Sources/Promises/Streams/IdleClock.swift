@@ -55,20 +55,22 @@ final class IdleClock: ConnectionPart {
             connection.noteActivity()
             return restart(connection)
         }
-        fail(connection)
+        connection.timeOut(SystemError(connection.readCall, ETIMEDOUT, detail: "idle for \(limit)"))
     }
+}
 
-    private func fail(_ connection: Connection) {
-        if connection.failure == nil {
-            let error = SystemError(connection.readCall, ETIMEDOUT, detail: "idle for \(limit)")
-            PeerWatching.tellHandler(of: error, at: connection)
+extension Connection {
+    /// Fails the connection at a limit of time, unless it has failed: then only what is still queued is dropped.
+    func timeOut(_ error: SystemError) {
+        if failure == nil {
+            PeerWatching.tellHandler(of: error, at: self)
             // What the cancellation has called may have ended the connection.
-            guard connection.lifecycle == .open else { return }
-            connection.noteFailure(error)
-            connection.endRead(error)
+            guard lifecycle == .open else { return }
+            noteFailure(error)
+            endRead(error)
         }
-        connection.lifecycle.fail()
-        connection.failWrites()
-        connection.updateInterest()
+        lifecycle.fail()
+        failWrites()
+        updateInterest()
     }
 }

@@ -3,12 +3,11 @@ import Promises
 import Reactor
 
 extension Connection {
-    /// Fails the connection if its peer takes no bytes for `idle` while `write` is pending. The limit of the first
-    /// pending write holds until the queue is empty.
+    /// Fails the connection if its peer takes no bytes for `idle` while writes wait. Set with the first write that waits, since
+    /// most connections have none.
     func limit(_ write: Promise<Void>, idle: Duration?) -> Promise<Void> {
-        guard write.isPending else { return write }
-        if idleTimeout == nil { idleTimeout = idle }
-        return write.ensure { [self] in if queuedBytes == 0 { idleTimeout = nil } }
+        if write.isPending, writeTimeout == nil { writeTimeout = idle }
+        return write
     }
 
     /// Whether `error` means that the peer has left or does not read. No program can prevent it, and a client can cause

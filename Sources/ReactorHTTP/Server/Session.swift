@@ -292,6 +292,7 @@ final class Session {
         switch error {
         case let upgraded as Upgraded:
             connection.frameTimeouts = nil
+            if connection.writeTimeout == service.options.idle { connection.writeTimeout = nil }
             return try upgraded.body(connection)
         // Between two requests.
         case StreamError.timedOut(got: 0) where current == nil: return .value

@@ -1,0 +1,48 @@
+import Reactor
+
+extension ServeOptions {
+    /// What becomes of a client beyond `maxConnections`.
+    public enum Overflow: Hashable, Sendable {
+        /// It waits in the kernel's backlog until a connection has ended.
+        case wait
+        /// It is accepted, gets these bytes, and its connection ends as by `Connection.close`; no handler is called. With TLS the
+        /// bytes would precede the handshake: pass none.
+        case refuse([UInt8])
+
+        /// As the form with bytes, with a text in UTF-8.
+        /// - Parameter text: what a client gets.
+        /// - Returns: the overflow.
+        public static func refuse(_ text: String) -> Overflow { .refuse(Array(text.utf8)) }
+    }
+}
+
+/// The clients that a listener has refused, until their connections are closed. On the listener's loop.
+final class RefusedClients {
+    private let answer: [UInt8]
+    private let limit: Int
+    private var connections = RunningConnections()
+    private var lingering = LingeringConnections()
+
+    /// - Parameter limit: how many connections may linger. One more ends the one that has lingered longest.
+    init(_ answer: [UInt8], limit: Int) {
+        self.answer = answer
+        self.limit = limit
+    }
+
+    func take(_ connection: Connection) {
+        // The kernel of a new connection has room, unless the answer is very long.
+        connection.post(answer, overflow: .drop)
+        let closed = connection.close()
+        guard connection.lifecycle.hasDescriptor else { return }
+        let place = connections.insert(connection)
+        lingering.insert(place)
+        closed.done { [self] in
+            _ = connections.remove(place)
+            lingering.remove(place)
+        }
+        guard lingering.unevictedCount > limit, let oldest = lingering.evictOldest() else { return }
+        connections[oldest]?.connection.close(linger: .zero)
+    }
+
+    func end() { for entry in connections.all { entry.connection.close(linger: .zero) } }
+}

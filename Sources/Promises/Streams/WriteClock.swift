@@ -1,0 +1,65 @@
+import Glibc
+import Reactor
+
+extension Connection {
+    /// Fails the connection with `ETIMEDOUT` when writes wait and the peer has taken nothing for this long: at the latest half
+    /// as long again after the last byte that the kernel has taken. What the peer sends does not count, and a handler may work
+    /// for as long as it likes. `nil`, the default, and values of zero or less mean no limit.
+    ///
+    /// The writes that wait fail with that error, and so do later reads and writes; the end of the connection is a reset at
+    /// TCP. `close` has limits of its own.
+    public var writeTimeout: Duration? {
+        get { cold?.writeClock?.limit }
+        set {
+            loop.assertOwner()
+            if newValue == nil && cold?.writeClock == nil { return }
+            cold?.writeClock?.cancelTimer()
+            ensuredColdState.writeClock = newValue.map { WriteClock($0, of: self) }
+            if writer.isQueued { cold?.writeClock?.start() }
+        }
+    }
+}
+
+/// Fails a connection whose peer takes nothing for the time of `writeTimeout`. The timer runs while writes wait, and looks twice in
+/// that time.
+final class WriteClock: ConnectionPart {
+    let limit: Duration
+    // Weak: the loop may retain this while another thread releases the connection.
+    private weak var connection: Connection?
+    private var timer: EventLoop.Timer?
+    /// How much the kernel had taken at the last look.
+    private var sent = 0
+    /// Whether that was as much as at the look before.
+    private var isStalled = false
+
+    init(_ limit: Duration, of connection: Connection) {
+        self.limit = limit
+        self.connection = connection
+    }
+
+    func cancelTimer() { timer.take()?.cancel() }
+
+    /// Writes wait.
+    func start() {
+        guard timer == nil, limit > .zero, let connection else { return }
+        note(connection, isStalled: false)
+    }
+
+    private func note(_ connection: Connection, isStalled: Bool) {
+        self.isStalled = isStalled
+        sent = connection.bytesSent
+        timer = connection.loop.schedule(after: limit / 2) { self.timerFired() }
+    }
+
+    private func timerFired() {
+        timer = nil
+        guard let connection, connection.lifecycle == .open, connection.failure == nil, connection.writer.isQueued
+        else { return }
+        // After a stall of the loop the kernel may have room that the loop has not seen.
+        let hasRoom = connection.descriptor.isReady(toRead: false, toWrite: true)
+        if hasRoom || connection.bytesSent != sent { return note(connection, isStalled: false) }
+        if !isStalled { return note(connection, isStalled: true) }
+        connection.timeOut(
+            SystemError(connection.writeCall, ETIMEDOUT, detail: "the peer has taken nothing for \(limit)"))
+    }
+}

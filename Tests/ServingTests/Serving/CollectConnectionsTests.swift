@@ -1,0 +1,70 @@
+import Glibc
+import Promises
+import Reactor
+import TestSupport
+import Testing
+
+@testable import PromisesTestSupport
+
+/// `Listener.collect`.
+@Suite struct CollectConnectionsTests {
+    private func converse(with listener: Listener, _ done: Promise<DrainResult>, finish: () -> Void = {}) throws {
+        let clients = try (0..<5).map { _ in try Peer(to: listener.localAddress) }
+        for (number, client) in clients.enumerated() {
+            let answer = elsewhere {
+                try client.send([UInt8](repeating: 0, count: number + 1))
+                return try client.receive(exactly: number + 1).count
+            }
+            expectEqual(try hang(answer, timeout: patience), number + 1)
+        }
+        let counts = hang(listener.collect { [$0.bytesReceived, $0.bytesSent] }).sorted { $0[0] < $1[0] }
+        expectEqual(counts, (1...5).map { [$0, $0] })
+        expectEqual(hang(listener.collect { $0.peerAddress?.isUnix }).count, 5)
+        // The body may end a connection.
+        hang(listener.collect { if $0.bytesReceived > 2 { $0.abort() } })
+        for client in clients[2...] { expect(client.failureOfReading() == ECONNRESET) }
+        for client in clients[..<2] { client.close() }
+        listener.close()
+        try hang(done, timeout: patience)
+        expectEqual(hang(listener.collect { $0.bytesReceived }), [])
+    }
+
+    @Test func onItsLoop() throws {
+        try withNetwork(turns: 4000) { net in
+            let listener = try net.listen()
+            expectEqual(hang(listener.collect { $0.bytesReceived }), [])
+            try converse(with: listener, listener.serve { echo($0) })
+        }
+    }
+
+    @Test func onAGroup() throws {
+        try EventLoop.withLoop { _ in
+            let group = try LoopGroup(loops: 2, name: "collected")
+            let listener = try Listener.bind("127.0.0.1:0")
+            try converse(with: listener, listener.serve(on: group) { echo($0) })
+            group.stop()
+            group.join()
+        }
+    }
+
+    /// The connections of a loop that has ended are left out.
+    @Test func onAGroupThatHasEnded() throws {
+        try EventLoop.withLoop { _ in
+            let group = try LoopGroup(loops: 1, name: "collected")
+            let listener = try Listener.bind("127.0.0.1:0")
+            let done = listener.serve(on: group) { echo($0) }
+            let client = try Peer(to: listener.localAddress)
+            let answer = elsewhere {
+                try client.send([1])
+                return try client.receive(exactly: 1)
+            }
+            expectEqual(try hang(answer, timeout: patience), [1])
+            let collected = listener.collect { $0.bytesReceived }
+            group.stop()
+            group.join()
+            expect(hang(collected) == [] || hang(collected) == [1])
+            expectEqual(hang(listener.collect { $0.bytesReceived }), [])
+            expectEqual(try rejection(of: done), ECANCELED)
+        }
+    }
+}

@@ -1,0 +1,99 @@
+import Glibc
+import Promises
+import Reactor
+import TestSupport
+import Testing
+
+@testable import PromisesTestSupport
+
+/// `ServeOptions.overflow`.
+@Suite struct RefusedClientsTests {
+    @Test func thoseBeyondTheLimitGetAnAnswerAndTheEnd() throws {
+        try withNetwork(turns: 4000) { net in
+            let listener = try net.listen()
+            var served = 0
+            let done = listener.serve(ServeOptions(maxConnections: 2, overflow: .refuse("busy\n"))) { connection in
+                served += 1
+                return echo(connection)
+            }
+            let clients = try (0..<5).map { _ in try Peer(to: listener.localAddress) }
+            // A request that nobody reads does not turn the answer into a reset.
+            for client in clients { try client.send("hello") }
+            for client in clients[2...] {
+                let answer = elsewhere { try client.readToEnd() }
+                expectEqual(try hang(answer, timeout: patience), Array("busy\n".utf8))
+            }
+            expect(served == 2 && listener.activeConnections == 2 && listener.refusedConnections == 3)
+            // A place is free again.
+            clients[0].end()
+            let first = elsewhere { try clients[0].readToEnd() }
+            expectEqual(try hang(first, timeout: patience), Array("hello".utf8))
+            try net.loop.run(until: { listener.activeConnections == 1 })
+            let next = try Peer(to: listener.localAddress)
+            try next.send("hello")
+            let answer = elsewhere { try next.receive(exactly: 5) }
+            expectEqual(try hang(answer, timeout: patience), Array("hello".utf8))
+            expect(served == 3 && listener.refusedConnections == 3)
+            for client in clients + [next] { client.close() }
+            listener.close()
+            try hang(done, timeout: patience)
+        }
+    }
+
+    @Test func onAGroup() throws {
+        try EventLoop.withLoop { _ in
+            let group = try LoopGroup(loops: 2, name: "refusing")
+            let listener = try Listener.bind("127.0.0.1:0")
+            let done = listener.serve(on: group, ServeOptions(maxConnections: 3, overflow: .refuse([0x21]))) {
+                connection in echo(connection)
+            }
+            let clients = try (0..<6).map { _ in try Peer(to: listener.localAddress) }
+            for client in clients[3...] {
+                let answer = elsewhere { try client.readToEnd() }
+                expectEqual(try hang(answer, timeout: patience), [0x21])
+            }
+            expect(listener.activeConnections == 3 && listener.refusedConnections == 3)
+            for client in clients { client.close() }
+            listener.close()
+            try hang(done, timeout: patience)
+            group.stop()
+            group.join()
+        }
+    }
+
+    /// Clients that keep their connections are closed when too many do; at the end of a drain, all are.
+    @Test func theyDoNotKeepDescriptors() throws {
+        try withNetwork(turns: 4000) { net in
+            let listener = try net.listen()
+            let options = ServeOptions(maxConnections: 1, overflow: .refuse([]), maxLingering: 2)
+            let done = listener.serve(options) { connection in connection.receive().asVoid() }
+            let clients = try (0..<8).map { _ in try Peer(to: listener.localAddress) }
+            try net.loop.run(until: { listener.refusedConnections == 7 })
+            // The one that is served, and two of the refused.
+            expectEqual(net.ledger.open.intersection(net.ledger.accepted).count, 3)
+            for client in clients[1...] { expectEqual(try client.readToEnd(), []) }
+            clients[0].end()
+            hang(listener.drain(deadline: .seconds(10)))
+            try hang(done, timeout: patience)
+            expectEqual(net.ledger.open.intersection(net.ledger.accepted).count, 0)
+        }
+    }
+
+    /// The backlog that a drain takes is refused as far as it exceeds the limit.
+    @Test func inTheBacklogOfADrain() throws {
+        try withNetwork(turns: 4000) { net in
+            let listener = try net.listen()
+            let done = listener.serve(ServeOptions(maxConnections: 1, overflow: .refuse("busy"))) { echo($0) }
+            let clients = try (0..<3).map { _ in try Peer(to: listener.localAddress) }
+            let drained = listener.drain(deadline: .seconds(30))
+            expectEqual(listener.refusedConnections, 2)
+            for client in clients[1...] {
+                let answer = elsewhere { try client.readToEnd() }
+                expectEqual(try hang(answer, timeout: patience), Array("busy".utf8))
+            }
+            clients[0].close()
+            expectEqual(hang(drained).aborted, 0)
+            try hang(done, timeout: patience)
+        }
+    }
+}

@@ -1,0 +1,140 @@
+import Glibc
+import Promises
+import Reactor
+import TestSupport
+import Testing
+
+@testable import PromisesTestSupport
+
+/// Virtual time: whatever is sent has arrived before the clock moves.
+@Suite struct WriteTimeoutTests {
+    private func pair(_ net: Network, filtered: Bool) throws -> (Connection, Peer) {
+        filtered ? try net.filteredPair(receiveBuffer: 262_144) : try net.pair(receiveBuffer: 262_144)
+    }
+
+    /// More than the kernel takes while the peer reads what these tests let it read.
+    private let block = [UInt8](repeating: 7, count: 24 << 20)
+
+    /// What the peer sends meanwhile does not count.
+    @Test(arguments: [false, true]) func aStalledWriteFails(filtered: Bool) throws {
+        let clock = VirtualClock()
+        try withNetwork(clock: clock) { net in
+            let (connection, peer) = try pair(net, filtered: filtered)
+            connection.writeTimeout = .seconds(60)
+            let all = connection.forEachChunk { _ in }
+            let write = connection.write(block)
+            let begin = clock.now
+            for _ in 0..<5 {
+                hang(after(.seconds(10)))
+                try peer.send(filtered ? RecordFilter.record(.pong) : [1])
+                awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
+                try net.loop.turn(.poll)
+            }
+            expect(write.isPending)
+            expectEqual(try rejection(of: write), ETIMEDOUT)
+            expectEqual(begin.duration(to: clock.now), .seconds(60))
+            expectEqual(try rejection(of: all), ETIMEDOUT)
+            expectEqual(code(connection.write("x")), ETIMEDOUT)
+            connection.close()
+            expectEqual(peer.failureOfReading(), ECONNRESET)
+        }
+    }
+
+    @Test(arguments: [false, true]) func aSlowPeerIsServedForAsLongAsItTakesSomething(filtered: Bool) throws {
+        let clock = VirtualClock()
+        try withNetwork(clock: clock, turns: 4000) { net in
+            let (connection, peer) = try pair(net, filtered: filtered)
+            connection.writeTimeout = .seconds(60)
+            let write = connection.write(block)
+            for _ in 0..<3 {
+                let before = connection.bytesSent
+                // The kernel tells of room when a third of its buffer is free.
+                while connection.bytesSent == before {
+                    _ = try peer.receive(exactly: 65_536)
+                    try net.loop.turn(.poll)
+                }
+                hang(after(.seconds(50)))
+            }
+            expect(write.isPending)
+            expectEqual(try rejection(of: write), ETIMEDOUT)
+            connection.abort()
+        }
+    }
+
+    /// Neither silence nor a handler that works is a stalled write.
+    @Test func nothingIsLimitedWhileNoWriteWaits() throws {
+        let clock = VirtualClock()
+        try withNetwork(clock: clock) { net in
+            let (connection, peer) = try net.pair()
+            connection.writeTimeout = .seconds(1)
+            for _ in 0..<3 {
+                hang(after(.seconds(3600)))
+                try hang(connection.write("x"))
+                expectEqual(try peer.receive(exactly: 1), [0x78])
+            }
+            let read = connection.read()
+            hang(after(.seconds(3600)))
+            try peer.send("y")
+            awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
+            expectEqual(hang(read), .bytes([0x79]))
+            connection.abort()
+        }
+    }
+
+    /// The loop was delayed; its peer was not.
+    @Test func aStallOfTheLoopIsNotOneOfThePeer() throws {
+        let clock = VirtualClock()
+        try withNetwork(clock: clock, turns: 4000) { net in
+            let (connection, peer) = try pair(net, filtered: false)
+            connection.writeTimeout = .seconds(60)
+            let write = connection.write(block)
+            let half = connection.bytesSent / 2
+            for _ in 0..<3 {
+                _ = try peer.receive(exactly: half)
+                awaitArrival(of: POLLOUT, at: net.ledger.accepted[0])
+                clock.advance(by: .seconds(600))
+                try net.loop.turn(.poll)
+                try net.loop.turn(.poll)
+                expect(write.isPending)
+            }
+            connection.abort()
+            expectEqual(try rejection(of: write), ECANCELED)
+        }
+    }
+
+    @Test func itCanBeChangedAndTakenAway() throws {
+        let clock = VirtualClock()
+        try withNetwork(clock: clock) { net in
+            let (connection, peer) = try pair(net, filtered: false)
+            expectEqual(connection.writeTimeout, nil)
+            connection.writeTimeout = nil
+            let write = connection.write(block)
+            connection.writeTimeout = .seconds(60)
+            hang(after(.seconds(50)))
+            connection.writeTimeout = nil
+            hang(after(.seconds(600)))
+            expect(write.isPending)
+            connection.writeTimeout = .seconds(5)
+            let begin = clock.now
+            expectEqual(try rejection(of: write), ETIMEDOUT)
+            expectEqual(begin.duration(to: clock.now), .seconds(5))
+            connection.abort()
+            peer.close()
+        }
+    }
+
+    /// A close has limits of its own, and ends the timer.
+    @Test func aCloseIsNotLimitedByIt() throws {
+        let clock = VirtualClock()
+        try withNetwork(clock: clock) { net in
+            let (connection, peer) = try pair(net, filtered: false)
+            connection.writeTimeout = .seconds(1)
+            let write = connection.write(block)
+            let begin = clock.now
+            hang(connection.close(linger: .seconds(20)))
+            expectEqual(begin.duration(to: clock.now), .seconds(20))
+            expectEqual(code(write), ECANCELED)
+            peer.close()
+        }
+    }
+}
