@@ -19,8 +19,12 @@ extension Pool {
     /// buffered; `body` has set a socket option, or has installed or removed a filter. So call `connection.close()` in
     /// `body` to prevent reuse. Its time-outs, limits and watermarks are reset to their defaults.
     ///
-    /// `body` must not use the resource after that. Cancelling the result while the request waits removes it from the
-    /// line, and cancels the making of a resource that no other request needs.
+    /// `body` must not use the resource after that. A time limit belongs outside, `pool.with { … }.timeout(…)`: the
+    /// resource is then closed when a closure that a thread runs for `body` has returned. A `timeout` inside settles
+    /// when the time is up, and the resource is closed while that thread may still use it.
+    ///
+    /// Cancelling the result while the request waits removes it from the line, and cancels the making of a resource
+    /// that no other request needs.
     ///
     /// The peer of a connection may close it while a request is on its way. `body` then sees a reset, or an end where
     /// it expects an answer, although nothing is wrong with the server. With `isIdempotent: true` the request is then
