@@ -18,7 +18,7 @@ extension EventLoop {
     ///
     /// `stop()` cancels the task; the call still returns only when `body` does. A virtual clock advances while `body`
     /// waits for other threads, except for threads whose work this loop counts as external, such as those on which an
-    /// actor without an executor of its own runs for `body`.
+    /// actor without a custom executor runs for `body`.
     ///
     /// - Parameter body: the async function; called once.
     /// - Returns: the result of `body`.

@@ -125,7 +125,7 @@ final class LoopJobs {
 
     // MARK: Between timers
 
-    /// The remaining budget for jobs that run between the due timers of a turn: initially that of a batch.
+    /// The remaining budget for jobs that run between the due timers of a turn: initially a batch's.
     struct BudgetBetweenTimers {
         fileprivate var left = LoopJobs.jobBudget
         fileprivate var nextLook = LoopJobs.jobBudget - LoopJobs.firstLook
