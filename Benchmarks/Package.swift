@@ -5,14 +5,14 @@ let support = Target.Dependency.product(name: "CSupport", package: "Counted")
 let workload = Target.Dependency.product(name: "Workload", package: "Counted")
 let ours = Target.Dependency.product(name: "OurRows", package: "Counted")
 
-// A package of its own, so that a package that depends on the library neither fetches nor builds its competitors.
+// A separate package, so that packages that depend on the library neither fetch nor build its competitors.
 //
-// Each contestant's workloads are a module: in one module the optimiser would merge functions that are nearly
-// identical, and one contestant would run the other's code.
+// Each contestant's workloads are a module: in one module the optimiser would merge nearly identical functions, and one
+// contestant would run the other's code.
 let package = Package(
     name: "swift-reactor-benchmarks",
     dependencies: [
-        // Named, since the name of a folder is whatever it was cloned as.
+        // Named, since a checkout's folder may have any name.
         .package(name: "swift-reactor", path: ".."),
         .package(path: "Counted"),
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),

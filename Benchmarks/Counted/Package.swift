@@ -1,13 +1,13 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-/// What every target here is built of.
+/// The dependencies of every target here.
 let libraries: [Target.Dependency] = [
     .product(name: "Promises", package: "swift-reactor"),
     .product(name: "Reactor", package: "swift-reactor"),
 ]
 
-// The library's own workloads, without those of its competitors: `.ci/run counts` builds them without a network.
+// Only the library's own workloads, not its competitors': `.ci/run counts` builds them without a network.
 let package = Package(
     name: "swift-reactor-counted",
     products: [
@@ -19,7 +19,7 @@ let package = Package(
         .executable(name: "loops-echo", targets: ["loops-echo"]),
     ],
     dependencies: [
-        // Named, since the name of a folder is whatever it was cloned as.
+        // Named, since a checkout's folder may have any name.
         .package(name: "swift-reactor", path: "../..")
     ],
     targets: [

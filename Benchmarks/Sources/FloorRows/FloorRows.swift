@@ -1,7 +1,7 @@
 import Workload
 
-/// About the least that a step of a promise can be in Swift: one object that holds a value and a closure, and one call
-/// of that closure. No state, no list, no queue, no errors.
+/// Roughly the minimum cost of a promise's step in Swift: one object that holds a value and a closure, and one call of
+/// that closure. No state, no list, no queue, no errors.
 public let all: [Workload] = [
     Workload("make-settle", run: make),
     Workload("value", run: make),
@@ -39,7 +39,7 @@ func chain(_ length: Int, _ n: Int) {
             let box = Box(0)
             box.body = { $0 &+ step }
             box.next = first
-            // Without this, objects that do not escape would live on the stack.
+            // Without this, objects that do not escape would be allocated on the stack.
             blackHole(box)
             first = box
         }

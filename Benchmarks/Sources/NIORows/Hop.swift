@@ -2,21 +2,21 @@ import NIOCore
 import NIOPosix
 import Workload
 
-/// Two loops whose threads share a processor. Made once.
+/// Two loops whose threads share a processor. Created once.
 let pinnedLoops: [any EventLoop] = {
     _ = pinnedToOneProcessor
     let group = MultiThreadedEventLoopGroup(numberOfThreads: 2)
     return [group.next(), group.next()]
 }()
 
-// @unchecked: each side writes its own promise, and then settles the other's, which orders this before the reading
+// @unchecked: each side writes its own promise, and then settles the other's, which orders the write before the read
 // there.
 final class Court: @unchecked Sendable {
     var here: EventLoopPromise<Int>?
     var there: EventLoopPromise<Int>?
 }
 
-/// A thread of a loop must not wait, so each side goes on in a callback.
+/// A loop's thread must not block, so each side continues in a callback.
 func pingPong(_ n: Int) {
     let (here, there) = (pinnedLoops[0], pinnedLoops[1])
     let court = Court()

@@ -2,10 +2,10 @@ import NIOCore
 import NIOPosix
 import Workload
 
-/// SwiftNIO's rows as most of its users write them: `EventLoopFuture` and `@Sendable` closures.
+/// SwiftNIO's rows as most users write them: `EventLoopFuture` and `@Sendable` closures.
 public let plain: [Workload] = plainRows
 
-/// The same by way of `assumeIsolated()`, which asks once where it is, and then needs no `Sendable`.
+/// The same with `assumeIsolated()`, which checks the loop once and then needs no `Sendable`.
 public let isolated: [Workload] = isolatedRows
 
 let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
@@ -21,7 +21,7 @@ func onLoop(_ row: String, _ body: @escaping @Sendable (any EventLoop, Int) -> V
 
 struct Failure: Error {}
 
-/// For results that the callbacks of one loop gather.
+/// For results that the callbacks of one loop accumulate.
 final class Sum: @unchecked Sendable {
     var value = 0
 }

@@ -2,8 +2,8 @@ import NIOCore
 import NIOPosix
 import Workload
 
-// There is no reading a future's value without a callback. So only the last unit of a stretch is checked, and the
-// others do less than ours, which `hang` reads every time.
+// A future's value can only be read by a callback. So only the last unit of a stretch is checked, and the others do
+// less than ours, where `hang` reads every value.
 
 let plainRows: [Workload] = [
     onLoop("make-settle", makeSettle),

@@ -2,7 +2,7 @@ import NIOCore
 import NIOPosix
 import Workload
 
-/// A loop of its own, with many timers outstanding. Made once.
+/// A separate loop with many outstanding timers. Created once.
 let crowd: any EventLoop = {
     let loop = MultiThreadedEventLoopGroup(numberOfThreads: 1).next()
     try! loop.submit {
@@ -33,7 +33,7 @@ func isolatedStartAndCancel(_ loop: any EventLoop, _ n: Int) {
     precondition(fired == 0)
 }
 
-/// From outside, since a loop's own thread must not wait.
+/// From outside, since a loop's own thread must not block.
 func waitForTimer(_ n: Int) {
     let loop = group.next()
     let fired = Sum()

@@ -1,7 +1,7 @@
 import Dispatch
 import Workload
 
-/// Swift Concurrency's rows, where they have a meaning. A task stands for a promise, `await` for `map`.
+/// Swift Concurrency's rows, where they make sense. A task stands for a promise, `await` for `map`.
 ///
 /// The chains run on one actor, as handlers run on one loop; groups run on the pool, as their users run them.
 public let all: [Workload] = [
@@ -19,7 +19,7 @@ public let all: [Workload] = [
     onTask("hang-timer", sleepForNothing),
 ]
 
-/// A row whose stretch is one task, for whose end the calling thread waits.
+/// A row whose stretch is one task, awaited by the calling thread.
 func onTask(_ row: String, _ body: @escaping @Sendable (Int) async -> Void) -> Workload {
     Workload(row) { n in
         let done = DispatchSemaphore(value: 0)

@@ -1,4 +1,4 @@
-// As fetch-loop, by AsyncHTTPClient with one thread, through its futures.
+// Like fetch-loop, by AsyncHTTPClient with one thread, through its futures.
 import AsyncHTTPClient
 import Glibc
 import NIOCore

@@ -1,4 +1,4 @@
-// A loop that waits for one timer, of which the time has come, and ends.
+// A loop that waits for one timer, which is already due, and ends.
 import Reactor
 
 EventLoop.current.schedule(after: .zero) {}

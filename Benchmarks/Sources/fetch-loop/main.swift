@@ -1,5 +1,5 @@
-// Fetches an address again and again: fetch-loop ADDRESS REQUESTS CONCURRENCY. Prints the requests, the CPU time of the process
-// and the time on the clock, in nanoseconds, without those of a first tenth.
+// Fetches an address repeatedly: fetch-loop ADDRESS REQUESTS CONCURRENCY. Prints the number of requests, the process's
+// CPU time and the elapsed time in nanoseconds, not counting the first tenth.
 import Glibc
 import Promises
 import Reactor

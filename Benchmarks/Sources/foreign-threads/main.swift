@@ -1,5 +1,5 @@
-// Not a race: threads of others beside a loop, a dispatch queue's and a SwiftNIO event loop's, as dispatchers and as threads
-// that settle. It prints the results and ends with 1 if one was wrong.
+// A test, not a race: foreign threads beside a loop, a dispatch queue's and a SwiftNIO event loop's, as dispatchers and
+// as threads that settle. Prints the results and exits with 1 if one was wrong.
 
 import Dispatch
 import Glibc
@@ -46,7 +46,7 @@ for round in 0..<1000 {
     sum += try hang(when(fulfilled: pairs.map(\.promise)), timeout: .seconds(5)).reduce(0, +)
 }
 
-// And theirs, which ours settle.
+// And their promises, settled by our threads.
 let theirs = group.next().makePromise(of: Int.self)
 Promise.value(42).pipe { theirs.completeWith($0) }
 let answer = try theirs.futureResult.wait()

@@ -1,4 +1,4 @@
-// The same server on SwiftNIO, with one thread: what is read is written, and flushed when a pass of reading ends.
+// The same server on SwiftNIO, with one thread: reads are echoed by write, and flushed when a read pass ends.
 import NIOCore
 import NIOPosix
 
@@ -14,7 +14,7 @@ final class Echo: ChannelInboundHandler {
     func channelReadComplete(context: ChannelHandlerContext) { context.flush() }
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
         guard case .some(.inputClosed) = event as? ChannelEvent else { return }
-        // Behind all that is still to be written.
+        // After all pending writes.
         context.writeAndFlush(wrapOutboundOut(ByteBuffer())).assumeIsolated().whenComplete { _ in
             context.close(promise: nil)
         }

@@ -1,5 +1,5 @@
-// The answer of Examples/http-server to `GET /` on SwiftNIO, with one thread: answers are written, and flushed when a pass of
-// reading ends.
+// The answer of Examples/http-server to `GET /` on SwiftNIO, with one thread: answers are written, and flushed when a
+// read pass ends.
 import NIOCore
 import NIOHTTP1
 import NIOPosix
@@ -8,7 +8,7 @@ import NIOPosix
 import Glibc
 #endif
 
-/// The field `Date`, which is formatted once a second. Shared by all connections: there is one thread.
+/// The field `Date`, formatted once a second. Shared by all connections: there is one thread.
 final class DateField {
     private var second: time_t = -1
     private var text = ""

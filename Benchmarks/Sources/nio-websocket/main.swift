@@ -1,5 +1,5 @@
-// The WebSocket echo of Examples/http-server on SwiftNIO, with one thread: texts are echoed as bytes, without a look at whether they
-// are UTF-8, and flushed when a pass of reading ends.
+// The WebSocket echo of Examples/http-server on SwiftNIO, with one thread: texts are echoed as bytes, without
+// validating UTF-8, and flushed when a read pass ends.
 import NIOCore
 import NIOHTTP1
 import NIOPosix

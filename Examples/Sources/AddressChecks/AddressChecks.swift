@@ -1,15 +1,15 @@
 import Promises
 import Reactor
 
-/// Checks whether addresses can be connected to: several at a time, each with a time limit and further attempts.
+/// Checks which addresses accept connections: several at a time, each with a time limit and retries.
 package final class AddressChecks {
-    /// How addresses are checked.
+    /// The settings of the checks.
     package struct Settings {
-        /// The maximum number of addresses that are checked at a time, at least 1.
+        /// The maximum number of addresses checked at a time, at least 1.
         package var concurrency = 10
-        /// The limit of each attempt, the lookup of a name included.
+        /// The time limit of each attempt, including the name lookup.
         package var timeout = Duration.seconds(5)
-        /// The maximum number of further attempts after the first one has failed.
+        /// The maximum number of retries after a failed first attempt.
         package var retries = 0
         /// The pauses between the attempts.
         package var backOff = RetrySchedule.exponential(from: .milliseconds(200), cap: .seconds(10))
@@ -23,13 +23,13 @@ package final class AddressChecks {
     private let addresses: [String]
     private let settings: Settings
     private let connector: Connector
-    /// For each address its result, `nil` until it is known.
+    /// The result of each address, `nil` until it is known.
     private var results: [CheckResult?]
-    /// The number of addresses at the beginning of the list whose lines were taken.
+    /// The number of addresses at the beginning of the list whose lines have been taken.
     private var takenCount = 0
     /// The number of addresses that have a result.
     package private(set) var checkedCount = 0
-    /// The number of addresses that could not be connected to.
+    /// The number of addresses that did not accept a connection.
     package private(set) var failedCount = 0
     /// The number of addresses.
     package var count: Int { addresses.count }
@@ -43,7 +43,7 @@ package final class AddressChecks {
         results = Array(repeating: nil, count: addresses.count)
     }
 
-    /// Fulfilled when every address has a result. Cancelling the promise cancels the attempts under way.
+    /// Fulfilled when every address has a result. Cancelling the promise cancels the attempts in progress.
     /// - Parameter onResult: called after each result. An error that it throws rejects the promise.
     package func start(onResult: @escaping () throws -> Void = {}) -> Promise<Void> {
         when(fulfilled: addresses.indices, concurrently: settings.concurrency) { [self] index in
@@ -71,7 +71,7 @@ package final class AddressChecks {
 
     // MARK: Lines
 
-    /// The lines that can be printed in the order of the addresses, and were not taken before: those up to the first
+    /// The lines that can be printed in the order of the addresses and have not been taken: those up to the first
     /// address without a result.
     package func takeLines() -> [String] {
         let start = takenCount
@@ -79,7 +79,7 @@ package final class AddressChecks {
         return lines(of: start..<takenCount)
     }
 
-    /// All lines that were not taken before, also those behind an address without a result.
+    /// All lines that have not been taken, including those after an address without a result.
     package func takeAllLines() -> [String] {
         defer { takenCount = count }
         return lines(of: takenCount..<count)

@@ -2,9 +2,9 @@ import Glibc
 import Promises
 import Reactor
 
-/// What is known of an address after its last attempt.
+/// The result of an address after its last attempt.
 enum CheckResult: CustomStringConvertible {
-    /// It has accepted a connection, so long after the beginning of the attempt that succeeded.
+    /// The address accepted a connection this long after the start of the successful attempt.
     case ok(Duration)
     /// All attempts failed, the last one with this error.
     case failed(any Error)
@@ -18,11 +18,11 @@ enum CheckResult: CustomStringConvertible {
     }
 }
 
-/// The error without the address, with which the line begins.
+/// The error without the address, which begins the line.
 private func reason(_ error: any Error) -> String {
     switch error {
     case PromiseError.timedOut: "timed out"
-    // Any other call has failed here, before the address was asked: of too few descriptors, for instance.
+    // Any other call failed locally, before the address was contacted: for lack of descriptors, for instance.
     case let error as SystemError where error.call == .connect: String(cString: strerror(error.code))
     case let error as ConnectError where error.failures.isEmpty: "the name has no address"
     case let error as ConnectError:

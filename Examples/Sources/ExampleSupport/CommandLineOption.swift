@@ -1,31 +1,31 @@
 import Reactor
 
-/// An option of a command line and its value: `--listen 127.0.0.1:8080`.
+/// A command-line option and its value: `--listen 127.0.0.1:8080`.
 public struct CommandLineOption {
     /// The name, with its dashes.
     public let name: String
-    /// The value, as it stands on the command line.
+    /// The value, as given on the command line.
     public let value: String
 
     /// - Parameters:
-    ///   - name: begins the text of a `UsageError` about the value.
+    ///   - name: begins the message of a `UsageError` about the value.
     ///   - value: the text of the value.
     public init(name: String, value: String) {
         self.name = name
         self.value = value
     }
 
-    /// Thrown for a command line that cannot be understood.
+    /// Thrown for an invalid command line.
     public struct UsageError: Error, CustomStringConvertible {
-        /// What is wrong, for standard error.
+        /// The message for standard error.
         public let description: String
 
-        /// - Parameter description: what is wrong.
+        /// - Parameter description: the message.
         public init(_ description: String) { self.description = description }
     }
 
-    /// The options of a command line, in which each has a value.
-    /// - Parameter arguments: those of the process, without its name.
+    /// Parses a command line in which each option has a value.
+    /// - Parameter arguments: the arguments of the process, without its name.
     public static func all(in arguments: some Sequence<String>) throws(UsageError) -> [CommandLineOption] {
         var options: [CommandLineOption] = []
         var rest = arguments.makeIterator()
@@ -36,9 +36,9 @@ public struct CommandLineOption {
         return options
     }
 
-    /// The options of a command line, each with its value, and its operands: the arguments that neither begin with a dash
-    /// nor are the value of an option.
-    /// - Parameter arguments: those of the process, without its name.
+    /// Parses a command line into its options, each with a value, and its operands: the arguments that neither begin
+    /// with a dash nor are the value of an option.
+    /// - Parameter arguments: the arguments of the process, without its name.
     public static func optionsAndOperands(
         in arguments: some Sequence<String>
     ) throws(UsageError) -> (options: [CommandLineOption], operands: [String]) {
@@ -55,7 +55,7 @@ public struct CommandLineOption {
         return (try all(in: options), operands)
     }
 
-    /// The value as `HOST:PORT`, where the host is an IP address; see `SocketAddress`.
+    /// The value as `HOST:PORT` with an IP address as the host; see `SocketAddress`.
     public func address() throws(UsageError) -> SocketAddress {
         do throws(SocketAddress.ParseError) {
             return try SocketAddress(value)
@@ -64,7 +64,7 @@ public struct CommandLineOption {
         }
     }
 
-    /// The value as a duration from a millisecond to a day.
+    /// The value as a duration between a millisecond and a day.
     public func seconds() throws(UsageError) -> Duration {
         guard let seconds = Double(value), 0.001...86_400 ~= seconds else {
             throw UsageError("\(name): '\(value)' is not a number of seconds from 0.001 to 86400")
@@ -80,7 +80,7 @@ public struct CommandLineOption {
         return bytes
     }
 
-    /// The value as a number, from 1 to a million unless the caller gives other bounds.
+    /// The value as a number, from 1 to a million unless the caller sets other bounds.
     public func count(in bounds: ClosedRange<Int> = 1...1_000_000) throws(UsageError) -> Int {
         guard let count = Int(value), bounds ~= count else {
             throw UsageError("\(name): '\(value)' is not a number from \(bounds.lowerBound) to \(bounds.upperBound)")
@@ -88,7 +88,7 @@ public struct CommandLineOption {
         return count
     }
 
-    /// The value as `HOST:PORT`, where the host may be a name, which is looked up for each connection.
+    /// The value as `HOST:PORT`; the host may be a name, which is looked up for each connection.
     public func endpoint() throws(UsageError) -> String {
         guard let colon = value.lastIndex(of: ":"), colon != value.startIndex,
             UInt16(value[value.index(after: colon)...]) != nil
@@ -104,6 +104,6 @@ public struct CommandLineOption {
         return choice
     }
 
-    /// The error to throw if no option of the program has this name.
+    /// The error to throw if the program has no option of this name.
     public var unknown: UsageError { UsageError("unknown option '\(name)'") }
 }

@@ -2,14 +2,15 @@ import Glibc
 import Promises
 import Reactor
 
-/// Runs the `main` of a program. If `body` throws, prints the error on standard error and ends the process with 64 for a
-/// wrong command line, and otherwise with 71; see sysexits.h.
+/// Runs the `main` of a program. If `body` throws, prints the error on standard error and exits with 64 for an invalid
+/// command line, otherwise with 71; see sysexits.h.
 /// - Parameters:
 ///   - name: begins the line on standard error.
 ///   - body: receives the arguments, without the program's name.
 public func runProgram(_ name: String, _ body: (ArraySlice<String>) throws -> Void) {
     do {
-        // Swift reads them from /proc, and without it there is not even a name. A server would listen at its default address.
+        // Swift reads them from /proc; without it even the name is missing, and a server would listen at its default
+        // address.
         if CommandLine.arguments.isEmpty { throw NoCommandLine() }
         try body(CommandLine.arguments.dropFirst())
     } catch {
@@ -24,7 +25,7 @@ private struct NoCommandLine: Error, CustomStringConvertible {
 }
 
 extension Listener {
-    /// Prints the address on standard output, for users and for the tests, which let the kernel choose the port.
+    /// Prints the address on standard output, for users, and for tests that let the kernel choose the port.
     public func printAddress() {
         print("listening on \(localAddress)")
         fflush(nil)

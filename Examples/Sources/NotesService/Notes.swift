@@ -1,16 +1,16 @@
 import Promises
 import ReactorHTTP
 
-/// A note as clients get it.
+/// A note as sent to clients.
 package struct Note: Codable, Hashable {
     package var id: Int
     package var text: String
 }
 
-/// A note as clients send it.
+/// A note as received from clients.
 struct Draft: Codable {
     var text: String
-    /// After how many seconds it is forgotten.
+    /// The lifetime of the note in seconds.
     var seconds: Double?
 }
 

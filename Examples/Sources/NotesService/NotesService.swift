@@ -2,11 +2,11 @@ import Promises
 import ReactorHTTP
 import ReactorHTTPJSON
 
-/// - Parameter folder: where uploaded files are.
+/// - Parameter folder: the folder of uploaded files.
 package func notesService(_ notes: Notes, files folder: String) -> Router {
     let service = Router()
 
-    // What runs before and behind each handler of the group.
+    // Runs before and after each handler of the group.
     let group = service.group("/notes") { request, next in
         if request.body.length != 0, !request.headers.has("content-type", listing: "application/json") {
             throw HTTPError(Status(415), detail: "Send application/json.")
@@ -34,7 +34,7 @@ package func notesService(_ notes: Notes, files folder: String) -> Router {
 
     service.on(.put, "/files/{name}") { request in
         let name = request.pathParameters["name"] ?? ""
-        // A name that leads into no other folder, and is not hidden.
+        // The name is not hidden and contains no path separator.
         guard name.utf8.allSatisfy({ $0 != UInt8(ascii: "/") && $0 != 0 }), name.utf8.first != UInt8(ascii: ".") else {
             throw HTTPError(.badRequest, detail: "A file cannot have this name.")
         }

@@ -4,8 +4,8 @@ import Glibc
 import Promises
 import Reactor
 
-/// The program: checks addresses, prints a line for each, and ends with 0 if all answer, with 1 if some do not, and with 130
-/// after SIGINT.
+/// The program: checks addresses, prints a line for each, and exits with 0 if all accept connections, with 1 if some do
+/// not, and with 130 after SIGINT.
 @main
 enum CheckAddresses {
     static func main() {

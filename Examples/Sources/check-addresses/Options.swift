@@ -2,7 +2,7 @@ import AddressChecks
 import ExampleSupport
 
 /// The command line: `check-addresses [--concurrently N] [--timeout SECONDS] [--retries N] [HOST:PORT …]`. Without
-/// addresses there, they are read from standard input.
+/// addresses, they are read from standard input.
 struct Options {
     private(set) var settings = AddressChecks.Settings()
     let addresses: [String]
@@ -11,7 +11,7 @@ struct Options {
         let (options, operands) = try CommandLineOption.optionsAndOperands(in: arguments)
         for option in options {
             switch option.name {
-            // Each takes a descriptor, or some for a name with several addresses, of the 1024 that are usual.
+            // Each check takes a descriptor, or several for a name with several addresses, and 1024 is the usual limit.
             case "--concurrently": settings.concurrency = try option.count(in: 1...300)
             case "--timeout": settings.timeout = try option.seconds()
             case "--retries": settings.retries = try option.count(in: 0...100)
@@ -24,7 +24,7 @@ struct Options {
         }
     }
 
-    /// The addresses on standard input, which is read to its end. Empty lines are skipped.
+    /// The addresses on standard input, which is read to the end. Empty lines are skipped.
     private static func standardInput() throws -> [String] {
         var addresses: [String] = []
         var number = 0
@@ -37,7 +37,7 @@ struct Options {
         return addresses
     }
 
-    /// Only printable ASCII: the addresses are printed, perhaps on a terminal.
+    /// Only printable ASCII: the addresses may be printed on a terminal.
     private static func address(_ text: String, _ place: String) throws -> String {
         guard text.utf8.allSatisfy({ 0x21...0x7e ~= $0 }), !text.hasPrefix("unix:") else {
             throw CommandLineOption.UsageError("\(place) is not HOST:PORT")

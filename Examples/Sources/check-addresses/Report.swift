@@ -2,8 +2,8 @@ import AddressChecks
 import Glibc
 import Reactor
 
-/// Prints results on standard output. If standard error is a terminal, it shows there how far the checks are, in one line,
-/// which is erased before anything else is printed.
+/// Prints results on standard output. If standard error is a terminal, it also shows the progress there, in one line
+/// that is erased before anything else is printed.
 final class Report {
     private let checks: AddressChecks
     private let showsProgress = isatty(STDERR_FILENO) == 1
@@ -17,7 +17,7 @@ final class Report {
         showProgress("\(checks.checkedCount) of \(checks.count) checked, \(checks.failedCount) failed")
     }
 
-    /// Erases the progress, and prints every result that was not printed yet.
+    /// Erases the progress, and prints every result not printed yet.
     func end() throws {
         try printLines(checks.takeAllLines())
         if showsProgress { showProgress("") }
@@ -29,12 +29,12 @@ final class Report {
 
     private func printLines(_ lines: [String]) throws {
         guard !lines.isEmpty else { return }
-        // The terminal may be that of standard output too.
+        // The terminal may also be standard output.
         if showsProgress { showProgress("") }
         try write(lines.joined(separator: "\n") + "\n", to: STDOUT_FILENO)
     }
 
-    /// Replaces the line. A terminal that fails costs the progress only.
+    /// Replaces the line. If the terminal fails, only the progress is lost.
     private func showProgress(_ text: String) { try? write("\r\u{1b}[K" + text, to: STDERR_FILENO) }
 
     /// Not `print`, which ignores a full disk.

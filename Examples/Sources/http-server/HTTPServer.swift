@@ -4,7 +4,7 @@ import Promises
 import Reactor
 import ReactorHTTP
 
-/// The program: listens, says where, and serves until SIGTERM or SIGINT.
+/// The program: listens, prints its address, and serves until SIGTERM or SIGINT.
 @main
 enum HTTPServer {
     static func main() { runProgram("http-server") { arguments in try serve(Options(arguments)) } }
@@ -12,7 +12,8 @@ enum HTTPServer {
     private static func serve(_ options: Options) throws {
         let listener = try Listener.bind(options.address, backlog: 1024, options: [.set(.keepAlive, to: true)])
         let secure = try TLSSettings(options)
-        // The first signal closes idle connections and lets requests be answered; a second signal ends the process at once.
+        // The first signal closes idle connections and lets requests in progress be answered; a second signal ends the
+        // process at once.
         var isDraining = false
         let serving = ServeOptions(
             maxConnections: 10_000, memoryLimit: 256 << 20, stopSignals: [SIGTERM, SIGINT],
@@ -46,13 +47,13 @@ enum HTTPServer {
         Response(text, status: .methodNotAllowed, headers: ["Allow": methods])
     }
 
-    /// Sends the body back as it arrives: with its length if that is known, otherwise in chunks.
+    /// Sends the body back as it arrives: with its length if known, otherwise in chunks.
     private static func echo(_ request: Request) -> Response {
         let body = request.body
         return .stream(type: "text/plain", length: body.length) { output in body.forEach { output.write($0) } }
     }
 
-    /// Answers after a while, unless the client leaves before. A client that ends its side counts as one that leaves.
+    /// Answers after a delay, unless the client disconnects before. A client that half-closes counts as disconnected.
     private static func slow(_ request: Request, _ time: Duration) -> Promise<Response> {
         guard let connection = request.connection else { return .value(Response(.serviceUnavailable)) }
         return connection.cancelWhenPeerGone { after(time) }.map { Response("At last\n") }

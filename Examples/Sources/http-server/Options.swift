@@ -6,9 +6,9 @@ import ReactorHTTP
 struct Options {
     private(set) var address: SocketAddress
     private(set) var http = HTTPOptions()
-    /// How long requests under way may take when the server ends.
+    /// The time limit for requests in progress when the server ends.
     private(set) var drainTimeout = Duration.seconds(10)
-    /// How long `/slow` takes.
+    /// The delay of `/slow`.
     private(set) var slowness = Duration.seconds(1)
     /// The files of `--certificate` and `--key`. Without them the server speaks plain HTTP.
     private(set) var certificate: String?

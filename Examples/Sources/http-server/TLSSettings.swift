@@ -21,10 +21,10 @@ struct TLSSettings {
         server = try TLSServer(configuration)
     }
 
-    /// The options with a handshake, if there is one.
+    /// The options, with a TLS handshake if there is a certificate.
     func added(to options: ServeOptions) -> ServeOptions { options.tls(server) }
 
-    /// Reads the files again at each SIGHUP, for connections that begin after it.
+    /// Reloads the files at each SIGHUP, for connections accepted after it.
     func reloadAtHangup() throws(SystemError) -> EventLoop.Watch? {
         try server?.reload(atSignal: SIGHUP) { error in
             guard let error else { return }
@@ -34,7 +34,7 @@ struct TLSSettings {
     }
 }
 #else
-/// Without TLS, which the environment variable `EXAMPLES_TLS` adds to the build.
+/// For builds without TLS, which the environment variable `EXAMPLES_TLS` adds.
 struct TLSSettings {
     init(_ options: Options) throws {
         if options.certificate != nil {

@@ -8,7 +8,7 @@ import ReactorHTTP
 enum JSONService {
     static func main() {
         let arguments = CommandLine.arguments.dropFirst()
-        // Swift reads them from /proc; without it there is not even the program's name.
+        // Swift reads them from /proc; without it even the program's name is missing.
         if CommandLine.arguments.isEmpty { exit(EX_OSERR) }
         do {
             let service = notesService(Notes(), files: arguments.dropFirst().first ?? ".")

@@ -13,8 +13,8 @@ final class Channels {
         if subscribers[channel]?.isEmpty == true { subscribers[channel] = nil }
     }
 
-    /// Sends a message to all subscribers of a channel. Nothing waits for them: a subscriber for which too much is queued
-    /// is reset, which ends its session.
+    /// Sends a message to all subscribers of a channel, without waiting for them: a subscriber whose queue exceeds the
+    /// limit is reset, which ends its session.
     /// - Returns: the number of subscribers.
     func publish(_ message: [UInt8], to channel: [UInt8]) -> Int {
         guard let sessions = subscribers[channel] else { return 0 }
@@ -35,7 +35,7 @@ extension Session {
 
     /// `SUBSCRIBE channel…`
     func subscribe(to channels: some Sequence<[UInt8]>) -> Reply {
-        // A subscriber may be silent for as long as it likes.
+        // A subscriber may be idle for any time.
         connection.idleTimeout = nil
         return .sequence(
             channels.map { channel in

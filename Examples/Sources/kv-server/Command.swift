@@ -11,7 +11,7 @@ enum Command: Int, CaseIterable {
 
     var name: String { "\(self)" }
 
-    /// The number of words that a request has, the command's name included.
+    /// The number of words of a valid request, including the command's name.
     var words: ClosedRange<Int> {
         switch self {
         case .dbsize, .reset: 1...1
@@ -32,7 +32,7 @@ enum Command: Int, CaseIterable {
         }
     }
 
-    /// The command of a name, in whatever case; `nil` if there is none.
+    /// The command of this name, case-insensitively; `nil` if there is none.
     init?(_ name: RawSpan) {
         guard let name = Self.packed(name), let index = Self.names.firstIndex(of: name) else { return nil }
         self = Self.allCases[index]
@@ -40,7 +40,8 @@ enum Command: Int, CaseIterable {
 
     private static let names = allCases.map { packed(Array($0.name.utf8).span.bytes) }
 
-    /// A name in an integer: comparing it touches no other memory. `nil` if it is longer than any command's.
+    /// A name packed into an integer, so that a comparison touches no other memory; `nil` if it is longer than every
+    /// command's name.
     private static func packed(_ name: RawSpan) -> UInt128? {
         if name.byteCount > 16 { return nil }
         var packed: UInt128 = 0
@@ -52,8 +53,8 @@ enum Command: Int, CaseIterable {
 }
 
 extension Session {
-    /// Executes a request with a valid number of words, of which the first has been taken.
-    /// - Parameter frame: reads the bytes that the connection lends, and keeps parts of them.
+    /// Executes a request that has a valid number of words, the first of which has been taken.
+    /// - Parameter frame: reads the bytes that the connection lends, and retains parts of them.
     func execute(
         _ command: Command, _ request: inout Request, _ bytes: RawSpan, in frame: ByteReader
     ) throws(CommandError) -> Reply {

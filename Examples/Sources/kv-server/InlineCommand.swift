@@ -1,9 +1,9 @@
-/// A line that a client types: words with blanks between them. What is in quotes is one word, or part of one; in double quotes
-/// there are the escapes of C, in single quotes there is `\'`.
+/// A line typed by a client: words separated by blanks. Quoted text is one word, or part of one; double quotes allow
+/// the escapes of C, single quotes allow `\'`.
 struct InlineCommand {
     private var rest: Slice<UnsafeRawBufferPointer>
 
-    /// The words of a line, which may be none.
+    /// The words of a line, possibly none.
     static func words(of line: UnsafeRawBufferPointer) throws(ProtocolError) -> [[UInt8]] {
         var command = InlineCommand(rest: line[...])
         var words: [[UInt8]] = []
@@ -43,7 +43,7 @@ struct InlineCommand {
         if let next = rest.first, !isBlank(next) { throw .unbalancedQuotes }
     }
 
-    /// The byte that is meant behind a backslash.
+    /// The byte that an escape after a backslash stands for.
     private mutating func unescaped() -> UInt8 {
         guard let byte = rest.popFirst() else { return backslash }
         switch Unicode.Scalar(byte) {

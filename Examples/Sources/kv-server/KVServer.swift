@@ -4,14 +4,14 @@ import Glibc
 import Promises
 import Reactor
 
-/// The program: listens, says where, and serves until SIGTERM or SIGINT.
+/// The program: listens, prints its address, and serves until SIGTERM or SIGINT.
 @main
 enum KVServer {
     static func main() {
-        // The memory of large requests and answers is the system's again when they are done. Without this, malloc keeps what
-        // is as large as the largest so far.
+        // Returns the memory of large requests and answers to the system. Otherwise malloc raises its threshold to the
+        // largest block freed so far, and keeps what is smaller.
         mallopt(M_MMAP_THRESHOLD, 1 << 20)
-        // Values of less than that replace each other: their pages are not given back, and asked for again, with each.
+        // Smaller values reuse memory, instead of returning and requesting pages each time.
         mallopt(M_TRIM_THRESHOLD, 16 << 20)
         runProgram("kv-server") { arguments in try serve(Options(arguments)) }
     }
@@ -30,17 +30,17 @@ enum KVServer {
     }
 }
 
-/// What all sessions share. Everything happens on one thread, so nothing is locked.
+/// State shared by all sessions. Everything runs on one thread, so there are no locks.
 final class Server {
     let store = Store()
     let channels = Channels()
     let limits: Limits
     let start = EventLoop.current.now
     var openSessions = 0
-    /// Many small objects were released, whose memory malloc keeps until it is asked for it.
+    /// `true` after many small objects were released; malloc keeps their memory until it is trimmed.
     var hasReleasedMuch = false
     var acceptedSessions = 0
-    /// By the raw values of the commands.
+    /// Indexed by the raw values of the commands.
     let statistics = Command.allCases.map { _ in CommandStatistics() }
 
     init(limits: Limits) {
@@ -51,7 +51,7 @@ final class Server {
     private static let sweepInterval = Duration.milliseconds(100)
 
     /// Removes expired keys that no client asks for. A sweep checks a bounded number of keys, and the next one follows
-    /// quickly if it found many, so that clients are served in between.
+    /// soon if it found many, so that clients are served in between.
     private func scheduleSweep(after delay: Duration) {
         EventLoop.current.schedule(after: delay) { [self] in
             let foundMany = store.sweep(atMost: 1000)

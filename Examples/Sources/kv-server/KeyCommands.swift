@@ -1,7 +1,7 @@
 import Promises
 import Reactor
 
-// The commands on keys, strings and lists. The name of a request has been taken.
+// The commands on keys, strings and lists. The first word of the request, its name, has been taken.
 
 extension Session {
     /// `GET key`
@@ -38,7 +38,7 @@ extension Session {
         return .integer(sum)
     }
 
-    /// `DEL key…`, `EXISTS key…`: of how many words this is true.
+    /// `DEL key…`, `EXISTS key…`: the number of words for which this is true.
     func count(_ request: inout Request, _ bytes: RawSpan, where isTrue: (RawSpan) -> Bool) -> Reply {
         var count = 0
         while request.left > 0 { if isTrue(bytes.extracting(request.next(bytes))) { count += 1 } }
@@ -47,7 +47,7 @@ extension Session {
 
     // MARK: Time to live
 
-    /// `EXPIRE key seconds [NX | XX | GT | LT]`, `PEXPIRE key milliseconds …`. A time that is not above zero removes the key.
+    /// `EXPIRE key seconds [NX | XX | GT | LT]`, `PEXPIRE key milliseconds …`. A time of zero or below removes the key.
     func expire(
         _ request: inout Request, _ bytes: RawSpan, inUnitsOf unit: Duration, _ command: Command
     ) throws(CommandError) -> Reply {
@@ -93,7 +93,7 @@ extension Session {
         return .integer(list.count)
     }
 
-    /// `LRANGE key start end`, both included; below zero they count from the tail, -1 being the last item.
+    /// `LRANGE key start end`, both inclusive; negative ones count from the tail, -1 being the last item.
     func listRange(_ request: inout Request, _ bytes: RawSpan) throws(CommandError) -> Reply {
         let key = bytes.extracting(request.next(bytes))
         var (start, end) = (try request.integer(bytes), try request.integer(bytes))

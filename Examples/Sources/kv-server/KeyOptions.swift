@@ -1,15 +1,15 @@
 import Glibc
 import Reactor
 
-/// The options behind the value of a `SET`.
+/// The options after the value of a `SET`.
 struct SetOptions {
     private(set) var timeToLive: Duration?
     private(set) var keepsDeadline = false
-    /// `XX` and `NX`: whether the key must be there, or must not.
+    /// `XX`: the key must exist; `NX`: it must not.
     private(set) var mustExist: Bool?
     /// `GET`: the old value is the answer.
     private(set) var returnsOld = false
-    /// The option that says when the key expires.
+    /// The option that sets the expiry.
     private var expiry: String?
 
     init(_ words: [[UInt8]]) throws(CommandError) {
@@ -44,7 +44,7 @@ struct SetOptions {
     }
 }
 
-/// The options behind the time of an `EXPIRE`: when it takes effect.
+/// The options after the time of an `EXPIRE`: the condition for setting it.
 struct ExpireCondition {
     private var names: Set<String> = []
 
@@ -64,7 +64,7 @@ struct ExpireCondition {
         }
     }
 
-    /// Whether a key that expires at `current`, or never, shall expire at `deadline`.
+    /// `true` if a key that expires at `current`, or never, is to expire at `deadline`.
     func allows(_ deadline: LoopInstant, insteadOf current: LoopInstant?) -> Bool {
         guard let current else { return names.isDisjoint(with: ["xx", "gt"]) }
         if names.contains("nx") || names.contains("gt") && deadline <= current { return false }
@@ -72,8 +72,8 @@ struct ExpireCondition {
     }
 }
 
-/// The name of an option in lower case; empty if it is longer than any option's, or has other bytes than those of ASCII, of
-/// which some characters are equal to others.
+/// The name of an option in lower case; empty if it is longer than every option's name, or not ASCII, since some other
+/// characters compare equal to ASCII ones.
 func optionName(_ word: [UInt8]) -> String {
     word.count > 16 || word.contains { $0 > 127 } ? "" : excerpt(word).lowercased()
 }
@@ -89,7 +89,7 @@ private var timeOfDay: Duration {
 }
 
 extension Duration {
-    /// `count` units; `nil` near the limit of 64 bits of milliseconds, where redis refuses a time too.
+    /// `count` units; `nil` near the limit of 64-bit milliseconds, where redis also refuses.
     init?(_ count: Int, inUnitsOf unit: Duration) {
         let milliseconds = count.multipliedReportingOverflow(by: Int(unit / .milliseconds(1)))
         guard !milliseconds.overflow, milliseconds.partialValue.magnitude < Int.max / 2 else { return nil }

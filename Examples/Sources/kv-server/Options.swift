@@ -20,9 +20,9 @@ struct Options {
     }
 }
 
-/// What one client may take of the server.
+/// Limits per client, except `memory`.
 struct Limits {
-    /// Bytes that all clients together may have sent in unfinished requests, or not read of their answers.
+    /// Bytes of unfinished requests and unread answers of all clients together.
     var memory = 256 << 20
     /// Bytes of an inline command.
     var line = 65_536
@@ -32,10 +32,10 @@ struct Limits {
     var words = 1_048_576
     /// Bytes of all words of a request.
     var request = 512 << 20
-    /// Bytes that may wait for a subscriber, those of bookkeeping included; see `Connection.writeQueueLimit`.
+    /// Bytes queued for a subscriber, including bookkeeping; see `Connection.writeQueueLimit`.
     var subscriberQueue = 1 << 20
-    /// How long a client may be silent that is not subscribed.
+    /// The idle limit of a client without subscriptions.
     var idle = Duration.seconds(300)
-    /// How long the rest of a request may take once its first line has arrived.
+    /// The time limit for the rest of a request after its first line.
     var partialRequest = Duration.seconds(10)
 }

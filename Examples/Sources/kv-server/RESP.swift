@@ -1,21 +1,21 @@
 import Promises
 
-/// The client does not speak the protocol. It receives the reason, and its connection is closed.
+/// The client violates the protocol. It receives the reason, and its connection is closed.
 struct ProtocolError: Error { let reason: String }
 
-/// Decodes requests, however the packets split them: arrays of bulk strings, and inline commands. It remembers what it has
-/// decoded of a request that is not complete, so that it decodes no word twice.
+/// Decodes requests, however packets split them: arrays of bulk strings, and inline commands. Keeps its progress in an
+/// incomplete request, so that it decodes no word twice.
 struct RequestDecoder: FrameDecoder {
     private typealias Bytes = UnsafeRawBufferPointer
 
     private let limits: Limits
-    /// The words of the current request, where they begin, and the number of those that have not arrived.
+    /// The words of the current request, where they begin, and the number of words that have not arrived.
     private var count = 0
     private var firstWord = 0
     private var missing = 0
-    /// Bytes that the rest of the current request may have.
+    /// The maximum number of bytes for the rest of the current request.
     private var bytesLeft = 0
-    /// Where the next line or word begins, and where the search for the end of that line continues.
+    /// The offset of the next line or word, and the offset where the search for the end of that line continues.
     private var start = 0
     private var searched = 0
 
@@ -59,14 +59,14 @@ struct RequestDecoder: FrameDecoder {
         return .frame(request, consumed: start)
     }
 
-    /// Empty requests, before which the client has begun nothing, get no answer.
+    /// Skips empty requests, which get no answer: the client has begun nothing with them.
     private mutating func skipEmpty() -> DecodedFrame<Request> {
         if start == 0 { return .incomplete(missing: 1) }
         defer { (start, searched) = (0, searched - start) }
         return .skipped(consumed: start)
     }
 
-    /// - Returns: how many bytes of the next word have not arrived, at least.
+    /// - Returns: a lower bound for the number of missing bytes of the next word.
     private mutating func skipWord(_ bytes: Bytes) throws(ProtocolError) -> Int {
         let header = start
         var length = number(behind: "$", bytes)
@@ -86,7 +86,8 @@ struct RequestDecoder: FrameDecoder {
         return max(end - bytes.count, 0)
     }
 
-    /// The number of a line that is a sign and digits, as nearly all are; `nil`, and takes nothing, if it is not, or has not arrived.
+    /// The number of a line that consists of a sign and digits, as nearly all do; `nil`, consuming nothing, if it does
+    /// not, or is incomplete.
     private mutating func number(behind sign: Unicode.Scalar, _ bytes: Bytes) -> Int? {
         guard searched == start, start < bytes.count, bytes[start] == UInt8(ascii: sign) else { return nil }
         var (value, end) = (0, start + 1)
@@ -103,7 +104,7 @@ struct RequestDecoder: FrameDecoder {
         return value
     }
 
-    /// The next line without its end; `nil` if the end has not arrived.
+    /// The next line without its terminator; `nil` if that has not arrived.
     private mutating func nextLine(
         _ bytes: Bytes, _ limit: Int, _ excess: String
     ) throws(ProtocolError) -> Bytes? {
@@ -119,10 +120,10 @@ struct RequestDecoder: FrameDecoder {
     }
 }
 
-/// The integer that `digits` are; `nil` if they are none in the form in which the protocol writes integers.
+/// The integer value of `digits`; `nil` if they are not an integer in the protocol's form.
 func parseInteger(_ digits: RawSpan) -> Int? {
     guard let value = Int(decimal: digits) else { return nil }
-    // No zero before other digits, and none behind a sign.
+    // No leading zero, and no zero after a sign.
     let first = digits.unsafeLoad(fromByteOffset: 0, as: UInt8.self)
     let hasSign = first == UInt8(ascii: "-")
     let leading = hasSign ? digits.unsafeLoad(fromByteOffset: 1, as: UInt8.self) : first

@@ -1,21 +1,21 @@
 import Promises
 
-/// The version of the protocol in which a client is answered. `HELLO` chooses it.
+/// The protocol version of the answers to a client, set by `HELLO`.
 enum ProtocolVersion: Int { case resp2 = 2, resp3 }
 
-/// An answer, and how it is written.
+/// An answer, and its encoding.
 enum Reply {
     case simple(StaticString)
     case error(CommandError)
     case integer(Int)
-    /// A string of any bytes; `nil` is "no such key".
+    /// A string of any bytes; `nil` means "no such key".
     case bulk(SharedBytes?)
     case array([Reply])
-    /// Keys and values by turns: a map in RESP3, an array in RESP2.
+    /// Keys and values in turn: a map in RESP3, an array in RESP2.
     case map([Reply])
-    /// What is no answer, or not the only one: a type of its own in RESP3, an array in RESP2.
+    /// A message that is no answer, or not the only one: its own type in RESP3, an array in RESP2.
     case push([Reply])
-    /// Replies that follow one another, each to a part of one request.
+    /// Consecutive replies, each to a part of one request.
     case sequence([Reply])
 
     static var ok: Reply { .simple("OK") }
@@ -23,7 +23,7 @@ enum Reply {
     static func bulk(_ text: String) -> Reply { .bulk(Array(text.utf8)) }
     static func bulk(_ bytes: [UInt8]) -> Reply { .bulk(SharedBytes(bytes)) }
 
-    /// Appends the reply as it is sent.
+    /// Appends the encoded reply.
     func append(to output: inout ByteWriter, _ version: ProtocolVersion) {
         switch self {
         case .simple(let text): text.withUTF8Buffer { output.append(line: "+", $0) }
@@ -67,7 +67,7 @@ extension ByteWriter {
 
 private let lineEnd: UInt16 = 0x0D0A
 
-/// Why a command was refused, in the words of redis, which clients compare.
+/// The reason for refusing a command, in the words of redis, which clients compare.
 struct CommandError: Error {
     let text: String
 

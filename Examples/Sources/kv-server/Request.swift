@@ -1,13 +1,13 @@
-/// A request: where its words are in the bytes that its connection lends. Each is there as in the protocol, behind a line with its
-/// length, and the decoder has checked them.
+/// A request: the position of its words in the bytes that the connection lends. Each word is encoded as in the
+/// protocol, after a line with its length, and has been checked by the decoder.
 struct Request {
-    /// The number of words, the command's name included.
+    /// The number of words, including the command's name.
     let count: Int
-    /// The words of an inline command, in the form of the others; those of other requests are in the connection's buffer.
+    /// The words of an inline command, encoded like the others; those of other requests are in the connection's buffer.
     let line: [UInt8]?
-    /// Where the `$` of the next word is.
+    /// The offset of the next word's `$`.
     private var offset: Int
-    /// The number of words that have not been taken.
+    /// The number of words not taken yet.
     private(set) var left: Int
 
     init(count: Int, at offset: Int) {
@@ -19,12 +19,12 @@ struct Request {
         line = Array(words.map { Array("$\($0.count)\n".utf8) + $0 + [0x0D, 0x0A] }.joined())
     }
 
-    /// Takes the next word, which must be there.
-    /// - Returns: its place in `bytes`, which are those of the request.
+    /// Takes the next word, which must exist.
+    /// - Returns: its range in `bytes`, the bytes of the request.
     mutating func next(_ bytes: RawSpan) -> Range<Int> {
         var (start, length) = (offset + 1, 0)
         while true {
-            // Within the bytes: the decoder has found the end of the line.
+            // In bounds: the decoder has found the end of the line.
             let byte = bytes.unsafeLoad(fromUncheckedByteOffset: start, as: UInt8.self)
             start += 1
             if byte == 0x0A { break }
@@ -41,7 +41,7 @@ struct Request {
         return integer
     }
 
-    /// Takes the other words, as copies.
+    /// Takes the remaining words, as copies.
     mutating func words(_ bytes: RawSpan) -> [[UInt8]] {
         (0..<left).map { _ in [UInt8](bytes.extracting(next(bytes))) }
     }

@@ -1,13 +1,13 @@
 // The commands on the connection and on the server.
 
 extension Session {
-    /// `PING [message]`. A subscriber is answered in the form of the messages that it waits for.
+    /// `PING [message]`. A subscriber is answered in the form of the messages that it expects.
     func ping(_ message: [UInt8]?) -> Reply {
         if !subscriptions.isEmpty && version == .resp2 { return .array([.bulk("pong"), .bulk(message ?? [])]) }
         return message.map { .bulk($0) } ?? .simple("PONG")
     }
 
-    /// `HELLO [version [AUTH name password] [SETNAME name]]`: there are neither passwords nor names of clients.
+    /// `HELLO [version [AUTH name password] [SETNAME name]]`: neither passwords nor client names are supported.
     func hello(_ words: [[UInt8]]) throws(CommandError) -> Reply {
         var version = version
         var words = words.makeIterator()
@@ -38,14 +38,14 @@ extension Session {
         ])
     }
 
-    /// `RESET`: the session is as if it had just begun.
+    /// `RESET`: restores the initial state of the session.
     func reset() -> Reply {
         unsubscribe()
         version = .resp2
         return .simple("RESET")
     }
 
-    /// `QUIT`: the connection ends behind this answer.
+    /// `QUIT`: the connection ends after this answer.
     func quit() -> Reply {
         isOver = true
         return .ok

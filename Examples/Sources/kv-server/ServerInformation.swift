@@ -2,10 +2,11 @@ import CMalloc
 import Glibc
 import Reactor
 
-/// The version of redis whose answers these are.
+/// The version of redis that the answers follow.
 let redisVersion = "7.0.15"
 
-/// How often a command was executed, how often that failed, and how often it was not because its request was wrong.
+/// The numbers of executed, failed and rejected calls of a command; a call is rejected, and not executed, if its
+/// request is wrong.
 final class CommandStatistics {
     var calls = 0
     var failed = 0
@@ -18,7 +19,7 @@ extension Server {
         store.expiredCount = 0
     }
 
-    /// A line for each command that was asked for.
+    /// A line for each command that was called.
     fileprivate var commandLines: String {
         zip(Command.allCases, statistics).filter { $1.calls + $1.rejected > 0 }.map { command, count in
             "cmdstat_\(command):calls=\(count.calls),rejected_calls=\(count.rejected),failed_calls=\(count.failed)"
@@ -27,8 +28,8 @@ extension Server {
 }
 
 extension Session {
-    /// `INFO [section…]`: those that clients of redis read. Without names, and with `default`, all but the statistics of
-    /// commands, which `all` and `everything` have too.
+    /// `INFO [section…]`: the fields that clients of redis read. Without names, and with `default`, all but the
+    /// statistics of commands, which `all` and `everything` include.
     func serverInformation(_ words: [[UInt8]]) -> Reply {
         var names = Set(words.map(optionName))
         if names.isEmpty { names = ["default"] }

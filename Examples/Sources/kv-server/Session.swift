@@ -1,13 +1,13 @@
 import Promises
 import Reactor
 
-/// The conversation with one client.
+/// The session of one client.
 final class Session {
     let connection: Connection
     let server: Server
     /// The channels that the client is subscribed to.
     var subscriptions: Set<[UInt8]> = []
-    /// Whether the client has quit.
+    /// `true` after the client has quit.
     var isOver = false
     var version = ProtocolVersion.resp2
     let id: Int
@@ -21,7 +21,7 @@ final class Session {
         id = server.acceptedSessions
     }
 
-    /// Answers one request after the other until the client ends its side, quits, or makes a mistake.
+    /// Answers one request after the other until the client ends its side, quits, or violates the protocol.
     func serve() -> Promise<Void> {
         server.openSessions += 1
         connection.idleTimeout = server.limits.idle
@@ -41,8 +41,8 @@ final class Session {
         }
     }
 
-    /// The next request is taken when the answer has been written, so a client that asks and never reads is slowed down.
-    /// Answers to requests that came together leave together.
+    /// The next request is taken after the answer has been written, so a client that never reads is slowed down.
+    /// Answers to requests that arrived together are sent together.
     private func send(_ reply: Reply) -> Promise<Void> {
         let written = connection.write { reply.append(to: &$0, version) }
         return isOver ? written.done { throw StopReading() } : written
@@ -52,7 +52,7 @@ final class Session {
         var request = request
         let name = bytes.extracting(request.next(bytes))
         guard let command = Command(name) else {
-            // A web page could otherwise have a browser send commands, as the body of a request.
+            // Otherwise a web page could make a browser send commands, in the body of a request.
             if isHTTP([UInt8](name)) { throw StopReading() }
             return .error(.unknownCommand([UInt8](name), request.words(bytes)))
         }
@@ -72,6 +72,6 @@ final class Session {
         }
     }
 
-    /// Whether a word begins a line that every request of HTTP with a body has.
+    /// `true` if the word begins a line that every HTTP request with a body has.
     private func isHTTP(_ name: [UInt8]) -> Bool { ["post", "host:"].contains(optionName(name)) }
 }

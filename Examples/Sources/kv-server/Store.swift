@@ -11,14 +11,14 @@ final class Store {
 
     /// A list that grows at its head.
     final class List {
-        /// From the tail to the head, so that a push at the head moves nothing.
+        /// From the tail to the head, so that a push moves nothing.
         private var reversed: [[UInt8]] = []
 
         var count: Int { reversed.count }
 
         func push(_ item: [UInt8]) { reversed.append(item) }
 
-        /// The items from `start` to `end`, both included, counted from the head.
+        /// The items from `start` through `end`, counted from the head.
         func items(from start: Int, through end: Int) -> some Sequence<[UInt8]> {
             reversed[(count - 1 - end)...(count - 1 - start)].reversed()
         }
@@ -27,7 +27,7 @@ final class Store {
     private struct Entry {
         var value: Value
         var deadline: LoopInstant?
-        /// With a deadline, the key's index in `expiring`.
+        /// If the key has a deadline, its index in `expiring`.
         var place = 0
     }
 
@@ -36,7 +36,7 @@ final class Store {
     private var entries: [Key: Entry] = [:]
     /// The keys that expire, in any order.
     private var expiring: [Key] = []
-    /// Where the next sweep begins in `expiring`.
+    /// The index in `expiring` where the next sweep begins.
     private var sweepIndex = 0
     var expiredCount = 0
 
@@ -67,12 +67,12 @@ final class Store {
 
     func contains(_ key: RawSpan) -> Bool { value(at: key) != nil }
 
-    /// Sets the value of a key, which expires at `deadline`, or never, or when it would have.
+    /// Sets the value of a key, which expires at `deadline`, never, or when it would have before.
     func set(
         _ key: RawSpan, to value: Value, expiringAt deadline: LoopInstant? = nil,
         keepingDeadline keepsDeadline: Bool = false
     ) {
-        // An expired key has none to keep.
+        // An expired key has no deadline to keep.
         let keeps = keepsDeadline && contains(key)
         if let entry = index(of: key) {
             entries.values[entry].value = value
@@ -84,7 +84,7 @@ final class Store {
     }
 
     /// Removes a key.
-    /// - Returns: whether it was there.
+    /// - Returns: true if it existed.
     @discardableResult
     func remove(_ key: RawSpan) -> Bool {
         guard contains(key), let entry = index(of: key) else { return false }
@@ -97,7 +97,7 @@ final class Store {
         expiring = []
     }
 
-    /// The value at `key`, unless that has expired.
+    /// The value at `key`, unless it has expired.
     private func value(at key: RawSpan) -> Value? {
         // The bytes are lent for the call, and nothing stores this key.
         guard let entry = key.withUnsafeBytes({ entries[.lent($0)] }) else { return nil }
@@ -118,10 +118,10 @@ final class Store {
 
     // MARK: Time to live
 
-    /// When a key expires; `nil` if it never does, or if there is no such key.
+    /// The time when a key expires; `nil` if it never does, or does not exist.
     func deadline(of key: RawSpan) -> LoopInstant? { index(of: key).flatMap { entries.values[$0].deadline } }
 
-    /// Sets when a key expires, which must be there.
+    /// Sets the time when a key expires; the key must exist.
     func setDeadline(_ deadline: LoopInstant, of key: RawSpan) { index(of: key).map { setDeadline(deadline, of: $0) } }
 
     private func setDeadline(_ deadline: LoopInstant?, of entry: Index) {
@@ -136,8 +136,9 @@ final class Store {
         }
     }
 
-    /// Removes expired keys. Checks at most `limit` of the keys that expire, and continues where the last sweep stopped.
-    /// - Returns: whether more than a quarter of the checked keys were expired, so that another sweep is worthwhile soon.
+    /// Removes expired keys. Checks at most `limit` of the keys that expire, and continues where the last sweep
+    /// stopped.
+    /// - Returns: true if more than a quarter of the checked keys had expired, so another sweep is worthwhile soon.
     func sweep(atMost limit: Int) -> Bool {
         let now = now
         var expired = 0
@@ -161,7 +162,7 @@ final class Store {
         expiredCount += 1
     }
 
-    /// Moves the last key into the place of the one that is removed.
+    /// Moves the last key into the place of the removed one.
     private func removeExpiring(at place: Int) {
         let last = expiring.removeLast()
         guard place < expiring.count else { return }
@@ -170,10 +171,10 @@ final class Store {
     }
 }
 
-/// A key: any bytes, hashed in one piece, with a seed that clients do not know. One that is looked up is lent.
+/// A key: any bytes, hashed in one piece, with a seed unknown to clients. A key used for a lookup is lent.
 private enum Key: Hashable {
     case owned([UInt8])
-    /// Valid during a look-up, and never stored.
+    /// Valid during a lookup, and never stored.
     case lent(UnsafeRawBufferPointer)
 
     func withBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {

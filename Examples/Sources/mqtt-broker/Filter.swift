@@ -1,9 +1,9 @@
-/// A filter of topics: `+` stands for one level, and `#` at the end for any number of levels. Levels are compared byte by
-/// byte: to MQTT two texts are equal if their bytes are, whatever Unicode says (4.7.3).
+/// A topic filter: `+` stands for one level, and `#` at the end for any number of levels. Levels are compared byte by
+/// byte: in MQTT two texts are equal if their bytes are, regardless of Unicode equivalence (4.7.3).
 struct Filter: Hashable, Sendable {
     private let levels: [ArraySlice<UInt8>]
 
-    /// - Throws: `ProtocolError` unless each wildcard is a level of its own, and `#` the last one.
+    /// - Throws: `ProtocolError` unless each wildcard is a whole level, and `#` the last one.
     init(_ text: [UInt8]) throws {
         levels = Filter.levels(of: text)
         if text.isEmpty { throw ProtocolError() }
@@ -23,7 +23,7 @@ struct Filter: Hashable, Sendable {
     }
 
     func matches(_ topic: [ArraySlice<UInt8>]) -> Bool {
-        // Topics with a dollar sign are the broker's own ones.
+        // Topics with a dollar sign belong to the broker.
         if topic[0].first == UInt8(ascii: "$"), levels[0].contains(where: Filter.isWildcard) { return false }
         for (index, level) in levels.enumerated() {
             if level.first == Filter.rest { return true }

@@ -1,7 +1,7 @@
 import Promises
 import Reactor
 
-/// The clients of one loop. Each loop has an object of its own, so there is neither a lock nor an actor.
+/// The clients of one loop. Each loop has its own object, so there is neither a lock nor an actor.
 final class LocalClients {
     private let loop = EventLoop.current.remote
     private var clients: [Int: Client] = [:]
@@ -17,7 +17,7 @@ final class LocalClients {
 
     func remove(_ place: Place) { clients[place.number] = nil }
 
-    /// Waits for no client. One for which too much is queued is reset, which ends its session.
+    /// Does not wait for clients: a client whose queue exceeds the limit is reset, which ends its session.
     func deliver(_ message: Message) {
         let topic = Filter.levels(of: message.topic)
         var connections: [Connection] = []
@@ -33,7 +33,7 @@ final class LocalClients {
     }
 }
 
-/// A client that has connected, and its subscriptions.
+/// A connected client and its subscriptions.
 final class Client {
     let connection: Connection
     private let subscriptionLimit: Int
@@ -45,15 +45,16 @@ final class Client {
         self.subscriptionLimit = subscriptionLimit
     }
 
-    /// Sends a packet, and does not wait for it.
+    /// Sends a packet without waiting.
     func send(_ packet: [UInt8]) { connection.post(packet, overflow: .abort) }
 
-    /// The best quality of the subscriptions to a topic; `nil` if there is none.
+    /// The best quality of the matching subscriptions; `nil` if there is none.
     func quality(for topic: [ArraySlice<UInt8>]) -> UInt8? {
         qualities.lazy.filter { $0.key.matches(topic) }.map(\.value).max()
     }
 
-    /// Sends a message that the client acknowledges. Nothing waits for that: what is lost is lost with the connection.
+    /// Sends a message that the client acknowledges. Nothing waits for the acknowledgement: messages are lost with the
+    /// connection.
     func deliver(_ message: Message) {
         lastNumber = lastNumber % .max + 1
         send(message.bytes(number: lastNumber))

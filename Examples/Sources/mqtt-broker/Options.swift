@@ -23,22 +23,22 @@ struct Options {
     }
 }
 
-/// What clients may take of the broker.
+/// The limits of the broker and of its clients.
 struct Limits {
-    /// Clients at once. Others wait.
+    /// Maximum number of clients. Further ones wait.
     var clients = 10_000
     /// Bytes of a packet. A client that sends a larger one is disconnected.
     var packet = 1 << 20
     /// Subscriptions of a client. Further ones are refused in the answer.
     var subscriptions = 1000
-    /// Bytes that may wait for a client that does not read. Beyond that it is disconnected.
+    /// Bytes queued for a client. Beyond that it is disconnected.
     var queue = 1 << 20
-    /// Bytes of all messages that are retained. Who publishes one beyond that is disconnected.
+    /// Bytes of all retained messages. A client that publishes one beyond that is disconnected.
     var retained = 64 << 20
-    /// Bytes that all clients together may have sent in unfinished packets, or not read of their messages.
+    /// Bytes of unfinished packets and unread messages of all clients together.
     var memory = 256 << 20
-    /// How long a client may take for its first packet, and for the rest of one that has begun.
+    /// The time limit for a client's first packet, and for the rest of any packet.
     var packetTime = Duration.seconds(30)
-    /// How long clients may go on when the broker ends.
+    /// The time limit for clients when the broker ends.
     var drain = Duration.seconds(10)
 }

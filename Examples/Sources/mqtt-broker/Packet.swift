@@ -1,16 +1,16 @@
 import Promises
 
-/// A message that is published.
+/// A published message.
 struct Message: Sendable {
     /// UTF-8; see `Filter`.
     var topic: [UInt8]
     var payload: [UInt8]
-    /// 0, or 1 if it is acknowledged.
+    /// 0, or 1 if acknowledged.
     var quality: UInt8
     var isRetained: Bool
 }
 
-/// What clients send, of MQTT 3.1.1.
+/// The packets that clients send in MQTT 3.1.1.
 enum Packet {
     case connect(name: [UInt8], keepAlive: Int, will: Message?)
     case publish(Message, number: UInt16?)
@@ -19,15 +19,15 @@ enum Packet {
     case acknowledgement, ping, disconnect
 }
 
-/// The client does not speak the protocol, or exceeds a limit. Its connection is closed.
+/// The client violates the protocol, or exceeds a limit. Its connection is closed.
 struct ProtocolError: Error {}
 
-/// The client is told by CONNACK why it cannot connect.
+/// The reason in a CONNACK that refuses a client.
 enum Refusal: UInt8, Error {
     case version = 1, name = 2
 }
 
-/// Decodes packets: a byte for the kind and its flags, the length, and a body, which has lengths of its own.
+/// Decodes packets: a byte for the kind and flags, the length, and a body, which has its own lengths.
 struct PacketDecoder: FrameDecoder {
     /// Bytes of a packet.
     let limit: Int
@@ -37,7 +37,7 @@ struct PacketDecoder: FrameDecoder {
             let first = try reader.byte()
             let length = try reader.varint(limit: 4)
             if length > limit { throw ByteError.limitExceeded(limit: limit) }
-            // A body that is too short is an error, and no packet to wait for: it has a reader of its own.
+            // A body that is too short is an error, not a packet to wait for, so it has its own reader.
             var body = ByteReader(try reader.bytes(Int(length)))
             let packet = try packet(first, &body)
             if !body.isAtEnd { throw ProtocolError() }
@@ -67,7 +67,7 @@ struct PacketDecoder: FrameDecoder {
         }
     }
 
-    /// What `element` reads, until the end; at least one.
+    /// The elements up to the end, at least one.
     private func list<Element>(
         _ body: inout ByteReader, _ element: (inout ByteReader) throws -> Element
     ) throws -> [Element] {
@@ -93,7 +93,7 @@ struct PacketDecoder: FrameDecoder {
             let (topic, payload) = (try body.topic(), [UInt8](try body.bytes(prefixedBy: UInt16.self, limit: 65535)))
             will = Message(topic: topic, payload: payload, quality: min(willQuality, 1), isRetained: flags & 32 > 0)
         }
-        // Nothing here checks them.
+        // Skipped: they are not checked here.
         if hasName { _ = try body.text() }
         if hasPassword { _ = try body.bytes(prefixedBy: UInt16.self, limit: 65535) }
         return .connect(name: name, keepAlive: keepAlive, will: will)
@@ -114,14 +114,14 @@ extension ByteReader {
         return text
     }
 
-    /// The number of a packet, which is not zero (2.3.1).
+    /// The packet identifier, which is not zero (2.3.1).
     fileprivate mutating func number() throws -> UInt16 {
         let number: UInt16 = try integer()
         if number == 0 { throw ProtocolError() }
         return number
     }
 
-    /// That of a subscription. The broker grants 1 at most.
+    /// The quality of a subscription. The broker grants at most 1.
     fileprivate mutating func quality() throws -> UInt8 {
         let quality = try byte()
         if quality > 2 { throw ProtocolError() }
@@ -130,7 +130,7 @@ extension ByteReader {
 }
 
 extension Packet {
-    /// A packet for a client, whose body is what `body` writes.
+    /// A packet for a client, with the body that `body` writes.
     static func bytes(_ first: UInt8, _ body: (inout ByteWriter) -> Void) -> [UInt8] {
         var (packet, content) = (ByteWriter(), ByteWriter())
         body(&content)
@@ -142,7 +142,7 @@ extension Packet {
 }
 
 extension Message {
-    /// The message for a subscriber; with the number that it acknowledges, or without.
+    /// The message for a subscriber; with the number for its acknowledgement, or without.
     func bytes(number: UInt16?) -> [UInt8] {
         Packet.bytes(0x30 | (number == nil ? 0 : 2) | (isRetained ? 1 : 0)) { body in
             body.append(UInt16(topic.count))

@@ -1,15 +1,15 @@
 import Promises
 import Reactor
 
-/// The conversation with one client, from its first packet to its last.
+/// The session of one client, from its first packet to its last.
 struct Session {
     let connection: Connection
     let clients: LocalClients
     let broker: Broker
     let limits: Limits
 
-    /// Returns when the client has left, and throws when its connection has failed. Its will is published unless it has
-    /// taken its leave.
+    /// Returns after the client has disconnected, and throws if its connection fails. The client's will is published
+    /// unless it sent DISCONNECT.
     func run() async throws {
         connection.writeQueueLimit = limits.queue
         connection.frameTimeouts = FrameTimeouts(idle: limits.packetTime, frame: limits.packetTime)
@@ -19,7 +19,7 @@ struct Session {
             return try await connection.write([0x20, 2, 0, refusal.rawValue]).value
         }
         guard case .connect(let name, let keepAlive, let will)? = first else { return }
-        // Half as long again as the time within which the client has promised to send something.
+        // One and a half times the interval in which the client has promised to send something.
         let idle = keepAlive == 0 ? nil : Duration.milliseconds(1500 * keepAlive)
         connection.frameTimeouts = FrameTimeouts(idle: idle, frame: limits.packetTime)
         let client = Client(connection, subscriptionLimit: limits.subscriptions)

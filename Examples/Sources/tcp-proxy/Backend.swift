@@ -9,14 +9,14 @@ final class Backend {
     /// Connections of clients that are open or being opened.
     var connections = 0
     private(set) var isUp = true
-    /// Results in a row that contradict `isUp`.
+    /// Consecutive results that contradict `isUp`.
     private var streak = 0
     var isBeingChecked = false
 
     init(_ address: String) { self.address = address }
 
-    /// Notes a result. The state changes only after several in a row, so that a single lost packet, or a single success of
-    /// a server that is failing, changes nothing.
+    /// Records a result. The state changes only after several consecutive ones, so that neither a single lost packet
+    /// nor a single success of a failing server changes it.
     func note(_ error: (any Error)?, _ rules: HealthRules) {
         guard (error == nil) != isUp else {
             streak = 0
@@ -30,7 +30,7 @@ final class Backend {
     }
 }
 
-/// Whether a connect has failed for a reason of this process, which says nothing about the backend.
+/// `true` if a connect failed for a local reason, which says nothing about the backend.
 func isShortageHere(_ error: any Error) -> Bool {
     guard let error = error as? SystemError else { return false }
     return [EMFILE, ENFILE, ENOBUFS, ENOMEM, EADDRNOTAVAIL, ECANCELED].contains(error.code)

@@ -15,8 +15,8 @@ final class Balancer {
         self.rules = rules
     }
 
-    /// The next backend, `nil` if all were tried. One that is down is chosen only if none that is up is left: the checks
-    /// may be wrong, and a client that is refused for sure is worse off.
+    /// The next backend, `nil` if all were tried. One that is down is chosen only if none that is up is left: the
+    /// checks may be wrong, and refusing the client for certain would be worse.
     func next(besides tried: [Backend]) -> Backend? {
         let inTurn = backends[start...] + backends[..<start]
         start = (start + 1) % backends.count
@@ -25,19 +25,19 @@ final class Balancer {
         let candidates = up.isEmpty ? untried : up
         switch balancing {
         case .roundRobin: return candidates.first
-        // The first of several with equally few, which are different ones in turn.
+        // The first of those with equally few connections, which are rotated.
         case .leastConnections: return candidates.min { $0.connections < $1.connections }
         }
     }
 
-    /// A connect to a backend for a client. Its failure counts as that of a check, so that a dead backend is noticed
-    /// before the next check; its success does not, since `rise` asks for several checks.
+    /// Connects to a backend for a client. A failure counts as a failed check, so that a dead backend is noticed before
+    /// the next check; a success does not count, since `rise` requires several checks.
     func connect(to backend: Backend, timeout: Duration) -> Promise<Connection> {
         Promises.connect(to: backend.address, timeout: timeout, options: [.set(.keepAlive, to: true)])
             .tapError { error in self.noteFailure(of: backend, error) }
     }
 
-    /// A backend could not serve a client.
+    /// Records that a backend failed to serve a client.
     func noteFailure(of backend: Backend, _ error: any Error) {
         if backend.isUp, !isShortageHere(error), !error.isCancelled { backend.note(error, rules) }
     }

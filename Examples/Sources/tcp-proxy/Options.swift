@@ -31,34 +31,34 @@ struct Options {
     }
 }
 
-/// How a backend is chosen among those that are up.
+/// The choice among the backends that are up.
 enum Balancing {
-    /// The one with the fewest connections of this proxy.
+    /// The one with the fewest connections from this proxy.
     case leastConnections
-    /// One after the other.
+    /// Each in turn.
     case roundRobin
 }
 
-/// When a backend counts as down, and as up again.
+/// The rules by which a backend becomes down, and up again.
 struct HealthRules {
-    /// The time from one check of a backend to the next.
+    /// The time between two checks of a backend.
     var interval = Duration.seconds(2)
-    /// How long a check may take.
+    /// The time limit of a check.
     var timeout = Duration.seconds(1)
-    /// Successful checks in a row after which a backend that was down is up.
+    /// Consecutive successful checks after which a backend is up again.
     var rise = 2
-    /// Failures in a row, of checks and of connects for clients, after which a backend is down.
+    /// Consecutive failures, of checks and of connects for clients, after which a backend is down.
     var fall = 3
 }
 
-/// What one client may take of the proxy.
+/// The limits of the proxy and of its clients.
 struct Limits {
-    /// How long a connect to one backend may take.
+    /// The time limit of a connect to one backend.
     var connect = Duration.seconds(5)
-    /// How long both directions together may be silent.
+    /// The idle limit of both directions together.
     var idle = Duration.seconds(300)
-    /// How long clients may go on when the proxy ends.
+    /// The time limit for clients when the proxy ends.
     var drain = Duration.seconds(10)
-    /// Clients that are served at once; each takes two descriptors.
+    /// Maximum number of clients; each takes two descriptors.
     var connections = 10_000
 }

@@ -2,16 +2,16 @@ import Glibc
 import Promises
 import Reactor
 
-/// One client, and its connection to a backend.
+/// A client and its connection to a backend.
 ///
-/// The client's first bytes are read, at most 64 KiB, and nothing more until a backend has taken them. As long as it has
-/// not taken one, the client has lost nothing when the backend fails: the next backend gets them.
+/// The client's first bytes are read, at most 64 KiB, and nothing more until a backend has accepted them. Until then
+/// the client loses nothing when a backend fails: the next one gets the bytes.
 final class Session {
     private let client: Connection
     private let balancer: Balancer
     private let limits: Limits
     private let firstRead: Guarantee<ReadOutcome>
-    /// The connection to the backend that is being tried.
+    /// The connection to the backend currently tried.
     private var server: Connection?
 
     init(_ client: Connection, _ balancer: Balancer, _ limits: Limits) {
@@ -22,18 +22,18 @@ final class Session {
         firstRead = client.read()
     }
 
-    /// Fulfilled when both directions have ended. Otherwise the client is reset, so that it does not take a part of an
-    /// answer for the whole.
+    /// Fulfilled when both directions have ended. Otherwise the client is reset, so that it does not mistake a partial
+    /// answer for a complete one.
     func serve() -> Promise<Void> {
         attempt(besides: []).tapError(policy: .allErrors) { [client] _ in client.abort() }
     }
 
-    /// Passes the client on to a backend that is not in `tried`, and to the next one if that has failed unused.
+    /// Forwards the client to a backend that is not in `tried`, and to the next one if that backend fails unused.
     private func attempt(besides tried: [Backend], _ error: (any Error)? = nil) -> Promise<Void> {
         guard let backend = balancer.next(besides: tried) else { return Promise(error: error ?? BackendLost.ended) }
         backend.connections += 1
         var isUnused = true
-        // A client that resets meanwhile ends the connect. One that ends its side may still read.
+        // A reset by the client meanwhile cancels the connect. A client that half-closes may still read.
         return client.cancelWhenPeerGone(ignoringHalfClose: true) { [self] in
             balancer.connect(to: backend, timeout: limits.connect)
         }
@@ -51,15 +51,15 @@ final class Session {
         }
     }
 
-    /// Whether a backend has neither got a byte of the client's, or its end, nor sent one.
+    /// `true` if the backend has neither received a byte or the end from the client, nor sent one.
     private func isUnused(_ server: Connection) -> Bool {
         let hasEnded = firstRead.settledValue == .end
         return server.bytesSent == 0 && server.bytesReceived == 0 && !hasEnded
     }
 
-    /// Whether the failure of a session that has used no backend says something about the backend. The client's failures
-    /// do not, nor does what this side has ended: by the idle time-out, or by a drain. A backend that the network has lost
-    /// is found by the checks.
+    /// `true` if the failure of a session that has used no backend is the backend's. Failures of the client are not,
+    /// nor is an end caused here by the idle time-out or a drain. A backend that the network has lost is found by the
+    /// checks.
     private func isFault(ofBackend error: any Error) -> Bool {
         if error is ClientLost { return false }
         guard let error = error as? SystemError else { return true }
@@ -68,7 +68,7 @@ final class Session {
 
     // MARK: Both directions
 
-    /// Fulfilled when both have ended, each with the end of its source. Rejected as soon as one fails.
+    /// Fulfilled when both directions have ended, each with the end of its source. Rejected as soon as one fails.
     private func relay(to server: Connection) -> Promise<Void> {
         server.idleTimeout = limits.idle
         self.server = server
@@ -77,7 +77,7 @@ final class Session {
 
     private func upstream(_ server: Connection) -> Promise<Void> {
         firstRead.then { [self] outcome -> Promise<Void> in
-            // That backend has failed before the client sent anything, and another one has taken its place.
+            // That backend failed before the client sent anything, and another one has replaced it.
             guard self.server === server else { return .value }
             switch outcome {
             case .bytes(let bytes): return server.write(bytes).then { self.rest(from: self.client, to: server) }
@@ -97,15 +97,15 @@ final class Session {
         }
     }
 
-    /// Nothing is read while the sink takes nothing, so that a slow reader slows its writer down; the end of the source
+    /// Nothing is read while the sink accepts nothing, so a slow reader slows the writer down; the end of the source
     /// becomes the end of the sink.
     private func rest(from source: Connection, to sink: Connection) -> Promise<Void> {
         pipe(from: source, to: sink, endingSink: true).asVoid()
     }
 }
 
-/// The backend has ended the connection before anything was exchanged.
+/// The backend ended the connection before anything was exchanged.
 enum BackendLost: Error { case ended }
 
-/// The client's first read has failed.
+/// The client's first read failed.
 struct ClientLost: Error { let error: SystemError }

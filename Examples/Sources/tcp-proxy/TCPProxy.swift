@@ -3,7 +3,7 @@ import Glibc
 import Promises
 import Reactor
 
-/// The program: listens, says where, and passes connections on to its backends until SIGTERM or SIGINT.
+/// The program: listens, prints its address, and forwards connections to its backends until SIGTERM or SIGINT.
 @main
 enum TCPProxy {
     static func main() { runProgram("tcp-proxy") { arguments in try serve(Options(arguments)) } }
@@ -12,7 +12,8 @@ enum TCPProxy {
         let listener = try Listener.bind(options.address, backlog: 4096, options: [.set(.keepAlive, to: true)])
         let balancer = Balancer(options.backends, options.balancing, options.health)
         balancer.startChecks()
-        // The first signal ends clients that have not sent anything and lets the others finish; a second one resets them.
+        // The first signal ends clients that have not sent anything and lets the others finish; a second one resets
+        // them.
         let served = listener.serve(
             ServeOptions(
                 maxConnections: options.limits.connections, stopSignals: [SIGTERM, SIGINT],
@@ -23,7 +24,7 @@ enum TCPProxy {
     }
 }
 
-/// Prints a line that an operator should see.
+/// Prints a line for the operator.
 func log(_ line: String) {
     print(line)
     fflush(nil)

@@ -2,8 +2,8 @@ import Promises
 import Reactor
 import ServiceLifecycle
 
-/// A group of loops as a `Service`, which ends them at a graceful shutdown. Place it before the services that use it: a
-/// `ServiceGroup` shuts its services down in the opposite order, each when the next one has ended.
+/// A group of loops as a `Service` that ends them at a graceful shutdown. List it before the services that use it: a
+/// `ServiceGroup` shuts services down in reverse order, each after the next one has ended.
 public struct LoopGroupService: Service {
     /// The loops.
     public let group: LoopGroup
@@ -15,7 +15,7 @@ public struct LoopGroupService: Service {
     public func run() async throws {
         try? await gracefulShutdown()
         group.stop()
-        // Joining blocks: on a thread of the pool, and not on one of Swift's.
+        // Joining blocks, so it runs on a thread of the pool, not on one of Swift's.
         await withCheckedContinuation { continuation in
             let joined = ResumedWhenReleased(continuation)
             try? ThreadPool.shared.dispatch { [group] in
@@ -25,7 +25,7 @@ public struct LoopGroupService: Service {
         }
     }
 
-    /// Resumes a task when the last reference goes, whether or not a job has run.
+    /// Resumes a task when the last reference is released, whether or not a job has run.
     private final class ResumedWhenReleased: Sendable {
         private let continuation: CheckedContinuation<Void, Never>
         init(_ continuation: CheckedContinuation<Void, Never>) { self.continuation = continuation }

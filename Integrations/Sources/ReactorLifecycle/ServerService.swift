@@ -2,7 +2,7 @@ import Promises
 import Reactor
 import ServiceLifecycle
 
-/// A server as a `Service`: it is started on a loop, and a graceful shutdown drains its connections.
+/// A server as a `Service`: starts on a loop, and drains its connections at a graceful shutdown.
 ///
 /// ```swift
 /// let server = ServerService(name: "http", drainTimeout: .seconds(10)) {
@@ -12,9 +12,9 @@ import ServiceLifecycle
 /// try await ServiceGroup(services: [server], gracefulShutdownSignals: [.sigterm, .sigint], logger: logger).run()
 /// ```
 ///
-/// `run()` returns when the last connection has ended. At a graceful shutdown the listener is closed, idle connections are
-/// closed, and busy ones have `drainTimeout` to end; then they are aborted. When the task of `run()` is cancelled, they are
-/// aborted at once.
+/// `run()` returns after the last connection has ended. A graceful shutdown closes the listener and the idle
+/// connections, and gives busy ones `drainTimeout` to end; then they are aborted. Cancelling the task of `run()` aborts
+/// them at once.
 public struct ServerService: Service, CustomStringConvertible {
     private let name: String
     private let loop: LoopRemote?
@@ -23,10 +23,10 @@ public struct ServerService: Service, CustomStringConvertible {
 
     /// - Parameters:
     ///   - name: the name of the loop's thread, and of the service in the group's log.
-    ///   - loop: the loop that listens, such as one of a `LoopGroup` which other services use as well. Without it `run()`
-    ///     starts one, which ends with the service.
+    ///   - loop: the loop that listens, for example one of a `LoopGroup` that other services also use. Without it
+    ///     `run()` starts one, which ends with the service.
     ///   - drainTimeout: how long the drain may take; see `Listener.drain`.
-    ///   - start: is called on the loop's thread: binds the listener and returns it with the promise of its `serve`.
+    ///   - start: called on the loop's thread: binds the listener and returns it with the promise of its `serve`.
     public init(
         name: String = "server", on loop: LoopRemote? = nil, drainTimeout: Duration = .seconds(10),
         _ start: @escaping @Sendable () throws -> (Listener, Promise<DrainResult>)
@@ -38,8 +38,8 @@ public struct ServerService: Service, CustomStringConvertible {
     }
 
     /// Serves until the group is shut down.
-    /// - Throws: what `start` throws, the error that ends the listener, `DispatchError.loopEnded` if the loop has ended, and
-    ///   the `SystemError` of `EventLoop.spawn`.
+    /// - Throws: an error that `start` throws, the error that ends the listener, `DispatchError.loopEnded` if the loop
+    ///   has ended, and the `SystemError` of `EventLoop.spawn`.
     public func run() async throws {
         let remote = try loop ?? EventLoop.spawn(name: name)
         defer { if loop == nil { remote.stop() } }
@@ -64,14 +64,14 @@ public struct ServerService: Service, CustomStringConvertible {
 private final class RunningServer: @unchecked Sendable {
     private let loop: LoopRemote
     private var listener: Listener?
-    /// The shortest drain that has been asked for.
+    /// The shortest drain requested so far.
     private var deadline: Duration?
 
     init(_ loop: LoopRemote) { self.loop = loop }
 
     func serve(_ start: @escaping @Sendable () throws -> (Listener, Promise<DrainResult>)) async throws {
         try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
-            // Resumes once: the guard of a job that the loop releases without running it.
+            // Resumes once, also if the loop releases the job without running it.
             let waiter = Waiter(continuation)
             loop.submit {
                 do {
@@ -102,7 +102,7 @@ private final class RunningServer: @unchecked Sendable {
 
     /// A continuation that is resumed by a result, or by being released.
     private final class Waiter: @unchecked Sendable {
-        // @unchecked: used by the one job that resumes it, or by `deinit`.
+        // @unchecked: used only by the one job that resumes it, or by `deinit`.
         private var continuation: CheckedContinuation<Void, any Error>?
 
         init(_ continuation: CheckedContinuation<Void, any Error>) { self.continuation = continuation }

@@ -13,7 +13,7 @@ extension Configuration {
     ///
     /// `conf.logLimit` applies, as to every handler: by default ten events a second of each kind and source line, and a
     /// `suppressed` event with the number of the others. The log handler of `logger` runs on the thread where the event
-    /// occurs, which is commonly that of a loop: one that blocks holds the loop up.
+    /// occurs, usually a loop's: a handler that blocks also blocks the loop.
     /// - Parameter level: the level of each kind of event.
     public func log(
         to logger: Logger, level: @escaping @Sendable (Promises.LogEvent.Kind) -> Logger.Level = { $0.level }
@@ -23,17 +23,17 @@ extension Configuration {
 }
 
 extension Promises.LogEvent {
-    /// Logs this event: its text as the message, and what is known of it as metadata.
+    /// Logs this event: its text as the message, the rest as metadata.
     /// - Parameters:
     ///   - logger: the destination.
-    ///   - level: `nil` for that of the kind.
+    ///   - level: `nil` for the level of the event's kind.
     public func log(to logger: Logger, level: Logger.Level? = nil) {
         logger.log(
             level: level ?? kind.level, "\(self)", metadata: metadata, source: "swift-reactor",
             file: callSite.map { "\($0)" } ?? "swift-reactor", function: "", line: 0)
     }
 
-    /// What is known of the event:
+    /// The details of the event:
     /// - `event`: its kind;
     /// - `origin`: the source line, as `Module/File.swift:12`;
     /// - `promise`: the name of the promise, if it has one;
@@ -70,9 +70,8 @@ extension Promises.LogEvent {
 }
 
 extension Promises.LogEvent.Kind {
-    /// The level at which events of this kind are logged, unless the program says otherwise: `critical` where a loop has
-    /// failed, `error` where something will never happen, `notice` for errors that were thrown away on purpose, and
-    /// `warning` for the others.
+    /// The default level of this event's kind: `critical` if a loop has failed, `error` if something will never happen,
+    /// `notice` for errors that were deliberately discarded, and `warning` for the others.
     public var level: Logger.Level {
         switch self {
         case .loopFailed: .critical

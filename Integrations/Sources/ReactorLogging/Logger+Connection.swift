@@ -5,7 +5,7 @@ import Reactor
 import Synchronization
 
 extension Logger {
-    /// This logger, with `connection.peer` and `connection.local` in the metadata of all that it logs.
+    /// This logger with `connection.peer` and `connection.local` in its metadata.
     ///
     /// ```swift
     /// listener.serve { connection in
@@ -22,9 +22,9 @@ extension Logger {
         return logger
     }
 
-    /// A handler of errors for the `onError:` of `serve`, which logs each with the connection's peer. Peers can cause errors
-    /// as fast as they please, so at most `limit` are logged; the next that is logged has the number of those before it that
-    /// were not, as `suppressed`.
+    /// An error handler for the `onError:` of `serve` that logs each error with the connection's peer. A peer can cause
+    /// any number of errors, so at most `limit` are logged; the next logged error has the number of those omitted
+    /// before it, as `suppressed`.
     ///
     /// ```swift
     /// listener.serve(onError: logger.connectionErrors()) { connection in … }
@@ -42,7 +42,7 @@ extension Logger {
         }
     }
 
-    /// Lets some events of each period pass. For all threads.
+    /// Lets a limited number of events of each period pass. Thread-safe.
     private final class Gate: Sendable {
         private let limit: (burst: Int, period: Duration)
         private let state: Mutex<(end: LoopInstant, passed: Int, suppressed: Int)>
@@ -52,9 +52,9 @@ extension Logger {
             state = Mutex((end: LoopInstant(nanoseconds: .min), passed: 0, suppressed: 0))
         }
 
-        /// - Returns: how many were held back since the last that has passed; `nil` if this one is held back.
+        /// - Returns: the number of events held back since the last one that passed; `nil` if this one is held back.
         func pass() -> Int? {
-            // Errors are handled on the thread of a loop, whose clock counts.
+            // Errors are handled on the thread of a loop, so the loop's clock applies.
             let now = EventLoop.current.now
             return state.withLock { state in
                 if now >= state.end {
@@ -74,8 +74,8 @@ extension Logger {
 }
 
 extension Logger.MetadataProvider {
-    /// Adds `thread`, the name of the thread that logs: that of a loop which `EventLoop.spawn` or a `LoopGroup` has named, of
-    /// which Linux keeps 15 bytes.
+    /// Adds `thread`, the name of the thread that logs: for a thread of `EventLoop.spawn` or a `LoopGroup` the first 15
+    /// bytes of its name, which is what Linux keeps.
     ///
     /// ```swift
     /// LoggingSystem.bootstrap(StreamLogHandler.standardError, metadataProvider: .threadName)
@@ -87,8 +87,8 @@ extension Logger.MetadataProvider {
     }
 }
 
-/// pthread_getname_np(3), which Swift's Glibc leaves out; `nil` where the C library has none.
-// Sound because glibc and musl both declare it with these types.
+/// pthread_getname_np(3), which Swift's Glibc module omits; `nil` if the C library has none.
+// Sound because glibc and musl both declare the function with these types.
 private let nameOfThread = dlsym(nil, "pthread_getname_np").map {
     unsafeBitCast($0, to: (@convention(c) @Sendable (pthread_t, UnsafeMutablePointer<CChar>, Int) -> CInt).self)
 }

@@ -11,11 +11,11 @@ import Reactor
 /// report.add(listener, name: "https")
 /// ```
 ///
-/// It belongs to the loop of the thread that has made it, and does not keep that loop alive. Groups are asked by a job on each
-/// of their loops. It ends when it is cancelled or released.
+/// Belongs to the loop of the thread that creates it, and does not keep that loop alive. Groups are queried by a job on
+/// each of their loops. Reporting ends when this is cancelled or released.
 ///
-/// The names are those of `prometheusText`: `reactor_turns_total`, `reactor_ready_jobs` and so on, with the label `loop`,
-/// `pool` or `listener`. A counter is increased by what has been added since the last report.
+/// The names are those of `prometheusText`: `reactor_turns_total`, `reactor_ready_jobs` and so on, with the label
+/// `loop`, `pool` or `listener`. A counter is incremented by the difference since the last report.
 public final class MetricsReport: LoopHandle {
     private let loop: EventLoop
     private let recorder: Recorder
@@ -23,9 +23,9 @@ public final class MetricsReport: LoopHandle {
     private var sources: [() -> Void] = []
 
     /// - Parameters:
-    ///   - interval: the time between two reports, of which the first is after one interval.
-    ///   - prefix: begins all names.
-    ///   - factory: `nil` for that of `MetricsSystem`.
+    ///   - interval: the time between two reports; the first report is made after one interval.
+    ///   - prefix: the prefix of all names.
+    ///   - factory: `nil` for the factory of `MetricsSystem`.
     @available(*, noasync, message: "an async function has no loop of its own")
     public init(
         every interval: Duration = .seconds(10), prefix: String = "reactor", factory: (any MetricsFactory)? = nil
@@ -40,17 +40,17 @@ public final class MetricsReport: LoopHandle {
     deinit { timer?.cancel() }
 
     /// Ends the reports.
-    /// - Returns: false if they had ended.
+    /// - Returns: false if they had already ended.
     @discardableResult
     public func cancel() -> Bool {
         sources = []
         return timer.take()?.cancel() ?? false
     }
 
-    /// Whether it has not been cancelled.
+    /// `true` until cancelled.
     public var isActive: Bool { timer?.isActive ?? false }
 
-    /// Reports now, beside the regular reports. The loops of groups answer a little later.
+    /// Reports now, in addition to the regular reports. The values of groups follow a little later.
     public func recordNow() {
         for source in sources { source() }
     }
@@ -81,7 +81,7 @@ public final class MetricsReport: LoopHandle {
         sources.append { [recorder] in recorder.record(pool.metrics, ["pool": name]) }
     }
 
-    /// Reports a listener of this thread's loop: its connections, and those that it has refused. It is not retained.
+    /// Reports a listener of this thread's loop: its connections, and the refused ones. The listener is not retained.
     public func add(_ listener: Listener, name: String) {
         sources.append { [recorder, weak listener] in
             guard let listener else { return }
@@ -92,7 +92,7 @@ public final class MetricsReport: LoopHandle {
         }
     }
 
-    /// Reports a pool of resources of this thread's loop. It is not retained.
+    /// Reports a pool of resources of this thread's loop. The pool is not retained.
     public func add<Resource>(_ pool: Pool<Resource>, name: String) {
         sources.append { [recorder, weak pool] in
             guard let counts = pool?.counts else { return }

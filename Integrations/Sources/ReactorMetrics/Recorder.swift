@@ -1,20 +1,20 @@
 import Metrics
 import Reactor
 
-/// The metrics of a report, which are made when they are first recorded.
+/// The metrics of a report, each created when it is first recorded.
 final class Recorder {
     private struct Key: Hashable {
         let name: String
         let labels: [String: String]
 
-        /// In a fixed order: to some factories those in another order are another metric.
+        /// In a fixed order: some factories take another order for another metric.
         var dimensions: [(String, String)] { labels.sorted { $0.key < $1.key }.map { ($0.key, $0.value) } }
     }
 
     private let prefix: String
     private let factory: any MetricsFactory
     private var gauges: [Key: Gauge] = [:]
-    /// The counters, with the value that was last reported.
+    /// The counters, each with the value last reported.
     private var counters: [Key: (counter: Counter, value: Int)] = [:]
 
     init(_ prefix: String, _ factory: any MetricsFactory) {
@@ -36,7 +36,7 @@ final class Recorder {
         gauge.record(value)
     }
 
-    /// - Parameter value: the total, which only grows.
+    /// - Parameter value: the total, which never decreases.
     func counter(_ name: String, _ labels: [String: String], _ value: Int) {
         let key = Key(name: name, labels: labels)
         let entry =

@@ -7,7 +7,7 @@ extension NIOCore.EventLoop {
     public var dispatcher: NIODispatcher { NIODispatcher(self) }
 }
 
-/// A loop of SwiftNIO as a dispatcher.
+/// A SwiftNIO event loop as a dispatcher.
 public struct NIODispatcher: Dispatcher {
     private let loop: any NIOCore.EventLoop
 
@@ -21,8 +21,8 @@ public struct NIODispatcher: Dispatcher {
 extension EventLoopFuture where Value: Sendable {
     /// A promise that settles as this future does. Its handlers run on the thread that attaches them.
     ///
-    /// A loop of this library does not know of SwiftNIO's: `hang` on the promise, or take a `hold()`, if its `run()` must not
-    /// end before. Cancelling the promise has no effect on the future.
+    /// A loop of this library does not know about SwiftNIO's: call `hang` on the promise, or take a `hold()`, if
+    /// `run()` must not end before. Cancelling the promise has no effect on the future.
     @available(*, noasync, message: "an async function awaits get() of the future")
     public func promise(file: StaticString = #fileID, line: UInt = #line) -> Promise<Value> {
         let (promise, resolver) = Promise<Value>.pending(file, line)
@@ -32,8 +32,8 @@ extension EventLoopFuture where Value: Sendable {
 }
 
 extension Promise where T: Sendable {
-    /// A future of `loop` that settles as this promise does. If the loop of the promise ends before, it fails with the error
-    /// with which the promise is rejected.
+    /// A future of `loop` that settles as this promise does. If the promise's loop ends before, the future fails with
+    /// the error that rejects the promise.
     public func future(on loop: any NIOCore.EventLoop) -> EventLoopFuture<T> {
         let promise = loop.makePromise(of: T.self)
         pipe { result in promise.completeWith(result) }

@@ -1,7 +1,7 @@
 // A server that answers HTTPS requests, with logs, metrics and an orderly end: https-hello CERTIFICATE KEY [HOST:PORT]
 //
-// Logs go to standard error. SIGTERM and SIGINT close idle connections and let requests under way be answered. SIGHUP reads
-// the files again, for new connections.
+// Logs go to standard error. SIGTERM and SIGINT close idle connections and let requests in progress be answered. SIGHUP
+// reloads the files, for new connections.
 
 import Glibc
 import Logging
@@ -23,7 +23,7 @@ enum HTTPSHello {
         let arguments = CommandLine.arguments
         guard arguments.count >= 3 else { fatalError("usage: https-hello CERTIFICATE KEY [HOST:PORT]") }
         LoggingSystem.bootstrap(StreamLogHandler.standardError, metadataProvider: .threadName)
-        // A service with metrics calls MetricsSystem.bootstrap here, with the factory of its backend.
+        // A service with metrics calls MetricsSystem.bootstrap here, with its backend's factory.
         let logger = Logger(label: "https-hello")
         conf.log(to: logger)
         let tls = try TLSServer(

@@ -1,8 +1,8 @@
 import Workload
 
-/// The library's own rows. Only public API, as a client in another module uses it.
+/// The library's own rows, by public API only, as a client module uses it.
 public let all: [Workload] =
     making + chains + several + waiting + timers + hops + recursion + frames + steps + posts + leases + fetches
 
-/// What the rows of recursion are compared with: the same steps, one after the other, of which none is inside another.
+/// The baseline for the rows of recursion: the same steps in sequence, without nesting.
 public let unnested: [Workload] = queueing

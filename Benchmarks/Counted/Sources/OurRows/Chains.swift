@@ -16,7 +16,7 @@ let chains: [Workload] = [
 
 struct Failure: Error {}
 
-// `hang` is what drives the loop here: the handlers are jobs in its queue.
+// `hang` drives the loop here: the handlers are jobs in its queue.
 
 func mapPending(_ length: Int, _ n: Int) {
     let step = opaque(1)
@@ -31,7 +31,7 @@ func mapPending(_ length: Int, _ n: Int) {
     precondition(sum == n * length)
 }
 
-/// A chain as a program may build it: in a loop, with a number of steps and closures that are only known when it runs.
+/// A chain as a program may build it: in a loop, with steps and closures known only at run time.
 func mapLoop(_ n: Int) {
     let length = opaque(10)
     let step = opaque(1)
@@ -68,7 +68,7 @@ func thenSettled(_ n: Int) {
     precondition(sum == n)
 }
 
-// The loop is driven once for a hundred: what a handler costs that makes promises in a loop that runs anyway.
+// The loop is driven once per hundred, to measure a handler that creates promises in a running loop.
 
 func mapSettled100(_ n: Int) {
     let step = opaque(1)
@@ -102,7 +102,7 @@ func thenPending(_ n: Int) {
         let (outer, settleOuter) = Promise<Int>.pending()
         let (inner, settleInner) = Promise<Int>.pending()
         let last = outer.then { _ in inner }
-        // Attached later, so it runs when the closure above has returned the inner promise, still pending.
+        // Attached later, so it runs after the closure above has returned the inner promise, still pending.
         _ = outer.done { settleInner.fulfill($0) }
         settleOuter.fulfill(1)
         sum &+= try! hang(last)

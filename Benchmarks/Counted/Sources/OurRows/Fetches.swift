@@ -5,7 +5,7 @@ import Workload
 
 let fetches: [Workload] = [Workload("fetch", run: fetch)]
 
-/// A GET on a kept connection, and its body, from a server in the same loop that answers whatever arrives.
+/// A GET on a kept connection, and its body, from a server on the same loop that answers any request.
 func fetch(_ n: Int) {
     let listener = try! Listener.bind("127.0.0.1:0")
     let answer = Array("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 14\r\n\r\nHello, world!\n".utf8)

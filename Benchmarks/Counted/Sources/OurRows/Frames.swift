@@ -10,7 +10,7 @@ let frames: [Workload] = [
 
 private let linesInPacket = 64
 
-/// Packets of 64 lines, each of which is read by `readLine` and a `then`: all but the first of a packet are at hand.
+/// Packets of 64 lines, each read by `readLine` and a `then`: all but the first of a packet are buffered.
 func readLines(_ n: Int) {
     let (server, client) = try! Connection.pair()
     var left = 0
@@ -37,7 +37,7 @@ private struct RequestDecoder: FrameDecoder {
     func decode(_ bytes: RawSpan) throws -> DecodedFrame<Void> { try .reading(bytes) { _ = try $0.line() } }
 }
 
-/// Packets of 64 requests, each of which is lent, and answered in place. The 64 answers leave together.
+/// Packets of 64 requests, each lent and answered in place. The 64 answers are sent together.
 func answerLentFrames(_ n: Int) {
     let (server, client) = try! Connection.pair()
     let peer = try! client.detach()
@@ -65,7 +65,7 @@ func answerLentFrames(_ n: Int) {
     close(peer)
 }
 
-/// Packets of 64 requests of two parts, each of which is one read: all but the first of a packet are at hand.
+/// Packets of 64 requests of two parts, each read by one call: all but the first of a packet are buffered.
 func readFrames(_ n: Int) {
     let (server, client) = try! Connection.pair()
     var left = 0

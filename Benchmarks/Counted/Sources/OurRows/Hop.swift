@@ -3,15 +3,15 @@ import Promises
 import Reactor
 import Workload
 
-/// To another thread and back, both on one processor: each settles the promise for which the other waits, with `hang`
-/// or with a handler.
+/// To another thread and back, both on one processor: each settles the promise that the other waits for, with `hang` or
+/// with a handler.
 let hops: [Workload] = [
     Workload("hop", prepare: { _ = pinnedToOneProcessor }, run: pingPongByHang),
     Workload("hop-handlers", prepare: { _ = pinnedToOneProcessor }, run: pingPongByHandlers),
 ]
 
-// @unchecked: each side writes its own resolver, and then settles the other's promise, which orders this before the
-// reading there.
+// @unchecked: each side writes its own resolver, and then settles the other's promise, which orders the write before
+// the read there.
 final class Court: @unchecked Sendable {
     @exclusivity(unchecked) var here: Resolver<Int>?
     @exclusivity(unchecked) var there: Resolver<Int>?
@@ -22,8 +22,8 @@ func pingPongByHang(_ n: Int) {
     let (first, resolver) = Promise<Int>.pending()
     court.there = resolver
     let other = startThread { answerByHang(first, court, n) }
-    // What comes back from another thread is not seen by the loop; without this, each `hang` would be logged as one
-    // that perhaps waits forever.
+    // The loop does not see that another thread will settle the promise; without this, each `hang` would be logged as
+    // one that may wait forever.
     let hold = EventLoop.current.hold()
     var sum = 0
     for _ in 0..<n {
@@ -33,7 +33,7 @@ func pingPongByHang(_ n: Int) {
         sum &+= try! hang(pong)
     }
     hold.cancel()
-    // The last one of the other side, which has no waiter.
+    // The other side's last promise, which has no waiter.
     court.there!.fulfill(0)
     pthread_join(other, nil)
     precondition(sum == n)

@@ -9,14 +9,14 @@ let leases: [Workload] = [
 
 private final class Session {}
 
-/// An idle resource, lent and returned: the request, the call of the body, and the way back to `hang`.
+/// An idle resource, lent and returned: the request, the call of the body, and the return to `hang`.
 func lease(_ n: Int) {
     let pool = Pool { _ in .value(Session()) }
     for _ in 0..<n { try! hang(pool.with { _ in Promise<Void>.value }) }
     pool.close()
 }
 
-/// The same with a connection, which is watched while it is idle, and looked at before it is lent.
+/// The same with a connection, which is watched while idle, and checked before it is lent.
 func leaseConnections(_ n: Int) {
     let listener = try! Listener.bind("127.0.0.1:0")
     let pool = Pool<Connection>(to: .address(listener.localAddress))

@@ -18,7 +18,7 @@ func makeSettle(_ n: Int) {
     precondition(last.settledValue == n)
 }
 
-/// The resolver outlives the function's view, as it does wherever something is waited for.
+/// The resolver escapes the function, as it does wherever a program waits for something.
 func makeKeepSettle(_ n: Int) {
     var last = Promise.value(0)
     for i in 1...n {

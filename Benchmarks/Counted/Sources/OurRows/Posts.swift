@@ -7,7 +7,7 @@ let posts: [Workload] = [
     Workload("post", run: postMessages)
 ]
 
-/// Turns that post twenty messages of 74 bytes each to a peer, which reads what has arrived between them.
+/// Turns that each post twenty messages of 74 bytes to a peer, which reads them between turns.
 func postMessages(_ n: Int) {
     let (server, client) = try! Connection.pair()
     let peer = try! client.detach()

@@ -13,8 +13,9 @@ let steps: [Workload] = [
 private let set = "*3\r\n$3\r\nSET\r\n$8\r\nkey:0001\r\n$3\r\nxyz\r\n"
 private let get = "*2\r\n$3\r\nGET\r\n$8\r\nkey:0001\r\n"
 
-/// Packets of requests of Redis's protocol, each of which is read step by step: a line for each number, as many bytes as
-/// it says for each word. Seven reads for SET, five for GET, and a write that is waited for. Or one read for each request.
+/// Packets of requests in the redis protocol, each read step by step: a line for each number, and then that number of
+/// bytes for each word. Seven reads for SET, five for GET, and an awaited write. Alternatively one read for each
+/// request.
 func answer(
     _ request: String, _ answer: String, inPacket count: Int = 16, _ n: Int, _ serve: (StepStore) -> Promise<Void>
 ) {
@@ -34,13 +35,13 @@ func answer(
     server.close()
 }
 
-/// A server in the form of steps, as a program would write it.
+/// A server written in steps, as a program would.
 final class StepStore {
     struct BadRequest: Error {}
 
     let connection: Connection
     var values: [String: [UInt8]] = [:]
-    /// Those of the request that is being read.
+    /// The words of the current request.
     private var words: [[UInt8]] = []
 
     init(_ connection: Connection) { self.connection = connection }
@@ -67,7 +68,7 @@ final class StepStore {
         }
     }
 
-    /// As `serve`, with one read for a request.
+    /// Like `serve`, with one read for each request.
     func serveWhole() -> Promise<Void> {
         connection.readFrame { reader in
             var words: [[UInt8]] = []
@@ -91,7 +92,7 @@ final class StepStore {
         return number
     }
 
-    /// The number behind `mark`.
+    /// The number after `mark`.
     private func number(_ line: String, _ mark: Unicode.Scalar) throws -> Int {
         guard line.unicodeScalars.first == mark, let number = Int(line.dropFirst()) else { throw BadRequest() }
         return number

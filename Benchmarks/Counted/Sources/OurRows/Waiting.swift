@@ -13,7 +13,7 @@ func hangSettled(_ n: Int) {
     precondition(sum == n)
 }
 
-/// A timer that is due at once, so that what is measured is the way there and back and not the time that passes.
+/// A timer that is due at once, so that the round trip is measured and not the delay.
 func hangTimer(_ n: Int) {
     var sum = 0
     for _ in 0..<n {

@@ -1,6 +1,6 @@
-/// Delays of timers that are not to fire, the same for all contestants: scattered between 10 and 20 minutes.
+/// Delays of timers that must not fire, the same for all contestants: spread between 10 and 20 minutes.
 public struct Delays {
-    /// How many timers are outstanding in the row of the crowded loop.
+    /// The number of outstanding timers in the row of the crowded loop.
     public static let crowd = 200_000
 
     private var state: UInt64 = 1

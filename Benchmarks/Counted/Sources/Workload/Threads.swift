@@ -1,7 +1,7 @@
 import CSupport
 import Glibc
 
-/// Binds the calling thread, and those that it starts later, to one processor. Once.
+/// Binds the calling thread, and the threads that it starts later, to one processor. Once.
 public let pinnedToOneProcessor: Void = {
     let error = bench_pin()
     precondition(error == 0, "sched_setaffinity: \(error)")
@@ -12,7 +12,7 @@ private final class Body {
     init(_ run: @escaping @Sendable () -> Void) { self.run = run }
 }
 
-/// Starts a thread, to be joined by the caller.
+/// Starts a thread that the caller must join.
 public func startThread(_ run: @escaping @Sendable () -> Void) -> pthread_t {
     var thread = pthread_t()
     let body = Unmanaged.passRetained(Body(run)).toOpaque()

@@ -1,14 +1,14 @@
 public import CSupport
 import Glibc
 
-/// One contestant's work for one row of the table.
+/// One contestant's workload for one row of the table.
 public struct Workload: Sendable {
     /// The row's name, the same for all contestants.
     public let row: String
-    /// What must be there before the clock runs. Called before each measured stretch, so it must be cheap from the
-    /// second time on.
+    /// The preparation before the clock starts. Called before each measured stretch, so it must be cheap after the
+    /// first time.
     public let prepare: @Sendable () -> Void
-    /// Does the row's unit of work `n` times. Checks its result itself, after the last one.
+    /// Does the row's unit of work `n` times, and checks the result after the last one.
     public let run: @Sendable (_ n: Int) -> Void
 
     /// A row that needs no preparation unless one is given.
@@ -21,13 +21,13 @@ public struct Workload: Sendable {
     }
 }
 
-/// Uses a value, as far as the optimiser can tell. Costs a store: a call that it cannot see through would cost as much
-/// as some of what is measured here.
+/// Uses a value, as far as the optimiser can tell. Costs a store: an opaque call would cost as much as some of the
+/// measured work.
 @inlinable
 @inline(__always)
 public func blackHole<T>(_ value: T) { withUnsafePointer(to: value) { bench_use($0) } }
 
-/// A value of which the optimiser does not know that it is constant.
+/// A value that the optimiser cannot know to be constant.
 @inlinable
 @inline(__always)
 public func opaque<T>(_ value: T) -> T {
@@ -36,20 +36,20 @@ public func opaque<T>(_ value: T) -> T {
     return value
 }
 
-/// What one stretch of work has cost.
+/// The cost of one stretch of work.
 public struct Cost: Sendable {
     /// Time on the clock.
     public var wall: Int64
-    /// Time of all the process's threads on processors, user's and system's.
+    /// Processor time of all threads of the process, user and system.
     public var cpu: Int64
-    /// Blocks asked for, or -1 if they are not counted.
+    /// Allocated blocks, or -1 if they are not counted.
     public var allocations: Int64
-    /// The most memory that the process has ever had resident, in KiB.
+    /// The peak resident memory of the process, in KiB.
     public var peak: Int64
 }
 
 extension Workload {
-    /// Runs the work and says what it has cost.
+    /// Runs the work and returns its cost.
     public func measure(_ n: Int) -> Cost {
         prepare()
         let allocations = bench_allocations()

@@ -1,4 +1,4 @@
-// The library's fast lane: chunks that are lent, and sent where they lie.
+// The library's fast path: chunks that are lent, and sent without a copy.
 import Glibc
 import Promises
 import Reactor

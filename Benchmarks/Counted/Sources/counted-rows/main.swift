@@ -3,10 +3,10 @@ import OurRows
 import Promises
 import Workload
 
-// Runs stretches of the library's own rows, as standard input asks for them: a line `ROW N` each. `.ci/counts.py` runs it
-// under callgrind, which writes its counts at the begin and at the end of each stretch.
+// Runs stretches of the library's own rows on request from standard input: a line `ROW N` each. `.ci/counts.py` runs it
+// under callgrind, which writes its counts at the beginning and at the end of each stretch.
 
-// A loop that the main thread has never driven takes other branches, which no program takes for long.
+// A loop that the main thread has never driven takes other branches, which programs soon leave.
 hang(after(.zero))
 while let line = readLine() {
     let words = line.split(separator: " ")

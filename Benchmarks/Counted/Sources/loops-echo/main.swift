@@ -1,5 +1,5 @@
-// An echo server on several loops, and the two ways of giving them connections: one listener that hands over, or one listener a
-// loop at the same address.
+// An echo server on several loops, with either way of distributing connections: one listener that hands over, or one
+// listener per loop at the same address.
 import Glibc
 import Promises
 import Reactor
@@ -19,7 +19,7 @@ guard arguments.isEmpty, options.count == 3, let threads = Int(options["--thread
 let sharesPort = options["--by"] == "reuse-port"
 let settings: [SocketSetting] = sharesPort ? [.set(.reusePort, to: true)] : []
 let listener = try Listener.bind(options["--listen"]!, options: settings)
-// With a listener each this loop is one of them.
+// With a listener per loop, this loop is one of them.
 let others = threads - (sharesPort ? 1 : 0)
 let group = threads == 1 ? nil : try LoopGroup(loops: others, name: "echo")
 let served: Promise<DrainResult>
