@@ -1,4 +1,4 @@
-// Descriptors beside the standard streams, and lines to these.
+// Descriptors above the standard streams, and lines written to those.
 
 #include "CLinux.h"
 #include <poll.h>
@@ -13,11 +13,11 @@ pid_t getsid(pid_t process);
 
 int clinux_moved_above_standard(int fd) {
     const int moved = fcntl(fd, F_DUPFD_CLOEXEC, 3), error = errno;
-    // The kernel gives the lowest number, so these are the standard streams that are closed; the last one is above them.
+    // The kernel returns the lowest free number, so these fill the closed standard streams; the last one is above them.
     int filler;
     do filler = open("/dev/null", O_RDWR);
     while (filler >= 0 && filler <= 2);
-    // In one step: another thread that writes to it reaches either the new descriptor or nobody.
+    // Atomically: a concurrent write by another thread reaches either the new descriptor or nothing.
     if (filler < 0 || dup2(filler, fd) < 0) close(fd);
     if (filler >= 0) close(filler);
     errno = error;
@@ -27,12 +27,12 @@ int clinux_moved_above_standard(int fd) {
 int clinux_open_terminal(int fd) {
     const int flags = O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
     unsigned number;
-    // The master of a pair: to open it again would make another pair.
+    // The master of a pair: opening it again would create another pair.
     if (!isatty(fd) || ioctl(fd, TIOCGPTN, &number) == 0) return -1;
     char path[64];
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     int own = open(path, flags);
-    // Without /proc it has a name nevertheless. Behind su(1) it belongs to another user, and this name does not.
+    // Without /proc the terminal still has a name. After su(1) it belongs to another user, but /dev/tty opens.
     if (own < 0 && ttyname_r(fd, path, sizeof path) == 0) own = open(path, flags);
     if (own < 0 && tcgetsid(fd) == getsid(0)) own = open("/dev/tty", flags);
     return clinux_above_standard(own);
@@ -47,7 +47,7 @@ static _Bool is_same_file(int one, int other) {
 static ssize_t write_to_terminal(int fd, int own, const void *bytes, size_t count) {
     if (own >= 0 && is_same_file(fd, own)) {
         ssize_t result = write(own, bytes, count);
-        // A terminal that has ended, whose name another one has got since.
+        // That terminal has hung up, and another one has its name now.
         if (result >= 0 || errno != EIO) return result;
     }
     own = clinux_open_terminal(fd);
@@ -63,14 +63,14 @@ ssize_t clinux_write_at_once(int fd, int terminal, const void *bytes, size_t cou
     struct iovec piece = {.iov_base = (void *)bytes, .iov_len = count};
     struct stat status;
     if (fstat(fd, &status) == 0 && S_ISFIFO(status.st_mode)) {
-        // RWF_NOWAIT, which pipes know since Linux 6.5: between poll and write another process may take the room.
+        // RWF_NOWAIT, for pipes since Linux 6.5: between poll and write another process may fill the pipe.
         do result = clinux_writev_with_flags(fd, &piece, 1, 8);
         while (result < 0 && errno == EINTR);
         if (result >= 0 || (errno != EOPNOTSUPP && errno != ENOSYS && errno != EINVAL && errno != ESPIPE)) return result;
     }
-    // A terminal says that it has room when it has some, and then waits for more.
+    // A terminal polls as writable with any room, and the write then blocks for more.
     if (isatty(fd)) return write_to_terminal(fd, terminal, bytes, count);
-    // A file always has room.
+    // A file always polls as writable.
     struct pollfd entry = {.fd = fd, .events = POLLOUT};
     int ready;
     do ready = poll(&entry, 1, 0);

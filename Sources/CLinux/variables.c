@@ -19,7 +19,7 @@ _Thread_local uintptr_t clinux_stack_end = 0, clinux_stack_reserve = 0;
 int pthread_getattr_np(pthread_t thread, pthread_attr_t *attributes);
 
 void clinux_find_stack(void) {
-    // Not known: nothing is ever too low.
+    // Unknown: the stack never counts as low.
     clinux_stack_end = 0;
     clinux_stack_reserve = 1;
     pthread_attr_t attributes;

@@ -18,8 +18,8 @@
 #error "OpenSSL 3 is needed"
 #endif
 
-// What every context has: no renegotiation, no compression, buffers only while they are used, and writes that may be
-// repeated with bytes at another address.
+// The settings of every context: no renegotiation, no compression, buffers only while in use, and writes that may be
+// retried with the bytes at another address.
 static inline void copenssl_configure(SSL_CTX *context) {
     SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
     SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
@@ -35,17 +35,17 @@ static inline int copenssl_set_versions(SSL_CTX *context, int lowest, int highes
     return SSL_CTX_set_min_proto_version(context, lowest) == 1 && SSL_CTX_set_max_proto_version(context, highest) == 1;
 }
 
-// A server has no cache of its own: tickets hold the sessions, and the client keeps them.
+// A server has no session cache: clients keep the sessions, in tickets.
 static inline void copenssl_cache_no_sessions(SSL_CTX *context) {
     SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
 }
 
-// A client's sessions are given to the callback and kept nowhere else.
+// A client's sessions are passed to the callback and kept nowhere else.
 static inline void copenssl_report_sessions(SSL_CTX *context) {
     SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
 }
 
-// The event of the info callback for an alert that is sent.
+// The info callback's event for a sent alert.
 static const int copenssl_alert_is_sent = SSL_CB_WRITE_ALERT;
 
 static inline int copenssl_set_server_name(SSL *ssl, const char *name) {
@@ -56,7 +56,7 @@ static inline int copenssl_set_server_name(SSL *ssl, const char *name) {
 static inline void copenssl_allow_renegotiation(SSL *ssl) { SSL_clear_options(ssl, SSL_OP_NO_RENEGOTIATION); }
 static inline long copenssl_renegotiations(SSL *ssl) { return SSL_total_renegotiations(ssl); }
 
-// A ticket's authentication code.
+// The authentication code of a ticket.
 static inline int copenssl_use_hmac_sha256(EVP_MAC_CTX *mac, const unsigned char *key, size_t count) {
     OSSL_PARAM parameters[3];
     parameters[0] = OSSL_PARAM_construct_octet_string(OSSL_MAC_PARAM_KEY, (void *)key, count);
@@ -75,10 +75,10 @@ static inline STACK_OF(X509) *copenssl_new_chain(void) { return sk_X509_new_null
 static inline int copenssl_push(STACK_OF(X509) *chain, X509 *certificate) { return sk_X509_push(chain, certificate); }
 static inline int copenssl_count(const STACK_OF(X509) *chain) { return sk_X509_num(chain); }
 static inline X509 *copenssl_at(const STACK_OF(X509) *chain, int index) { return sk_X509_value(chain, index); }
-// Releases the stack and not its certificates.
+// Releases the stack but not its certificates.
 static inline void copenssl_free_chain(STACK_OF(X509) *chain) { sk_X509_free(chain); }
 
-// As RFC 2253 writes a name, but with characters beyond ASCII as they are.
+// Prints a name in the form of RFC 2253, with non-ASCII characters unescaped.
 static inline int copenssl_print_name(BIO *bio, const X509_NAME *name) {
     return X509_NAME_print_ex(bio, name, 0, XN_FLAG_RFC2253 & ~ASN1_STRFLGS_ESC_MSB);
 }

@@ -1,7 +1,7 @@
-// The parts of Linux that the Swift toolchain's Glibc module leaves out.
+// The parts of Linux that the Swift toolchain's Glibc module omits.
 //
-// _GNU_SOURCE is not defined here on purpose: it changes the layout of types such as fd_set, and the
-// debug build then sees two different definitions of one type. The functions that need it are declared below.
+// _GNU_SOURCE is deliberately not defined here: it changes the layout of types such as fd_set, and the debug build then
+// sees two different definitions of one type. The functions that need it are declared below.
 #ifndef CLINUX_H
 #define CLINUX_H
 
@@ -37,9 +37,9 @@ static inline uintptr_t clinux_this_thread(void) { return (uintptr_t)pthread_sel
 // pthread_setname_np(3); hidden without _GNU_SOURCE. At most 15 bytes and a zero.
 int pthread_setname_np(pthread_t thread, const char *name);
 
-// ioctl(2) with a request that returns a number of bytes: how many wait to be read (FIONREAD), how many were sent and not
-// acknowledged (TIOCOUTQ, which is SIOCOUTQ). See tcp(7). Swift does not import functions with variable arguments; and their own header,
-// <sys/ioctl.h>, would hide SOCK_DGRAM from the Glibc module.
+// ioctl(2) with a request that returns a number of bytes: unread ones (FIONREAD), or sent and unacknowledged ones
+// (TIOCOUTQ, which is SIOCOUTQ). See tcp(7). Swift does not import variadic functions, and the header, <sys/ioctl.h>,
+// would hide SOCK_DGRAM from the Glibc module.
 int ioctl(int fd, unsigned long request, ...);
 enum { clinux_FIONREAD = FIONREAD, clinux_TIOCOUTQ = TIOCOUTQ };
 static inline int clinux_waiting_bytes(int fd, unsigned long request, int *count) { return ioctl(fd, request, count); }
@@ -61,7 +61,8 @@ enum {
     clinux_EPOLLET = EPOLLET,
 };
 
-// The mask of the access mode in the flags of a descriptor, which Swift cannot read in musl: a macro of other macros.
+// The mask of the access mode in the flags of a descriptor, which Swift cannot import from musl: a macro of other
+// macros.
 enum { clinux_O_ACCMODE = O_ACCMODE };
 
 // Sets the handler of a sigaction(2): the field is a macro, which differs between glibc and musl.
@@ -70,20 +71,19 @@ static inline _Bool clinux_has_same_handler(const struct sigaction *one, const s
     return one->sa_handler == other->sa_handler;
 }
 
-// flock(2), whose name Swift takes for the structure of fcntl(2).
+// flock(2), which Swift confuses with the structure of fcntl(2).
 static inline int clinux_lock(int fd) { return flock(fd, LOCK_EX | LOCK_NB); }
 
-// How many references to a Swift object are counted. The runtime exports the function, and its header is not public.
+// The reference count of a Swift object. The runtime exports the function, but its header is not public.
 size_t swift_retainCount(void *object);
 static inline long clinux_reference_count(void *object) { return (long)swift_retainCount(object); }
 
 // pipe2(2); hidden without _GNU_SOURCE.
 static inline int clinux_pipe(int ends[2], int flags) { return (int)syscall(SYS_pipe2, ends, flags); }
 
-// writev(2) which raises no SIGPIPE: the signal is blocked on this thread for the call, and one that the call has made
-// pending is taken out again. One that was pending before, which it can only be if it was blocked already, stays. Nothing
-// that other threads could see is changed.
-// With flags above zero it is pwritev2(2), of Linux 4.6, by its number.
+// writev(2) without SIGPIPE: the signal is blocked on this thread for the call, and consumed if the call made it
+// pending. One that was pending before (so it was blocked) stays pending. Other threads are not affected. With nonzero
+// flags it is pwritev2(2), of Linux 4.6, by its number.
 static inline ssize_t clinux_writev_with_flags(int fd, const struct iovec *pieces, int count, int flags) {
     sigset_t broken_pipe, before, pending;
     sigemptyset(&broken_pipe);
@@ -105,21 +105,22 @@ static inline ssize_t clinux_writev_without_signal(int fd, const struct iovec *p
     return clinux_writev_with_flags(fd, pieces, count, 0);
 }
 
-// A descriptor that the kernel has made, or -1, unless it has the number of a standard stream: then one of a higher number, while
-// the standard streams that are closed lead to /dev/null. What is printed would otherwise reach whatever has their numbers.
+// Returns a new descriptor, or -1, unchanged, unless it has the number of a standard stream: then it is moved to a
+// higher number, and the closed standard streams lead to /dev/null. Otherwise printed text would go to whatever has
+// their numbers.
 int clinux_moved_above_standard(int fd);
 static inline int clinux_above_standard(int fd) { return fd < 0 || fd > 2 ? fd : clinux_moved_above_standard(fd); }
 
-// An open file of this process's own for the terminal that `fd` is, which does not wait; -1 if it is none, or cannot be
-// opened again. The flags of `fd` belong to an open file that other processes share.
+// Opens the terminal `fd` again, without blocking, as an open file of this process; -1 if it is no terminal, or cannot
+// be opened. The flags of `fd` belong to an open file that other processes share.
 int clinux_open_terminal(int fd);
 
-// A short line to whatever standard error is, without waiting, raising SIGPIPE, or changing the descriptor's flags, which it
-// shares with others. `terminal` is what clinux_open_terminal has answered once. -1 if it would have to wait.
+// Writes a short line to any kind of standard error, without blocking, SIGPIPE, or a change to the descriptor's flags,
+// which other processes share. `terminal` is an earlier result of clinux_open_terminal. -1 if the write would block.
 ssize_t clinux_write_at_once(int fd, int terminal, const void *bytes, size_t count);
 
-// How many cores this process may run on, as sched_getaffinity(2) has it; 1 if the kernel does not say. The system call
-// by itself: the functions of the C library are hidden without _GNU_SOURCE.
+// The number of cores that this process may run on, by sched_getaffinity(2); 1 if that fails. The raw system call: the
+// functions of the C library are hidden without _GNU_SOURCE.
 static inline int clinux_usable_cores(void) {
     unsigned long mask[1024 / sizeof(unsigned long)];
     long bytes = syscall(SYS_sched_getaffinity, 0, sizeof mask, mask);
@@ -128,8 +129,8 @@ static inline int clinux_usable_cores(void) {
     return cores > 0 ? cores : 1;
 }
 
-// What a child that is being spawned does: go to a directory, close all descriptors from `first` on. Both came late to
-// the C library (2.29, 2.34), and older ones, which lack them, answer ENOSYS.
+// Actions of a spawned child: change the directory, close all descriptors from `first` on. The C library has them since
+// 2.29 and 2.34; with older ones these return ENOSYS.
 int posix_spawn_file_actions_addchdir_np(posix_spawn_file_actions_t *actions, const char *path)
     __attribute__((weak));
 int posix_spawn_file_actions_addclosefrom_np(posix_spawn_file_actions_t *actions, int first) __attribute__((weak));
@@ -141,7 +142,7 @@ static inline int clinux_spawn_without(posix_spawn_file_actions_t *actions, int 
     return posix_spawn_file_actions_addclosefrom_np ? posix_spawn_file_actions_addclosefrom_np(actions, first) : ENOSYS;
 }
 
-// A variable of the C library, which Swift will not read since others might change it.
+// A variable of the C library, which Swift does not read, since it is shared mutable state.
 extern char **environ;
 static inline char **clinux_environment(void) { return environ; }
 
@@ -150,8 +151,8 @@ static inline int clinux_pidfd_open(pid_t pid) { return (int)syscall(434, pid, 0
 static inline int clinux_pidfd_send_signal(int fd, int signal) { return (int)syscall(424, fd, signal, 0, 0); }
 
 // waitid(2) for the end of one child, by its pidfd (P_PIDFD is 3) or its number, without waiting. 1: it has ended, by
-// itself (CLD_EXITED in `code`) or by a signal; 0: not yet; below zero: -errno. The child is reaped, or stays a zombie. Fields
-// of siginfo_t are macros, which Swift does not see.
+// itself (CLD_EXITED in `code`) or by a signal; 0: not yet; below zero: -errno. The child is reaped, or stays a zombie.
+// Some fields of siginfo_t are macros, which Swift does not import.
 static inline int clinux_wait(int by_pidfd, int id, int keeps_zombie, int *code, int *status) {
     siginfo_t info;
     info.si_pid = 0;
@@ -163,8 +164,8 @@ static inline int clinux_wait(int by_pidfd, int id, int keeps_zombie, int *code,
     return 1;
 }
 
-// The event loop of the calling thread, or NULL. Swift has no thread-local variables of its own that are
-// as cheap as one load, and this is read for every promise that is made.
+// The event loop of the calling thread, or NULL. Swift has no thread-local variables as cheap as one load, and this one
+// is read whenever a promise is created.
 //
 // The initial-exec model: two instructions, also in code that may become a shared library, where the default model takes
 // three and a call that the linker removes, around which the compiler saves its registers. A library loaded by dlopen(3)
@@ -174,28 +175,29 @@ extern _Thread_local void *clinux_current_loop __attribute__((tls_model("initial
 static inline void *clinux_get_current_loop(void) { return clinux_current_loop; }
 static inline void clinux_set_current_loop(void *loop) { clinux_current_loop = loop; }
 
-// Whether the program was built with a sanitizer that watches memory or threads: their functions are weak references, which
-// lead nowhere otherwise.
+// True if the program was built with the address or the thread sanitizer: their functions are weak references,
+// otherwise null.
 _Bool clinux_is_sanitized(void);
 
-// Where the calling thread's stack ends, and how much of it is to remain; zero before they are asked for.
+// The end of the calling thread's stack, and the reserve to be left; zero until first needed.
 extern _Thread_local uintptr_t clinux_stack_end, clinux_stack_reserve;
 void clinux_find_stack(void);
 
-// Whether less of the stack remains than 256 KiB, or than a quarter of it if that is less. The frame's own address, since
-// a sanitizer may keep variables elsewhere. False on a stack that is not the thread's, as that of a signal handler.
+// True if less of the stack remains than 256 KiB, or than a quarter of it if that is less. Uses the frame's address,
+// since a sanitizer may keep variables elsewhere. False on a stack that is not the thread's, such as a signal
+// handler's.
 static inline _Bool clinux_stack_is_low(void) {
     if (clinux_stack_reserve == 0) clinux_find_stack();
     return (uintptr_t)__builtin_frame_address(0) - clinux_stack_end < clinux_stack_reserve;
 }
 
-// Calls `body` on a new stack of 8 MiB, whose pages the kernel provides when they are used, and returns to the present
-// one when `body` does. -1 without room for a stack: `body` has not been called.
+// Calls `body` on a new stack of 8 MiB, whose pages the kernel provides on first use, and returns to the present one
+// when `body` does. -1 if no stack can be allocated: `body` has not been called.
 int clinux_on_new_stack(void (*body)(void *), void *argument);
 
-// Whether operators are recorded: `clinux_tracing`, on all threads, since promises are traced; `clinux_notes_handlers`, on the
-// calling thread, since its loop may never be driven. Every operator asks for both, so that must be two loads and one branch in
-// whatever module it is inlined into; a global of Swift is reached through a function. The second is a variable of the thread
+// True if operators are recorded: `clinux_tracing`, on all threads, when promises are traced; `clinux_notes_handlers`,
+// on the calling thread, when its loop may never be driven. Every operator checks both, so this must be two loads and
+// one branch in any module it is inlined into; a Swift global is reached through a function. The second is thread-local
 // so that one thread's loop costs the others nothing.
 extern unsigned clinux_tracing;
 extern _Thread_local unsigned clinux_notes_handlers __attribute__((tls_model("initial-exec")));
@@ -208,7 +210,8 @@ static inline _Bool clinux_records_operators(void) {
     return (__atomic_load_n(&clinux_tracing, __ATOMIC_RELAXED) | clinux_notes_handlers) != 0;
 }
 
-// struct mmsghdr and its two calls, recvmmsg(2) and sendmmsg(2), hidden without _GNU_SOURCE. The system calls by themselves.
+// struct mmsghdr and its two calls, recvmmsg(2) and sendmmsg(2), hidden without _GNU_SOURCE. These are the raw system
+// calls.
 struct clinux_mmsghdr {
     struct msghdr header;
     unsigned int count;
@@ -222,12 +225,13 @@ static inline long clinux_sendmmsg(int fd, struct clinux_mmsghdr *messages, unsi
     return syscall(SYS_sendmmsg, fd, messages, count, flags);
 }
 
-// How often this process is the child of a fork. Asked in each turn; to a global of Swift the way leads through a function.
+// The number of forks between this process and the first one. Read in each turn; a Swift global is reached through a
+// function.
 extern int clinux_fork_count;
 
 static inline int clinux_forks(void) { return __atomic_load_n(&clinux_fork_count, __ATOMIC_RELAXED); }
 extern void (*clinux_in_forked_child)(void);
-// What a forked child begins with, besides counting.
+// Sets the function that a forked child calls first, besides counting.
 static inline void clinux_set_in_forked_child(void (*body)(void)) {
     __atomic_store_n(&clinux_in_forked_child, body, __ATOMIC_RELEASE);
 }
@@ -237,7 +241,7 @@ static inline void clinux_begin_in_forked_child(void) {
 }
 static inline void clinux_note_fork(void) { __atomic_add_fetch(&clinux_fork_count, 1, __ATOMIC_RELAXED); }
 
-// epoll_event.data is a union, which Swift reaches through computed accessors; two words are plainer.
+// epoll_event.data is a union, which Swift reads through computed accessors; two words are simpler.
 static inline struct epoll_event clinux_epoll_event(uint32_t events, uint64_t data) {
     struct epoll_event event = {.events = events, .data = {.u64 = data}};
     return event;
@@ -249,18 +253,18 @@ static inline struct epoll_event clinux_epoll_event(uint32_t events, uint64_t da
 int _dispatch_get_main_queue_handle_4CF(void) __attribute__((weak));
 void _dispatch_main_queue_callback_4CF(void *message) __attribute__((weak));
 
-// Whether this program has libdispatch.
+// True if this program has libdispatch.
 static inline _Bool clinux_has_main_queue(void) {
     return _dispatch_get_main_queue_handle_4CF && _dispatch_main_queue_callback_4CF;
 }
-// An eventfd that is written when there are jobs. Made by the first call, or by the first job, and libdispatch's forever. If
-// it cannot be made, libdispatch traps.
+// An eventfd that is written when there are jobs. Created by the first call or the first job, and owned by libdispatch
+// forever. If it cannot be created, libdispatch traps.
 static inline int clinux_main_queue(void) { return _dispatch_get_main_queue_handle_4CF(); }
-// Runs what is in it. On the main thread only: libdispatch traps elsewhere. Inside one of its jobs it does nothing.
+// Runs the queued jobs. On the main thread only: libdispatch traps elsewhere. Does nothing inside one of the jobs.
 static inline void clinux_run_main_queue(void) { _dispatch_main_queue_callback_4CF(0); }
 
-// What an async main does with the main thread when it waits first: Swift's runtime calls this hook, if it is set, in
-// place of dispatch_main(3), which would end the thread. It must not return, except by calling `original`.
+// The hook for the first suspension of an async main: Swift's runtime calls it, if set, on the main thread in place of
+// dispatch_main(3), which would end the thread. It must not return, except by calling `original`.
 typedef __attribute__((swiftcall)) void (*clinux_drain)(void);
 typedef __attribute__((swiftcall)) void (*clinux_drain_hook)(clinux_drain original, clinux_drain override);
 extern clinux_drain_hook swift_task_asyncMainDrainQueue_hook __attribute__((weak));
@@ -271,7 +275,8 @@ __attribute__((swiftcall)) static void clinux_drain_async_main(clinux_drain orig
     clinux_while_async_main_waits();
     original();
 }
-// Sets it: `body` is called then, and what the runtime would have done if it returns. False: this runtime has no such hook.
+// Sets the hook: it calls `body`, and the runtime's own function if that returns. False if this runtime has no such
+// hook.
 static inline _Bool clinux_set_while_async_main_waits(void (*body)(void)) {
     if (!&swift_task_asyncMainDrainQueue_hook) return 0;
     clinux_while_async_main_waits = body;
@@ -283,8 +288,9 @@ static inline _Bool clinux_set_while_async_main_waits(void (*body)(void)) {
 // every job has at the same place, as the compiler knows too ("swift.job").
 __attribute__((swiftcall)) size_t swift_task_getJobFlags(void *job) __attribute__((weak));
 
-// Whether a job processes a default actor: the kinds 192 to 194 of the runtime's enum JobKind (DefaultActorInline,
-// DefaultActorSeparate, DefaultActorOverride), of which Swift 6.3 uses the second. False if this runtime has no such function.
+// True if a job processes a default actor: the kinds 192 to 194 of the runtime's enum JobKind (DefaultActorInline,
+// DefaultActorSeparate, DefaultActorOverride), of which Swift 6.3 uses the second. False if this runtime has no such
+// function.
 static inline _Bool clinux_processes_default_actor(void *job) {
     if (!swift_task_getJobFlags) return 0;
     size_t kind = swift_task_getJobFlags(job) & 0xff;

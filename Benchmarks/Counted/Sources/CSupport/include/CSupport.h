@@ -1,25 +1,24 @@
-// What the runner of workloads needs of C.
+// C functions for the runner of workloads.
 #ifndef CSUPPORT_H
 #define CSUPPORT_H
 
 #include <stdint.h>
 
-// Stands before and after each measured stretch. Does nothing; callgrind dumps its counts when it is called
+// Called before and after each measured stretch. Does nothing; callgrind dumps its counts at each call
 // (--dump-before=bench_mark), so that one process can count many rows.
 void bench_mark(void);
 
-// Uses what lies at an address, as far as an optimiser can tell, and costs no instruction of its own.
+// Uses the value at an address, as far as the optimiser can tell, without an instruction.
 static inline void bench_use(const void *address) { __asm__ volatile("" : : "r"(address) : "memory"); }
 
-// How many blocks the process has asked the allocator for, or -1 if the counting library is not preloaded.
+// The number of blocks that the process has allocated, or -1 if the counting library is not preloaded.
 int64_t bench_allocations(void);
 
-// The most memory that the process has had resident so far, in KiB, or -1. (The figure of getrusage may be that of
-// the process that started this one.)
+// The peak resident memory of the process, in KiB, or -1. (The figure of getrusage may be the parent process's.)
 int64_t bench_peak_kib(void);
 
-// Binds the calling thread, and those that it starts from now on, to one of the processors that it may use.
-// Returns 0, or an errno.
+// Binds the calling thread, and the threads that it starts from now on, to one of its allowed processors. Returns 0, or
+// an errno.
 int bench_pin(void);
 
 #endif
