@@ -1,7 +1,7 @@
 import Glibc
 import Testing
 
-/// The Swift compiler, as a client of the library meets it.
+/// The Swift compiler, as clients of the library use it.
 struct Compiler {
     /// An error or a warning.
     struct Diagnostic: Hashable, CustomStringConvertible {
@@ -12,8 +12,8 @@ struct Compiler {
         var description: String { "\(file):\(line): \(text)" }
     }
 
-    /// What it says about `files`, a module that uses the modules of this very build. Since what is sent to other threads
-    /// is looked at after the types have been checked, it commonly goes on to `-emit-sil`.
+    /// The diagnostics for `files`, a module that uses the modules of this build. Sendability is checked after type
+    /// checking, so the compiler usually continues to `-emit-sil`.
     static func diagnostics(
         of files: [String], module: String, _ options: [String] = [], until stage: String = "-emit-sil"
     ) throws -> (all: [Diagnostic], output: String) {
@@ -21,7 +21,7 @@ struct Compiler {
         return (output.split(separator: "\n").compactMap(diagnostic), output)
     }
 
-    /// Makes a program of `files` and what this build has compiled of `libraries`, and returns what the compiler says about them.
+    /// Builds a program from `files` and this build's objects of `libraries`, and returns the compiler's diagnostics.
     static func program(
         _ program: String, of files: [String], module: String, libraries: [String], _ options: [String] = []
     ) throws -> String {
@@ -56,8 +56,8 @@ struct Compiler {
         return (output.split(separator: "\n").compactMap(diagnostic), output)
     }
 
-    /// `/a/b/File.swift:3:5: error: …`; the same line drawn in the source is no such line. One without a place is of no
-    /// file.
+    /// `/a/b/File.swift:3:5: error: …`; the same line drawn in the source does not count. A diagnostic without a
+    /// location has no file.
     private static func diagnostic(_ line: Substring) -> Diagnostic? {
         for kind in ["error: ", "warning: "] {
             guard let range = firstRange(of: kind, in: line) else { continue }
@@ -74,7 +74,7 @@ struct Compiler {
         line.indices.first { line[$0...].hasPrefix(text) }.map { $0..<line.index($0, offsetBy: text.count) }
     }
 
-    /// Beside the test bundle, which is what runs.
+    /// Next to the running test bundle.
     private static var products: String {
         get throws {
             var buffer = [UInt8](repeating: 0, count: 4096)
@@ -87,9 +87,9 @@ struct Compiler {
         }
     }
 
-    /// Both outputs of a command; how it ended is in its words.
+    /// Both outputs of a command, and its exit status in words.
     static func run(_ command: [String]) throws -> String {
-        // "e": other processes that tests start at this moment do not inherit our end.
+        // "e": other processes that tests start now do not inherit this end.
         let output = try #require(popen(command.map(quoted).joined(separator: " ") + " 2>&1", "re"))
         defer { pclose(output) }
         return String(decoding: Repository.bytes(of: output), as: UTF8.self)

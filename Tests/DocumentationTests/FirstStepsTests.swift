@@ -1,6 +1,6 @@
 import Testing
 
-/// What new users write first compiles, or docs/guides/compiler-messages.md says why it does not, and the cure.
+/// Typical first code of new users compiles, or docs/guides/compiler-messages.md explains why not, and the fix.
 @Suite struct FirstStepsTests {
     private static let folder = "Tests/Fixtures/FirstSteps/Sources/FirstSteps"
 
@@ -35,7 +35,7 @@ import Testing
         }
     }
 
-    /// Expects the messages that the files announce in comments, and no others.
+    /// Expects the messages that comments in the files announce, and no others.
     private func check(_ names: [String], _ options: [String]) throws {
         let files = (["Declarations.swift"] + names).map { "\(Self.folder)/\($0)" }
         let said = try Compiler.diagnostics(of: Repository.absolute(files), module: "FirstSteps", options)

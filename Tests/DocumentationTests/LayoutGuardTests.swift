@@ -2,8 +2,8 @@ import Glibc
 import TestSupport
 import Testing
 
-/// A stored property that is added to the class of all jobs moves every field of a promise's core. Compiles a copy of the
-/// library with one, which takes a minute, and so only with `THOROUGH` in the environment.
+/// A new stored property in the class of all jobs moves every field of a promise's core. Compiles a copy of the library
+/// with one, which takes a minute, so only with `THOROUGH` in the environment.
 @Suite struct LayoutGuardTests {
     @Test(.enabled(if: getenv("THOROUGH") != nil)) func aNewFieldOfAJobEndsTheFirstProgramWithItsName() throws {
         let folder = Folder()

@@ -2,10 +2,10 @@ import Glibc
 import TestSupport
 import Testing
 
-/// The Swift blocks of the documentation compile in silence, and those that say with `assert` what they do hold it: written by
+/// The Swift blocks of the documentation compile without warnings, and blocks with an `assert` pass it: written by
 /// `.ci/snippets.py`, compiled against the modules of this build, run as a program.
 @Suite(.enabled(if: hasPython, "python3 writes the blocks as files")) struct PagesTests {
-    /// The blocks stand for the code of users: none may take the type checker a second. The slowest takes some 40 ms.
+    /// The blocks stand for users' code: none may take the type checker a second. The slowest takes some 40 ms.
     private static let limits = ["function-bodies", "expression-type-checking"]
         .flatMap { ["-Xfrontend", "-warn-long-\($0)=1000"] }
 
@@ -38,7 +38,7 @@ import Testing
     }
 }
 
-/// The blocks as `.ci/snippets.py` writes them, in a folder that goes with this object.
+/// The blocks as `.ci/snippets.py` writes them, in a folder that is removed with this object.
 private final class Pages {
     let folder = Folder()
 
@@ -49,7 +49,7 @@ private final class Pages {
 
     deinit { _ = try? Compiler.run(["rm", "-r", folder.path]) }
 
-    /// The files below `name`, and those that they are compiled with.
+    /// The files below `name`, and those compiled with them.
     func files(of name: String, with support: String? = nil) throws -> [String] {
         let files = try Repository.names(in: folder / name).map { folder / "\(name)/\($0)" }
         try #require(!files.isEmpty)

@@ -3,13 +3,13 @@ import Testing
 
 /// The files of the package that this test was built from.
 enum Repository {
-    /// Without a slash at its end.
+    /// Without a trailing slash.
     static let root: String = {
         let parts = #filePath.split(separator: "/", omittingEmptySubsequences: false)
         return parts.dropLast(3).joined(separator: "/")
     }()
 
-    /// - Parameter path: from the root.
+    /// - Parameter path: relative to the root.
     static func text(of path: String) throws -> String {
         let file = try #require(fopen("\(root)/\(path)", "r"), "\(path) cannot be opened")
         defer { fclose(file) }
@@ -25,7 +25,7 @@ enum Repository {
         try names(in: "\(root)/\(folder)").map { "\(folder)/\($0)" }
     }
 
-    /// Of what a folder anywhere has, sorted; none that begins with a dot.
+    /// The names in any folder, sorted, except those that begin with a dot.
     static func names(in folder: String) throws -> [String] {
         let directory = try #require(opendir(folder), "\(folder) cannot be opened")
         defer { closedir(directory) }
@@ -41,7 +41,7 @@ enum Repository {
 
     static func absolute(_ paths: [String]) -> [String] { paths.map { "\(root)/\($0)" } }
 
-    /// All that is left of it.
+    /// The rest of the file.
     static func bytes(of file: UnsafeMutablePointer<FILE>) -> [UInt8] {
         var bytes: [UInt8] = []
         var part = [UInt8](repeating: 0, count: 65536)

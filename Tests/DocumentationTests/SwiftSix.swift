@@ -1,8 +1,8 @@
 import Testing
 
-/// What users write on one thread needs no annotation in Swift 6 mode, and what would be a race does not compile.
+/// Single-threaded code of users needs no annotation in Swift 6 mode, and races do not compile.
 @Suite struct SwiftSix {
-    /// What a package may set: Xcode's new projects set both of the last two.
+    /// Settings of a package: Xcode's new projects set both of the last two.
     private static let settings = [
         [], ["-default-isolation", "MainActor"], ["-enable-upcoming-feature", "NonisolatedNonsendingByDefault"],
         ["-default-isolation", "MainActor", "-enable-upcoming-feature", "NonisolatedNonsendingByDefault"],
@@ -36,15 +36,15 @@ import Testing
         }
     }
 
-    /// A compiler that says something here has learned to see one of the races, which then belongs to AcrossThreads.
+    /// A compiler with diagnostics here has learned to see one of the races, which then belongs to AcrossThreads.
     @Test func racesThatTheCompilerDoesNotSeeCompileInSilence() throws {
         let files = try Repository.files(in: "Tests/Fixtures/RacesUnseen/Sources/RacesUnseen")
         let said = try Compiler.diagnostics(of: Repository.absolute(files), module: "RacesUnseen")
         #expect(said.output == "")
     }
 
-    /// The compiler looks for mistakes in stages, and does not begin the next before the last has found none. So what it
-    /// has refused is taken out, and it is asked about the rest.
+    /// The compiler diagnoses in stages, and starts the next stage only if the last one found no error. So the refused
+    /// code is removed, and the rest compiled again.
     @Test func codeAcrossThreadsDoesNotCompile() throws {
         let files = try Repository.files(in: "Tests/Fixtures/AcrossThreads/Sources/AcrossThreads")
         var expected: [String: [Int: String]] = [:]

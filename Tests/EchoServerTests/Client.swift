@@ -21,7 +21,8 @@ final class Client {
         withUnsafeBytes(of: value) { _ = setsockopt(fd, level, name, $0.baseAddress!, socklen_t($0.count)) }
     }
 
-    /// Sends what the other side takes within `patience` milliseconds of waiting each, and answers how much that was.
+    /// Sends as much as the other side takes, waiting at most `patience` milliseconds each time, and returns the number
+    /// of bytes.
     @discardableResult
     func send(_ bytes: [UInt8], patience: CInt = 10_000) throws -> Int {
         var sent = 0
@@ -39,7 +40,7 @@ final class Client {
         return sent
     }
 
-    /// A client that the server owes something: it has sent more than it has read, and the server's write waits.
+    /// A client with unread answers: it has sent more than it has read, and the server's write waits.
     static func stalled(at address: SocketAddress) throws -> Client {
         let client = try Client(to: address, receiveBuffer: 4096)
         let chunk = randomBytes(1 << 20)
@@ -47,19 +48,19 @@ final class Client {
         return client
     }
 
-    /// Reads what the server still sends; the code of the error that this ends with, `nil` for an orderly end.
+    /// Reads the rest from the server; returns the code of the error that ends it, `nil` for an orderly end.
     func failureOfReading() -> CInt? {
         do { _ = try readToEnd() } catch { return (error as? SystemError)?.code }
         return nil
     }
 
-    /// Waits for an event of poll(2); false if none came.
+    /// Waits for an event of poll(2); returns false if none came.
     func waits(for events: Int32, _ patience: CInt) -> Bool {
         var entry = pollfd(fd: fd, events: Int16(events), revents: 0)
         return poll(&entry, 1, patience) == 1
     }
 
-    /// What has come; empty at the end.
+    /// The available bytes; empty at the end.
     func receive(upTo limit: Int = 65536) throws -> [UInt8] {
         var failure: CInt = 0
         let bytes = [UInt8](unsafeUninitializedCapacity: limit) { buffer, count in
@@ -83,20 +84,20 @@ final class Client {
 
     func readToEnd() throws -> [UInt8] { try receive(exactly: .max) }
 
-    /// One message there and back.
+    /// True if one message is echoed.
     func echoes(_ text: String) throws -> Bool {
         try send(Array(text.utf8))
         return try receive(exactly: text.utf8.count) == Array(text.utf8)
     }
 
-    /// Ends this side.
+    /// Half-closes.
     func end() { shutdown(fd, CInt(SHUT_WR)) }
 
-    /// Makes the end a reset.
+    /// Makes closing send a reset.
     func resetWhenClosed() { set(SOL_SOCKET, SO_LINGER, linger(l_onoff: 1, l_linger: 0)) }
 }
 
-/// Bytes without any order, from a generator that always gives the same ones.
+/// Pseudorandom bytes, the same in each run.
 func randomBytes(_ count: Int) -> [UInt8] {
     var state: UInt64 = 0x9E37_79B9_7F4A_7C15
     return (0..<count).map { _ in

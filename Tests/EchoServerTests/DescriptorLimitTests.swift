@@ -42,7 +42,7 @@ import Testing
         expectEqual(all, .init(maxConnections: 85, maxLingering: 85))
     }
 
-    /// Each time that half of many connections have gone, and never for a few.
+    /// Each time half of many connections have ended, and never for a few.
     @Test func freedMemoryGoesBackWhenHalfOfTheConnectionsHaveGone() {
         let trims = Mutex(0)
         let count = OpenCount { trims.withLock { $0 += 1 } }

@@ -1,7 +1,7 @@
 /// Metrics in Prometheus' text format 0.0.4, read as strictly as its documentation allows.
 struct Exposition {
     private(set) var types: [String: String] = [:]
-    /// By name and labels, as they stand.
+    /// Keyed by name and labels, verbatim.
     private(set) var samples: [String: Double] = [:]
 
     init(_ text: String) throws {
@@ -41,7 +41,7 @@ struct Exposition {
     subscript(name: String) -> Double? { samples[name] }
 }
 
-/// An answer of HTTP.
+/// An HTTP response.
 struct Answer {
     let status: String
     let fields: [String: String]
@@ -64,7 +64,7 @@ struct Answer {
         self.fields = fields
     }
 
-    /// What `address` answers to `request`.
+    /// The answer of `address` to `request`.
     static func to(_ request: String, at client: Client) throws -> Answer {
         try client.send(Array(request.utf8))
         return try Answer(client.readToEnd())

@@ -50,7 +50,7 @@ import Testing
         _ = try server.terminate()
     }
 
-    /// Also with as many clients as there may be, and more, there are descriptors for all else.
+    /// Descriptors remain for everything else even with the maximum number of clients, and more.
     @Test(arguments: ["1", "2"]) func aLimitOfDescriptorsThatIsTooLowIsSaidAndKept(threads: String) throws {
         let server = try ServerProcess.serving(
             "--metrics", "127.0.0.1:0", "--threads", threads, limits: "ulimit -n 128")
@@ -75,7 +75,7 @@ import Testing
         _ = try server.terminate()
     }
 
-    /// No more is reserved than is used; a fifth is for connections that linger.
+    /// No more is reserved than used; a fifth is for lingering connections.
     @Test(
         .disabled(if: isSanitized),
         arguments: [(10, 1, []), (16, 1, ["--threads", "2"]), (12, 1, ["--metrics", "127.0.0.1:0"]), (40, 25, [])])
@@ -92,7 +92,7 @@ import Testing
 
     @Test func withoutDescriptorsClientsWaitUntilThereAreSome() throws {
         let server = try ServerProcess.serving()
-        // Not before: a limit that it begins with, the server keeps below.
+        // Not earlier: the server stays below a limit that exists at its start.
         server.descriptorLimit = 24
         let clients = try (0..<40).map { _ in try Client(to: server.address) }
         for client in clients { try client.send([0x78]) }
@@ -104,19 +104,19 @@ import Testing
         let waiting = Array(clients[room...])
         for client in served { expectEqual(try client.receive(), [0x78]) }
 
-        // The pause: few turns, one report, and those that are there are served.
+        // The pause: few turns, one report, and connected clients are served.
         expect(!waiting[0].waits(for: POLLIN, 300))
         for client in served { expect(try client.echoes("meanwhile")) }
         let turns = try number(before: "turns", in: server.statistics()) - number(before: "turns", in: begin)
         expect(turns <= 30 + 3 * served.count, "the server spins")
         expect(!server.hasMoreErrors)
 
-        // One goes, one comes.
+        // One leaves, one enters.
         let freed = ContinuousClock.now
         served.removeLast().end()
         expectEqual(try waiting[0].receive(), [0x78])
         expect(ContinuousClock.now - freed < .seconds(2))
-        // All go, all come.
+        // All leave, all enter.
         for client in served { client.end() }
         for (index, client) in waiting.enumerated() {
             if index > 0 { expectEqual(try client.receive(), [0x78]) }
@@ -133,7 +133,7 @@ import Testing
     /// The kernel returns that error with a full table, even if the backlog is empty.
     @Test func aFullTableIsAPauseAlsoWithAnEmptyBacklog() throws {
         let server = try ServerProcess.serving()
-        // Not before: a limit that it begins with, the server keeps below.
+        // Not earlier: the server stays below a limit that exists at its start.
         server.descriptorLimit = 24
         var clients: [Client] = []
         while clients.count < 24 && !server.hasMoreErrors {

@@ -23,7 +23,7 @@ import Testing
         expectEqual(before["echo_info{version=\"0.1.0\"}"], 1)
         let limit = ServerProcess.mayHaveDescriptorsForDefaults ? 10_000 : 100
         expectEqual(before["echo_connections_limit"], Double(limit))
-        // The times of turns, which the server takes, and not those of handlers, which it does not.
+        // The times of turns, which the server measures, but not those of handlers, which it does not.
         for name in ["waiting_seconds_total", "longest_turn_seconds"] { expect(before["echo_loop_\(name)"] != nil) }
         for name in ["longest_handler_seconds", "slow_handlers_total"] {
             expectEqual(before["echo_loop_\(name)"], nil)
@@ -51,7 +51,7 @@ import Testing
         expect(try server.terminate().hasPrefix("totals: 0 open, 3 connections (peak 3, 0 failed), 15 bytes, "))
     }
 
-    /// The server as it is run: what a message costs at depth one, with an idle time-out.
+    /// The server in its usual form: the cost of a message at depth one, with an idle time-out.
     @Test func aMessageCostsThreeSystemCalls() throws {
         let server = try ServerProcess.serving("--metrics", "127.0.0.1:0", "--idle-timeout", "1m")
         let address = try #require(server.metricsAddress)
@@ -67,7 +67,7 @@ import Testing
         let calls = after.samples.keys.filter { $0.hasPrefix("echo_loop_system_calls_total") }
         let all = calls.reduce(0.0) { $0 + (after[$1] ?? 0) - (before[$1] ?? 0) }
         expect(all <= 3200)
-        // Those of the second scrape.
+        // The calls of the second scrape.
         expect(more("epoll_ctl") <= 6 && more("timerfd_settime") <= 4)
         client.end()
         expectEqual(try client.receive(), [])

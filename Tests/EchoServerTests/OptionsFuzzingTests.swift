@@ -4,7 +4,7 @@ import Testing
 
 @testable import echo_server
 
-/// Whatever the command line is: there are options that make sense, or one line about what does not.
+/// Any command line yields valid options, or one line about the error.
 @Suite struct OptionsFuzzingTests {
     private static let corpus: [[String]] = [
         [], ["--help"], ["-h"], ["--version"], ["--quiet"], ["--listen", "127.0.0.1:7000"], ["--listen=[::1]:0"],
@@ -45,11 +45,11 @@ import Testing
         for duration in [options.idleTimeout, options.statisticsInterval].compactMap(\.self) {
             expect(duration > .zero && duration <= year, "\(arguments)")
         }
-        // Each address is one that can be told, and given again; but for one with a control character, which is told escaped.
+        // Each address can be printed and given again, except one with a control character, which is printed escaped.
         let addresses = options.addresses + [options.metricsAddress].compactMap(\.self)
         if addresses.contains(where: { $0.description.contains("\\") }) { return }
         for address in addresses { expectEqual((try? SocketAddress(address.description)), address, "\(arguments)") }
-        // The same options, however they are written.
+        // The same options, however written.
         let again = addresses.dropLast(options.metricsAddress == nil ? 0 : 1).map { "--listen=\($0)" }
         guard case .serve(let parsed) = try? Options.parse(again) else {
             Issue.record("\(again) is refused")
@@ -58,8 +58,8 @@ import Testing
         expectEqual(parsed.addresses, options.addresses)
     }
 
-    /// Up to four changes: a piece put into an argument, a part of it taken out or doubled, arguments added, taken out,
-    /// exchanged, or joined.
+    /// Up to four changes: a piece inserted into an argument, a part of it removed or doubled, arguments added,
+    /// removed, exchanged, or joined.
     private func mutated(_ arguments: [String], _ dice: inout SplitMix64) -> [String] {
         var arguments = arguments + (Bool.random(using: &dice) ? [] : Self.corpus.randomElement(using: &dice)!)
         for _ in 0..<Int.random(in: 0...4, using: &dice) {

@@ -42,7 +42,7 @@ import Testing
         expectEqual(try server.terminate(), "")
     }
 
-    /// Otherwise the listener would be standard input, and a client standard error.
+    /// Otherwise the listener would become standard input, and a client standard error.
     @Test func standardStreamsThatAreClosedAreNobodyElses() throws {
         let server = try ServerProcess.serving(limits: "exec 0<&- 2>&-")
         expect(try Client(to: server.address).echoes("hello"))
@@ -72,7 +72,7 @@ import Testing
     @Test func aReaderThatStopsReadingItsLinesHoldsNothingUp() throws {
         let server = try ServerProcess.serving("--stats", "0.01ms")
         let client = try Client(to: server.address)
-        // Until the way to us is full.
+        // Until the pipe to the test is full.
         var (unread, unchanged) = (0, 0)
         for _ in 0..<100_000 where unchanged < 100 {
             expect(try client.echoes("hello"))

@@ -6,7 +6,7 @@ extension Folder {
     func address(_ name: String) throws -> SocketAddress { try SocketAddress(unixPath: self / name) }
 }
 
-/// A socket of the test's own, bound to `address`, which listens if it is a stream.
+/// The test's own socket, bound to `address`; listens if it is a stream.
 final class OwnSocket {
     let fd: CInt
     let address: SocketAddress
@@ -28,7 +28,7 @@ final class OwnSocket {
 
     deinit { close(fd) }
 
-    /// What comes first; `nil` if nothing does.
+    /// The first datagram; `nil` if none comes.
     func receive(within patience: CInt = 10_000) -> String? {
         var entry = pollfd(fd: fd, events: Int16(POLLIN), revents: 0)
         guard poll(&entry, 1, patience) == 1 else { return nil }
@@ -37,8 +37,8 @@ final class OwnSocket {
         return count < 0 ? nil : String(decoding: buffer[..<count], as: UTF8.self)
     }
 
-    /// Datagrams until no more have room in the queue; answers their number. Each from a socket of its own, so that it is this
-    /// queue that is full, and not that of one sender.
+    /// Sends datagrams until the queue is full; returns their number. Each comes from a separate socket, so that this
+    /// queue fills, not a sender's.
     func fill() -> Int {
         for number in 0..<100_000 {
             let sender = socket(address.family, CInt(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
@@ -49,7 +49,7 @@ final class OwnSocket {
         return 0
     }
 
-    /// Whether a client waits to be accepted.
+    /// True if a client waits to be accepted.
     var hasClients: Bool {
         var entry = pollfd(fd: fd, events: Int16(POLLIN), revents: 0)
         return poll(&entry, 1, 0) == 1

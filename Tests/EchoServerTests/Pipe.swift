@@ -1,8 +1,8 @@
 import Glibc
 import Reactor
 
-/// One way from the server to the test: a pair of sockets, since they can be made close-on-exec at once and so never
-/// get into another server that is started meanwhile.
+/// One direction from the server to the test: a pair of sockets, since these can be close-on-exec from the start and so
+/// never reach another server that is started meanwhile.
 final class Pipe {
     private var reader: CInt
     private(set) var writer: CInt
@@ -31,7 +31,7 @@ final class Pipe {
         writer = -1
     }
 
-    /// Answers whether there was more before the end.
+    /// Returns true if there was more before the end.
     private func readMore() throws -> Bool {
         if reader < 0 { return false }
         var entry = pollfd(fd: reader, events: Int16(POLLIN), revents: 0)
@@ -42,7 +42,7 @@ final class Pipe {
         return count > 0
     }
 
-    /// What the kernel has of it.
+    /// The number of bytes in the kernel's buffer.
     var unreadBytes: Int {
         var count: CInt = 0
         return ioctl(reader, UInt(FIONREAD), &count) == 0 ? Int(count) : 0

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 @Suite struct RefusalTests {
-    /// What it says, and with which code it ends, when it cannot even begin: one line, on standard error.
+    /// The output and exit code of a server that cannot start: one line, on standard error.
     private func refusal(
         _ arguments: [String], limits: String? = nil
     ) throws -> (line: String, exit: ServerProcess.Exit) {
@@ -28,7 +28,8 @@ import Testing
         expect(line.hasSuffix("; see echo-server --help"))
     }
 
-    /// Swift reads the command line there. Without it the server would listen at its default address, whatever it was told.
+    /// Swift reads the command line there. Without it the server would listen at its default address, whatever its
+    /// arguments.
     @Test(.enabled(if: system("unshare -m mount -t tmpfs none /proc 2>/dev/null") == 0, "mounting is not allowed"))
     func withoutProcItCannotReadItsOptions() throws {
         let hidden = "exec unshare -m sh -c 'mount -t tmpfs none /proc && exec \"$0\" \"$@\"' \"$0\" \"$@\""
@@ -69,8 +70,8 @@ import Testing
         expectEqual(exit, .code(EX_UNAVAILABLE))
     }
 
-    /// One client is the least: it takes standard streams, a listener, five descriptors of the main thread's loop, three of
-    /// each further one, and the client's. With one descriptor more it is served.
+    /// One client is the minimum: it takes standard streams, a listener, five descriptors of the main thread's loop,
+    /// three of each further one, and the client's. With one more descriptor it is served.
     @Test(
         .disabled(if: isSanitized),
         arguments: [

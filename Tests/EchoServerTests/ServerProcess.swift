@@ -4,7 +4,8 @@ import Reactor
 import TestSupport
 import Testing
 
-/// The echo server as users run it: a process of its own. It is ended, and waited for, when the last reference goes.
+/// The echo server as users run it, in a separate process. It is ended, and waited for, when the last reference is
+/// released.
 final class ServerProcess {
     let pid: pid_t
     private let output: Pipe
@@ -13,12 +14,12 @@ final class ServerProcess {
 
     enum Exit: Equatable { case code(CInt), signal(CInt) }
 
-    /// A server that has said where it listens, on a port of 127.0.0.1 unless told otherwise or passed a socket.
+    /// A server that has printed its address, on a port of 127.0.0.1 unless told otherwise or passed a socket.
     static func serving(
         _ arguments: String..., limits: String? = nil, passing socket: CInt? = nil
     ) throws -> ServerProcess {
         let listen = arguments.contains("--listen") || socket != nil ? [] : ["--listen", "127.0.0.1:0"]
-        // Where there are too few descriptors for the default, the server says so, and serves fewer.
+        // With too few descriptors for the default, the server reports that, and serves fewer.
         let isLimited = limits?.contains("ulimit") == true || arguments.contains { $0.hasPrefix("--max-connections") }
         let connections = isLimited || mayHaveDescriptorsForDefaults ? [] : ["--max-connections", "100"]
         let server = try ServerProcess(listen + connections + arguments, limits: limits, passing: socket)
@@ -32,12 +33,13 @@ final class ServerProcess {
     var address: SocketAddress { addresses[0] }
     private(set) var metricsAddress: SocketAddress?
 
-    /// Whether a server may have as many connections as by default, 10,000 and those that linger, without a line of its log.
+    /// True if a server may have as many connections as by default, 10,000 and the lingering ones, without logging a
+    /// line.
     static let mayHaveDescriptorsForDefaults = mayHaveDescriptors(20_000)
 
     /// - Parameters:
-    ///   - limits: shell commands to run first, in the server's process alone.
-    ///   - descriptor: is its descriptor 3.
+    ///   - limits: shell commands to run first, only in the server's process.
+    ///   - descriptor: becomes its descriptor 3.
     init(_ arguments: [String], limits: String? = nil, passing descriptor: CInt? = nil) throws {
         let (output, errors) = (try Pipe(), try Pipe())
         (self.output, self.errors) = (output, errors)
@@ -49,10 +51,11 @@ final class ServerProcess {
         defer { posix_spawn_file_actions_destroy(&actions) }
         posix_spawn_file_actions_adddup2(&actions, output.writer, STDOUT_FILENO)
         posix_spawn_file_actions_adddup2(&actions, errors.writer, STDERR_FILENO)
-        // What other tests have open is not the server's: it would hold their pipes, and fill its own table.
+        // The server must not inherit the descriptors of other tests: it would hold their pipes, and fill its own
+        // table.
         if let descriptor { posix_spawn_file_actions_adddup2(&actions, descriptor, 3) }
         _ = closeFrom(&actions, descriptor == nil ? 3 : 4)
-        // Whatever the test runner blocks or ignores is its own affair too.
+        // Nor the test runner's blocked and ignored signals.
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
         defer { posix_spawnattr_destroy(&attributes) }
@@ -78,7 +81,7 @@ final class ServerProcess {
 
     deinit { if status == nil { end(SIGKILL) } }
 
-    /// Beside the test bundle, which is what runs.
+    /// Next to the running test bundle.
     private static let path: String = {
         var buffer = [CChar](repeating: 0, count: 4096)
         let count = readlink("/proc/self/exe", &buffer, buffer.count - 1)
@@ -91,10 +94,10 @@ final class ServerProcess {
     func readLine() throws -> String { try output.readLine() }
     func readError() throws -> String { try errors.readLine() }
 
-    /// Whether it has more to say about errors, as far as is known now.
+    /// True if more errors are available to read now.
     var hasMoreErrors: Bool { errors.hasMore }
 
-    /// How many bytes of its output are unread.
+    /// The number of unread bytes of its output.
     var unreadBytes: Int { output.unreadBytes }
 
     /// Closes the reading end of its output.
@@ -109,7 +112,7 @@ final class ServerProcess {
         return try SocketAddress(String(line.dropFirst(prefix.count)))
     }
 
-    /// All that is left to read until it has ended.
+    /// The rest of the output, up to its end.
     func readToEnd() throws -> (output: String, errors: String) {
         (try output.readToEnd(), try errors.readToEnd())
     }
@@ -118,13 +121,13 @@ final class ServerProcess {
 
     func signal(_ number: CInt) { kill(pid, number) }
 
-    /// A further signal to stop, once it does not count as a copy of the first one.
+    /// Another signal to stop, once it does not count as a copy of the first one.
     func signalAgain(_ number: CInt) {
         hang(after(.milliseconds(100)))
         signal(number)
     }
 
-    /// Waits until it has ended, ten seconds at most, and answers how.
+    /// Waits until it has ended, at most ten seconds, and returns its exit status.
     @discardableResult
     func waitForExit(at place: SourceLocation = #_sourceLocation) throws -> Exit {
         if let status { return status }
@@ -136,7 +139,8 @@ final class ServerProcess {
         return end(nil)
     }
 
-    /// By its own number, and only while it is our child: until it has been waited for, no other process can have it.
+    /// By its process id, and only while it is our child: until it has been waited for, no other process can have that
+    /// id.
     @discardableResult
     private func end(_ signal: CInt?) -> Exit {
         if let signal { kill(pid, signal) }
@@ -159,7 +163,7 @@ final class ServerProcess {
         }
     }
 
-    /// Memory that it really occupies, in bytes.
+    /// Its resident memory, in bytes.
     var residentBytes: Int {
         let fd = open("/proc/\(pid)/statm", O_RDONLY | O_CLOEXEC)
         guard fd >= 0 else { return 0 }
@@ -172,13 +176,13 @@ final class ServerProcess {
 }
 
 extension ServerProcess {
-    /// What it says when it is asked with SIGUSR1.
+    /// Its answer to SIGUSR1.
     func statistics() throws -> String {
         signal(SIGUSR1)
         return try readLine()
     }
 
-    /// Asks it to end, waits for it, and answers the rest of what it said.
+    /// Asks it to end, waits for it, and returns the rest of its output.
     func terminate() throws -> String {
         signal(SIGTERM)
         let rest = try readToEnd()
@@ -187,11 +191,11 @@ extension ServerProcess {
         return rest.output
     }
 
-    /// Returns when it takes no more connections: it has understood that it is to end.
+    /// Returns when it accepts no more connections, having received the signal.
     func awaitDraining() throws {
         for _ in 0..<100_000 {
             do { _ = try Client(to: address) } catch let error as SystemError {
-                // Reset: it was in the backlog of the listener that was closed.
+                // Reset: it was in the backlog of the closed listener.
                 if error.code == ECONNREFUSED || error.code == ENOENT { return }
                 guard error.code == ECONNRESET else { throw error }
             }

@@ -3,7 +3,7 @@ import Reactor
 import TestSupport
 import Testing
 
-/// What systemd does, done by the shell and by sockets of the test.
+/// The protocol of systemd, played by the shell and by sockets of the test.
 @Suite struct ServiceManagerTests {
     private let activated = "export LISTEN_PID=$$ LISTEN_FDS=1"
 
@@ -28,7 +28,7 @@ import Testing
     @Test(.enabled(if: hasIPv6, "there is no IPv6 loopback address"))
     func besideAnAddressOfTheCommandLine() throws {
         let socket = try OwnSocket(SOCK_STREAM, .loopback(port: 0))
-        // Fewer than by default: there are two listeners, and each is to have as many descriptors.
+        // Fewer than by default: there are two listeners, each with as many descriptors.
         let server = try ServerProcess.serving(
             "--listen", "[::1]:0", "--max-connections", "100", limits: activated, passing: socket.fd)
         expectEqual(server.addresses.map(\.isIPv6), [false, true])
@@ -54,10 +54,10 @@ import Testing
         expect(try old.echoes("first"))
         let next = try Client(to: socket.address)
         try next.send([0x78])
-        // After that the server has seen that a client waits, and that there is no room.
+        // After that the server knows that a client waits and that there is no room.
         expect(try old.echoes("again"))
         first.signal(SIGTERM)
-        // The server ends idle connections when it drains, and then accepts none. Were the client the first to end, the
+        // The server closes idle connections when it drains, and then accepts none. If the client ended first, the
         // server might accept the next one before it sees the signal.
         expectEqual(try old.receive(), [])
         old.end()
@@ -132,7 +132,7 @@ import Testing
         expectEqual(try server.waitForExit(), .code(0))
     }
 
-    /// As at a boot, when every service has something to say. What is lost then would never come again.
+    /// As during boot, when every service reports. A lost report would never be repeated.
     @Test func aManagerWhoseQueueIsFullHearsItLater() throws {
         let folder = Folder()
         let manager = try OwnSocket(SOCK_DGRAM, folder.address("notify"))
@@ -140,7 +140,7 @@ import Testing
         expect(before > 0)
         let server = try ServerProcess.serving(
             "--drain-timeout", "0", limits: "export NOTIFY_SOCKET=\(folder["notify"]) WATCHDOG_USEC=20000")
-        // Meanwhile it serves.
+        // It serves meanwhile.
         expect(try Client(to: server.address).echoes("hello"))
         for _ in 0..<before { expectEqual(manager.receive(), "x") }
         expectEqual(manager.receive(), "READY=1\nSTATUS=listening on \(server.address)")
@@ -149,7 +149,7 @@ import Testing
         _ = try server.terminate()
     }
 
-    /// Clients may fill the descriptors of a server, whose manager must not take that for a failure.
+    /// Clients may exhaust the descriptors of a server; its manager must not take that for a failure.
     @Test(.disabled(if: isSanitized)) func theWatchdogIsFedWithoutDescriptors() throws {
         let folder = Folder()
         let manager = try OwnSocket(SOCK_DGRAM, folder.address("notify"))

@@ -22,7 +22,7 @@ import Testing
         expectEqual(try server.waitForExit(), .code(0))
     }
 
-    /// Nor does the end of its terminal: there is nothing to read again.
+    /// Nor does a hang-up of its terminal: there is nothing to reload.
     @Test func aHangUpSignalEndsNothing() throws {
         let server = try ServerProcess.serving("--drain-timeout", "1m")
         let client = try Client.stalled(at: server.address)
@@ -93,7 +93,7 @@ import Testing
             let address = first.address
             let client = try Client(to: address)
             expect(try client.echoes("hello"))
-            // The server's end first, so that the port is in TIME_WAIT on its side.
+            // The server ends first, so that the port is in TIME_WAIT on its side.
             client.end()
             expectEqual(try client.receive(), [])
             _ = try first.terminate()

@@ -12,7 +12,7 @@ import Testing
         try withVirtualTime { (clock: VirtualClock) in
             let endpoint = try MetricsEndpoint(.loopback(port: 0)) { .value("text\n") }
             endpoint.serve { Issue.record("\($0)") }
-            // One that says nothing, or only half of it, for each place.
+            // For each place one client that sends nothing, or only half a request.
             let slow = try (0..<MetricsEndpoint.maxConnections).map { number in
                 let client = try Client(to: endpoint.address)
                 if number % 2 == 0 { try client.send(Array("GET /metrics HT".utf8)) }
@@ -22,7 +22,7 @@ import Testing
             try next.send(Array("GET /metrics HTTP/1.1\r\n\r\n".utf8))
             hang(after(MetricsEndpoint.timeLimit - .milliseconds(1)))
             expect(!next.waits(for: POLLIN, 0))
-            // They are told, and have as long again to go.
+            // They are answered, and have the same time again to leave.
             hang(after(MetricsEndpoint.timeLimit + .seconds(1)))
             for client in slow { expectEqual(try Answer(client.receive()).status, "408 Request Timeout") }
             expectEqual(try Answer(next.receive()).body, "text\n")

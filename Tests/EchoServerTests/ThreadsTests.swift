@@ -3,7 +3,7 @@ import Reactor
 import TestSupport
 import Testing
 
-/// `--threads`: connections that are served on several loops are one server's.
+/// `--threads`: connections served on several loops belong to one server.
 @Suite struct ThreadsTests {
     private let get = "GET /metrics HTTP/1.1\r\n\r\n"
 
@@ -36,7 +36,7 @@ import Testing
         let clients = try (0..<9).map { _ in try Client(to: server.address) }
         for _ in 0..<10 { for client in clients { expect(try client.echoes("hello")) } }
         var after = try scrape(server)
-        // The last echo may be here before its loop waits for that connection again.
+        // The last echo may arrive before its loop waits for that connection again.
         func waiting(_ number: Int) -> Double? { after["echo_loop_descriptors{loop=\"echo-\(number)\"}"] }
         for _ in 0..<1000 where (1...3).contains(where: { waiting($0) != 3 }) { after = try scrape(server) }
         for number in 1...3 {
@@ -209,7 +209,7 @@ import Testing
 }
 
 extension ServerProcess {
-    /// How many threads it has.
+    /// The number of its threads.
     fileprivate var threads: Int {
         guard let folder = opendir("/proc/\(pid)/task") else { return 0 }
         defer { closedir(folder) }

@@ -65,7 +65,7 @@ import Testing
     @Test func drainingTakesThePathAwayAndLetsConnectionsGoOn() throws {
         let folder = Folder()
         let server = try ServerProcess.serving("--listen", "unix:\(folder["echo.sock"])", "--drain-timeout", "1m")
-        // One that waits for nothing would be ended.
+        // An idle one would be closed.
         let client = try Client.stalled(at: server.address)
         server.signal(SIGTERM)
         try server.awaitDraining()

@@ -5,7 +5,7 @@ import Reactor
 import Testing
 
 @Suite struct AddressChecksTests {
-    /// Settles after a time of its own, or never, and notes what becomes of it.
+    /// Peers that answer after a given time, or never, and record the attempts.
     final class Peers {
         enum Answer {
             case accepts(after: Duration)
@@ -13,9 +13,9 @@ import Testing
             case isSilent
         }
 
-        /// What the attempts at an address meet, one after the other; the last one again and again.
+        /// The answers of an address, one per attempt; the last one repeats.
         var answers: [String: [Answer]] = [:]
-        /// When attempts began, in milliseconds.
+        /// The start times of the attempts, in milliseconds.
         private(set) var began: [Int64] = []
         private(set) var pending = 0
         private(set) var mostPending = 0
@@ -110,7 +110,7 @@ import Testing
             #expect(checks.takeLines() == ["a:1: ok 1000 ms"])
             #expect(checks.takeAllLines() == ["c:1: ok 1000 ms", "d:1: Connection refused"])
             #expect(checks.checkedCount == 3)
-            // The attempt under way has ended, and "f:1" was never tried.
+            // The attempt in progress has ended, and "f:1" was never tried.
             #expect(peers.pending == 0 && peers.began.count == 5)
         }
     }

@@ -11,7 +11,7 @@ import Testing
 @Suite struct ServiceTests {
     private let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
 
-    /// Where a server listens, once it does.
+    /// The server's address, once it listens.
     final class Announcement: Sendable {
         private let stream = AsyncStream<SocketAddress>.makeStream()
 
@@ -25,7 +25,7 @@ import Testing
         }
     }
 
-    /// A server that echoes lines, on a loop of its own or on a given one.
+    /// A server that echoes lines, on its own loop or on a given one.
     private func echo(
         _ announcement: Announcement, on loop: LoopRemote? = nil, drainTimeout: Duration = .seconds(60)
     ) -> ServerService {
@@ -123,5 +123,5 @@ extension Connection {
     fileprivate func forEachLineAnswering() -> Promise<Void> { forEachLine { line in self.write(line + "\n") } }
 }
 
-/// A promise that nothing settles but its cancellation.
+/// A promise that settles only when cancelled.
 private func endless() -> Promise<Void> { after(.seconds(86_400)).asPromise() }

@@ -10,7 +10,7 @@ import Testing
 @Suite(.serialized) struct ReactorLoggingTests {
     struct Flaw: Error {}
 
-    /// Keeps what is logged.
+    /// Records the logged messages.
     final class Record: LogHandler, Sendable {
         struct Line: Sendable {
             let level: Logger.Level

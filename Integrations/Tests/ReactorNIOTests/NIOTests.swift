@@ -5,7 +5,7 @@ import Reactor
 import ReactorNIO
 import Testing
 
-/// Beside SwiftNIO's loops.
+/// Promises together with SwiftNIO's loops.
 @Suite struct NIOTests {
     private struct Flaw: Error, Equatable {}
 

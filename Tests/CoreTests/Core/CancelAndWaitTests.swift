@@ -5,7 +5,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// The end of a cancellation: of clean-ups, and of what `onCancelThen` stops.
+/// The end of a cancellation: of clean-ups, and of operations that `onCancelThen` stops.
 @Suite struct CancelAndWaitTests {
     @Test func cleanUpsAreWaitedFor() {
         inLoop { loop in
@@ -36,7 +36,8 @@ import Testing
         }
     }
 
-    /// The promise goes on for others, and with it what a handler has returned; who has cancelled waits no longer.
+    /// The promise continues for others, as does the one that a handler has returned; the caller that cancelled no
+    /// longer waits.
     @Test func aPromiseThatGoesOnForOthers() throws {
         try inLoop { loop throws in
             let (shared, resolver) = Promise<Int>.pending()

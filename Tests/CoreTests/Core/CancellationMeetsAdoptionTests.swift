@@ -5,8 +5,8 @@ import Testing
 @testable import Promises
 @testable import PromisesTestSupport
 
-/// A cancellation on one thread while the promise's own thread lets it settle as the one that a handler has returned. Under
-/// ThreadSanitizer.
+/// One thread cancels a promise while the promise's own thread lets it settle as the one that a handler has returned.
+/// Under ThreadSanitizer.
 @Suite struct CancellationMeetsAdoptionTests {
     @Test func whatIsOnlyNotWantedGoesOnForTheHandler() {
         let box = Shared<Promise<Int>?>(nil)
@@ -28,7 +28,8 @@ import Testing
         owner.join()
     }
 
-    /// - Parameter isOuter: whether the outer promise is cancelled. Nothing else has the inner one then, and it is linked.
+    /// - Parameter isOuter: true if the outer promise is cancelled. Nothing else holds the inner one then, and it is
+    ///   linked.
     @Test(arguments: [false, true]) func whicheverComesFirst(isOuter: Bool) {
         let box = Shared<Promise<Int>?>(nil)
         let (isThere, isCancelled) = (Gate(), Gate())

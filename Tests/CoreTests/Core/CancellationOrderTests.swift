@@ -6,9 +6,9 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// A cancellation comes to the handlers below in the order of an error: each clean-up ends before the next begins.
+/// A cancellation reaches the handlers below in the order of an error: each clean-up ends before the next begins.
 @Suite struct CancellationOrderTests {
-    /// What a chain of clean-ups logs.
+    /// The log of a chain of clean-ups.
     private final class Log {
         var lines: [String] = []
 
@@ -17,7 +17,7 @@ import Testing
             return after(time).done { [self] in lines.append("\(name) ends") }
         }
 
-        /// `promise`, cleaned up by a, b and c.
+        /// `promise`, with the clean-ups a, b and c.
         func cleaned<T>(_ promise: Promise<T>) -> Promise<T> {
             promise.ensureThen { self.cleanUp("a") }.map { $0 }.ensureThen { self.cleanUp("b") }
                 .ensure { self.lines.append("c") }
@@ -75,7 +75,7 @@ import Testing
         }
     }
 
-    /// All handlers of a promise with clean-ups lead to the promise that is cancelled.
+    /// All handlers of a promise with clean-ups lead to the cancelled promise.
     @Test(arguments: 0..<5) func branchesThatMeetAtCleanUps(shape: Int) throws {
         try inLoop { loop throws in
             let log = Log()
@@ -95,7 +95,7 @@ import Testing
         }
     }
 
-    /// A clean-up waits for a combinator of the promise that it cleans up for. A cancellation ends that.
+    /// A clean-up waits for a combinator of the promise that it cleans up for. A cancellation breaks the cycle.
     @Test(arguments: [false, true]) func aCircleOfBranchesEnds(isCleanUpCancelled: Bool) throws {
         try inLoop { loop throws in
             var cleaned: Promise<Int>?
@@ -126,7 +126,7 @@ import Testing
         }
     }
 
-    /// Each is looked at once: with the square of their number this would take minutes.
+    /// Each is visited once: quadratic time would be minutes.
     @Test func ofNestedCombinators() throws {
         try inLoop { loop throws in
             let log = Log()

@@ -5,7 +5,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// Cancelling twice is cancelling once, also where the first cancellation still has to be carried through.
+/// Cancelling twice has the effect of cancelling once, even while the first cancellation is still in progress.
 @Suite struct CancelledTwiceTests {
     @Test func theCleanupIsStillWaitedFor() throws {
         try inLoop { loop throws in
@@ -59,7 +59,7 @@ import Testing
     }
 }
 
-/// A cleanup whose source has settled is told of that, although its own promise has been cancelled by then.
+/// A cleanup is notified when its source settles, even if its own promise has been cancelled by then.
 @Suite struct CancelledOnItsWayTests {
     @Test func tapIsToldHowTheSourceHasSettled() throws {
         try inLoop { loop throws in

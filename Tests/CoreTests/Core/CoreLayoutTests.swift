@@ -3,13 +3,13 @@ import Testing
 
 @testable import Promises
 
-/// A field that is not where the code of the core expects it is named. `LayoutGuardTests` adds one.
+/// A field at an offset that the core's code does not expect is reported by name. `LayoutGuardTests` adds one.
 @Suite struct CoreLayoutTests {
     private let core = PromiseCore(state: .pending, loop: nil, code: .none)
 
     @Test func theFieldsAreWhereTheCodeExpectsThem() {
         expectEqual(CoreLayout().fault(in: core), nil)
-        // Left as it was, so that nothing is dropped.
+        // Restored, so that nothing is dropped.
         expect(core.hasPayload(at: core.payload.address.assumingMemoryBound(to: UInt.self)))
     }
 

@@ -5,12 +5,12 @@ import Testing
 @testable import Promises
 @testable import PromisesTestSupport
 
-/// A loop keeps the cores of steps that have run, and makes further promises of them. Neither a promise that the program
-/// still holds nor what a promise has held may be affected by that.
+/// A loop keeps the cores of steps that have run, and reuses them for further promises. This must not affect a promise
+/// that the program still holds, or an object that a promise has held.
 @Suite struct CoreReuseTests {
     private let tally = Tally()
 
-    /// Whether a link is used again. Without optimisation, the caller that runs a step has a reference to it as well.
+    /// True if links are reused. Without optimisation, the caller that runs a step also has a reference to it.
     private static var keepsLinks: Bool {
         #if DEBUG
         false
@@ -23,7 +23,7 @@ import Testing
         Unmanaged.passUnretained(promise.core).toOpaque()
     }
 
-    /// Two steps behind `promise`, of which the caller holds only the last one.
+    /// Two steps after `promise`; the caller holds only the last one.
     private func twoSteps(after promise: Promise<Int>) -> (first: UnsafeMutableRawPointer, last: Promise<Int>) {
         let first = promise.map { $0 + 1 }
         return (address(first), first.map { $0 + 1 })
@@ -47,7 +47,7 @@ import Testing
     @Test(.enabled(if: Self.keepsLinks)) func aStepThatBecameALinkIsUsedAgain() throws {
         try inLoop { loop throws in
             var steps: [UnsafeMutableRawPointer] = []
-            // The test holds it, so that its core is not used for a step.
+            // Held by the test, so its core is not reused for a step.
             let settled = Promise.value(7)
             func descend(_ left: Int) -> Promise<Int> {
                 let step = settled.then { value in left == 0 ? .value(value) : descend(left - 1) }
@@ -69,7 +69,7 @@ import Testing
         return kept.count
     }
 
-    /// What a handler returns has settled: its value moves on, and its core is there for the next promise.
+    /// The promise that a handler returns has settled: its value moves on, and its core is kept for the next promise.
     @Test(.enabled(if: Self.keepsLinks)) func aPromiseThatAHandlerReturnedIsKept() throws {
         try inLoop { loop throws in
             let source = Promise.value(1)
@@ -77,12 +77,12 @@ import Testing
             expectEqual(keptCores(loop), 0)
             try loop.run()
             expectEqual(all.map(\.settledValue), (0..<10).map { [$0] })
-            // Each handler has made its promise of the core of the one before.
+            // Each handler has reused the core of the previous one.
             expectEqual(keptCores(loop), 1)
         }
     }
 
-    /// The last promise of a recursion settles the first one in its place, and is kept like those between.
+    /// The last promise of a recursion settles the first one in its place, and is kept like those in between.
     @Test(.enabled(if: Self.keepsLinks)) func theLastLinkOfARecursionIsKept() throws {
         try inLoop { loop throws in
             let settled = Promise.value([7])
@@ -147,7 +147,7 @@ import Testing
         }
     }
 
-    /// What the assertion sees that finds weak references of another kind.
+    /// Checks the assertion that detects weak references of another kind.
     @Test func aWeakReferenceMakesASideTable() {
         let core = PromiseCore(root: Int.self)
         expect(!CoreLayout.hasSideTable(core.ref))
@@ -157,14 +157,14 @@ import Testing
 
     // MARK: The memory of a core
 
-    /// The bytes of the fields behind the payload: `upstream`, and two words.
+    /// The bytes of the fields after the payload: `upstream`, and two words.
     private static let fields = CorePayload.offset + 24..<CorePayload.offset + 40
 
     private func byte(_ core: PromiseCore, _ offset: Int) -> UInt8 {
         Unmanaged.passUnretained(core).toOpaque().load(fromByteOffset: offset, as: UInt8.self)
     }
 
-    /// The bits of each field that are the annotations, with which no core is kept.
+    /// The bits of each field that are annotations; a core with annotations is not kept.
     private func annotationBits() -> [UInt8] {
         let core = PromiseCore(state: .fulfilled(isTrivial: true), loop: nil, code: .none)
         core.annotate([.isRecorded, .isNoted, .isHeldWeakly, .isLetGo])
@@ -179,7 +179,7 @@ import Testing
         }
     }
 
-    /// A field that `reuse` forgets keeps what the previous promise has left in it.
+    /// A field that `reuse` forgets keeps the value of the previous promise.
     @Test(.disabled(if: isSanitized)) func noFieldIsLeftAsItWas() throws {
         try inLoop { loop throws in
             expectEqual(annotationBits().map(\.nonzeroBitCount).reduce(0, +), 4)
@@ -258,7 +258,7 @@ import Testing
         expectEqual(tally.alive, 0)
     }
 
-    /// The value's deinit runs while its core is about to be kept.
+    /// The value's deinit runs just before its core is kept.
     @Test func aValueMayMakePromisesInItsDeinit() throws {
         final class Maker {
             let end: () -> Void

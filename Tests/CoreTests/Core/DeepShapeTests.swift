@@ -6,9 +6,9 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// Long rows of promises of every shape end in every way without recursion along them.
+/// Long rows of promises of every shape end in every way without recursion along the row.
 ///
-/// They do so on a stack that is too small for it: what takes the stack of a call for each promise overruns it.
+/// The stack is too small for recursion: a call per promise would overflow it.
 @Suite struct DeepShapeTests {
     @Test(arguments: Shape.allCases, Ending.allCases) func ends(shape: Shape, ending: Ending) {
         let tally = Tally()
@@ -24,12 +24,12 @@ import Testing
 }
 
 extension DeepShapeTests {
-    /// What the row is made of. Each promise has one closure with a token.
+    /// The shape of the row. Each promise has one closure with a token.
     enum Shape: CaseIterable {
         case maps, thens, recovers, cleanups
-        /// Each is equal to the next.
+        /// Each is linked to the next.
         case links
-        /// Each waits to be as the next.
+        /// Each waits to settle as the next.
         case followers
         case mixed
         /// All wait for the first.
@@ -39,10 +39,10 @@ extension DeepShapeTests {
 
         var length: Int { scaled(12_500) }
 
-        /// How many tokens it holds.
+        /// The number of tokens that it holds.
         var tokens: Int { self == .links ? 1 : length }
 
-        /// A row that hangs on `start`; answers with its end.
+        /// A row that depends on `start`; returns its end.
         func row(from start: Promise<Int>, _ tally: Tally, _ loop: EventLoop) throws -> Promise<Int> {
             var promise = start
             var box = Box()
@@ -62,7 +62,8 @@ extension DeepShapeTests {
                     default: promise = previous.tap { _ in token.use() }
                     }
                 case .links, .followers:
-                    // One that has a handler keeps it and is not linked. The closure of the `then` is gone at once.
+                    // A promise with a handler keeps it and is not linked. The closure of the `then` is released at
+                    // once.
                     if self == .followers { previous.tap { _ in token.use() }.ignoringErrors() }
                     promise = Promise.value(()).then { previous }
                     try loop.turn(.poll)
@@ -85,7 +86,7 @@ extension DeepShapeTests {
         }
     }
 
-    /// How it ends.
+    /// The ending of the row.
     enum Ending: CaseIterable {
         case fulfilled, rejected, abandoned
         /// The loop ends first.
@@ -114,7 +115,7 @@ extension DeepShapeTests {
     }
 }
 
-/// For a closure that holds the promise after its own.
+/// Lets a closure hold the promise after its own.
 private final class Box {
     var promise: Promise<Int>?
 }
@@ -124,7 +125,7 @@ private func touch<Value>(_ token: Tally.Token, _ value: Value) -> Value {
     return value
 }
 
-/// Runs `body` on a thread whose stack has no room for a frame a promise.
+/// Runs `body` on a thread whose stack has no room for a frame per promise.
 private func onASmallStack(_ body: @escaping @Sendable () -> Void) {
     TestThread(stackSize: isSanitized ? 1 << 20 : 128 << 10, body).join()
 }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// Objects that cancel a promise when they go, and hold one another by the closures of those promises.
+/// Objects that cancel a promise in their deinit, and hold one another by the closures of those promises.
 @Suite struct DeinitCancellationTests {
     private final class Owner {
         private let promise: Promise<Int>

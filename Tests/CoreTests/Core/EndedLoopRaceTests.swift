@@ -5,14 +5,14 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// What handlers captured that wait for other threads when their loop ends: it is released on the loop's own thread, before
-/// other code that uses it can go on elsewhere. The counts are not atomic, so a release on a second thread loses some. Under
-/// ThreadSanitizer too.
+/// When a loop ends, it releases the captures of handlers that wait for other threads on its own thread, before other
+/// code that uses them can continue elsewhere. The counts are not atomic, so a release on a second thread loses some.
+/// Under ThreadSanitizer too.
 @Suite(.serialized) struct EndedLoopRaceTests {
     private static let handlers = 500
     private static var rounds: Int { isSanitized ? 5 : 20 }
 
-    /// Counts releases. Not Sendable: it belongs to the thread, the actor or the task that made it.
+    /// Counts releases. Not Sendable: it belongs to the thread, actor or task that created it.
     private final class Books {
         var count = 0
         private let sink: Shared<Int>?
@@ -78,7 +78,7 @@ import Testing
                 let books = Books(count)
                 Self.attach(books, to: one)
                 Self.attach(books, to: other)
-                // Every other time while the thread ends.
+                // Every other round while the thread ends.
                 if round % 2 == 0 { start.open(2) }
             }
             if round % 2 == 1 { start.open(2) }

@@ -5,9 +5,9 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// Loops that are written as recursion run forever: ten million rounds take no more memory than ten thousand.
+/// Loops written as recursion run forever: ten million rounds take no more memory than ten thousand.
 @Suite struct EndlessRecursionTests {
-    // In a process of its own: other tests allocate too.
+    // In a separate process: other tests allocate too.
     @Test(.ownThread, .disabled(if: isSanitized)) func takesNoMemory() async {
         await #expect(processExitsWith: .success) {
             for shape in EndlessRecursionTests.Shape.allCases { EndlessRecursionTests.measure(shape) }
@@ -26,7 +26,7 @@ import Testing
         #endif
     }
 
-    // Nothing here throws: the test library keeps a backtrace of each error that is thrown.
+    // Nothing here throws: the test library keeps a backtrace of each thrown error.
     fileprivate static func measure(_ shape: Shape) {
         let tally = Tally()
         let rounds = Rounds(tally)
@@ -36,7 +36,7 @@ import Testing
             let long = rounds.run(shape, depth)
             let growth = residentBytes() - before
             precondition(short == 5_000 && long == depth, "\(shape): \(short) and \(long) rounds")
-            // A page a thousand rounds would be more than this, a single word a round many times more.
+            // One page per thousand rounds would exceed this; one word per round exceeds it many times.
             precondition(growth < 2 << 20 || growth < depth / 8, "\(shape): \(growth) bytes for \(depth) rounds")
         }
         precondition(tally.alive == 0 && tally.peak < 20, "\(shape): \(tally.peak) closures at a time")

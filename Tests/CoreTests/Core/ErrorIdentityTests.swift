@@ -5,10 +5,10 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// An error that passes through an operation stays in the box that it came in. A second box around it would cost one level
-/// for each relay, and casting or releasing the error would take as long as it has levels.
+/// An error that passes through an operation stays in its original box. Another box around it would add one level per
+/// relay, and casting or releasing the error takes time proportional to its levels.
 @Suite(.ownThread) struct ErrorIdentityTests {
-    /// A thenable of the program's own, without a promise inside.
+    /// A thenable defined by the program, without a promise inside.
     private struct Outcome: Catchable {
         let result: Result<Int, any Error>?
 
@@ -17,7 +17,7 @@ import Testing
         func asPromise() -> Promise<Int> { Promise { seal in pipe { seal.resolve($0) } } }
     }
 
-    /// Takes a rejected promise, and returns one that is rejected with the error that came out of the operation.
+    /// Takes a rejected promise, and returns one rejected with the operation's error.
     struct Relay: Sendable, CustomTestStringConvertible {
         let testDescription: String
         let pass: @Sendable (Promise<Int>) -> Promise<Int>
@@ -28,8 +28,8 @@ import Testing
         }
     }
 
-    /// The word of an `any Error` is the address of its box. An optional: a parameter that is an `any Error` would be opened for
-    /// the generic function.
+    /// The word of an `any Error` is the address of its box. An optional, because a parameter of type `any Error` would
+    /// be opened for the generic function.
     private static func box(_ error: (any Error)?) -> UInt { unsafeBitCast(error, to: UInt.self) }
 
     private static func settled(_ body: (Resolver<Int>) -> Void) -> Promise<Int> {
@@ -38,7 +38,7 @@ import Testing
         return promise
     }
 
-    /// Not specialised where it is called by way of a value.
+    /// Not specialised when called through a value.
     @inline(never)
     private static func forward<Failure: Error>(_ result: Result<Int, Failure>, to resolver: Resolver<Int>) {
         resolver.resolve(result)

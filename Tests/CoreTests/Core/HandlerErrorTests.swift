@@ -6,7 +6,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// What an error of one handler does to the rest of its turn. (The loop's own callbacks cannot throw.)
+/// The effect of one handler's error on the rest of its turn. (The loop's own callbacks cannot throw.)
 @Suite struct HandlerErrorTests {
     @Test func theOthersOfTheTurnGoOnAndTheErrorIsReported() throws {
         var survivors = 0

@@ -6,7 +6,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// What a loop leaves behind when it ends while its handlers wait for promises that other threads settle: nothing.
+/// A loop that ends while its handlers wait for promises of other threads leaves nothing behind.
 @Suite(.serialized) struct LeftBehindTests {
     @Test func whatHandlersCapturedIsReleasedByTheEndOfTheLoopOnItsThread() {
         let tally = Tally(keepsEnders: true)

@@ -6,7 +6,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// When the closure of an operator is let go, and on which thread, whichever branch was taken.
+/// When the closure of an operator is released, and on which thread, whichever branch was taken.
 @Suite struct LettingGoTests {
     enum Outcome: CaseIterable {
         case fulfilled, rejected, abandoned
@@ -25,7 +25,7 @@ import Testing
                     try loop.run()
                     expectEqual(tally.alive, 1)
                     settle(resolver, outcome)
-                    // The promise that has settled and the one that was derived both live on.
+                    // Both the settled promise and the derived one stay alive.
                     try loop.run()
                     expectEqual(leftForTheNext, [0], "\(outcome)")
                     expectEqual(tally.alive, 0, "\(outcome)")
@@ -115,7 +115,7 @@ import Testing
             let recorder = recorder(of: other)
             try inLoop { loop throws in
                 let (promise, resolver) = pair()
-                // Behind others, which pass the rejection on: at every place of a chain.
+                // After others, which pass the rejection on: at every place of a chain.
                 let first = operation.attach(to: promise, tally.token())
                 let second = operation.attach(to: first, tally.token())
                 operation.attach(to: second, tally.token()).ignoringErrors()
@@ -182,7 +182,7 @@ private func settle(_ resolver: Shared<Resolver<Int>?>, _ outcome: LettingGoTest
     resolver.clear()
 }
 
-/// The operators, by what they can hold.
+/// The operators, by their possible results.
 enum ChainedOperator: CaseIterable {
     case map, then, done, get, tap, ensure, ensureThen, recover, recoverToAGuarantee, `catch`, finally
 

@@ -5,7 +5,7 @@ import Testing
 @testable import Promises
 @testable import PromisesTestSupport
 
-/// A promise that lives as long as the program, and never settles: what uses it and has ended leaves nothing on it.
+/// A promise that lives as long as the program and never settles: users of it that have ended leave nothing on it.
 @Suite struct LongLivedPromiseTests {
     /// More than the number of withdrawn waiters at which a list is swept.
     private static let uses = 200
@@ -35,7 +35,7 @@ import Testing
         }
     }
 
-    /// It was given to `when`, whose other input was rejected before: as documented, it is not reported.
+    /// It was passed to `when`, which another input had already rejected: as documented, it is not reported.
     @Test func aLaterRejectionOfAnInputIsNotReported() throws {
         let lines = try logged {
             try inLoop { loop throws in

@@ -5,7 +5,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// `onCancel` of a thread that ends before the promise has settled. Under AddressSanitizer.
+/// `onCancel` attached by a thread that ends before the promise settles. Under AddressSanitizer.
 @Suite struct OnCancelThreadTests {
     @Test(arguments: [false, true])
     func itsThreadEndsFirst(isCancelled: Bool) {

@@ -148,7 +148,7 @@ private final class Counter: Sendable {
 }
 
 @Suite(.serialized) struct ThreadEndTests {
-    /// What the thread of `body` logs at its end.
+    /// The log of a thread that runs `body`, at its end.
     private func logOfThread(_ body: @escaping @Sendable () -> Void) -> [String] {
         let thread = Shared<pthread_t?>(nil)
         let recorder = LogRecorder(where: { event in

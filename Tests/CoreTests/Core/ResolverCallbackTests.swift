@@ -5,7 +5,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-// Calls that report by callback, in every shape that `Resolver.resolve` is to fit.
+// Calls that report by callback, in every form that `Resolver.resolve` must fit.
 
 private func optional(_ value: Int?, _ error: (any Error)?, _ done: (Int?, (any Error)?) -> Void) {
     done(value, error)
@@ -68,7 +68,7 @@ private func genericSendable<Value>(_ value: Value, _ done: @escaping @Sendable 
         }
     }
 
-    /// Where the compiler chooses the type of the value, it must not choose one that has a place for the missing value.
+    /// Where the compiler infers the type of the value, it must not choose an optional for the missing value.
     @Test func neitherValueNorErrorOfATypeThatIsInferred() throws {
         try inLoop { loop throws in
             var errors = 0
@@ -114,7 +114,7 @@ private func genericSendable<Value>(_ value: Value, _ done: @escaping @Sendable 
     @Test func functionsOfVoid() {
         let (promise, resolver) = Promise<Void>.pending()
         let withoutParameter: () -> Void = resolver.fulfill
-        // Written out, the compiler takes `(Void) -> Void` for a mistake.
+        // Spelled out, the compiler takes `(Void) -> Void` for a mistake.
         typealias Taking<Value> = (Value) -> Void
         let withOne: Taking<Void> = resolver.fulfill
         let reject: @Sendable (any Error) -> Void = resolver.reject
@@ -124,7 +124,7 @@ private func genericSendable<Value>(_ value: Value, _ done: @escaping @Sendable 
         expect(promise.isFulfilled)
     }
 
-    /// A value that may be nil is a value: no callback of such a shape breaks the convention.
+    /// A value that may be nil is a value: no callback of this form breaks the convention.
     @Test func valuesThatMayBeNil() {
         let all: [(Int?, (any Error)?) -> Promise<Int?>] = [
             { value, error in Promise { optional(value, error, $0.resolve) } },
@@ -151,7 +151,7 @@ private func genericSendable<Value>(_ value: Value, _ done: @escaping @Sendable 
         expect(promise, gives: 42)
     }
 
-    /// Written out, with literals, of which more than one form may be thought to fit.
+    /// Spelled out with literals, which more than one form may seem to fit.
     @Test func calls() {
         func settled<T>(_ settle: (Resolver<T>) -> Void) -> Promise<T> {
             let (promise, resolver) = Promise<T>.pending()

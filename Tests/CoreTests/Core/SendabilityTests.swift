@@ -5,8 +5,8 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// Handlers stay on the thread that attached them, so they may capture what is not Sendable. That this compiles is the
-/// test; it runs too.
+/// Handlers stay on the thread that attached them, so they may capture non-Sendable objects. The test is that this
+/// compiles; it also runs.
 @Suite struct SendabilityTests {
     private final class Ledger {
         var entries: [Int] = []
@@ -51,7 +51,7 @@ import Testing
     }
 
     @MainActor @Test func handlersMayUseTheirActorsState() throws {
-        // Compiles without a word of isolation: the handler is not @Sendable, so it is the main actor's as well.
+        // Compiles without isolation annotations: the handler is not @Sendable, so it also belongs to the main actor.
         final class View {
             var text = ""
         }

@@ -6,7 +6,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// A user's own thenable: settled from the start, or by `settle`, without a promise inside.
+/// A thenable defined by a user: settled from the start, or by `settle`, without a promise inside.
 private final class Wish<T: Sendable>: Catchable, Sendable {
     private struct State {
         var result: Result<T, any Error>?

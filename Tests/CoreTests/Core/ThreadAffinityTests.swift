@@ -6,9 +6,9 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// The threads of closures that are no handlers.
+/// The threads of closures that are not handlers.
 @Suite struct ThreadAffinityTests {
-    /// A value that is not Sendable must not be touched by whichever thread settles another one.
+    /// A non-Sendable value must not be touched by the thread that settles another one.
     @Test func whenPutsItsTupleTogetherOnTheThreadThatAskedForIt() throws {
         final class Box { var count = 0 }
         let home = pthread_self()
@@ -22,7 +22,7 @@ import Testing
         expect(isHome.value)
     }
 
-    /// The line of a promise's making may be asked for while another thread stores the value.
+    /// One thread may ask for the line where the promise was created while another stores the value.
     @Test func hangNamesAPromiseThatAnotherThreadFulfillsMeanwhile() throws {
         for _ in 0..<scaled(500) {
             let (promise, resolver) = Promise<String>.pending()
@@ -32,7 +32,7 @@ import Testing
         }
     }
 
-    /// An inline handler hangs on what one that waits behind it fulfills.
+    /// An inline handler hangs on a promise that a handler queued after it fulfills.
     @Test func whatWaitsBehindAnInlineHandlerIsWork() {
         inLoop { loop in
             let (start, startResolver) = Promise<Void>.pending()
@@ -40,7 +40,7 @@ import Testing
             let (second, secondResolver) = Promise<Void>.pending()
             let seen = Shared<Int?>(nil)
             start.pipe { _ in
-                // Queued on the trampoline behind this very handler.
+                // Queued on the trampoline after this very handler.
                 secondResolver.fulfill()
                 let value = try? hang(end, timeout: .seconds(3600))
                 seen.change { $0 = value }

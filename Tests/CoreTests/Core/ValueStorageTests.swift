@@ -5,7 +5,8 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// Values of every size and kind live in a promise and go with it: 24 bytes fit inside, more take a block.
+/// Values of every size and kind are stored in a promise and released with it: 24 bytes fit inside, larger ones take a
+/// block.
 @Suite struct ValueStorageTests {
     /// Sends `value` through settling, two handlers, a link, `when`, `recover` and a rejected path.
     private func check<T>(_ value: T, _ isSame: @escaping (T) -> Bool, _ location: SourceLocation = #_sourceLocation) {

@@ -6,11 +6,11 @@ import Testing
 @testable import Promises
 @testable import PromisesTestSupport
 
-/// What is withdrawn by the thousand from one promise looks at a few waiters each time, however many there are.
+/// Withdrawing thousands of waiters from one promise visits a few waiters each time, however many there are.
 @Suite struct WithdrawalCostTests {
     private static var count: Int { 2000 }
 
-    /// Expects that `body`, which withdraws `count` waiters, has looked at fewer than 40 for each.
+    /// Expects that `body`, which withdraws `count` waiters, visits fewer than 40 for each.
     private func expectFewVisits(_ loop: EventLoop, _ body: () throws -> Void) rethrows {
         let before = loop.nodesVisited
         try body()
@@ -21,7 +21,7 @@ import Testing
         try inLoop { loop throws in
             let (source, resolver) = Promise<Int>.pending()
             let promise = source.map { $0 }
-            // At the usual priority they would start behind all tests that wait for a thread, while this one spins.
+            // At the usual priority they would start after all tests that wait for a thread, while this one spins.
             let tasks = (0..<Self.count).map { _ in Task(priority: .high) { try await promise.value } }
             while waiterCount(of: promise) < Self.count { sched_yield() }
             expectFewVisits(loop) { for task in tasks.dropLast() { task.cancel() } }

@@ -6,7 +6,8 @@ import Testing
 @testable import Promises
 @testable import PromisesTestSupport
 
-/// Waiters that one thread withdraws from an operator's promise while its own thread settles it. Under ThreadSanitizer.
+/// One thread withdraws waiters from an operator's promise while the promise's own thread settles it. Under
+/// ThreadSanitizer.
 @Suite struct WithdrawalThreadTests {
     @Test func aHangIsTimedOut() throws {
         try whileItSettles { mapped, settler in

@@ -7,7 +7,8 @@ import Testing
 
 private func at(_ line: UInt) -> String { "\(#fileID):\(line)" }
 
-/// What a promise waits for that a handler has returned. In processes of their own, since tracing is the process's.
+/// Traces of a promise that waits for the one a handler has returned. In separate processes, since tracing is
+/// process-wide.
 @Suite struct AdoptionTraceTests {
     @Test(.ownThread) func showsWhatAHandlerHasReturned() async {
         await #expect(processExitsWith: .success) { try Bodies.showsWhatAHandlerHasReturned() }
@@ -34,7 +35,7 @@ private func at(_ line: UInt) -> String { "\(#fileID):\(line)" }
     }
 }
 
-// Functions, since what a macro's closure may contain is limited.
+// Functions, since a macro's closure may not contain everything.
 private enum Bodies {
     static func showsWhatAHandlerHasReturned() throws {
         conf.trace = true

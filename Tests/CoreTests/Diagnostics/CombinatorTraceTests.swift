@@ -4,9 +4,9 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// What traces say of combinators.
+/// Traces of combinators.
 @Suite struct CombinatorTraceTests {
-    // In processes of their own: the whole process shares the tracing.
+    // In separate processes, since tracing is process-wide.
     @Test(.ownThread) func names() async {
         await #expect(processExitsWith: .success) { Bodies.names() }
     }
@@ -16,12 +16,12 @@ import Testing
     }
 }
 
-// Functions, since what a macro's closure may contain is limited.
+// Functions, since a macro's closure may not contain everything.
 private enum Bodies {
     static func names() {
         conf.trace = true
         conf.logHandler = { _ in }
-        // The last step, without what it waits for.
+        // The last step, without the promise that it waits for.
         func last<Each: Thenable>(_ thenable: Each) -> String {
             let text = String(reflecting: thenable)
             guard let start = text.lastIndex(of: "(") else { return text }

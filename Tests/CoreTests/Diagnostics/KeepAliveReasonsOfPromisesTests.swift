@@ -6,7 +6,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// What keeps a loop alive, where that is what promises wait for.
+/// The keep-alive report of a loop that promises wait for.
 @Suite struct KeepAliveReasonsOfPromisesTests {
     @Test func listenersConnectionsAndChildrenHaveNames() throws {
         try withNetwork { network in

@@ -5,8 +5,8 @@ import XCTest
 
 @testable import PromisesTestSupport
 
-/// What `run()` of the main thread's loop says when it returns before its handlers have run. (XCTest calls its tests on the main
-/// thread.)
+/// The report of `run()` on the main thread's loop when it returns before its handlers have run. (XCTest calls its
+/// tests on the main thread.)
 final class LeftHandlersTests: XCTestCase {
     func testHandlersThatWaitForACallbackAreReportedOnceWithTheLineOfThePromise() throws {
         XCTAssertEqual(try logged { try EventLoop.current.run() }, [], "none waits")

@@ -6,7 +6,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// The whole process shares the log handler, so this suite has a process of its own.
+/// The whole process shares the log handler, so this suite runs in a separate process.
 @Suite struct LogHandlerTests {
     @Test(.ownThread) func oneThatIsReplacedMayHaveSomethingToLogAsItGoes() async {
         await #expect(processExitsWith: .success) {
@@ -23,7 +23,7 @@ import Testing
         expect(
             "\(LogEvent.unhandledRejection(PromiseError.timedOut, promise))".contains(
                 "\"login\" made at App/Login.swift:12"))
-        // One line, whatever an error says.
+        // One line, whatever an error's text is.
         let error = SystemError(.open, EIO, detail: "a\nb")
         expectEqual("\(LogEvent.acceptPaused(error))".contains("open a\\nb: "), true)
         let slow = SlowHandler(duration: .seconds(1), kind: .timer)

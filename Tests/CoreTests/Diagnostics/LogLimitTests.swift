@@ -6,7 +6,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// Events in numbers that a peer decides. In processes of their own, since handler and limit are the process's.
+/// Any number of events caused by a peer. In separate processes, since handler and limit are process-wide.
 @Suite struct LogLimitTests {
     @Test(.ownThread) func aFloodFromOneLineReachesTheHandlerInPart() async {
         await #expect(processExitsWith: .success) {
@@ -29,7 +29,7 @@ import Testing
             dup2(ends[1], STDERR_FILENO)
             _ = Promise<Int>(error: Flaw(1))
             let isBlocking = fcntl(STDERR_FILENO, F_GETFL) & O_NONBLOCK == 0
-            // The testing library writes to it in the end, and waits.
+            // The testing library writes to it at the end, and waits.
             dup2(standardError, STDERR_FILENO)
             precondition(isBlocking)
         }

@@ -7,7 +7,7 @@ import Testing
 
 private func at(_ line: UInt) -> String { "\(#fileID):\(line)" }
 
-/// What reports say of promises of operators with `on:`. Tracing is the process's, so its tests have one of their own.
+/// Reports of promises of operators with `on:`. In separate processes, since tracing is process-wide.
 @Suite struct OnTracingTests {
     @Test func errorsNameTheLineOfTheOperator() throws {
         let line: UInt = #line + 3

@@ -7,8 +7,8 @@ import Testing
 
 private func at(_ line: UInt) -> String { "\(#fileID):\(line)" }
 
-/// The operators record themselves under their names, with the line of the call. In processes of their own, since
-/// tracing is the process's.
+/// Operators are recorded under their names, with the line of the call. In separate processes, since tracing is
+/// process-wide.
 @Suite struct OperatorTraceTests {
     @Test(.ownThread) func chains() async {
         await #expect(processExitsWith: .success) { try Bodies.chains() }

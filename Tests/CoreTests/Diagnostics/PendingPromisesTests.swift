@@ -7,7 +7,7 @@ import Testing
 
 private func at(_ line: UInt) -> String { "\(#fileID):\(line)" }
 
-/// In processes of their own, since tracing is the process's.
+/// In separate processes, since tracing is process-wide.
 @Suite struct PendingPromisesTests {
     @Test(.ownThread) func inTheOrderOfTheirMaking() async {
         await #expect(processExitsWith: .success) { try Bodies.inTheOrderOfTheirMaking() }
@@ -26,7 +26,7 @@ private func at(_ line: UInt) -> String { "\(#fileID):\(line)" }
     }
 }
 
-// Functions, since what a macro's closure may contain is limited.
+// Functions, since a macro's closure may not contain everything.
 private enum Bodies {
     static func inTheOrderOfTheirMaking() throws {
         conf.trace = true

@@ -5,7 +5,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// What Foundation's `LocalizedError` asks for; here without Foundation.
+/// The requirements of Foundation's `LocalizedError`, without Foundation.
 private protocol Localized: Error {
     var errorDescription: String? { get }
 }

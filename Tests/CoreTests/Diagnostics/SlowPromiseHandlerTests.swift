@@ -5,7 +5,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// Promise handlers that hold their loop for long.
+/// Promise handlers that block their loop for long.
 @Suite struct SlowPromiseHandlerTests {
     @Test func theyAreReportedWithoutATraceToo() throws {
         let clock = VirtualClock()
@@ -60,7 +60,7 @@ import Testing
     }
 }
 
-// Whether promises are traced is the process's affair.
+// Tracing is process-wide.
 extension SlowPromiseHandlerTests {
     @Test(.ownThread) func aTracedOneTellsItsLineAndItsChain() async {
         await #expect(processExitsWith: .success) { aTracedOneTells() }

@@ -7,7 +7,7 @@ import Testing
 
 private func at(_ line: UInt) -> String { "\(#fileID):\(line)" }
 
-/// Tracing is the process's, and the reports of other tests are compared word by word: so each has one of its own.
+/// Tracing is process-wide, and other tests' reports are compared word by word, so each test has its own process.
 @Suite struct TracingTests {
     @Test(.ownThread) func chains() async {
         await #expect(processExitsWith: .success) { try Bodies.chains() }
@@ -53,7 +53,7 @@ private func at(_ line: UInt) -> String { "\(#fileID):\(line)" }
     }
 }
 
-// Functions, since what a macro's closure may contain is limited.
+// Functions, since a macro's closure may not contain everything.
 private enum Bodies {
     static func chains() throws {
         conf.trace = true

@@ -19,7 +19,7 @@ import Testing
         expectEqual(lines, report(1, line))
     }
 
-    /// A call of the library has no line to report but one of its own, which would mislead.
+    /// A call inside the library has only its own line to report, which would mislead.
     @Test func aRefusedCallOfAConnectionNamesTheCallAndNoLine() throws {
         let lines = try logged {
             try inLoop { _ in
@@ -35,7 +35,7 @@ import Testing
         expect(lines.allSatisfy { !$0.contains("promise made at") })
     }
 
-    /// The promise that a handler has returned has become one with that of the handler; each needs a handler of its own.
+    /// The promise that a handler returned has merged with the handler's promise; each needs its own handler.
     @Test(arguments: [false, true]) func aHandlerOfWhatWasReturnedHandlesOnlyThat(isOuterHandled: Bool) throws {
         let lines = try logged {
             try inLoop { loop throws in
@@ -56,7 +56,7 @@ import Testing
         expectEqual(lines.count { $0.hasPrefix("unhandled rejection: Flaw(number: 3)") }, (isOuterHandled ? 0 : 1))
     }
 
-    /// A combinator waits inline, which is another way of delivery.
+    /// A combinator waits inline, which is another path of delivery.
     @Test func aCombinatorOfWhatWasReturnedHandlesOnlyThat() throws {
         let lines = try logged {
             try inLoop { loop throws in
@@ -91,7 +91,7 @@ import Testing
                 func make() {
                     let (promise, resolver) = Promise<Int>.pending()
                     let handler = promise.map { $0 }
-                    // A `hang` listens meanwhile, and then looks no more.
+                    // A `hang` listens meanwhile, and then stops listening.
                     after(.zero).done { handler.cancel() }
                     _ = try? hang(promise, timeout: .seconds(1))
                     resolver.reject(Flaw(9))

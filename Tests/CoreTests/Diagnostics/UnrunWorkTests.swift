@@ -86,7 +86,7 @@ import Testing
             hang(after(.zero))
             look()
         }
-        // Nothing before it has a loop, or once it has driven that.
+        // Nothing before it has a loop, or has driven it.
         expectEqual(seen.value, [false, true, false, false, false])
     }
 
@@ -163,7 +163,7 @@ import Testing
         expectEqual(seen.value, [true, false, false, false])
     }
 
-    /// The lines below `line` that a thread notes which does `body` and drives nothing.
+    /// The lines after `line` noted for a thread that runs `body` and drives nothing.
     private func notedLines(below line: UInt, _ body: @escaping @Sendable () -> Void) -> [UInt] {
         let lines = Shared<[UInt]>([])
         TestThread.run {
@@ -186,13 +186,13 @@ import Testing
             let mapped = promise.map { $0 + 1 }
             mapped.cancel()
             let all = when(fulfilled: Promise.value(1), Promise.value(2))
-            // Released by its promise's end.
+            // Released when its promise ends.
             Promise<Int>.pending().promise.done { _ in }.ignoringErrors()
             let waits = promise.map { $0 + 2 }
             held.change { $0 = [mapped, waits] }
             withExtendedLifetime((all, mapped)) {}
         }
-        // The seventh line hands its rejection on by jobs, which wait still.
+        // The seventh line passes its rejection on by jobs, which are still queued.
         expectEqual(noted.filter { $0 != 7 }, [8])
         withExtendedLifetime(resolver) {}
     }
@@ -252,7 +252,7 @@ import Testing
                 withExtendedLifetime((kept, resolver)) {}
             }
             attached.wait()
-            // Unlike the end of an exit test, it runs what atexit(3) was given.
+            // Unlike the end of an exit test, this runs the functions registered with atexit(3).
             exit(0)
         }
         let lines = String(decoding: result.standardErrorContent, as: UTF8.self).split(separator: "\n")

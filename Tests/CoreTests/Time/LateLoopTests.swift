@@ -5,13 +5,13 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// What decides by a moment, on a loop that comes late: it sees what was due before that moment, with its consequences.
+/// Decisions by time on a late loop: it first handles what was due before that time, with its consequences.
 @Suite struct LateLoopTests {
-    /// What decides between a promise and a moment of which both have passed.
+    /// The functions that decide between a promise and a time, both of which have passed.
     enum Decider: CaseIterable {
         case timeout, timeoutAtDeadline, race, raceOfChains, hang, cancel
 
-        /// - Returns: whether `source` has won.
+        /// - Returns: true if `source` has won.
         func decide(_ source: Promise<Int>, _ limit: Duration) throws -> Bool {
             switch self {
             case .timeout: try wins { try Promises.hang(source.timeout(limit)) }

@@ -7,7 +7,7 @@ import Testing
 
 /// `periodically`.
 @Suite struct PeriodicallyTests {
-    /// When the rounds begin whose lengths are given, with a period of ten, all in seconds.
+    /// The start times of rounds with the given lengths and a period of ten, all in seconds.
     private func begins(_ lengths: [Int], isPromise: Bool = true) throws -> [Int64] {
         try inLoop { loop throws in
             var seen: [Int64] = []
@@ -28,7 +28,8 @@ import Testing
 
     @Test(arguments: [false, true]) func aRoundBeginsAPeriodAfterTheLastOneOrAtOnce(isPromise: Bool) throws {
         expectEqual(try begins([1, 0, 9, 10, 1], isPromise: isPromise), [0, 10, 20, 30, 40])
-        // A little late, the next one is on time again. Later than a period, time begins anew.
+        // If a round is a little late, the next one is on time again; if it is later than a period, the schedule
+        // restarts.
         expectEqual(try begins([12, 1, 1, 25, 1, 1], isPromise: isPromise), [0, 12, 20, 30, 55, 65])
         expectEqual(try begins([3], isPromise: isPromise), [0])
     }

@@ -6,7 +6,7 @@ import Testing
 @testable import PromisesTestSupport
 
 @Suite struct RetryScheduleTests {
-    /// The moments at which attempts begin, in milliseconds.
+    /// The start times of attempts, in milliseconds.
     private func moments(_ schedule: RetrySchedule, attempts: Int) -> [Int64] {
         withVirtualTime { clock in
             var moments: [Int64] = []
@@ -38,7 +38,7 @@ import Testing
             let moments = moments(schedule, attempts: 5)
             let pauses = zip(moments.dropFirst(), moments).map { $0 - $1 }
             for (pause, longest) in zip(pauses, [1000, 2000, 4000, 4000]) {
-                // The moments are cut to milliseconds.
+                // The times are truncated to milliseconds.
                 expect(pause >= 0 && pause <= longest + 1)
             }
             ends.insert(moments.last!)

@@ -5,13 +5,13 @@ import Testing
 @testable import Promises
 @testable import PromisesTestSupport
 
-/// The core of a timer is a plain one, which the loop uses again, with the id of the timer in it.
+/// The core of a timer is a plain one, which the loop reuses, with the timer's id in it.
 @Suite struct TimerReuseTests {
     private func address<T>(_ promise: Guarantee<T>) -> UnsafeMutableRawPointer {
         Unmanaged.passUnretained(promise.core).toOpaque()
     }
 
-    /// A timer whose only reference, apart from the loop's, is that of the step behind it.
+    /// A timer that only the loop and the next step refer to.
     private func step(_ delay: Duration) -> (timer: UnsafeMutableRawPointer, step: Guarantee<Int>) {
         let timer = after(delay)
         return (address(timer), timer.map { 1 })

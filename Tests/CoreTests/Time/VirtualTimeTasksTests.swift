@@ -5,7 +5,8 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// A virtual clock and the tasks of `Promise { … }`: it stands still while they work, and advances while they wait for the loop.
+/// A virtual clock and the tasks of `Promise { … }`: it stands still while they work, and advances while they wait for
+/// the loop.
 @Suite struct VirtualTimeTasksTests {
     @Test func aTaskMayAwaitATimerOfTheLoop() throws {
         try withVirtualTime { clock throws in
@@ -43,7 +44,7 @@ import Testing
         }
     }
 
-    /// The loop may settle the promise while the task is on its way into the list of its waiters.
+    /// The loop may settle the promise while the task is being added to its waiters.
     @Test func timeStandsStillWhenThePromiseSettlesAsTheWaitBegins() throws {
         try withVirtualTime { _ throws in
             let milliseconds = Shared(0)

@@ -1,8 +1,8 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// What must not compile in Swift 6 mode: each function is a mistake that would be a race of threads. The lines that the
-// compiler is to refuse have a comment with a part of its message; a test of the package checks that it refuses these
+// Code that must not compile in Swift 6 mode: each function is a mistake that would be a data race. The lines that the
+// compiler must refuse have a comment with a part of its message; a test of the package checks that it refuses these
 // and no others.
 let package = Package(
     name: "across-threads",

@@ -1,8 +1,8 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// Actors, async functions and the main actor beside promises, in Swift 6 mode. A test of the package compiles it and expects
-// silence; `swift run` here runs it.
+// Actors, async functions and the main actor together with promises, in Swift 6 mode. A test of the package compiles it
+// and expects no diagnostics; `swift run` here runs it.
 let package = Package(
     name: "async-on-loops",
     dependencies: [.package(name: "swift-reactor", path: "../../..")],

@@ -1,8 +1,8 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// Somebody else's package, with a program for each product. `.ci/run consumer` builds it elsewhere, against a clone that has a
-// tag, and runs the programs.
+// A package of a client, with a program for each product. `.ci/run consumer` builds it elsewhere, against a tagged
+// clone, and runs the programs.
 
 let environment = Context.environment
 let url = environment["REACTOR_URL"] ?? "https://example.org/swift-reactor"

@@ -2,7 +2,7 @@ import Promises
 import Reactor
 import ReactorHTTP
 
-// The names that the code of the page uses and does not declare. It is compiled and not run.
+// The names that the page's code uses without declaring them. It is compiled but not run.
 
 enum Snippets {}
 

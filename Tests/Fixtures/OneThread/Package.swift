@@ -1,8 +1,8 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// What code on one thread looks like in Swift 6 mode: not a word of concurrency in it. A test of the package compiles
-// it and expects silence; `swift run` here runs it.
+// Single-threaded code in Swift 6 mode, without any concurrency annotation. A test of the package compiles it and
+// expects no diagnostics; `swift run` here runs it.
 let package = Package(
     name: "one-thread",
     dependencies: [.package(name: "swift-reactor", path: "../../..")],

@@ -5,7 +5,7 @@ import Synchronization
 import Testing
 import XCTest
 
-/// The program that runs the documentation's blocks; see PagesTests. Those with an `assert`, and the tests among them.
+/// The program that runs the documentation's blocks with an `assert` and the tests among them; see PagesTests.
 @main struct Program {
     static func main() async {
         let failures = XCTMain(Snippet.cases, arguments: [CommandLine.arguments[0]]) as CInt
@@ -14,10 +14,10 @@ import XCTest
     }
 }
 
-/// The blocks of the documentation, each a function; see `.ci/snippets.py`, which writes them.
+/// The blocks of the documentation, each a function, written by `.ci/snippets.py`.
 enum Snippets {}
 
-/// A block that says with `assert` what it does, and so is run.
+/// A block with an `assert`, which is therefore run.
 struct Snippet: Sendable, CustomTestStringConvertible {
     let place: String
     let asserts: Int
@@ -33,8 +33,8 @@ struct Snippet: Sendable, CustomTestStringConvertible {
 }
 
 @Suite(.serialized) struct RunningSnippets {
-    /// Each on a thread of its own, so that what it starts finds a thread of Swift's pool while it hangs; with a loop of
-    /// its own, whose clock is virtual. What it has left on the loop runs until nothing is left.
+    /// Each runs on its own thread, so that tasks that it starts find a thread of Swift's pool while it hangs, with its
+    /// own loop, whose clock is virtual. Work left on the loop runs to the end.
     @Test(arguments: Snippet.all) func eachHoldsWhatItSays(_ snippet: Snippet) async {
         Asserted.log.withLock { $0 = Asserted() }
         let thrown: (any Error)? = await onAThread {
@@ -53,7 +53,7 @@ struct Snippet: Sendable, CustomTestStringConvertible {
     }
 }
 
-/// What has become of the asserts of the snippet that is running.
+/// The results of the running snippet's asserts.
 private struct Asserted {
     var reached: Set<UInt> = []
     var failed: Set<UInt> = []
@@ -61,7 +61,7 @@ private struct Asserted {
     static let log = Mutex(Asserted())
 }
 
-/// Stands in for the standard library's, which would end all tests, and is silent in release builds.
+/// Replaces the standard library's, which would end all tests, and does nothing in release builds.
 func assert(_ condition: @autoclosure () -> Bool, line: UInt = #line) {
     let holds = condition()
     Asserted.log.withLock {
@@ -70,14 +70,14 @@ func assert(_ condition: @autoclosure () -> Bool, line: UInt = #line) {
     }
 }
 
-/// What pthread_create takes is a pointer.
+/// The argument of pthread_create is a pointer.
 private final class Work {
     let run: @Sendable () -> Void
 
     init(_ run: @escaping @Sendable () -> Void) { self.run = run }
 }
 
-/// Runs `body` on a new thread, and gives its result when that thread is about to end.
+/// Runs `body` on a new thread, and returns its result when that thread is about to end.
 private func onAThread<Value: Sendable>(_ body: @escaping @Sendable () -> Value) async -> Value {
     return await withCheckedContinuation { continuation in
         let box = Work { continuation.resume(returning: body()) }

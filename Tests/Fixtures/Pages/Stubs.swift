@@ -2,8 +2,8 @@ import Glibc
 import Promises
 import Reactor
 
-// The names that the documentation's snippets use and do not declare. A snippet says what it is about, and takes for
-// granted that there is a `request`, a `Page`, a `database`.
+// The names that the documentation's snippets use without declaring them. A snippet shows its subject, and assumes a
+// `request`, a `Page`, a `database`.
 
 struct Response: Sendable {
     var name: String
@@ -23,7 +23,7 @@ struct Answer: Sendable {}
 
 struct NotYet: Error {}
 
-/// A request that is answered a hundredth of a second later.
+/// A request answered after a hundredth of a second.
 func request(_ path: String) -> Promise<Response> { after(.milliseconds(10)).map { Response(name: path) } }
 
 let url = "https://example.org"
@@ -44,7 +44,7 @@ let database = Database()
 
 func ask() async throws -> Answer { Answer() }
 
-/// The half of swift-log that the documentation calls.
+/// The part of swift-log that the documentation uses.
 struct Logger: Sendable {
     func error(_ message: String, metadata: [String: String] = [:]) {}
     func warning(_ message: String, metadata: [String: String] = [:]) {}
@@ -54,14 +54,14 @@ let logger = Logger()
 
 // reactor.md
 
-/// What pthread_create takes is a pointer.
+/// The argument of pthread_create is a pointer.
 private final class ThreadBody {
     let run: @Sendable () -> Void
 
     init(_ run: @escaping @Sendable () -> Void) { self.run = run }
 }
 
-/// Runs `body` on a thread of its own, which ends with it.
+/// Runs `body` on a new thread, which ends with it.
 func startThread(_ body: @escaping @Sendable () -> Void) {
     var thread = pthread_t()
     let code = pthread_create(
@@ -76,7 +76,7 @@ func startThread(_ body: @escaping @Sendable () -> Void) {
 
 struct NoPipe: Error {}
 
-/// Both ends of a new pipe, which do not block.
+/// Both ends of a new non-blocking pipe.
 func openPipe() throws -> (reader: CInt, writer: CInt) {
     var ends: [CInt] = [-1, -1]
     guard Glibc.pipe(&ends) == 0 else { throw NoPipe() }
@@ -84,7 +84,7 @@ func openPipe() throws -> (reader: CInt, writer: CInt) {
     return (ends[0], ends[1])
 }
 
-/// What there is to read now.
+/// The bytes available now.
 func bytes(of descriptor: CInt) -> [UInt8] {
     var buffer = [UInt8](repeating: 0, count: 4096)
     let count = Glibc.read(descriptor, &buffer, buffer.count)
@@ -103,7 +103,7 @@ let temporaryFolder: String = {
 
 // patterns.md
 
-/// A C library that answers on a thread of its own: ten times the number of the sensor.
+/// A C library that answers on its own thread: ten times the number of the sensor.
 func read_sensor(
     _ sensor: CInt, _ context: UnsafeMutableRawPointer?,
     _ callback: @escaping @convention(c) (UnsafeMutableRawPointer?, CInt) -> Void

@@ -1,13 +1,13 @@
 import Promises
 
-/// What belongs to one thread.
+/// Belongs to one thread.
 final class Ledger {
     var entries: [String] = []
 
     @concurrent static func found() async -> Ledger { Ledger() }
 }
 
-/// What belongs to the main thread.
+/// Belongs to the main thread.
 @MainActor final class Window {
     var title = ""
 }

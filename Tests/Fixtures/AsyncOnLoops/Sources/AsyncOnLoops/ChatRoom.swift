@@ -11,14 +11,14 @@ actor ChatRoom {
 
     init(on home: LoopRemote) { self.home = home }
 
-    /// Synchronous: here operators may be used, and what begins something on the loop.
+    /// Synchronous: operators, and calls that begin something on the loop, are available here.
     private func open() throws -> Listener { try Listener.bind("127.0.0.1:0") }
 
     private func tell(_ line: String) {
         for member in members { member.write(line + "\n").cauterize() }
     }
 
-    /// Serves one client, and answers what it has said.
+    /// Serves one client, and returns what it sent.
     func serveOne(_ ready: @Sendable (SocketAddress) -> Void) async throws -> Int {
         let listener = try open()
         defer { listener.close() }

@@ -1,22 +1,22 @@
 import Promises
 import Reactor
 
-// In a package whose code belongs to the main actor by default, what runs on other threads says that it does not. In any other
-// package these words change nothing.
+// In a package whose code belongs to the main actor by default, code for other threads must opt out. In other packages
+// these annotations change nothing.
 
-/// What each loop of a group has.
+/// The state of each loop of a group.
 nonisolated final class Lexicon { var words: [String] = [] }
 
-/// What closures for other threads call.
+/// Called by closures for other threads.
 nonisolated func digits(of text: String) -> Int { text.filter(\.isNumber).count }
 
-/// What they use of a value.
+/// A value that those closures use.
 nonisolated struct Order: Sendable {
     var items: [String] = []
     var count: Int { items.count }
 }
 
-/// On one loop there is nothing to say, decoders included.
+/// Code on one loop needs no annotation, including decoders.
 struct WordDecoder: FrameDecoder {
     func decode(_ bytes: RawSpan) throws -> DecodedFrame<[UInt8]> {
         try .reading(bytes) { reader in [UInt8](try reader.bytes(Int(try reader.byte()))) }

@@ -1,7 +1,7 @@
 import Promises
 import Reactor
 
-/// What belongs to the main actor, whose thread drives the main loop: handlers and methods share it.
+/// Belongs to the main actor, whose thread drives the main loop: handlers and methods share it.
 @MainActor final class Screen {
     private(set) var lines: [String] = []
 

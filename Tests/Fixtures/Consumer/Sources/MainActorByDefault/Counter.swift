@@ -1,6 +1,6 @@
 import Promises
 
-// Everything here belongs to the main actor, unless it says otherwise.
+// Everything here belongs to the main actor unless declared otherwise.
 
 final class Counter {
     private(set) var count = 0

@@ -1,6 +1,6 @@
 import Promises
 
-/// A length of one byte, and as many bytes.
+/// A length of one byte, and that many bytes.
 struct RecordDecoder: FrameDecoder {
     func decode(_ bytes: RawSpan) throws -> DecodedFrame<Int> {
         try .reading(bytes) { reader in try reader.bytes(prefixedBy: UInt8.self, limit: 255).byteCount }

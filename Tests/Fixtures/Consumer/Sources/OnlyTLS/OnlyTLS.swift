@@ -2,7 +2,7 @@ import Promises
 import Reactor
 import ReactorTLS
 
-/// OnlyTLS CERTIFICATE KEY: of localhost, signed by itself.
+/// OnlyTLS CERTIFICATE KEY: self-signed, for localhost.
 @main enum OnlyTLS {
     static func main() throws {
         let files = CommandLine.arguments

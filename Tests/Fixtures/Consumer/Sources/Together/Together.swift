@@ -12,7 +12,7 @@ import ReactorTLS
 
 struct Sum: Codable { var of: [Int], total: Int }
 
-/// Together [CERTIFICATE KEY]: a service of everything, and its client.
+/// Together [CERTIFICATE KEY]: a service that uses every product, and its client.
 @main enum Together {
     static func main() throws {
         let listener = try Listener.bind("127.0.0.1:0")

@@ -12,7 +12,7 @@ final class Account {
         self.balance = balance
     }
 
-    /// A promise of an object that is not Sendable.
+    /// A promise of a non-Sendable object.
     func deposit(_ amount: Int) -> Promise<Account> {
         after(.milliseconds(1)).map {
             guard amount > 0 else { throw Refusal.amount(amount) }
@@ -28,7 +28,7 @@ enum Refusal: Error, Equatable {
     case closed
 }
 
-/// The same with a protocol, a generic type and closures that are stored.
+/// The same with a protocol, a generic type and stored closures.
 protocol Ledger: AnyObject {
     var entries: [String] { get set }
     func lookUp(_ name: String) -> Promise<Account>

@@ -11,7 +11,7 @@ func settle(_ account: Promise<Account>, _ others: Guarantee<[Account]>) async t
     return account
 }
 
-/// An object with promises of its own.
+/// An object with its own promises.
 final class Branch {
     private let (opened, opening) = Promise<Account>.pending()
     private let (audited, audit) = Guarantee<Account>.pending()
@@ -31,7 +31,7 @@ final class Branch {
     }
 }
 
-/// Made and awaited in one function.
+/// Created and awaited in one function.
 func balance() async throws -> Int {
     let (promise, resolver) = Promise<Account>.pending()
     resolver.fulfill(Account("dora", balance: 1))
@@ -40,7 +40,7 @@ func balance() async throws -> Int {
     return try await promise.value.balance
 }
 
-/// And the other way.
+/// And the reverse.
 func balances() -> Promise<Int> {
     var visits = 0
     return Promise { try await balance() }.then { balance in

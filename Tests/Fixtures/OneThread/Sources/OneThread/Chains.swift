@@ -86,7 +86,7 @@ func callbacks(_ bank: Bank) -> Promise<Account> {
     }
 }
 
-/// Work that is tried again, in time, and late.
+/// Work that is retried, timed, and delayed.
 func patience(_ account: Account) -> Promise<Account> {
     var attempts = 0
     var errors: [any Error] = []
@@ -105,14 +105,14 @@ func patience(_ account: Account) -> Promise<Account> {
     .get { $0.balance += errors.count + attempts }
 }
 
-/// A loop without an end, in constant memory.
+/// An endless loop, in constant memory.
 func countDown(_ account: Account) -> Promise<Account> {
     account.balance -= 1
     guard account.balance > 0 else { return .value(account) }
     return after(.zero).then { countDown(account) }
 }
 
-/// A thenable of one's own.
+/// A custom thenable.
 final class Button: Thenable {
     private var presses = 0
     private var handlers: [(Result<Int, any Error>) -> Void] = []

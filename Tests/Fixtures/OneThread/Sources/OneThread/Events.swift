@@ -1,7 +1,7 @@
 import Promises
 import Reactor
 
-// Events that have not happened, by which a log handler is tested.
+// Invented events, for testing a log handler.
 
 func madeUpEvents() -> [LogEvent] {
     let promise = Provenance(name: "login", type: "Promise<Int>", callSite: CallSite(file: "App/Login.swift", line: 12))

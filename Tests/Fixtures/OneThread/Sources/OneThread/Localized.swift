@@ -1,5 +1,5 @@
 import Foundation
 import Promises
 
-/// All that a program that uses Foundation needs for `localizedDescription`.
+/// All that a program with Foundation needs for `localizedDescription`.
 extension PromiseError: @retroactive LocalizedError {}

@@ -1,6 +1,6 @@
 import Promises
 
-/// The other operators, with closures that use what belongs to this thread.
+/// The other operators, with closures that use objects of this thread.
 func operators(_ bank: Bank, _ account: Account) -> Promise<Account> {
     var seen: [Account] = []
     var problems = 0

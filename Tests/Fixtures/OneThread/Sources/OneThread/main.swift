@@ -1,7 +1,7 @@
 import Promises
 import Reactor
 
-// At top level, where the compiler has variables and closures belong to the main actor.
+// At top level, where variables and closures belong to the main actor.
 let bank = Bank()
 var total = 0
 
