@@ -1,24 +1,23 @@
 import Glibc
 
-/// Tells whether something that is done several times, on one thread, asks malloc(3) for a block of up to a thousand bytes
-/// each time, also if it gives it back.
+/// Tells if an operation that is repeated on one thread allocates a block of up to a thousand bytes each time, even one
+/// that it frees again.
 ///
-/// Of each size the block that the thread would get next is filled with a pattern: malloc keeps what a thread has freed for
-/// that thread, and gives out first what came last, with all but its first 16 bytes as they were. If that block is still
-/// there afterwards, no block of that size was allocated.
+/// The block that the thread would get next of each size is filled with a pattern: malloc keeps freed blocks per
+/// thread, and returns the last one first, with all but its first 16 bytes unchanged. If that block is still there
+/// afterwards, no block of that size was allocated.
 struct BlocksAskedFor: ~Copyable {
     private static var pattern: UInt8 { 0xA5 }
     private static var count: Int { 64 }
-    // The thread's own: no other thread is given these blocks.
+    // The thread's own: no other thread gets these blocks.
     private let blocks = UnsafeMutablePointer<UnsafeMutableRawPointer?>.allocate(capacity: count)
     private let werePassedBy = UnsafeMutablePointer<Bool>.allocate(capacity: count)
 
     private static func size(_ index: Int) -> Int { 24 + 16 * index }
 
-    /// malloc_usable_size(3), which the module Glibc does not have.
+    /// malloc_usable_size(3), which the module Glibc lacks.
     private let room: @convention(c) (UnsafeMutableRawPointer?) -> Int
-    // Called by address: of malloc(3) and free(3) the optimizer knows that nothing reads what is written before a free, and
-    // leaves the pattern out.
+    // Called by address: the optimizer knows that nothing reads memory after free(3), and would omit the pattern.
     private let allocate: @convention(c) (Int) -> UnsafeMutableRawPointer?
     private let deallocate: @convention(c) (UnsafeMutableRawPointer?) -> Void
 
@@ -30,15 +29,15 @@ struct BlocksAskedFor: ~Copyable {
         werePassedBy.initialize(repeating: false, count: Self.count)
     }
 
-    // Plain loops: what is generic might ask for blocks itself.
+    // Plain loops: generic code might allocate.
 
-    /// Before it is done.
+    /// Called before each repetition.
     func begin() {
         var index = 0
         while index < Self.count {
             let size = Self.size(index)
             var block = allocate(size)
-            // Those that are a little larger, and so are kept for the next size.
+            // Slightly larger blocks, which are kept for the next size.
             var larger: UnsafeMutableRawPointer?
             while room(block) != size {
                 block!.storeBytes(of: larger, as: UnsafeMutableRawPointer?.self)
@@ -56,7 +55,7 @@ struct BlocksAskedFor: ~Copyable {
         }
     }
 
-    /// After it was done.
+    /// Called after each repetition.
     func end() {
         var index = 0
         while index < Self.count {
@@ -74,7 +73,7 @@ struct BlocksAskedFor: ~Copyable {
         }
     }
 
-    /// How many sizes have been asked for each time.
+    /// The number of sizes allocated in every repetition.
     var sizes: Int { (0..<Self.count).count { !werePassedBy[$0] } }
 
     deinit {

@@ -2,7 +2,7 @@ import Reactor
 import TestSupport
 import Testing
 
-/// A thread that drives a loop of its own until it is told to stop.
+/// A thread that drives its own loop until it is told to stop.
 final class Driver: Sendable {
     private let thread: TestThread
     let remote: LoopRemote

@@ -30,7 +30,7 @@ extension Folder {
     }
 }
 
-/// Real calls with an account of what is open.
+/// Real calls, with a record of the open files.
 final class FileLedger: Sendable {
     let open = Shared<Set<CInt>>([])
 

@@ -4,7 +4,7 @@ import Reactor
 import TestSupport
 import Testing
 
-/// Gives `body` a loop to itself, and a group beside it, which has ended when this returns.
+/// Gives `body` its own loop and a group, which has ended when this returns.
 func withGroup(
     _ loops: Int, syscalls: @escaping @Sendable () -> Syscalls = { Syscalls() },
     _ body: (EventLoop, LoopGroup) throws -> Void
@@ -17,13 +17,13 @@ func withGroup(
     try EventLoop.withLoop { try body($0, group) }
 }
 
-/// Notes the name of this thread's loop.
+/// Records the name of this thread's loop.
 func note(_ places: Shared<[String]>) {
     let name = EventLoop.current.remote.name ?? "?"
     places.change { $0.append(name) }
 }
 
-/// Whether `client` is echoed a byte, while this thread's loop goes on.
+/// True if a byte of `client` is echoed, while this thread's loop runs.
 func answers(_ client: Peer) throws -> Bool {
     let answer = elsewhere {
         try client.send("x")
@@ -39,7 +39,7 @@ func welcome(to listener: Listener) throws -> Peer {
     return client
 }
 
-/// What the other side sends until its end, while this thread's loop goes on.
+/// The bytes from the other side up to its end, while this thread's loop runs.
 func reply(of client: Peer) throws -> String {
     client.end()
     let reply = elsewhere { try client.readToEnd() }
@@ -47,11 +47,11 @@ func reply(of client: Peer) throws -> String {
 }
 
 extension Peer {
-    /// Its own address.
+    /// The local address.
     var localAddress: SocketAddress? { address(of: fd, getsockname) }
 }
 
-/// The address of a socket that `name` finds: getsockname(2) or getpeername(2).
+/// The address of a socket by `name`: getsockname(2) or getpeername(2).
 func address(
     of fd: CInt, _ name: (CInt, UnsafeMutablePointer<sockaddr>, UnsafeMutablePointer<socklen_t>) -> CInt
 ) -> SocketAddress? {

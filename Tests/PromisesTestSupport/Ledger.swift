@@ -1,25 +1,26 @@
 import Glibc
 import Reactor
 
-/// An account of a loop's descriptors, kept where its system calls are made.
+/// A record of a loop's descriptors, kept by its system calls.
 final class Ledger {
-    /// Those that are open.
+    /// The open descriptors.
     private(set) var open: Set<CInt> = []
     /// Connections in the order in which they were accepted.
     private(set) var accepted: [CInt] = []
-    /// Whether each of `accepted` is still open. The kernel gives a number again once it is free, so a number in `open` may
-    /// belong to a later connection.
+    /// True for each of `accepted` that is still open. The kernel reuses numbers, so a number in `open` may belong to a
+    /// later connection.
     private(set) var acceptedAreOpen: [Bool] = []
     /// Calls on numbers that were not the loop's at the time: closed before, perhaps another's by then.
     private(set) var strays: [String] = []
 
-    /// Whether several pieces leave one after the other by `send` and `write`, so that a fault injected there meets them too.
+    /// True if several pieces are sent one by one with `send` and `write`, so that a fault injected there affects them
+    /// too.
     var sendsPiecesSingly = true
 
-    /// What really makes the calls: the place for a test to inject a fault.
+    /// The calls that are really made: replace one to inject a fault.
     var kernel = Syscalls()
 
-    /// The calls for a loop, with the account.
+    /// The calls for a loop, with the record.
     func syscalls() -> Syscalls {
         var table = Syscalls()
         table.socket = { self.opened(self.kernel.socket($0, $1)) }
@@ -96,7 +97,7 @@ final class Ledger {
         return result
     }
 
-    /// A descriptor that the loop is given from elsewhere, or that goes its own way again.
+    /// Adds a descriptor that the loop receives from elsewhere; `disown` removes one that it gives away.
     func adopt(_ fd: CInt) { open.insert(fd) }
     func disown(_ fd: CInt) { open.remove(fd) }
 

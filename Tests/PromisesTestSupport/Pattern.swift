@@ -1,4 +1,4 @@
-/// Bytes that show where they belong: the period is a prime near 64 KiB, so that no chunk fits another's place.
+/// Bytes that show their position: the period is a prime near 64 KiB, so that no chunk fits another's place.
 func pattern(_ count: Int, from start: Int = 0) -> [UInt8] {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(count)

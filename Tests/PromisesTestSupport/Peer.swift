@@ -3,9 +3,9 @@ import Promises
 import Reactor
 import Synchronization
 
-/// The other end of a connection: a plain blocking socket, which behaves or misbehaves as a test needs it. A call that
-/// gets no answer fails with `EAGAIN` after a minute. A signal of another test does not end a call: without a retry it would,
-/// since the socket has time limits, even where the signal's handler asks for a restart (signal(7)).
+/// The other end of a connection: a plain blocking socket, which behaves or misbehaves as a test needs. A call without
+/// an answer fails with `EAGAIN` after a minute. A signal of another test does not end a call: without a retry it
+/// would, since the socket has time limits, even if the signal's handler asks for a restart (signal(7)).
 final class Peer: Sendable {
     private let number: Atomic<CInt>
     var fd: CInt { number.load(ordering: .relaxed) }
@@ -17,7 +17,7 @@ final class Peer: Sendable {
         set(SOL_SOCKET, SO_RCVTIMEO, timeval(tv_sec: 60, tv_usec: 0))
         set(SOL_SOCKET, SO_SNDTIMEO, timeval(tv_sec: 60, tv_usec: 0))
         set(CInt(IPPROTO_TCP), TCP_NODELAY, CInt(1))
-        // One that is asked again after a signal is under way, or connected by then.
+        // A connect that is repeated after a signal is in progress, or connected by then.
         let result = retrying { Int(address.withSocketAddress { Glibc.connect(fd, $0, $1) }) }
         guard result == 0 || errno == EISCONN else { throw SystemError(.connect, errno, detail: address.description) }
     }
@@ -42,7 +42,7 @@ final class Peer: Sendable {
 
     func send(_ text: String) throws { try send(Array(text.utf8)) }
 
-    /// What has come; empty at the end.
+    /// The available bytes; empty at the end.
     func receive(upTo limit: Int = 65536) throws -> [UInt8] {
         var failure: CInt = 0
         let bytes = [UInt8](unsafeUninitializedCapacity: limit) { buffer, count in
@@ -67,7 +67,7 @@ final class Peer: Sendable {
 
     func readToEnd() throws -> [UInt8] { try receive(exactly: .max) }
 
-    /// The code of the error with which reading ends; `nil` if it ends in order.
+    /// The code of the error that ends reading; `nil` for an orderly end.
     func failureOfReading() -> CInt? {
         do {
             while !(try receive().isEmpty) {}
@@ -75,23 +75,23 @@ final class Peer: Sendable {
         } catch { return (error as? SystemError)?.code }
     }
 
-    /// Ends this side.
+    /// Half-closes.
     func end() { shutdown(fd, CInt(SHUT_WR)) }
 
-    /// Ends both, as a process that exits does.
+    /// Closes both directions, as a process that exits does.
     func close() {
         let fd = number.exchange(-1, ordering: .relaxed)
         if fd >= 0 { _ = Glibc.close(fd) }
     }
 
-    /// Ends with a reset.
+    /// Closes with a reset.
     func reset() {
         set(SOL_SOCKET, SO_LINGER, linger(l_onoff: 1, l_linger: 0))
         close()
     }
 }
 
-/// Makes a system call until no signal interrupts it.
+/// Repeats a system call until no signal interrupts it.
 func retrying(_ call: () -> Int) -> Int {
     while true {
         let result = call()
@@ -99,7 +99,7 @@ func retrying(_ call: () -> Int) -> Int {
     }
 }
 
-/// Runs `body` on a thread of its own, where it may block while the loop goes on.
+/// Runs `body` on a separate thread, where it may block while the loop runs.
 func elsewhere<T: Sendable>(_ body: @escaping @Sendable () throws -> T) -> Promise<T> {
     let (promise, resolver) = Promise<T>.pending()
     let work = Unmanaged.passRetained(

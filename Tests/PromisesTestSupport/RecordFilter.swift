@@ -2,18 +2,18 @@ import Promises
 import TestSupport
 import Testing
 
-/// A cipher for tests, with what filters may have: a handshake, records with a length, an end record, an alert, pings that are
-/// answered, and writes that must wait for input.
+/// A cipher for tests, with the features that filters may have: a handshake, records with a length, an end record, an
+/// alert, pings that are answered, and writes that must wait for input.
 ///
-/// A record is a byte for its type, four bytes for the length, and the payload. The payload of data is combined with the key of
-/// its sender and its place in the stream, so that bytes that are lost, doubled or out of order are noticed.
+/// A record is a type byte, four bytes of length, and the payload. The payload of data is combined with its sender's
+/// key and its offset in the stream, so that lost, doubled or reordered bytes are noticed.
 final class RecordFilter: ConnectionFilter {
     enum Record: UInt8 {
         case hello = 1
         case data, end, alert
         /// Asks for a `pong`.
         case ping, pong
-        /// From now on the receiver may not write, until `release`.
+        /// The receiver may not write until `release`.
         case hold, release
     }
 
@@ -25,7 +25,7 @@ final class RecordFilter: ConnectionFilter {
 
     enum Step: CaseIterable { case begin, receive, write, end, receiveEnd }
 
-    /// Called at the beginning of each method, with what the method puts out.
+    /// Called at the beginning of each method, with the method's output.
     var onStep: (Step, inout FilterOutput) throws -> Void = { _, _ in }
 
     private let key: UInt8
@@ -43,7 +43,7 @@ final class RecordFilter: ConnectionFilter {
         return [type.rawValue] + (0..<4).map { UInt8(truncatingIfNeeded: count >> (24 - 8 * $0)) } + payload
     }
 
-    /// What a peer with `key` sends for `payload`, if it has sent `offset` bytes before.
+    /// The record that a peer with `key` sends for `payload` after `offset` bytes.
     static func data(_ payload: [UInt8], key: UInt8 = 0x5A, at offset: Int = 0) -> [UInt8] {
         record(.data, payload.withUnsafeBytes { combined($0, key, offset) })
     }
@@ -78,7 +78,7 @@ final class RecordFilter: ConnectionFilter {
             guard received.count - start >= 5 + count else { return }
             try handle(type, start + 5, count, &output)
             start += 5 + count
-            // What follows the end record is no record of this stream.
+            // Bytes after the end record are no record of this stream.
             if type == .end { start = received.count }
         }
     }
@@ -130,7 +130,7 @@ extension Network {
         kernel.receive = { receive($0, $1, min($2, size)) }
     }
 
-    /// A connection with a `RecordFilter` that is ready, and its peer, which has sent its hello and received that of the filter.
+    /// A connection with a ready `RecordFilter`, and its peer, after both hellos.
     func filteredPair(
         receiveBuffer: CInt? = nil, _ filter: RecordFilter = RecordFilter()
     ) throws -> (Connection, Peer) {
@@ -142,7 +142,7 @@ extension Network {
         return (connection, peer)
     }
 
-    /// Both ends of a TCP connection, with filters that are ready.
+    /// Both ends of a TCP connection, with ready filters.
     func filteredEnds(
         _ one: RecordFilter = RecordFilter(key: 0x11), _ other: RecordFilter = RecordFilter(key: 0xE7)
     ) throws -> (client: Connection, server: Connection) {

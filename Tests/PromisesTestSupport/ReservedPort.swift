@@ -2,11 +2,11 @@ import Glibc
 import Reactor
 import Testing
 
-/// A port of 127.0.0.1 for one listener, which no other test gets until this object is released: so that nothing listens
-/// there when the listener is closed.
+/// A port of 127.0.0.1 for one listener, which no other test gets until this object is released, so that nothing
+/// listens there when the listener is closed.
 ///
-/// A socket is bound to the port and does not listen. With SO_REUSEADDR on both, a listener may be bound there as well, and
-/// the kernel chooses the port for no other socket.
+/// A socket is bound to the port but does not listen. With SO_REUSEADDR on both, a listener may also be bound there,
+/// and the kernel chooses the port for no other socket.
 final class ReservedPort {
     private let fd: CInt
     let address: SocketAddress
@@ -25,8 +25,8 @@ final class ReservedPort {
 
     deinit { close(fd) }
 
-    /// Expects that nothing listens at the port any more, or not for long: a child that another test starts has a copy of
-    /// the listening socket until it executes its program.
+    /// Expects that nothing listens at the port, or not for long: a child that another test starts has a copy of the
+    /// listening socket until it executes its program.
     func expectRefusal(sourceLocation: SourceLocation = #_sourceLocation) {
         let deadline = ContinuousClock.now + patience
         while ContinuousClock.now < deadline, let early = try? Peer(to: address) {

@@ -1,15 +1,15 @@
 import Glibc
 
-/// A kernel whose sockets accept a limited number of bytes, all together.
+/// A kernel whose sockets together accept a limited number of bytes.
 final class SendBudget {
-    /// How many further bytes `send` accepts, before it returns `EAGAIN`.
+    /// The number of bytes that `send` accepts before it returns `EAGAIN`.
     var remaining: Int
 
     fileprivate init(_ count: Int) { remaining = count }
 }
 
 extension Network {
-    /// From now on the kernel accepts `count` bytes, and as many further ones as the test adds to the budget.
+    /// From now on the kernel accepts `count` bytes, and any that the test adds to the budget.
     @discardableResult
     func limitSends(to count: Int) -> SendBudget {
         let budget = SendBudget(count)

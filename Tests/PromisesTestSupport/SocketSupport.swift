@@ -3,11 +3,11 @@ import Promises
 import Reactor
 import Testing
 
-/// How long a test waits for what must come. Only a test that fails waits that long.
+/// The time that a test waits for an expected event. Only a failing test waits that long.
 let patience: Duration = .seconds(60)
 
-/// Gives `body` a loop to itself and holds it to account: when the loop has ended every descriptor that it opened must be
-/// closed, none closed twice or used after that, and it must not have turned more often than `limit`.
+/// Gives `body` its own loop and checks it: at its end every descriptor that it opened must be closed, none closed
+/// twice or used after that, and it must not have turned more often than `limit`.
 func withNetwork(
     clock: VirtualClock? = nil, turns limit: Int = 400, at place: SourceLocation = #_sourceLocation,
     _ body: (Network) throws -> Void
@@ -21,12 +21,12 @@ func withNetwork(
     #expect(ledger.strays.isEmpty, "numbers are used that are not the loop's", sourceLocation: place)
 }
 
-/// What a test of sockets works with.
+/// The environment of a test of sockets.
 struct Network {
     let loop: EventLoop
     let ledger: Ledger
 
-    /// The calls that the loop makes in the end; replace one to inject a fault.
+    /// The calls that the loop really makes; replace one to inject a fault.
     var kernel: Syscalls {
         get { ledger.kernel }
         nonmutating set { ledger.kernel = newValue }
@@ -36,7 +36,7 @@ struct Network {
         try Listener.bind(address, backlog: backlog)
     }
 
-    /// A connection of the loop and the other end of it, which is not.
+    /// A connection of the loop, and its other end, a peer outside of the loop.
     func pair(receiveBuffer: CInt? = nil) throws -> (Connection, Peer) {
         let listener = try listen()
         let peer = try Peer(to: listener.localAddress, receiveBuffer: receiveBuffer)
@@ -50,12 +50,12 @@ struct Network {
         try hang(listener.accept(), timeout: patience)
     }
 
-    /// Lets everything happen that is to happen within `time`: a check for what must not.
+    /// Lets pass everything that happens within `time`: to check that something does not.
     func settle(_ time: Duration = .milliseconds(20)) { hang(after(time)) }
 
     func calls(_ call: SystemCall) -> Int { loop.metrics.systemCalls[call] ?? 0 }
 
-    /// How many turns the loop makes for `body`.
+    /// The number of turns that the loop makes for `body`.
     func turns(_ body: () throws -> Void) rethrows -> Int {
         let before = loop.metrics.turns
         try body()
@@ -63,7 +63,7 @@ struct Network {
     }
 }
 
-/// Returns when poll(2) reports any of `events` for `fd`: what the test's own side did has arrived.
+/// Returns when poll(2) reports any of `events` for `fd`: an action of the test's side has arrived.
 func awaitArrival(of events: Int32, at fd: CInt, place: SourceLocation = #_sourceLocation) {
     var entry = pollfd(fd: fd, events: Int16(events), revents: 0)
     #expect(retrying { Int(poll(&entry, 1, 60_000)) } == 1, "nothing arrives", sourceLocation: place)
@@ -80,7 +80,7 @@ func readToEnd(_ connection: Connection, upTo limit: Int = 65536) -> Promise<[UI
 /// The code of the `SystemError` with which a promise was rejected.
 func code<T>(_ promise: Promise<T>) -> CInt? { (promise.error as? SystemError)?.code }
 
-/// The same, once it has been.
+/// That code, once the promise has been rejected.
 func rejection<T>(of promise: Promise<T>) throws -> CInt? {
     try hang(promise.asVoid().recover(policy: .allErrors) { _ in .value }, timeout: patience)
     return code(promise)
@@ -88,7 +88,7 @@ func rejection<T>(of promise: Promise<T>) throws -> CInt? {
 
 func failed(_ code: CInt) -> ReadOutcome { .failed(SystemError(.receive, code)) }
 
-/// An echo of whatever comes until the end: what a listener may serve.
+/// A handler for a listener that echoes everything up to the end.
 func echo(_ connection: Connection) -> Promise<Void> {
     connection.receive().then { bytes -> Promise<Void> in
         bytes.isEmpty ? .value : connection.write(bytes).then { echo(connection) }

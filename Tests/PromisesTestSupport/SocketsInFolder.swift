@@ -2,18 +2,18 @@ import Glibc
 import Reactor
 import TestSupport
 
-// Unix sockets in a folder of the test's own.
+// Unix sockets in the test's own folder.
 
 extension Folder {
     func address(_ name: String) -> SocketAddress { try! SocketAddress(unixPath: self / name) }
 
-    /// What lstat(2) says of a file in it.
+    /// The lstat(2) result of a file in it.
     func status(_ name: String) -> stat? {
         var status = stat()
         return lstat(self / name, &status) == 0 ? status : nil
     }
 
-    /// What a process that was killed leaves behind.
+    /// Leaves a socket file as a killed process does.
     func leaveStaleSocket(_ name: String, type: __socket_type = SOCK_STREAM) {
         let fd = socket(AF_UNIX, CInt(type.rawValue | SOCK_CLOEXEC.rawValue), 0)
         _ = address(name).withSocketAddress { bind(fd, $0, $1) }

@@ -10,25 +10,25 @@ enum StreamKind: CaseIterable {
     /// TCP through filters at both ends; with `filteredInPieces` each read from the kernel returns a part of a record.
     case filteredClient, filteredServer, filteredInPieces
 
-    /// All that the machine has.
+    /// All that the machine supports.
     static let allCases: [StreamKind] =
         [.ipv4Client, .ipv4Server] + (hasIPv6 ? [.ipv6Client, .ipv6Server] : [])
         + [.unixClient, .unixServer, .socketPair, .pipes, .filteredClient, .filteredServer, .filteredInPieces]
 
-    /// Where a stream can be cut off so that the other end sees an error. The others just end.
+    /// True if a stream can be cut off with an error at the other end. The others just end.
     var knowsResets: Bool { [.ipv4Client, .ipv4Server, .ipv6Client, .ipv6Server].contains(self) || isFiltered }
 
-    /// Where the descriptor carries other bytes than its users see.
+    /// True if the descriptor carries other bytes than its users see.
     var isFiltered: Bool { [.filteredClient, .filteredServer, .filteredInPieces].contains(self) }
 
-    /// Where each direction is a descriptor of its own. Such an end has no half-close in the strict sense: its writer is
-    /// closed.
+    /// True if each direction is a separate descriptor. Such an end has no half-close in the strict sense: its writer
+    /// is closed.
     var isTwoPipes: Bool { self == .pipes }
 
     /// Both ends on one loop.
     func with(turns: Int = 4000, _ body: (StreamEnd, StreamEnd, Network) throws -> Void) throws {
         try withNetwork(turns: turns) { net in
-            // What leaves in several pieces is to meet the kernel's own call.
+            // Writes of several pieces must reach the kernel's own call.
             net.ledger.sendsPiecesSingly = false
             switch self {
             case .ipv4Client, .ipv6Client, .ipv4Server, .ipv6Server:

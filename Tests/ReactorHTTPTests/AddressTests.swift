@@ -4,7 +4,7 @@ import ReactorHTTP
 import TestSupport
 import Testing
 
-/// Addresses of the client, and what their errors say.
+/// Addresses for the client, and the texts of their errors.
 @Suite struct AddressTests {
     @Test(arguments: [
         ("", "neither"), ("x", "neither"), ("/x", "neither"), ("ftp://x/", "neither"), ("http:", "neither"),
@@ -28,7 +28,7 @@ import Testing
         }
     }
 
-    /// A redirect may have characters that control a terminal.
+    /// A redirect may contain characters that control a terminal.
     @Test func errorsAreOneLine() {
         let text = "http://h/\u{9B}2J\u{2028}\n"
         for error in [.badAddress(text, reason: "x"), .noTLS(text), .redirectLoop(text), .badRequest(text)]

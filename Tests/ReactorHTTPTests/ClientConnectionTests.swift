@@ -4,7 +4,7 @@ import ReactorHTTP
 import TestSupport
 import Testing
 
-/// When a connection serves the next request, and what a request says about itself.
+/// When a connection serves the next request, and what a request tells about the client.
 @Suite struct ClientConnectionTests {
     /// Runs `body` with a server that counts its connections.
     private func withCounting(
@@ -34,7 +34,7 @@ import Testing
         }
     }
 
-    /// The connection is back in the pool before the program learns of the end, however it does.
+    /// The connection is back in the pool before the program sees the end, whatever that end is.
     @Test(arguments: ["/redirect", "/empty", "/zero", "/chunks", "/later", "/bytes"])
     func theNextRequestFindsTheConnectionFree(_ path: String) throws {
         let ways: [(Fetched) -> Promise<Void>] = [
@@ -85,7 +85,7 @@ import Testing
         expectEqual(connections, 3)
     }
 
-    /// Also with a server that goes on.
+    /// Even if the server continues.
     @Test func aConnectionWhoseEndWasAskedForIsNotUsedAgain() throws {
         try EventLoop.withLoop { _ in
             let listener = try Listener.bind("127.0.0.1:0")
@@ -107,7 +107,7 @@ import Testing
         }
     }
 
-    /// RFC 9112, section 9.2. TLS of a program, without a filter, gives the server time to be early.
+    /// RFC 9112, section 9.2. A program's own TLS, without a filter, gives the server time to be early.
     @Test func aResponseBeforeItsRequestIsNone() throws {
         try EventLoop.withLoop(clock: VirtualClock()) { _ in
             let listener = try Listener.bind("127.0.0.1:0")
@@ -217,7 +217,7 @@ import Testing
                     expectEqual(error?.status, Status(502))
                     expect(error?.reason.contains("more than 99999 bytes") == true, "\(String(describing: error))")
                 }
-                // What the program has set is for all reads.
+                // The program's setting applies to all reads.
                 for (limit, isEnough) in [(100_000, true), (99_999, false)] {
                     let response = try hang(fetch(), timeout: patience)
                     expectEqual(response.body.limit, 99_999)

@@ -4,7 +4,7 @@ import Reactor
 import ReactorHTTP
 import Testing
 
-/// What clients cause is no error of the service, however often they do it; what others cause is.
+/// Faults of clients are no errors of the service, however frequent; other faults are.
 @Suite(.serialized) struct ClientFaultTests {
     private static let post = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nabc"
 
@@ -13,18 +13,18 @@ import Testing
     struct Fault: Sendable, CustomStringConvertible {
         let description: String
         let sent: String
-        /// Resets the connection, and otherwise ends this side.
+        /// Resets the connection; if false, half-closes.
         var resets = true
     }
 
-    /// The errors of a server whose handler uses the body and writes much, while a client does `fault`.
+    /// The errors of a server whose handler uses the body and writes much, while a client commits `fault`.
     private func errors(of fault: Fault, _ handler: @escaping (Request) throws -> Answer) throws -> [String] {
         var errors: [String] = []
         try withServer(onError: { error, _ in errors.append("\(error)") }, handler) { address, listener in
             let client = try hang(connect(to: address), timeout: patience)
             try hang(client.write(fault.sent), timeout: patience)
             if fault.resets {
-                // Behind the bytes, which have to arrive.
+                // After the bytes, which have to arrive.
                 _ = try hang(
                     repeatWhile { after(.milliseconds(1)).map { listener.activeConnections == 0 } }, timeout: patience)
                 client.abort()
@@ -79,7 +79,7 @@ import Testing
         #expect(reported == [])
     }
 
-    /// Of a database for instance, whose errors are those of another connection.
+    /// An error of a database, for instance, whose connection is another one.
     @Test(
         arguments: [
             SystemError(.receive, ECONNRESET), StreamError.endedEarly(expected: .frame, got: 1),
@@ -109,7 +109,7 @@ import Testing
         #expect(errors == ["\(NoDatabase())"])
     }
 
-    /// The peer of another connection has left, such as a database; this client reads on.
+    /// The peer of another connection, such as a database, has left; this client still reads.
     @Test(arguments: [true, false]) func thePeerOfAnotherConnectionIsNotTheClient(_ isStream: Bool) throws {
         var errors: [String] = []
         let handler = { (request: Request) -> Answer in
@@ -126,7 +126,7 @@ import Testing
         #expect(errors == ["\(PeerGone.ended)"])
     }
 
-    /// Another connection fails as that of the client has, which has been reset.
+    /// Another connection fails with the same error as the client's, which was reset.
     @Test(arguments: [true, false]) func anErrorOfTheSameKindIsNotThatOfTheClient(_ isStream: Bool) throws {
         var (errors, isCalled) = ([String](), false)
         let handler = { (request: Request) -> Answer in
@@ -145,7 +145,7 @@ import Testing
         #expect(errors == ["\(SystemError(.receive, ECONNRESET))"])
     }
 
-    /// The handler has done without the body; what fails then has nothing to do with it.
+    /// The handler no longer needs the body; a later error has nothing to do with it.
     @Test func anErrorBehindABodyThatHasFailedIsTheServices() throws {
         struct NoDatabase: Error {}
         var errors: [String] = []
@@ -159,7 +159,7 @@ import Testing
         #expect(errors == ["\(NoDatabase())"])
     }
 
-    /// Of a layer such as TLS, whose clients end without its end record, or send what is none of its records.
+    /// For a layer such as TLS, whose clients end without an end record, or send invalid records.
     @Test(arguments: ["", "GET / HTTP/1.1\r\nHo", get, post, "PUT" + post.dropFirst(4), "!"])
     func whatClientsBreakInAFilterIsNoErrorOfTheService(_ sent: String) throws {
         struct Broken: Error {}
@@ -198,7 +198,7 @@ import Testing
         #expect(lines.lines.count == (sent.contains("\r\n\r\n") ? 1 : 0), "\(lines.lines)")
     }
 
-    /// Which may be that of the certificate: `onError` gets it, and limits its lines.
+    /// The certificate may be the cause: `onError` gets the error, and limits its lines.
     @Test func aHandshakeThatFailsIsReported() throws {
         struct Broken: Error {}
         struct Filter: ConnectionFilter {
@@ -246,7 +246,7 @@ import Testing
 
     private static let get = "GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 
-    /// Of nginx, too.
+    /// As in nginx.
     @Test(arguments: ["a promise", "a task", "a stream", "a body", "a limit of the listener"], [true, false])
     func aClientThatLeavesBeforeItsResponseIsLogged(_ what: String, resets: Bool) throws {
         let log = LoggedLines()
@@ -289,12 +289,12 @@ import Testing
             listener.close()
             _ = try hang(served, timeout: patience)
         }
-        // One that has ended its side alone may still read.
+        // A client that half-closed may still read.
         #expect(log.lines == [what == "a body" && !resets ? "/ 400" : "/ 499"])
         #expect(errors.isEmpty)
     }
 
-    /// Those of a drain that ends before its response.
+    /// The requests of a drain that ends before their response.
     @Test func aRequestThatADrainAbortsIsLogged() throws {
         let log = LoggedLines()
         var options = HTTPOptions()
@@ -318,7 +318,7 @@ import Testing
 
     // MARK: Writes that are ignored
 
-    /// The reports of this thread while `body` runs, of rejections that nobody has handled.
+    /// The reports of unhandled rejections on this thread while `body` runs.
     private func unhandled(_ body: () throws -> Void) rethrows -> [String] {
         let lines = LoggedLines()
         let thread = pthread_self()
@@ -332,7 +332,7 @@ import Testing
         return lines.lines
     }
 
-    /// A program that sends what it has, such as prices, learns from `forEach` that the client has left.
+    /// A program that sends at its own pace, such as prices, learns from `forEach` that the client has left.
     @Test(arguments: [true, false]) func ignoredWritesReportNothing(_ isSocket: Bool) throws {
         let large = [UInt8](repeating: 0, count: 1 << 20)
         var failures = 0
@@ -370,7 +370,8 @@ import Testing
         #expect(lines == [])
     }
 
-    /// The queue is full, and what is refused is missing in the middle: the client must not take it for the whole.
+    /// The queue is full, and the refused part is missing in the middle: the client must not take the rest for the
+    /// whole.
     @Test(arguments: [nil, 8 << 20]) func aStreamThatHasLostAPartIsNotEndedAsAWholeOne(_ length: Int?) throws {
         let part = [UInt8](repeating: 0x2E, count: 1 << 20)
         let handler = { (_: Request) -> Answer in
@@ -393,7 +394,7 @@ import Testing
         client.forEachChunk { body($0) }.recover { _ in .value }
     }
 
-    /// A message of a room that is refused since the queue is full must not be missing among those that follow.
+    /// A chat message that is refused because the queue is full must not be missing among those that follow.
     @Test(arguments: ["before it reads", "in its answer", "in an answer that is awaited"])
     func aSocketThatHasLostAMessageEnds(_ place: String) throws {
         let large = [UInt8](repeating: 0, count: 1 << 20)

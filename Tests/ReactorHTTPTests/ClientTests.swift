@@ -44,7 +44,7 @@ import Testing
     }
 
     @Test func responsesAreDelimitedAsTheRFCSays() throws {
-        // RFC 9112, section 6.3: no length at all means until the end of the connection.
+        // RFC 9112, section 6.3: without a length, the body ends with the connection.
         let open = try fetched("HTTP/1.1 200 OK\r\n\r\nto the end")
         #expect(open == (200, "to the end"))
         let chunks = try fetched("HTTP/1.1 200\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\nmore")
@@ -119,7 +119,7 @@ import Testing
         try EventLoop.withLoop { _ in
             let listener = try Listener.bind("127.0.0.1:0")
             var accepted = 0
-            // Ends each connection inside of its second request.
+            // Ends each connection in the middle of its second request.
             listener.serve { connection in
                 accepted += 1
                 var requests = 0

@@ -5,7 +5,7 @@ import ReactorHTTP
 import Testing
 
 @Suite struct FileTests {
-    /// A folder with `page.html`, `large.bin`, `.secret` and `sub/index.html`, and beside it a file that nobody may get.
+    /// A folder with `page.html`, `large.bin`, `.secret` and `sub/index.html`, next to a file that must not be served.
     private func withFiles(_ body: (HTTPClient, _ address: String) throws -> Void) throws {
         try withFolder { base in try withFiles(in: base, body) }
     }
@@ -113,7 +113,7 @@ import Testing
                 let (response, bytes) = try get(client, address + "/page.html", headers)
                 #expect(response.status == .notModified && bytes.isEmpty && response.headers["etag"] == tag)
             }
-            // A tag that differs makes the date not count.
+            // With a different tag the date does not count.
             let (changed, _) = try get(
                 client, address + "/page.html", ["If-None-Match": "\"x\"", "If-Modified-Since": date])
             #expect(changed.status == .ok)
@@ -135,7 +135,7 @@ import Testing
         return answer.split(separator: "\r\n").first { $0.hasPrefix("Location: ") }.map { String($0.dropFirst(10)) }
     }
 
-    /// To where the client has asked, however the program has named the folder.
+    /// To the requested path, whatever name the program gave the folder.
     @Test(arguments: [
         ("/sub", "/sub/"), ("/sub?page=2", "/sub/?page=2"), ("/part/sub?page=2", "/part/sub/?page=2"),
         ("/part", "/part/"), ("/part?q", "/part/?q"), ("/partsub?", "/partsub/?"),
@@ -150,7 +150,7 @@ import Testing
         }
     }
 
-    /// Which a browser would take for the name of a server.
+    /// A browser would take this for a server's name.
     @Test(arguments: ["/\\host/..part", "//host/..part", "/\\/host/..part"])
     func aRedirectNamesNoServer(_ path: String) throws {
         let handler = { (request: Request) -> Answer in

@@ -3,7 +3,7 @@ import Reactor
 import ReactorHTTP
 import Testing
 
-/// The programs with which PromiseKit introduces itself, with `fetch` in place of a URLSession.
+/// The example programs of PromiseKit, with `fetch` in place of a URLSession.
 @Suite struct FirstProgramsTests {
     private func serve(_ request: Request) -> Answer {
         switch request.path {

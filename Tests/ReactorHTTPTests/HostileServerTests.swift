@@ -4,9 +4,9 @@ import Reactor
 import ReactorHTTP
 import Testing
 
-/// Servers that are slow, endless or broken, and clients that give up. Afterwards the one place of the pool is free again.
+/// Servers that are slow, endless or broken, and clients that cancel. Afterwards the pool's one place is free again.
 @Suite struct HostileServerTests {
-    /// A server that does with each connection what the first line says, on a virtual clock.
+    /// A server that treats each connection as its first line says, on a virtual clock.
     private func withHostile(
         options: HTTPClient.Options = HTTPClient.Options(), _ serve: @escaping (Connection) -> Promise<Void>,
         _ body: (HTTPClient, SocketAddress) throws -> Void
@@ -35,7 +35,7 @@ import Testing
         }
     }
 
-    /// What a server does once it has been asked.
+    /// The action of a server after a request.
     private static func asked(
         _ serve: @escaping (Connection) -> Promise<Void>
     ) -> (Connection) -> Promise<Void> {
@@ -46,7 +46,7 @@ import Testing
         forEach(Array(text.utf8)) { byte in connection.write([byte]).then { after(.seconds(2)) } }
     }
 
-    /// What a fetch with its body is rejected with, and after how long.
+    /// The rejection of a fetch with its body, and the time until then.
     private func outcome(_ client: HTTPClient, _ address: SocketAddress, _ body: RequestBody? = nil) -> (
         String, Duration
     ) {
@@ -59,7 +59,7 @@ import Testing
 
     private static let body100 = "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n" + String(repeating: "x", count: 100)
 
-    /// The server must not take a body without some of its parts for a whole one, nor wait for them.
+    /// The server must not take a body with missing parts for a whole one, nor wait for them.
     @Test(arguments: [nil, 32 << 20]) func aBodyThatHasLostAPartIsNotSent(_ length: Int?) throws {
         let part = [UInt8](repeating: 0, count: 1 << 20)
         var got: [UInt8] = []
@@ -77,7 +77,7 @@ import Testing
         #expect(got.count < 32 << 20 && got.suffix(5) != Array("0\r\n\r\n".utf8)[...])
     }
 
-    /// A server that hands on to others answers 502, not with the status of what its own clients break.
+    /// A gateway answers 502, not with the status of its own clients' faults.
     @Test(arguments: [
         "SSH-2.0-OpenSSH_9.2\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
         "HTTP/1.1 101 Switching Protocols\r\n\r\n", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n",
@@ -155,7 +155,7 @@ import Testing
             let (error, time) = outcome(client, address)
             #expect(error == "\(FetchError.timedOut(.total))" && time >= .seconds(20) && time < .seconds(21))
         }
-        // Redirects count together.
+        // All redirects count.
         func redirect(_ connection: Connection) -> Promise<Void> {
             connection.forEachFrame(DelimiterDecoder("\r\n\r\n")) { _ in
                 after(.seconds(8)).then {
@@ -169,7 +169,7 @@ import Testing
         }
     }
 
-    /// Whether the rest has arrived by then, or has not, or another read waits for it.
+    /// If the rest has arrived by then, or has not, or another read waits for it.
     @Test(arguments: [100, 10, 0]) func totalEndsABodyThatTheProgramReadsSlowly(_ sent: Int) throws {
         var options = HTTPClient.Options()
         options.total = .seconds(20)
@@ -224,7 +224,7 @@ import Testing
         ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", "ECONNRESET"),
         ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab", "ECONNRESET"),
         ("HTTP/1.1 200 OK\r\nConte", "ECONNRESET"),
-        // Without a length, a reset must not be taken for the end.
+        // Without a length, a reset must not count as the end.
         ("HTTP/1.1 200 OK\r\n\r\nab", "ECONNRESET"),
     ])
     func aResetIsAnError(_ sent: String, _ name: String) throws {
@@ -355,7 +355,7 @@ import Testing
         #expect(got.hasSuffix("\r\n\r\nabc") && !got.contains("0\r\n\r\n"))
     }
 
-    /// Valid responses with random bytes changed, in random parts, from servers that then end, reset or wait.
+    /// Valid responses with random changes, in random parts, from servers that then end, reset or wait.
     @Test func noResponseStrandsTheClient() throws {
         let responses = [
             "HTTP/1.1 200 OK\r\nContent-Type: a/b\r\nContent-Length: 5\r\n\r\nhello",
@@ -402,14 +402,14 @@ import Testing
                 if Int(result) == nil { failed += 1 } else { whole += 1 }
             }
             isOver = true
-            // What the last response still does is done then.
+            // Any remaining work of the last response is done then.
             _ = try hang(after(.seconds(10)).asPromise(), timeout: .seconds(3600))
         }
         #expect(whole > 100 && failed > 100)
     }
 }
 
-/// Random numbers that repeat.
+/// Reproducible random numbers.
 private struct SplitMix: RandomNumberGenerator {
     var state: UInt64
 

@@ -43,7 +43,7 @@ import Testing
             #expect(throws: DecodingError.self) {
                 _ = try hang(client.fetch("http://\(address)/").then { try $0.json(User.self) }, timeout: patience)
             }
-            // As a body of a request it is the mistake of the client.
+            // In the body of a request it is the client's mistake.
             let posted = client.fetch("http://\(address)/", .post, body: .text(text))
             let status = try hang(posted, timeout: patience).status
             #expect(status == .badRequest)

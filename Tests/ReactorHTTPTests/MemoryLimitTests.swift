@@ -4,9 +4,9 @@ import Reactor
 import ReactorHTTP
 import Testing
 
-/// `ServeOptions.memoryLimit` and `PoolLimits.memoryLimit`, of what peers make HTTP hold.
+/// `ServeOptions.memoryLimit` and `PoolLimits.memoryLimit` for memory that HTTP peers cause.
 @Suite struct MemoryLimitTests {
-    /// What a client sends, and never ends.
+    /// The bytes of a client that never finishes.
     enum Form: CaseIterable {
         case body, chunks, trailers, text, frame, fragments, textFragments, unreceived, head, answeredLate
 
@@ -33,7 +33,7 @@ import Testing
                 let frames = (0..<parts).map { WebSocketTests.frame($0 == 0 ? first : 0, part) }
                 return handshake() + Array(frames.joined())
             case .unreceived:
-                // The first is kept, and for the second, which is kept too, there is no room.
+                // The first part is kept; the second, which must be kept too, exceeds the limit.
                 let length = [127] + withUnsafeBytes(of: UInt64(200_000).bigEndian) { Array($0) }
                 let message = WebSocketTests.frame(0x82, [UInt8](repeating: 0, count: 200_000), length: length)
                 return handshake("/deaf") + message + message
@@ -63,7 +63,7 @@ import Testing
         }
     }
 
-    /// Clients hold more than the limit together, and two of them hold less, whatever room their arrays have.
+    /// All clients together hold more than the limit, and two of them less, whatever the capacity of their arrays.
     @Test(arguments: Form.allCases) func boundsWhatClientsMakeAServerHold(form: Form) throws {
         try EventLoop.withLoop { loop in
             let bytes = form.bytes
@@ -123,7 +123,7 @@ import Testing
         }
     }
 
-    /// Servers that send bodies, and never the last byte of them.
+    /// Servers that send bodies without their last byte.
     @Test func boundsWhatServersMakeAClientHold() throws {
         try EventLoop.withLoop { loop in
             let listener = try Listener.bind("127.0.0.1:0")

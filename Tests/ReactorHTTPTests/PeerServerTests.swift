@@ -4,13 +4,13 @@ import Reactor
 import ReactorHTTP
 import Testing
 
-/// The client with servers and a proxy that are other programs, each in a process of its own.
+/// The client with other programs as servers and proxy, each in a separate process.
 @Suite(.serialized) struct PeerServerTests {
     private static func has(_ program: String, _ argument: String) -> Bool {
         (try? EventLoop.withLoop { _ in try hang(ChildProcess.run(program, [argument])).status.isSuccess }) ?? false
     }
 
-    /// Runs a program in a new folder while `body` does, which gets the first line of its output, and the folder.
+    /// Runs a program in a new folder during `body`, which gets the first line of its output, and the folder.
     private func withProgram(
         _ name: String, _ arguments: [String], files: [String: String] = [:],
         _ body: (_ line: Promise<String?>, _ folder: String) throws -> Void
@@ -170,7 +170,7 @@ import Testing
                 try #require(mkdir("\(folder)/a", 0o777) == 0)
                 try hang(writeFile("index", to: "\(folder)/a/index.html"), timeout: patience)
                 let client = HTTPClient()
-                // HTTP/1.0, where each response ends its connection; and a folder is a redirect.
+                // HTTP/1.0: each response ends its connection; a folder is a redirect.
                 let texts = try ["large", "small", "a"].map { try text(client, "\(address)/\($0)") }
                 #expect(texts == [large, "x", "index"])
                 let head = try hang(client.fetch("\(address)/large", .head), timeout: patience)
@@ -207,13 +207,13 @@ import Testing
                     try text(client, "http://nginx/\($0)")
                 }
                 #expect(texts[1] == large)
-                // Three requests on each connection, the first one in `waitForServer`, two for the redirect.
+                // Three requests on each connection: the first in `waitForServer`, two for the redirect.
                 let numbers = [0, 2, 3].map { texts[$0].split(separator: " ").last }
                 #expect(numbers == ["2", "2", "3"])
                 let ranged = client.fetch("http://nginx/large", headers: ["Range": "bytes=10-12"])
                 let part = try hang(ranged.then { $0.body.text() }, timeout: patience)
                 #expect(part == "012")
-                // It answers at once, and does not read on.
+                // It answers at once, and stops reading.
                 let refused = client.fetch(
                     "http://nginx/large", .put, body: .bytes([UInt8](repeating: 1, count: 16 << 20)))
                 let status = try hang(refused, timeout: patience).status

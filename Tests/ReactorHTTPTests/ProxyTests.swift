@@ -5,7 +5,7 @@ import ReactorHTTP
 import Testing
 
 @Suite struct ProxyTests {
-    /// A small proxy: notes the heads that it gets, forwards a request to where its first line says, and opens tunnels.
+    /// A small proxy: records the heads of requests, forwards a request as its first line says, and opens tunnels.
     private final class SmallProxy {
         let listener: Listener
         var heads: [String] = []
@@ -136,7 +136,7 @@ import Testing
                 == Proxies(http: "a", https: "b", exceptions: "d"))
     }
 
-    /// As the page of curl(1) says of `NO_PROXY`.
+    /// As the manual page curl(1) says of `NO_PROXY`.
     @Test(arguments: [
         ("", "a.example", false), ("*", "a.example", true), ("b, *", "a.example", false),
         ("a.example", "a.example", true),

@@ -5,8 +5,8 @@ import TestSupport
 import Testing
 
 @Suite struct RedirectTests {
-    /// Where a reference in a response from `http://a/b/c/d;p?q` leads: RFC 3986, section 5.4, without fragments, which are not
-    /// sent.
+    /// The targets of references in a response from `http://a/b/c/d;p?q`: RFC 3986, section 5.4, without fragments,
+    /// which are not sent.
     @Test(arguments: [
         ("g", "http://a/b/c/g"), ("./g", "http://a/b/c/g"), ("g/", "http://a/b/c/g/"), ("/g", "http://a/g"),
         ("//g", "http://g/"), ("?y", "http://a/b/c/d;p?y"), ("g?y", "http://a/b/c/g?y"), ("#s", "http://a/b/c/d;p?q"),
@@ -22,7 +22,7 @@ import Testing
         ("g/../h", "http://a/b/c/h"), ("g;x=1/./y", "http://a/b/c/g;x=1/y"), ("g;x=1/../y", "http://a/b/c/y"),
         ("g?y/./x", "http://a/b/c/g?y/./x"), ("g?y/../x", "http://a/b/c/g?y/../x"), ("g#s/./x", "http://a/b/c/g"),
         ("g#s/../x", "http://a/b/c/g"),
-        // Others, absolute and not.
+        // Others, absolute and relative.
         ("?next=https://x/", "http://a/b/c/d;p?next=https://x/"), ("g:/h//../i://j", "error"), ("g:h", "error"),
         ("http:g", "error"), ("mailto:me@a", "error"), ("HTTP://B:8080/x?y#z", "http://b:8080/x?y"),
         ("http://b", "http://b/"),
@@ -77,7 +77,7 @@ import Testing
         }
     }
 
-    /// As one that waits does: it redirects to itself until something has happened.
+    /// As a page that waits does: it redirects to itself until something has happened.
     @Test func aRedirectThatLeadsBackIsFollowedWhileTheLimitAllows() throws {
         var requests = 0
         let handler = { (request: Request) -> Answer in
@@ -105,7 +105,7 @@ import Testing
         }
     }
 
-    /// Whatever bytes a server has written: those of UTF-8 and others.
+    /// For any bytes of a server: valid UTF-8 and others.
     @Test func theBytesOfALocationAreEscapedOneByOne() throws {
         try EventLoop.withLoop { _ in
             let listener = try Listener.bind("127.0.0.1:0")
@@ -127,7 +127,7 @@ import Testing
         }
     }
 
-    /// RFC 9110, section 15.4: which requests become GET without a body.
+    /// RFC 9110, section 15.4: the requests that become GET without a body.
     @Test(arguments: [
         (301, Method.post, "GET -  "), (302, .post, "GET -  "), (303, .post, "GET -  "), (307, .post, "POST a/b x de"),
         (308, .post, "POST a/b x de"), (301, .put, "PUT a/b x de"), (302, .put, "PUT a/b x de"), (303, .put, "GET -  "),
@@ -191,12 +191,12 @@ import Testing
             client.close()
             listener.drain(deadline: .zero)
         }
-        // That of a proxy is for no server at all.
+        // The credentials of a proxy go to no server.
         #expect(seen == ["[] 1"] + Array(repeating: #"["Authorization", "Cookie"] 1"#, count: 2))
     }
 }
 
-/// Finds one server under every name.
+/// Resolves every name to one server.
 struct Table: NameLookup {
     let server: SocketAddress
     init(_ server: SocketAddress) { self.server = server }

@@ -4,9 +4,9 @@ import ReactorHTTP
 import TestSupport
 import Testing
 
-/// What the fields of responses say, and what does not count.
+/// The meaning of response fields, and when they are ignored.
 @Suite struct ResponseFieldTests {
-    /// Fields with which a body could not be delimited.
+    /// Fields that do not delimit a body.
     private static let framings = [
         "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", "Content-Length: 5\r\nContent-Length: 6\r\n",
         "Transfer-Encoding: identity\r\n", "Transfer-Encoding: gzip, chunked\r\n", "Content-Length: five\r\n",
@@ -45,7 +45,7 @@ import Testing
         }
     }
 
-    /// The server may send a body nevertheless, which must not be taken for the next response.
+    /// The server may still send a body, which must not be taken for the next response.
     @Test func aConnectionWithSuchFieldsIsNotUsedAgain() throws {
         for (fields, connections) in [("Transfer-Encoding: chunked\r\n", 1), ("Content-Length: 5, 5\r\n", 2)] {
             try EventLoop.withLoop { _ in
@@ -87,7 +87,7 @@ import Testing
 
     // MARK: Folded fields
 
-    /// The fields of a response with these lines, however they arrive.
+    /// The fields of a response with these lines, in one piece or byte by byte.
     private func headers(_ lines: String, trailers: String = "", isTrickled: Bool = false) throws -> (Headers, Headers)
     {
         let answer = "HTTP/1.1 200 x\r\n\(lines)Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\(trailers)\r\n"
@@ -133,7 +133,7 @@ import Testing
         expect(chunks == (200, "abc"))
         let name = try fetched("HTTP/1.1 200 x\r\nContent-Length : 3\r\n\r\nabcde")
         expect(name == (200, "abc"))
-        // What continues another field is none of its own.
+        // The continuation of another field is not a field.
         let hidden = try fetched("HTTP/1.1 200 x\r\nA: b\r\n Content-Length: 3\r\n\r\nabcde")
         expect(hidden == (200, "abcde"))
         #expect(throws: HTTPError.self) { _ = try fetched("HTTP/1.1 200 x\r\nContent-Length: 1\r\n 3\r\n\r\nabc") }

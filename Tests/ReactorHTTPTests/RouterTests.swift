@@ -5,7 +5,7 @@ import ReactorHTTP
 import ReactorHTTPJSON
 import Testing
 
-/// Services that are called without a socket.
+/// Services called without a socket.
 @Suite struct RouterTests {
     private struct Odd: Error {}
 
@@ -281,7 +281,7 @@ import Testing
                     #expect(names(in: folder) == ["a"])
                 }
                 client.close()
-                // A client that leaves, and one that breaks the protocol, leave nothing of theirs.
+                // A client that leaves, and one that breaks the protocol, leave no state behind.
                 for sent in ["Content-Length: 9\r\n\r\nabc", "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nx\r\n"] {
                     _ = try conversation(address, "PUT /b HTTP/1.1\r\nHost: x\r\n\(sent)")
                 }

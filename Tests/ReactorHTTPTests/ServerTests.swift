@@ -32,7 +32,7 @@ import Testing
         let handler = { (request: Request) -> Answer in
             count += 1
             let number = count
-            // Every second one later.
+            // Every second one is answered later.
             return number % 2 == 0
                 ? .later(after(.milliseconds(1)).map { Response("\(number);") }) : .now(Response("\(number);"))
         }
@@ -47,7 +47,7 @@ import Testing
         var outputs: [BodyOutput] = []
         var refused = 0
         let handler = { (_: Request) -> Answer in
-            // A write that comes too late, with the next request under way.
+            // A write that comes too late, with the next request in progress.
             outputs.last?.write("late").catch { _ in refused += 1 }
             return .now(
                 .stream { output in
@@ -71,7 +71,7 @@ import Testing
         }
     }
 
-    /// `100 Continue` must not stand inside of a response.
+    /// `100 Continue` must not appear inside a response.
     @Test(arguments: [true, false]) func aBodyThatIsReadBehindTheFirstWriteIsNotAskedFor(_ isTouched: Bool) throws {
         let handler = { (request: Request) -> Answer in
             if isTouched { _ = request.body }
@@ -108,7 +108,7 @@ import Testing
         }
     }
 
-    /// Whether the client sends the body then is unknown, and so is where its next request begins.
+    /// The client may or may not send the body then, so the start of its next request is unknown.
     @Test func nothingFollowsABodyThatWasNotAskedFor() throws {
         let handler = { (request: Request) -> Answer in
             _ = request.body
@@ -161,7 +161,7 @@ import Testing
         #expect(kept.map(\.path) == ["/a", "/b"] && kept.map(\.query) == ["x=1", nil])
         #expect(kept.map { $0.headers["a"] } == ["1", "2"] && kept.map(\.method) == [.get, .put])
         #expect(kept.allSatisfy { $0.connection == nil })
-        // Its memory serves other requests, so nothing gives a reference to it that is not counted.
+        // Its memory is reused for other requests, so nothing may return an unowned reference to it.
         let parts = Mirror(reflecting: kept[0]).children
         #expect(parts.map(\.label) == ["method", "target", "headers"])
     }
@@ -333,7 +333,8 @@ import Testing
         }
     }
 
-    /// RFC 9110, section 7.8: the other protocol begins behind the whole request, and a client that waits is told to send it.
+    /// RFC 9110, section 7.8: the other protocol begins after the whole request, and a waiting client is asked to send
+    /// it.
     @Test(arguments: [false, true]) func anUpgradeBeginsBehindTheBody(_ waits: Bool) throws {
         let handler = { (_: Request) -> Answer in
             .now(.upgrade(to: "lines") { connection in connection.forEachLine { connection.write("<\($0)>") } })
@@ -393,7 +394,7 @@ import Testing
     @Test func aSilentClientSeesTheEnd() throws {
         try withVirtualServer({ _ in .later(after(.seconds(600)).map { Response("late") }) }) { client in
             try hang(client.write(Self.get))
-            // The handler takes longer than any limit of a client's.
+            // The handler takes longer than any limit for clients.
             let answer = try readToEnd(client)
             #expect(answer.hasSuffix("late") && statuses(answer) == [200])
         }
@@ -430,7 +431,7 @@ import Testing
             _ = try hang(client.write(Self.get + Self.get).then { client.read(until: "1\r\na\r\n") }, timeout: patience)
             let drained = listener.drain(deadline: .seconds(20))
             open(())
-            // The second request is not answered: its client makes it again on another connection.
+            // The second request is not answered: its client repeats it on another connection.
             let rest = try readToEnd(client)
             #expect(rest == "1\r\nb\r\n0\r\n\r\n")
             client.close()
@@ -475,7 +476,7 @@ import Testing
         #expect(log.lines.last?.contains(" - 400 ") == true)
     }
 
-    /// Which has been sent in part.
+    /// Part of the stream has been sent.
     @Test(arguments: [false, true]) func aStreamThatFailsIsLogged(_ leaves: Bool) throws {
         let log = LoggedLines()
         var options = HTTPOptions()
@@ -495,7 +496,7 @@ import Testing
             _ = try conversation(address, Self.get)
         }
         #expect(log.lines == ["/ 200"])
-        // That a client leaves is no error of the server.
+        // A client that leaves is no error of the server.
         #expect(errors == (leaves ? 0 : 1))
     }
 
@@ -520,7 +521,7 @@ extension Result {
     fileprivate var isFailure: Bool { if case .failure = self { true } else { false } }
 }
 
-// What clients do to keep a server busy.
+// Attempts of clients to keep a server busy.
 @Suite struct HostileClientTests {
     @Test func aClientThatDoesNotReadIsGivenUp() throws {
         var options = HTTPOptions()
@@ -572,7 +573,7 @@ extension Result {
         }
     }
 
-    /// A decoder that has failed inside of a part must not see its bytes again: what follows would be taken for requests.
+    /// A decoder that failed inside a part must not see its bytes again: the rest would be taken for requests.
     @Test func nothingIsReadBehindABodyThatHasFailed() throws {
         let handler = { (request: Request) -> Answer in
             .later(request.body.text().recover { _ in .value("failed") }.map { Response($0) })
@@ -586,7 +587,7 @@ extension Result {
         }
     }
 
-    /// A byte now and then gains no time, neither in a head nor in a body.
+    /// A byte now and then extends neither the time for a head nor for a body.
     @Test(arguments: ["GET / HTTP/1.1\r\nHost: x\r\nA: ", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n"])
     func aTrickleIsEnded(_ sent: String) throws {
         try withVirtualServer({ Listener.echo($0) }) { client in
@@ -607,7 +608,7 @@ extension Result {
         }
     }
 
-    /// The handler does not need the rest of the body, so the client gets what it has answered.
+    /// The handler does not need the rest of the body, so the client gets its response.
     @Test func aResponseIsSentToAClientThatDoesNotSendTheRestOfTheBody() throws {
         try withVirtualServer({ _ in .now(Response(.unauthorized)) }) { client in
             try hang(client.write("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nab"))

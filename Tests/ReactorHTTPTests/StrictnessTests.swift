@@ -105,7 +105,7 @@ import Testing
         try withServer({ Listener.echo($0) }) { address, _ in
             let answers = try conversation(address, one.sent)
             #expect(statuses(answers) == one.statuses, "\(answers)")
-            // Behind a refusal nothing is understood.
+            // Nothing is parsed after a refusal.
             if one.statuses.last! >= 400 {
                 #expect(!answers.contains("hidden"))
                 #expect(answers.contains("Connection: close\r\n"))
@@ -127,14 +127,14 @@ import Testing
         }
     }
 
-    /// Though no end of a line has arrived, and may never do.
+    /// Although no line end has arrived, and may never arrive.
     @Test(arguments: [
         "\0", " ", "\t", "{\"a\": 1}", "\u{16}\u{3}\u{1}\u{2}\u{0}", "GET\0", "GET / HTTP/1.1\u{1}", "GET /\rx",
         "GET / HTTP/1.1\r\nHost: x\0", "GET / HTTP/1.1\r\nA: b\rc", "GET / HTTP/1.1\r\n\u{7F}",
     ])
     func whatCannotBecomeAHeadIsRefusedAtOnce(_ bytes: String) throws {
         try withVirtualServer({ _ in .now(Response("")) }) { client in
-            // In one part with the request before, and behind it.
+            // In one part with the previous request, and after it.
             try hang(client.write(ServerTests.get + bytes), timeout: .seconds(1))
             let answers = String(decoding: try hang(client.receiveAll(), timeout: .seconds(1)), as: UTF8.self)
             #expect(statuses(answers) == [200, 400] && answers.contains("\r\nConnection: close\r\n"))
@@ -146,7 +146,7 @@ import Testing
         }
     }
 
-    /// The CR of an end has arrived without its LF.
+    /// The CR of a line end has arrived without its LF.
     @Test func aHeadMayArriveByteByByte() throws {
         try withVirtualServer({ _ in .now(Response("")) }) { client in
             for byte in ("\r\n" + ServerTests.get + "GET / HTTP/1.1\r\nHost: x\r\nA:\tb\r\n\r\n").utf8 {
@@ -179,7 +179,7 @@ import Testing
         }
     }
 
-    /// A value that a peer has chosen cannot add fields to a response: RFC 9110, section 5.5.
+    /// A value chosen by a peer cannot add fields to a response: RFC 9110, section 5.5.
     @Test func valuesCannotSplitAResponse() throws {
         let handler = { (_: Request) in Answer.now(Response("", headers: ["X": "a\r\nSet-Cookie: b\0"])) }
         try withServer(handler) { address, _ in

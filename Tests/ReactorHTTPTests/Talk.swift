@@ -3,7 +3,7 @@ import Reactor
 import ReactorHTTP
 import Testing
 
-/// Runs a server with `handler` on a loop of its own, and `body` with an address to connect to.
+/// Runs a server with `handler` on its own loop, and `body` with an address to connect to.
 func withServer(
     limits options: HTTPOptions = HTTPOptions(), onError: ((any Error, Connection) -> Void)? = nil,
     _ handler: @escaping (Request) throws -> Answer, _ body: (SocketAddress, Listener) throws -> Void
@@ -17,7 +17,7 @@ func withServer(
     }
 }
 
-/// As `withServer`, on a virtual clock: limits of time pass at once.
+/// Like `withServer`, on a virtual clock: time limits pass at once.
 func withVirtualServer(
     limits options: HTTPOptions = HTTPOptions(), _ handler: @escaping (Request) throws -> Answer,
     _ body: (Connection) throws -> Void
@@ -32,10 +32,10 @@ func withVirtualServer(
     }
 }
 
-/// Only a test that fails waits for so long.
+/// Only a failing test waits that long.
 let patience = Duration.seconds(30)
 
-/// Sends `text`, ends this side, and returns everything that the server answers until it ends.
+/// Sends `text`, half-closes, and returns everything that the server answers until it ends.
 func conversation(_ address: SocketAddress, _ text: String) throws -> String {
     let client = try hang(connect(to: address), timeout: patience)
     defer { client.close() }
@@ -68,14 +68,14 @@ extension String {
 }
 
 extension Listener {
-    /// With routes that the tests of ambiguous requests use: what the server has understood is in the answer.
+    /// Has routes for the tests of ambiguous requests: the answer shows what the server understood.
     static func echo(_ request: Request) -> Answer {
         if request.method == .head { return .now(Response("\(request.path)")) }
         return .later(request.body.text().map { Response("[\(request.method) \(request.path) \($0)]") })
     }
 }
 
-/// What a client gets of a server that answers the first line it gets with `answer`, and ends.
+/// The result for a client of a server that answers its first line with `answer`, and ends.
 func fetched(_ answer: String, _ method: Method = .get, _ options: HTTPClient.Options = .init()) throws
     -> (status: Int, body: String)
 {

@@ -3,9 +3,10 @@ import Reactor
 import ReactorHTTP
 import Testing
 
-/// Programs that change, store and test responses, of which they need the body.
+/// Programs that change, store and test responses, and need their bodies for that.
 @Suite struct TransformTests {
-    /// A stand-in for a compressor: it gathers pairs of bytes, so it keeps a byte between two parts, and has one left at the end.
+    /// Stands for a compressor: it collects pairs of bytes, so it keeps a byte between two parts, and has one left at
+    /// the end.
     private final class Pairs {
         private var kept: [UInt8] = []
 
@@ -74,7 +75,7 @@ import Testing
         }
     }
 
-    /// What no handler has answered, and what a response would be after a transform that breaks it.
+    /// The answer if no handler answers, or if a transform breaks the response.
     @Test func aResponseThatIsBrokenByATransformIsAnswered500() throws {
         var options = HTTPOptions()
         options.transform = { _, response in response.status = Status(100) }

@@ -3,7 +3,7 @@ import Reactor
 import ReactorHTTP
 import Testing
 
-/// What a handler has answered is sent, whatever becomes of a body that it has not read: it may have done its work.
+/// The handler's response is sent, whatever happens to a body that it has not read: it may have done its work.
 @Suite struct UnreadBodyTests {
     enum Kind: CaseIterable { case now, later, noBody, stream, readInPart, error }
 
@@ -23,7 +23,7 @@ import Testing
 
     static let chunked = "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
 
-    /// Bodies that cannot be skipped: they are too long, broken, or end early. In one part, and in two.
+    /// Bodies that cannot be skipped: too long, broken, or ending early. In one part, and in two.
     @Test(
         arguments: Kind.allCases,
         [
@@ -47,7 +47,7 @@ import Testing
                 }
                 try hang(wrote.then { client.shutdownWrite() }, timeout: patience)
                 let answer = try readToEnd(client)
-                // What follows such a body is not taken for a request.
+                // The bytes after such a body are not taken for a request.
                 #expect(statuses(answer) == [Self.status(kind)], "\(answer)")
                 #expect(kind == .noBody || kind == .error || answer.hasSuffix("done"))
             }
@@ -63,7 +63,7 @@ import Testing
             #expect(statuses(String(decoding: head, as: UTF8.self)) == [Self.status(kind)])
             #expect(begin.duration(to: EventLoop.current.now) < .seconds(1))
             if kind == .now || kind == .later || kind == .stream { _ = try hang(client.read(exactly: 4)) }
-            // What the client still sends is skipped, and its next request answered.
+            // The rest from the client is skipped, and its next request answered.
             let rest = [UInt8](repeating: 0x61, count: 500_000)
             try hang(client.write(rest).then { client.write(ServerTests.get) }.then { client.shutdownWrite() })
             let answers = try readToEnd(client)

@@ -24,7 +24,7 @@ import Testing
             let client = HTTPClient()
             try body(client, "ws://\(address)", { requests })
             client.close()
-            // Nobody waits for a time limit of a close.
+            // Nobody waits for the time limit of a close.
             try EventLoop.current.run(until: { listener.activeConnections == 0 })
         }
     }
@@ -89,7 +89,7 @@ import Testing
         }
     }
 
-    /// One that never receives ends with its server, too.
+    /// A socket that never receives also ends with its server.
     @Test func aSocketThatOnlySendsEnds() throws {
         let handler = { (request: Request) in Answer.now(.webSocket(request) { $0.receive().asVoid() }) }
         try withServer(handler) { address, listener in
@@ -111,8 +111,8 @@ import Testing
             + "Sec-WebSocket-Accept: \(webSocketAccept(String(key)))\r\n\(fields)\r\n"
     }
 
-    /// Runs `body` with the address of a peer that answers the head of a handshake by `answer`, and goes on with `serve`, on a
-    /// virtual clock. Afterwards no connection is left.
+    /// Runs `body` with the address of a peer that answers the handshake with `answer`, and continues with `serve`, on
+    /// a virtual clock. No connection is left afterwards.
     private func withPeer(
         answer: @escaping (String) -> String = { accepting($0) },
         _ serve: @escaping (Connection) -> Promise<Void> = { $0.forEachChunk { _ in .value } },
@@ -140,7 +140,7 @@ import Testing
         static func == (one: Frame, other: Frame) -> Bool { (one.first, one.payload) == (other.first, other.payload) }
     }
 
-    /// The next frame of the client, which must have a mask.
+    /// The next frame of the client, which must be masked.
     private static func frame(_ connection: Connection) -> Promise<Frame> {
         func read(_ count: Int) -> Promise<[UInt8]> { count == 0 ? .value([]) : connection.read(exactly: count) }
         return read(2).then { head -> Promise<Frame> in
@@ -283,7 +283,7 @@ import Testing
                 expect(error as? FetchError == .endedEarly || error is SystemError, "\(error!)")
             case .resets: expect(error is SystemError, "\(error!)")
             case .saysNothing: expectEqual(error as? FetchError, .timedOut(.firstByte))
-            // What comes before the request is no answer to it.
+            // Bytes that arrive before the request are no answer to it.
             case .saysHalf: expect(error is HTTPError || error as? FetchError == .timedOut(.firstByte), "\(error!)")
             }
             expect(time <= .seconds(31), "\(time)")
@@ -346,7 +346,7 @@ import Testing
         }
     }
 
-    /// Which is a heartbeat.
+    /// By a heartbeat.
     @Test func aSilentPeerIsAskedForASignOfLife() throws {
         var pings = 0
         let serve = { (connection: Connection) -> Promise<Void> in
@@ -395,7 +395,8 @@ import Testing
         }
     }
 
-    /// The connection is the socket's: also where the server leaves its end to the client, and the program keeps the socket.
+    /// The socket owns the connection, even if the server leaves closing to the client, and the program keeps the
+    /// socket.
     @Test(arguments: ["the server", "this side", "a broken frame"]) func theConnectionEndsWithTheSocket(_ how: String)
         throws
     {
@@ -508,7 +509,7 @@ import Testing
             expectEqual(connecting.isPending, stage != .open)
             connecting.cancel()
             if stage != .open {
-                // Once its connection has been closed.
+                // After its connection has been closed.
                 let error = #expect(throws: (any Error).self) { try hang(connecting, timeout: .seconds(1)) }
                 expectEqual(error?.isCancelled, true)
             }
@@ -671,7 +672,7 @@ import Testing
             expectEqual(counts[99], 1)
             expectEqual(ends, overflow == .abort ? ["1006: the peer does not read"] : [])
             if overflow == .drop {
-                // It gets later ones, and whole.
+                // It gets later ones, complete.
                 var frames = 0
                 let frame = slow.forEachFrame(FixedLengthDecoder(50_004)) { _ in frames += 1 }
                 hang(after(.milliseconds(1)))

@@ -3,9 +3,9 @@ import Reactor
 import ReactorHTTP
 import Testing
 
-/// Pings and the end of a client are answered whoever receives, and whether somebody does.
+/// Pings and a client's close are answered whoever receives, and even if nobody does.
 @Suite struct WebSocketReadingTests {
-    /// What a handler may do, of which not all receive.
+    /// Actions of a handler, not all of which receive.
     enum Handler: CaseIterable { case sends, sendsBlindly, waits, receivesOnce, receives, isInBody }
 
     private static func serve(_ handler: Handler, _ socket: WebSocket) -> Promise<Void> {
@@ -29,7 +29,7 @@ import Testing
         WebSocketTests.frame(first, Array(text.utf8))
     }
 
-    /// A client in virtual time behind the handshake, and behind a first message.
+    /// A client in virtual time after the handshake and a first message.
     private func withClient(
         _ serve: @escaping (WebSocket) throws -> Promise<Void>, limit: Int = 1 << 20,
         _ body: (Connection) throws -> Void
@@ -41,7 +41,7 @@ import Testing
         }
     }
 
-    /// The frames up to one that is no tick.
+    /// The frames up to the first one that is no tick.
     private func next(_ client: Connection) throws -> [UInt8] {
         while true {
             let head = try hang(client.read(exactly: 2), timeout: .seconds(10))
@@ -50,7 +50,7 @@ import Testing
         }
     }
 
-    /// What follows, without the ticks.
+    /// The remaining frames, without the ticks.
     private func rest(_ client: Connection) throws -> [UInt8] {
         let all = try hang(client.receiveAll(), timeout: .seconds(300))
         var rest = all[...]
@@ -60,7 +60,7 @@ import Testing
 
     @Test(arguments: Handler.allCases) func aPingIsAnswered(_ handler: Handler) throws {
         try withClient({ Self.serve(handler, $0) }) { client in
-            // The first one is received by some, and waits with others.
+            // Some receive the first one, with others it waits.
             try hang(client.write(Self.frame(0x81, "a") + Self.frame(0x89, "p")))
             let first = try next(client)
             #expect(first == [0x8A, 1, 0x70])
@@ -70,7 +70,7 @@ import Testing
         }
     }
 
-    /// The client waits for the handler no longer than the handler could be told.
+    /// The client waits for the handler only as long as the handler could be notified.
     @Test(arguments: Handler.allCases, [false, true])
     func aCloseIsAnsweredAndEndsTheConnection(_ handler: Handler, _ sendsMessage: Bool) throws {
         try withClient({ Self.serve(handler, $0) }) { client in
@@ -79,7 +79,7 @@ import Testing
             try hang(client.write(message + WebSocketTests.closed))
             let rest = try rest(client)
             #expect(rest == WebSocketTests.ended)
-            // A body that is under way is waited for.
+            // A body in progress is waited for.
             let limit = handler == .isInBody && sendsMessage ? 20.0 : 6
             #expect(begin.duration(to: EventLoop.current.now) <= .seconds(limit) + .milliseconds(100))
         }
@@ -109,7 +109,7 @@ import Testing
         try drain(handler, flood: [], within: .seconds(2))
     }
 
-    /// Of which the server reads no more than it keeps.
+    /// The server reads no more from it than it keeps.
     @Test(arguments: [Handler.sends, .sendsBlindly, .waits]) func aDrainSaysGoodbyeToAClientThatSendsTooMuch(
         _ handler: Handler
     ) throws {
@@ -162,7 +162,7 @@ import Testing
         #expect(received == [.text("a"), .text("b"), .text("c"), nil])
     }
 
-    /// What a client sends to a handler that receives slowly stays in the kernel, and at the client.
+    /// Messages to a handler that receives slowly stay in the kernel, and at the client.
     @Test func whatNobodyReceivesHasALimit() throws {
         let count = 400
         var received = 0
@@ -219,7 +219,7 @@ import Testing
         #expect((error as? SystemError)?.description.contains("EBUSY") == true)
     }
 
-    /// The body of a `forEach` that has failed.
+    /// The body of the first `forEach` has failed.
     @Test func anotherForEachTakesUpBehindOneThatHasEnded() throws {
         struct Flaw: Error {}
         var received: [WebSocket.Message] = []

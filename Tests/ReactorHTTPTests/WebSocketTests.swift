@@ -18,7 +18,7 @@ import Testing
 
     static func frame(_ first: UInt8, _ text: String) -> [UInt8] { frame(first, Array(text.utf8)) }
 
-    /// What a server that sends messages back answers to frames that arrive with the handshake, behind the head.
+    /// The answer of an echoing server to frames that arrive with the handshake, after the head.
     private func answers(
         _ frames: [UInt8], fields: String = "", limit: Int = 1000, _ check: (String, [UInt8]) -> Void
     ) throws {
@@ -107,7 +107,7 @@ import Testing
         try answers(one.frames) { _, rest in #expect(rest == one.answer, "\(one.section)") }
     }
 
-    /// One whose length stands in the second byte.
+    /// A message whose length is in the second byte.
     @Test(arguments: [0x81, 0x82] as [UInt8]) func aShortMessageMayBeTooLong(first: UInt8) throws {
         let hello = Self.frame(first, "Hello") + Self.closed
         try answers(hello, limit: 5) { _, rest in #expect(rest == [first, 5] + Array("Hello".utf8) + Self.ended) }
@@ -125,7 +125,7 @@ import Testing
         try withServer(handler) { address, _ in try expect([code], address, parts[0] + other + parts[1] + "\r\n") }
     }
 
-    /// Connects, sends the handshake, and calls `body` with the client behind the answer's head.
+    /// Connects, sends the handshake, and calls `body` with the client, after the head of the answer.
     private func withSocket(
         _ serve: @escaping (WebSocket) throws -> Promise<Void>, _ body: (Connection, Listener) throws -> Void
     ) throws {
@@ -147,7 +147,7 @@ import Testing
 
     @Test func nothingFollowsACloseFrame() throws {
         try withSocket({ $0.send("bye").then { .value } }) { client, _ in
-            // The server has closed, and is asked for a sign of life before the client does the same.
+            // The server has closed, and is sent a ping before the client does the same.
             _ = try hang(client.read(exactly: 9), timeout: patience)
             try hang(client.write(Self.frame(0x89, "?") + Self.frame(0x81, "late") + Self.closed), timeout: patience)
             let rest = try rest(of: client)
@@ -173,7 +173,7 @@ import Testing
             let rest = try rest(of: client)
             #expect(rest == [] && isClosed)
         }
-        // A message of `nil`, and not the error of a read that was cut off.
+        // A `nil` message, not the error of an interrupted read.
         #expect(outcome == .some(nil))
     }
 
@@ -236,14 +236,14 @@ import Testing
         let large = [UInt8](repeating: 0, count: 2 << 20)
         try withVirtualServer({ .now(.webSocket($0) { $0.send(.bytes(large)).then { .value } }) }) { client in
             _ = try hang(client.write(Self.handshake + "\r\n").then { after(.seconds(300)) })
-            // What is in the kernel's buffers, and not the whole message.
+            // The bytes in the kernel's buffers, not the whole message.
             var count = 0
             try? hang(client.forEachChunk { count += $0.byteCount }, timeout: .seconds(10))
             #expect(count < large.count)
         }
     }
 
-    /// Nor does what it sends count.
+    /// Nor does its sending count.
     @Test func aClientThatOnlySendsIsGivenUp() throws {
         let large = [UInt8](repeating: 0, count: 2 << 20)
         let serve = { (socket: WebSocket) -> Promise<Void> in

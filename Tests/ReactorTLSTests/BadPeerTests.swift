@@ -7,9 +7,9 @@ import ReactorTLS
 import TestSupport
 import Testing
 
-/// Peers that break the protocol, and certificates that must not be accepted: each ends in its error, on both sides.
+/// Peers that break the protocol, and certificates that must not be accepted: each ends with its error, on both sides.
 @Suite struct BadPeerTests {
-    /// A handshake that fails, and what each side is told.
+    /// A handshake that fails, and the error of each side.
     struct Case: CustomTestStringConvertible, Sendable {
         let testDescription: String
         var name = Certificates.serverName
@@ -126,7 +126,7 @@ import Testing
                 let connecting = near.startTLS(as: client, serverName: "localhost")
                 let accepting = far.startTLS(as: server)
                 #expect(try cause(of: accepting) == .certificate(.missing))
-                // In TLS 1.3 the client's handshake has ended before.
+                // In TLS 1.3 the client's handshake has already ended.
                 let refusal = version == .tls13 ? connecting.then { $0.readLine() }.asVoid() : connecting.asVoid()
                 #expect(try cause(of: refusal) == .alert(version == .tls13 ? 116 : 40))
                 near.abort()
@@ -162,7 +162,7 @@ import Testing
             _ = try hang(when(fulfilled: [whole.clientReady, whole.serverReady]), timeout: patience)
             let (toServer, toClient) = (whole.relay.toServer, whole.relay.toClient)
             whole.abort()
-            // A signature is a byte or two longer or shorter from time to time, so the last bytes are left out.
+            // A signature varies by a byte or two in length, so the last bytes are left out.
             for count in 0..<toServer - 8 {
                 try expectTruncation(client, net, isServerCut: true, count)
             }
@@ -185,7 +185,7 @@ import Testing
         }
         let found = try error(of: isServerCut ? cut.serverReady : cut.clientReady)
         let isTruncation = found as? ConnectionFilterError == .truncated
-        // Of a socket that is closed with unread bytes.
+        // From a socket that is closed with unread bytes.
         let isReset = count == 0 && found is SystemError
         #expect(isTruncation || isReset, "cut at \(count): \(String(describing: found))")
         cut.abort()
@@ -201,7 +201,7 @@ import Testing
             #expect(try hang(victim.read(exactly: 6), timeout: patience) == Array("before".utf8))
             let line = victim.readLine()
             let source = atServer ? ends.relay.nearServer : ends.relay.nearClient
-            // A record of application data whose content is none.
+            // A record of application data with invalid content.
             try hang(source.write([23, 3, 3, 0, 32] + [UInt8](repeating: 7, count: 32)), timeout: patience)
             let reason = SSL_R_DECRYPTION_FAILED_OR_BAD_RECORD_MAC
             #expect(try cause(of: line) == .handshakeOrRecord(reason: Int(reason)))

@@ -88,10 +88,10 @@ import Testing
             let (client, server) = try net.tls { $0.maximumVersion = .tls12 }
             let filter = try #require(client.installedFilter as? TLSFilter)
             let number = try handshakes(server)
-            // The settings of a client forbid it as well.
+            // The client's settings also forbid it.
             copenssl_allow_renegotiation(filter.ssl)
             #expect(SSL_renegotiate(filter.ssl) == 1)
-            // Leaves before the bytes; the server answers with a warning, and reads on or ends.
+            // Sent before the bytes; the server answers with a warning, and continues to read or ends.
             let write = client.write("x")
             _ = try hang(server.read(), timeout: patience)
             #expect(try handshakes(server) == number)

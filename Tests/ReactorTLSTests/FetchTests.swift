@@ -6,7 +6,7 @@ import ReactorTLS
 import TestSupport
 import Testing
 
-/// The HTTP of the package beside this one over TLS.
+/// ReactorHTTP over TLS.
 @Suite struct FetchTests {
     @Test func fetchesOverTLS() throws {
         try withNetwork { _ in
@@ -109,7 +109,7 @@ import Testing
         #expect(error?.cause == .certificate(.wrongName))
     }
 
-    /// The error of a client that must make no request to a server.
+    /// The error of a client that must not send a request to a server.
     private func refusal(
         by client: TLSConfiguration, of server: TLSConfiguration, at host: String = "localhost"
     ) throws -> TLSError? {

@@ -8,13 +8,13 @@ import Testing
 
 @testable import ReactorTLS
 
-/// What a peer makes TLS hold, before it has shown who it is and afterwards.
+/// Memory that TLS holds for a peer, before authentication and afterwards.
 @Suite struct HeldMemoryTests {
     private func filter(of connection: Connection) throws -> TLSFilter {
         try #require(connection.installedFilter as? TLSFilter)
     }
 
-    /// The first message of a client, and what is in it.
+    /// The first message of a client, as a record.
     private func hello() throws -> [UInt8] {
         try EventLoop.withLoop { _ in
             let (near, far) = try Connection.pair()
@@ -42,7 +42,7 @@ import Testing
             let ready = far.startTLS(as: try TLSServer(serverConfiguration()))
             let filter = try filter(of: far)
             #expect(filter.ssl == nil && filter.heldBytes == 0 && !filter.isInsideRecord)
-            // What a handshake has agreed on is not known.
+            // The results of a handshake are not known.
             #expect(far.peerCertificate == nil && far.tlsVersion == nil && far.tlsCipher == nil)
             #expect(far.negotiatedProtocol == nil && far.requestedServerName == nil && !far.hasResumedTLSSession)
             near.close()
@@ -51,7 +51,7 @@ import Testing
         }
     }
 
-    /// One that announces a large message takes what it has sent.
+    /// A peer that announces a large message takes only the memory of what it has sent.
     @Test func anAnnouncementTakesNoMemory() throws {
         try withNetwork { net in
             let (near, far) = try net.pair()
@@ -68,7 +68,7 @@ import Testing
         }
     }
 
-    /// However a hello arrives, the handshake succeeds with it.
+    /// The handshake succeeds however the hello arrives.
     @Test(arguments: [1, 3, 4, 5, 100, 16_384], [1, 7, 100_000])
     func aHelloArrivesInRecordsAndPieces(record: Int, piece: Int) throws {
         try withNetwork(turns: 20_000) { net in
@@ -98,7 +98,7 @@ import Testing
         }
     }
 
-    /// What is no hello, is said to be none at once, by OpenSSL.
+    /// Anything but a hello is refused at once, by OpenSSL.
     @Test(
         arguments: [
             Array("GET / HTTP/1.1\r\n".utf8), [22, 2], [22, 3, 1, 0, 0], [22, 3, 1, 0x40, 1], [22, 3, 1, 0, 1, 2],
@@ -108,7 +108,7 @@ import Testing
         try withNetwork { net in
             let (near, far) = try net.pair()
             let ready = far.startTLS(as: try TLSServer(serverConfiguration()))
-            // Some of it OpenSSL finds out when the record is whole.
+            // OpenSSL refuses some of them only when the record is complete.
             try hang(near.write(bytes + [UInt8](repeating: 0, count: 20_000)), timeout: patience)
             guard case .handshakeOrRecord? = try cause(of: ready) else {
                 Issue.record("\(ready)")
@@ -119,7 +119,7 @@ import Testing
         }
     }
 
-    /// Clients that begin a handshake, and then stop, are bounded by `memoryLimit` together.
+    /// Clients that begin a handshake and then stop are together bounded by `memoryLimit`.
     @Test(arguments: [false, true]) func countsInTheBudgetOfAListener(sendsHello: Bool) throws {
         let hello = try hello()
         try withNetwork(turns: 20_000) { net in

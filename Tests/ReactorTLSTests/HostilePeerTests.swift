@@ -18,7 +18,7 @@ import Testing
             let (client, server) = try net.tls()
             let (victim, other) = atServer ? (server, client) : (client, server)
             let read = victim.read()
-            // Each asks for an answer. They leave with the byte behind them.
+            // Each requests an answer. They are sent with the byte after them.
             try updateKeys(of: other, times: 2000, isAnswered: true)
             other.write("x").cauterizeAll()
             #expect(try hang(read, timeout: patience) == failed(EPROTO))
@@ -95,7 +95,7 @@ import Testing
                 if code(write) == ENOBUFS { refused = write } else { writes.append(write) }
             }
             #expect(refused != nil)
-            // The last write that was taken, and what TLS adds to it.
+            // The last write that was taken, and the overhead of TLS.
             #expect(server.queuedBytes < server.writeQueueLimit + part.count * 5 / 4)
             server.abort()
             for write in writes { write.cauterizeAll() }

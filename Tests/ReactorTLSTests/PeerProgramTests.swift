@@ -6,7 +6,7 @@ import ReactorTLS
 import TestSupport
 import Testing
 
-/// Other programs as peers, each in a process of its own: openssl, curl, and Python's ssl.
+/// Other programs as peers, each in a separate process: openssl, curl, and Python's ssl.
 @Suite(.serialized) struct PeerProgramTests {
     private static let files: CertificateFolder = {
         let folder = CertificateFolder()
@@ -44,7 +44,7 @@ import Testing
         }
     }
 
-    /// Runs a program in the folder of the certificates. Its output and its errors, if it succeeds.
+    /// Runs a program in the certificates' folder. Returns its output and errors if it succeeds.
     private func run(_ program: String, _ arguments: [String], input: String = "") throws -> String {
         let output = try hang(
             ChildProcess.run(
@@ -101,7 +101,7 @@ import Testing
         }
     }
 
-    /// A name that is a path, or a line of a log, reaches no code that looks for an identity.
+    /// A name that is a path, or a log line, reaches no code that looks for an identity.
     @Test(
         arguments: [
             ("good.example.test", "good.example.test"), ("GOOD.Example.Test", "good.example.test"),
@@ -177,7 +177,7 @@ import Testing
             standardOutput: .pipe)
     }
 
-    /// Starts a server program, and returns its port, which it prints behind `word`.
+    /// Starts a server program, and returns its port, which it prints after `word`.
     private func start(_ program: String, _ arguments: [String], word: String) throws -> (ChildProcess, UInt16) {
         let child = try spawn(program, arguments)
         let output = try #require(child.standardOutput)

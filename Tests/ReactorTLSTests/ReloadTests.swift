@@ -50,7 +50,7 @@ import Testing
         }
     }
 
-    /// A reload of the files that takes long must not undo one that brings other settings meanwhile.
+    /// A slow reload of the files must not undo settings that were replaced meanwhile.
     @Test func aReloadOfTheFilesKeepsSettingsThatWereReplacedMeanwhile() throws {
         let server = try makeServer()
         let chain = "\(folder.path)/chain"

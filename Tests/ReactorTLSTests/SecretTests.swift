@@ -4,7 +4,7 @@ import ReactorTLS
 import TestSupport
 import Testing
 
-/// What a key or the file of one leaves in memory when it is released. In processes of their own, whose memory is searched.
+/// Traces of a key or its file in memory after it is released. In separate processes, whose memory is searched.
 @Suite struct SecretTests {
     @Test(.ownThread) func noBytesOfAKeyRemain() async {
         await #expect(processExitsWith: .success) {
@@ -14,7 +14,7 @@ import Testing
             needle.write(to: path)
             _ = try TLSTicketKey(file: path)
             precondition(needle.copies == 0, "a ticket key")
-            // Both files are read, and the chain is looked at first.
+            // Both files are read, and the chain is parsed first.
             _ = try? TLSIdentity(certificateChainFile: "/dev/null", privateKeyFile: path)
             precondition(needle.copies == 0, "the file of an identity")
             let long = Needle(100_000)
@@ -36,7 +36,7 @@ import Testing
     }
 }
 
-/// Bytes that are searched for in the memory of the process: its own copy is not counted.
+/// Bytes to search for in the memory of the process; this copy does not count.
 private final class Needle {
     private let bytes: UnsafeMutableRawBufferPointer
 
@@ -54,7 +54,7 @@ private final class Needle {
         close(fd)
     }
 
-    /// How often some 32 of the bytes, which are behind what malloc itself writes into freed memory, are in another place.
+    /// The number of other places with some 32 of the bytes, after those that malloc itself writes into freed memory.
     var copies: Int {
         let (part, size, first) = (bytes.baseAddress! + 32, 32, bytes[32])
         var (count, own) = (0, 0)
@@ -64,7 +64,7 @@ private final class Needle {
         while fgets(&line, CInt(line.count), maps) != nil {
             let text = String(decoding: line.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
             let fields = text.split(separator: " ")
-            // What may be read and written: no code, no devices.
+            // Readable and writable memory: no code, no devices.
             guard fields[1].hasPrefix("rw"), fields.last?.hasPrefix("[vv") == false else { continue }
             let bounds = fields[0].split(separator: "-").compactMap { UInt($0, radix: 16) }
             guard var place = UnsafeRawPointer(bitPattern: bounds[0]), let end = UnsafeRawPointer(bitPattern: bounds[1])

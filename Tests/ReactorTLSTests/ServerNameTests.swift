@@ -5,7 +5,7 @@ import ReactorTLS
 import TestSupport
 import Testing
 
-/// The name that a client expects, and those of certificates.
+/// The name that a client expects, and the names in certificates.
 @Suite struct ServerNameTests {
     private func identity(_ path: KeyPath<Certificates, TLSIdentity> & Sendable) -> TLSIdentity {
         Certificates.shared[keyPath: path]

@@ -7,7 +7,7 @@ import ReactorTLS
 import TestSupport
 import Testing
 
-/// What can be configured, and what is refused.
+/// Valid configurations, and refused ones.
 @Suite struct TLSConfigurationTests {
     private let certificates = Certificates.shared
 
@@ -220,7 +220,7 @@ import Testing
                     #expect(near.hasResumedTLSSession == (allows && round > 0))
                     #expect(far.hasResumedTLSSession == (allows && round > 0))
                     #expect(near.peerCertificate != nil, "that of the first handshake")
-                    // The tickets of TLS 1.3 arrive behind the handshake.
+                    // The tickets of TLS 1.3 arrive after the handshake.
                     try hang(far.write("x"), timeout: patience)
                     #expect(try hang(near.receive(), timeout: patience) == [0x78])
                     near.close()
@@ -259,7 +259,7 @@ import Testing
             try server.reload()
             let after = try net.tls(client, server)
             #expect(after.client.peerCertificate?.subject == "CN=new" && !after.client.hasResumedTLSSession)
-            // Connections that were open go on.
+            // Open connections continue.
             try hang(before.client.write("still"), timeout: patience)
             #expect(try hang(before.server.receive(), timeout: patience) == Array("still".utf8))
             for ends in [before, between, after] {

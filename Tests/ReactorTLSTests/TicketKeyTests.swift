@@ -19,7 +19,7 @@ import Testing
             let client = try TLSClient(clientConfiguration { $0.maximumVersion = version })
             try converse(client, try TLSServer(configuration), net, isResumed: false)
             try converse(client, try TLSServer(configuration), net, isResumed: true)
-            // Without them each server has a key of its own.
+            // Without them each server has its own key.
             try converse(client, try TLSServer(serverConfiguration()), net, isResumed: false)
         }
     }
@@ -32,7 +32,7 @@ import Testing
             var configuration = serverConfiguration { $0.ticketKeys = [old] }
             let server = try TLSServer(configuration)
             try converse(client, server, net, isResumed: false)
-            // A reload does not matter to tickets that have their key.
+            // A reload does not affect tickets that have their key.
             try server.reload()
             try converse(client, server, net, isResumed: true)
             configuration.ticketKeys = [new, old]
@@ -62,7 +62,7 @@ import Testing
         }
     }
 
-    /// A resumed client shows no certificate, so a ticket must not outlive the rules by which it would have been verified.
+    /// A resumed client shows no certificate, so a ticket must not outlive the rules that would have verified it.
     @Test(arguments: TLSVersion.allCases) func aTicketIsVoidWhereOtherClientsAreTrusted(version: TLSVersion) throws {
         try withNetwork { net in
             let shared = Certificates.shared
@@ -107,7 +107,7 @@ import Testing
         #expect(text.split(separator: "\n").count == 1)
     }
 
-    /// Connects, exchanges a byte, behind which the client has its tickets, and ends.
+    /// Connects, exchanges a byte, after which the client has its tickets, and ends.
     private func converse(_ client: TLSClient, _ server: TLSServer, _ net: Network, isResumed: Bool) throws {
         let (near, far) = try net.tls(client, server)
         #expect(near.hasResumedTLSSession == isResumed && far.hasResumedTLSSession == isResumed)

@@ -7,8 +7,8 @@ import Testing
 @testable import PromisesTestSupport
 
 extension APlusTests {
-    /// 2.3.3, of which the protocol `Thenable` is what is left in a language with types: `pipe` is the foreign `then`, and
-    /// the handler that it is given is resolvePromise and rejectPromise in one.
+    /// 2.3.3, of which the protocol `Thenable` remains in a typed language: `pipe` is the foreign `then`, and its
+    /// handler is resolvePromise and rejectPromise in one.
     @Suite struct ForeignThenableTests {
         @Test("2.3.3.3 pipe is called once, at once, with a handler", arguments: Way.allCases)
         func pipeIsCalledOnce(way: Way) throws {
@@ -69,7 +69,7 @@ extension APlusTests {
         func withAnother(outer: Manner, inner: Manner) throws {
             for outcome in [Result<Int, any Error>.success(4), .failure(Flaw(4))] {
                 try inLoop { loop throws in
-                    // A thenable of a thenable: `then` takes the layers off one by one.
+                    // A thenable of a thenable: `then` unwraps the layers one by one.
                     let nested = Foreign<Foreign<Int>>([])
                     let core = Foreign<Int>([])
                     let promise = Promise.value(()).then { nested }.then { $0 }
@@ -179,7 +179,7 @@ extension APlusTests {
             }
         }
 
-        /// Lets a foreign thenable be adopted in one way, and call in some manner with each of `outcomes`.
+        /// Lets a foreign thenable be adopted in one way, and call back in some manner with each of `outcomes`.
         private func run(_ way: Way, _ manner: Manner, _ outcomes: [Result<Int, any Error>]) throws -> Promise<Int> {
             try inLoop { loop throws in
                 let foreign = Foreign<Int>(manner == .inline ? outcomes : [])

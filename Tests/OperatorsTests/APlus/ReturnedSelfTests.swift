@@ -33,7 +33,7 @@ extension APlusTests {
 
         @Test("2.3.1 a circle of four that is closed in any order", arguments: orders(of: 4))
         func closedInAnyOrder(order: [Int]) throws {
-            // Which of them have handlers decides which are linked and which wait for one another.
+            // Handlers decide which of them are linked and which wait for one another.
             for withHandlers in 0..<16 {
                 try inLoop { loop throws in
                     let pairs = order.map { _ in Promise<Void>.pending() }
@@ -124,7 +124,7 @@ extension APlusTests {
             expectEqual(values, [1, 1, 1])
         }
 
-        /// Makes a circle of promises, each settling as the next, and expects all of them to be told so.
+        /// Creates a circle of promises, each settling as the next, and expects all of them to be rejected for it.
         private func checkCircle(_ makes: [Member], _ settling: Settling) throws {
             try inLoop { loop throws in
                 let (start, resolver) = Promise<Int>.pending()

@@ -37,14 +37,14 @@ import Testing
                 box.change { $0 = naps }
                 isThere.open()
                 isWon.wait()
-                // What has been cancelled elsewhere is cancelled here, and nothing is left to wait for.
+                // A cancellation elsewhere is a cancellation here, and nothing is left to wait for.
                 try? EventLoop.current.run()
                 expectEqual(EventLoop.current.nextDeadline, nil)
             }
             isThere.wait()
             let winner = race(box.value + [.value(7)])
             expectEqual(winner.settledValue, 7)
-            // It was won when it was made, so its losers are cancelled by a job, which may not be the first of this thread's.
+            // It was won on creation, so its losers are cancelled by a job, which may not be this thread's first.
             while EventLoop.current.isReady { try EventLoop.current.turn(.poll) }
             isWon.open()
             owner.join()

@@ -5,9 +5,9 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// What goes on one after the other takes no more memory for a million rounds than for a thousand.
+/// Sequential operators take no more memory for a million rounds than for a thousand.
 @Suite struct EndlessSequenceTests {
-    // In a process of its own: other tests allocate too.
+    // In a separate process: other tests allocate too.
     @Test(.ownThread, .disabled(if: isSanitized)) func takesNoMemory() async {
         await #expect(processExitsWith: .success) {
             for shape in EndlessSequenceTests.Shape.allCases {
@@ -19,7 +19,7 @@ import Testing
     fileprivate enum Shape: CaseIterable {
         case repeatWhile, forEach, thenReduce
 
-        /// So many rounds, of which each has `body`'s promise.
+        /// Runs this many rounds, each with `body`'s promise.
         func run(_ count: Int, _ body: @escaping (Int) -> Promise<Int>) -> Promise<Int> {
             var rounds = 0
             switch self {
@@ -43,7 +43,7 @@ import Testing
         #endif
     }
 
-    // Nothing here throws: the test library keeps a backtrace of each error that is thrown.
+    // Nothing here throws: the test library keeps a backtrace of each thrown error.
     fileprivate static func measure(_ shape: Shape, _ isPending: Bool) {
         inLoop { loop in
             let body = { (number: Int) -> Promise<Int> in
@@ -62,7 +62,7 @@ import Testing
             let before = residentBytes()
             precondition(run(rounds), "\(shape)")
             let growth = residentBytes() - before
-            // A page a thousand rounds would be more than this, a single word a round many times more.
+            // One page per thousand rounds would exceed this; one word per round exceeds it many times.
             precondition(growth < 2 << 20 || growth < rounds / 8, "\(shape): \(growth) bytes for \(rounds) rounds")
         }
     }
@@ -80,7 +80,7 @@ import Testing
                 let before = residentBytes()
                 guard case .success(let values) = Result(catching: { try hang(all()) }) else { preconditionFailure() }
                 let growth = residentBytes() - before
-                // Optionals while they come, and the values in the end.
+                // Optionals on arrival, and the values at the end.
                 precondition(values.count == count && growth < 2 << 20 || growth < count * 4, "\(growth) bytes")
             }
         }

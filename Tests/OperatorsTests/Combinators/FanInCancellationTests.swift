@@ -5,7 +5,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// What a combinator that was cancelled gives up: everything, at once.
+/// A cancelled combinator releases everything at once.
 @Suite struct FanInCancellationTests {
     @Test func theValuesThatItHasGathered() throws {
         try inLoop { loop throws in

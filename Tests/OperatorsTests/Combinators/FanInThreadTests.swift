@@ -5,7 +5,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// Combinators whose loop has ended, and whose sources are settled by several threads at once. Under ThreadSanitizer.
+/// Combinators whose loop has ended, with sources that several threads settle at once. Under ThreadSanitizer.
 @Suite struct FanInThreadTests {
     enum Kind: CaseIterable {
         case when, resolved, race, raceFulfilled, concurrently, forEach

@@ -152,7 +152,7 @@ import Testing
             let shared = after(.seconds(1)).map { 5 }.asPromise()
             let first = after(.zero).then { shared }
             hang(after(.milliseconds(1)))
-            // `shared` is one with `first` now, which has no listener yet.
+            // `shared` is merged with `first` now, which has no listener yet.
             var result: Promise<Int>?
             let series = after(.zero).asPromise().map { [1, 2] }.thenReduce(0) { _, _ -> Promise<Int> in
                 result?.cancel()

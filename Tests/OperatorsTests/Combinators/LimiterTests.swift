@@ -61,7 +61,7 @@ import Testing
         }
     }
 
-    /// A work that another handler keeps alive goes on, and keeps its permit.
+    /// An operation that another handler keeps alive continues, and keeps its permit.
     @Test func aWorkThatGoesOnKeepsItsPermit() throws {
         try inLoop { loop throws in
             let limiter = Limiter(1)
@@ -99,7 +99,7 @@ import Testing
         }
     }
 
-    /// Its permit has come, but its handler has not run.
+    /// Its permit was granted, but its handler has not run.
     @Test func aPermitIsNotLostOnTheWay() throws {
         try inLoop { loop throws in
             let limiter = Limiter(1)
@@ -142,7 +142,8 @@ import Testing
         expect(limiter?.waiting == 0 && tally.alive == 0)
     }
 
-    /// Works of all kinds, cancelled at any moment: no permit is lost, none is given twice, and each clean-up runs once.
+    /// Operations of all kinds, cancelled at any moment: no permit is lost or granted twice, and each clean-up runs
+    /// once.
     @Test(arguments: 0..<20) func tenThousandCancellations(seed: Int) throws {
         try inLoop { loop throws in
             var dice = SplitMix64(UInt64(seed))

@@ -5,14 +5,14 @@ import Testing
 @testable import Promises
 @testable import PromisesTestSupport
 
-/// A loop keeps the nodes by which combinators waited, and makes further ones of them. No combinator may be affected by
-/// what a node was before.
+/// A loop keeps the nodes with which combinators waited, and reuses them. No combinator may be affected by the earlier
+/// use of a node.
 @Suite struct NodeReuseTests {
     private let tally = Tally()
 
     private static var keepsNodes: Bool { !isSanitized }
 
-    /// The nodes that the loop keeps, in the order in which it would give them.
+    /// The nodes that the loop keeps, in the order in which it would reuse them.
     private func keptNodes(_ loop: EventLoop) -> [UnsafeMutableRawPointer] {
         var kept: [UnsafeMutableRawPointer] = []
         var nodes: [Unmanaged<Job>] = []
@@ -67,7 +67,7 @@ import Testing
         }
     }
 
-    /// Its node is still in the list of the source, behind the other handler's.
+    /// Its node is still in the source's list, after the other handler's.
     @Test func aLoserWithAnotherHandlerDoesNot() throws {
         try inLoop { loop throws in
             let sources = pairs(2)
@@ -98,7 +98,7 @@ import Testing
         }
     }
 
-    /// A node that is kept has released its combinator, and thereby what that has kept.
+    /// A kept node has released its combinator, and with it everything that the combinator held.
     @Test func aKeptNodeHoldsNothing() throws {
         try inLoop { loop throws in
             for _ in 0..<3 {
@@ -113,7 +113,7 @@ import Testing
         }
     }
 
-    /// Races, cancellations, rejections and handlers of losers in a random order, beside what each must give.
+    /// Races, cancellations, rejections and handlers of losers in a random order, with their expected results.
     @Test(arguments: [1, 2, 3]) func combinatorsOfOneLoopDoNotDisturbOneAnother(seed: UInt64) throws {
         try inLoop { loop throws in
             var dice = SplitMix64(seed)

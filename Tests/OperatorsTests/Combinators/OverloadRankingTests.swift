@@ -5,7 +5,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// That each way to write a combinator compiles without annotations, and means the form that is documented.
+/// Each way to write a combinator compiles without annotations, and selects the documented form.
 @Suite struct OverloadRankingTests {
     private let one = Promise.value(1)
     private let two = Guarantee.value(2)

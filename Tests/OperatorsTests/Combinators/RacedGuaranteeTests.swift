@@ -5,7 +5,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// A guarantee whose closure the program has, as a signal to stop: it is raced round after round, and sealed in the end.
+/// A guarantee sealed by the program, such as a stop signal: it is raced round after round, and sealed at the end.
 @Suite struct RacedGuaranteeTests {
     enum Use: CaseIterable {
         case won, raceOfPromises, raceFulfilled, wonAtOnce, timeout, withdrawn, gathered, raceOfSteps, dispatched
@@ -49,7 +49,7 @@ import Testing
 }
 
 extension RacedGuaranteeTests.Use {
-    /// Something that no longer needs `stop` after a few milliseconds.
+    /// An operation that no longer needs `stop` after a few milliseconds.
     fileprivate func begin(with stop: Guarantee<Int>) {
         let soon = after(.milliseconds(1)).map { 1 }
         switch self {

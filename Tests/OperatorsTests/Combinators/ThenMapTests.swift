@@ -44,7 +44,7 @@ import Testing
                     if number == 3 { throw Flaw(3) }
                     return number == 2 ? Promise(error: Flaw(2)) : after(.seconds(1)).map { throw Flaw(1) }
                 }
-                // The one before it in the list had failed already.
+                // The previous one in the list had already failed.
                 expect(Promise.value([1, 2, 3, 4]).thenMap(body), failsWith: Flaw(2))
                 expectEqual(begun, [1, 2, 3])
                 try loop.run()

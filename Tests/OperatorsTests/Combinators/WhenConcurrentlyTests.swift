@@ -93,7 +93,7 @@ import Testing
                 expect(all, failsWith: Flaw(1))
                 expect(loop.now.nanoseconds == 1_000_000_000 && site.running == 2)
                 try loop.run()
-                // The others ran on, and nothing new was begun.
+                // The others continued, and nothing new was started.
                 expect(site.begun == 3 && site.running == 0)
             }
         }
@@ -136,7 +136,7 @@ import Testing
             let turns = loop.metrics.turns
             let values = try hang(all)
             expect(values.elementsEqual(0..<count))
-            // Each is a job, and a turn does 1024 of them twice.
+            // Each is a job, and a turn runs 1024 of them twice.
             expect(loop.metrics.turns - turns >= count / 2048)
         }
     }
@@ -168,7 +168,7 @@ import Testing
     }
 }
 
-/// Where work goes on that takes a second.
+/// Runs operations that take a second.
 private final class Site {
     private(set) var begun = 0
     private(set) var running = 0

@@ -6,8 +6,8 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// That a closure of one expression sees the members of the values that `when` gives, although its type contains a
-/// parameter pack.
+/// A closure of one expression can use the members of the values of `when`, although its type contains a parameter
+/// pack.
 @Suite struct WhenTupleTests {
     private final class Page {
         let length: Int

@@ -5,8 +5,8 @@ import Testing
 @testable import Promises
 @testable import PromisesTestSupport
 
-/// Combinators that have settled when they are made do nothing to their sources inside the call: the caller may still
-/// attach handlers to them, as with a combinator that settles later.
+/// Combinators that are settled on creation do nothing to their sources inside the call: the caller may still attach
+/// handlers to them, as with a combinator that settles later.
 @Suite struct WonRacesTests {
     @Test func aHandlerOnTheNextLineKeepsALoserGoing() throws {
         try inLoop { loop throws in

@@ -5,7 +5,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// What a loop hands out, used on another thread.
+/// Handles of a loop, used on another thread.
 @Suite struct HandlesElsewhereTests {
     @Test(.ownThread) func aHoldIsReleasedFromATask() throws {
         try EventLoop.withLoop { loop throws in

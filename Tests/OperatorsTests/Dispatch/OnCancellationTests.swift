@@ -5,8 +5,8 @@ import Testing
 @testable import Promises
 @testable import PromisesTestSupport
 
-/// Cancelling what a dispatcher is to do: before it is dispatched, before it runs, and while it runs; see
-/// `RunningWorkTests` for what waits for it then.
+/// Cancelling work for a dispatcher: before it is dispatched, before it runs, and while it runs; see `RunningWorkTests`
+/// for those that wait for it then.
 @Suite struct OnCancellationTests {
     @Test func beforeTheSourceHasSettled() throws {
         try inLoop { loop throws in
@@ -160,7 +160,7 @@ import Testing
             end.cancel()
             expect(end.isPending)
             shelf.run()
-            // It is told how the source has settled, and the cancellation is what comes of the promise.
+            // It is notified of how the source settled, but the promise is cancelled.
             expect(end.flaw == Flaw(4) && log.value == ["success(1)"])
         }
     }

@@ -16,7 +16,7 @@ import Testing
                 begun.open()
                 end.wait()
             }
-            // Runs on the thread of the pool, as part of the settlement, before the handler below is told.
+            // Runs on the thread of the pool, as part of the settlement, before the handler below is called.
             running.pipe { _ in
                 isSettling.open()
                 seen.wait()

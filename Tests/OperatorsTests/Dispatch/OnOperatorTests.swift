@@ -11,7 +11,7 @@ private func half(_ number: Int) throws -> Int {
     return number / 2
 }
 
-/// The operators with `on:`, one by one: what they give, what they pass on, and where they run.
+/// The operators with `on:`, one by one: their results, what they pass on, and where they run.
 @Suite struct OnOperatorTests {
     private let pool = ThreadPool.shared
     private let failed = Promise<Int>(error: Flaw(1))
@@ -194,7 +194,7 @@ private func half(_ number: Int) throws -> Int {
         }
     }
 
-    /// A rejection that is not the handler's business does not take the way through the dispatcher.
+    /// A rejection that the handler does not handle does not go through the dispatcher.
     @Test func whatPassesByIsNotDispatched() {
         inLoop { _ in
             let shelf = Shelf()

@@ -5,8 +5,8 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// A promise is cancelled while a thread runs its closure, which nothing can stop: the promise is over when the closure has
-/// returned, for all that is behind it.
+/// A promise is cancelled while a thread runs its closure, which nothing can stop: everything after the promise waits
+/// until the closure has returned.
 @Suite(.ownThread) struct RunningWorkTests {
     @Test(arguments: RunningWork.allCases, BehindRunningWork.allCases)
     func isOverWhenTheClosureHasReturned(work: RunningWork, behind: BehindRunningWork) throws {
@@ -70,8 +70,8 @@ import Testing
         pools.1.shutDown()
     }
 
-    /// The cancellation comes between the end of the closure and the wait for the promise that it has returned; see
-    /// `RunningWork.thenReturned` for after it.
+    /// The cancellation comes between the end of the closure and the wait for the promise that it returned; see
+    /// `RunningWork.thenReturned` for a cancellation after it.
     @Test func whatItReturnsAfterTheCancellationEndsFirst() throws {
         let pools = (try ThreadPool(threads: 1), try ThreadPool(threads: 1))
         try EventLoop.withLoop { loop throws in
@@ -87,7 +87,7 @@ import Testing
             isInside.wait()
             result.cancel()
             goOn.open()
-            // The thread of the pool has done with the closure, and with what follows it.
+            // The thread of the pool has finished the closure, and everything that follows it.
             let isDone = Gate()
             try pools.1.dispatch { isDone.open() }
             isDone.wait()
@@ -132,7 +132,7 @@ struct RunningJob: Sendable {
     }
 }
 
-/// How the closure is given to a thread.
+/// The ways to give the closure to a thread.
 enum RunningWork: CaseIterable {
     case made, guaranteed, map, then, thenReturned, recover, tap, onRemote, onThread
 
@@ -153,11 +153,11 @@ enum RunningWork: CaseIterable {
     }
 }
 
-/// What waits for the end of the work.
+/// The operations that wait for the end of the work.
 enum BehindRunningWork: CaseIterable {
     case ensure, ensureThen, ensureInline, tap, returned, gathered, permit, lease, cancelAndWait
 
-    /// - Parameter didEnd: called when the work counts as over.
+    /// - Parameter didEnd: called when the work counts as ended.
     func attach(
         to begin: @escaping () -> Promise<Int>, _ job: RunningJob, _ didEnd: @escaping () -> Void
     ) -> Promise<Int> {

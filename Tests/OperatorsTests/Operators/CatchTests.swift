@@ -5,7 +5,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// A user's own error that may mean "cancelled".
+/// An error defined by a user that may mean "cancelled".
 private struct Withdrawn: CancellableError {
     let isCancelled: Bool
 }
@@ -53,7 +53,7 @@ private struct Withdrawn: CancellableError {
         }
     }
 
-    /// By the end of a chain, as by its promises: the handler sees it if its policy says so, and `finally` runs.
+    /// By the end of a chain, or by its promises: the handler sees it if its policy allows, and `finally` runs.
     @Test(arguments: [CatchPolicy.allErrors, .allErrorsExceptCancellation], [nil, false, true])
     func theEndOfAChainIsCancelled(policy: CatchPolicy, isShared: Bool?) throws {
         for isDispatched in [false, true] {
@@ -139,7 +139,7 @@ private struct Withdrawn: CancellableError {
     }
 
     @Test(.ownThread) func theDefaultPolicyCanBeChanged() async {
-        // In a process of its own: the whole process shares the setting.
+        // In a separate process: the setting is process-wide.
         await #expect(processExitsWith: .success) { try catchWithAllErrorsByDefault() }
     }
 }

@@ -31,7 +31,7 @@ import Testing
         expectEqual(lines, ["cauterized: Flaw(number: 1) (Promise<()> \"login\", cauterized at \(#fileID):\(line))"])
     }
 
-    /// The promise of a `timeout` has neither a name nor, without tracing, a line of its own.
+    /// The promise of a `timeout` has neither a name nor, without tracing, its own line.
     @Test func namesItsLineWhereNothingElseIsKnown() throws {
         var line: UInt = 0
         let lines = try logged {

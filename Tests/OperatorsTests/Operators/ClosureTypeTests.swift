@@ -5,7 +5,8 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// Closures whose type the compiler takes from the operator: `.value(…)` beside promises, and promises beside guarantees.
+/// Closures whose type the compiler infers from the operator: `.value(…)` beside promises, and promises beside
+/// guarantees.
 @Suite struct ClosureTypeTests {
     private let one = Promise.value(1)
     private let failed = Promise<Int>(error: Flaw(1))

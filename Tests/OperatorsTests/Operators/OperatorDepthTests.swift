@@ -5,7 +5,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// Long rows of these operators end in every way on a stack that has no room for a frame each.
+/// Long rows of these operators end in every way on a stack that has no room for a frame per operator.
 @Suite struct OperatorDepthTests {
     @Test(arguments: Shape.allCases, Ending.allCases) func ends(shape: Shape, ending: Ending) {
         let tally = Tally()
@@ -21,7 +21,7 @@ import Testing
 
     enum Shape: CaseIterable {
         case row
-        /// One `catch(only:)` after the other.
+        /// One `catch(only:)` after another.
         case cascade
 
         var length: Int { scaled(12_500) }
@@ -80,7 +80,7 @@ import Testing
                 }
                 end.ignoringErrors()
                 try loop.run()
-                // Who cancels the end of a cascade does not reach its start: a finalizer is not a promise.
+                // Cancelling the end of a cascade does not reach its start: a finalizer is not a promise.
                 if self == .cancelledBelow && shape == .cascade { resolver?.fulfill(1) }
                 try loop.run()
                 expect(end.isResolved)

@@ -16,7 +16,7 @@ private func zero(_ error: any Error) -> Guarantee<Int> { .value(0) }
 private func one(_ error: any Error) throws -> Promise<Int> { .value(1) }
 private func swallow(_ error: any Error) {}
 
-/// Every operator takes the line of its call as its last parameters: the body may still be written in every way.
+/// Every operator takes the line of its call as its last parameters; its body can still be written in every way.
 @Suite struct OverloadTests {
     @Test func functions() throws {
         try inLoop { _ throws in

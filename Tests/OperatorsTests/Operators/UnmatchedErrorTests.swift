@@ -5,13 +5,13 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// What becomes of an error that no `catch(only:)` has handled.
+/// The fate of an error that no `catch(only:)` has handled.
 @Suite struct UnmatchedErrorTests {
-    /// What is logged when a promise that is rejected with `error` ends in `end`.
+    /// The log of a promise that is rejected with `error` and ends in `end`.
     private func lines(_ error: any Error = Flaw(1), _ end: (Promise<Int>) -> Void) throws -> [String] {
         try logged {
             try inLoop { loop throws in
-                // Settled later, so that all of the chain is there by then.
+                // Settled later, when all of the chain exists.
                 let (promise, resolver) = Promise<Int>.pending("Test.swift", 1)
                 end(promise)
                 resolver.reject(error)

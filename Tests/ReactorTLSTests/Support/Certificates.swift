@@ -4,18 +4,18 @@ import Promises
 import Reactor
 import ReactorTLS
 
-/// Certificates that the openssl command has made for this process, of a test authority and of others.
+/// Certificates created by the openssl command for this process, signed by a test authority and by others.
 struct Certificates {
     /// An authority, and the certificates of a server and of a client that it has signed.
     let authority: [UInt8]
     let server: TLSIdentity
     let client: TLSIdentity
-    /// For another name than the server's, of that authority.
+    /// For another name than the server's, by that authority.
     let other: TLSIdentity
     let expired: TLSIdentity
     let selfSigned: TLSIdentity
-    /// For `serverName` as the common name alone; beside names of all kinds but DNS; beside DNS names with bytes that are
-    /// not those of a name.
+    /// With `serverName` only as the common name; with names of all kinds but DNS; with DNS names that contain invalid
+    /// bytes.
     let commonName, otherNames, brokenNames: TLSIdentity
     /// With a password.
     let encryptedKey: [UInt8]
@@ -82,7 +82,7 @@ struct Certificates {
     }
 }
 
-/// A folder of its own that is removed with this object.
+/// A new folder that is removed with this object.
 final class CertificateFolder: Sendable {
     let path: String
 

@@ -6,16 +6,16 @@ import ReactorTLS
 import TestSupport
 import Testing
 
-/// How long a test waits for what must arrive. Only a test that fails waits that long.
+/// The time that a test waits for an expected event. Only a failing test waits that long.
 let patience: Duration = .seconds(60)
 
-/// Gives `body` a loop of its own, which may not turn more often than `limit`. All objects of OpenSSL that it creates must be
-/// released behind it.
+/// Gives `body` its own loop, which may not turn more often than `limit`. All OpenSSL objects that it creates must be
+/// released afterwards.
 func withNetwork(
     clock: VirtualClock? = nil, turns limit: Int = 400, at place: SourceLocation = #_sourceLocation,
     _ body: (Network) throws -> Void
 ) throws {
-    // Made before the loop: it runs processes on a loop of its own.
+    // Created before the loop: it runs processes on its own loop.
     _ = Certificates.shared
     let objects = OpenSSLObjects()
     try objects.counting {
@@ -27,14 +27,14 @@ func withNetwork(
     #expect(objects.remaining == [:], "objects of OpenSSL leak", sourceLocation: place)
 }
 
-/// What a test of streams works with.
+/// The environment of a test of streams.
 struct Network {
     let loop: EventLoop
 
-    /// Lets everything happen that is to happen within `time`: a check for what must not.
+    /// Lets pass everything that happens within `time`: to check that something does not.
     func settle(_ time: Duration = .milliseconds(20)) { hang(after(time)) }
 
-    /// How many turns the loop makes for `body`.
+    /// The number of turns that the loop makes for `body`.
     func turns(_ body: () throws -> Void) rethrows -> Int {
         let before = loop.metrics.turns
         try body()
@@ -85,7 +85,7 @@ struct Network {
         let client = try TLSClient(clientConfiguration())
         let server = try TLSServer(serverConfiguration())
         let (near, far) = try tls(client, server)
-        // The tickets of TLS 1.3 arrive behind the handshake.
+        // The tickets of TLS 1.3 arrive after the handshake.
         try hang(far.write("x"), timeout: patience)
         #expect(try hang(near.receive(), timeout: patience) == [0x78])
         near.shutdownWrite().cauterize()

@@ -3,9 +3,9 @@ import COpenSSL
 import Glibc
 import Synchronization
 
-/// Counts the objects of OpenSSL that are created while `counting` runs on this thread and are not released yet: connections,
-/// contexts, sessions, certificates, keys and channels. What a leak checker would report is seen without one, and in each test
-/// by itself.
+/// Counts the OpenSSL objects that are created while `counting` runs on this thread and are not yet released:
+/// connections, contexts, sessions, certificates, keys and channels. This finds leaks without a leak checker, and in
+/// each test separately.
 final class OpenSSLObjects: Sendable {
     /// The kinds of objects that OpenSSL reports, by the number of their data.
     private static let kinds = [
@@ -45,7 +45,7 @@ final class OpenSSLObjects: Sendable {
         return key
     }()
 
-    /// Whether OpenSSL reports objects, from now on.
+    /// True once OpenSSL reports objects.
     private static let areReported: Bool = {
         for (index, kind) in kinds.enumerated() {
             CRYPTO_get_ex_new_index(

@@ -21,10 +21,10 @@ struct Relayed {
 final class Relay {
     let nearClient: Connection
     let nearServer: Connection
-    /// Bytes that have been passed on, to the server and to the client.
+    /// Bytes forwarded to the server and to the client.
     private(set) var toServer = 0
     private(set) var toClient = 0
-    /// After how many bytes the direction ends.
+    /// The direction ends after this many bytes.
     var serverLimit = Int.max
     var clientLimit = Int.max
 
@@ -33,7 +33,7 @@ final class Relay {
         self.nearServer = nearServer
     }
 
-    /// Passes on whatever arrives, until both sides have ended or a limit is reached.
+    /// Forwards everything that arrives, until both sides have ended or a limit is reached.
     func start() {
         nearClient.forEachChunk { chunk -> Promise<Void> in self.pass(chunk, toServer: true) }
             .ensure { self.nearServer.shutdownWrite().cauterizeAll() }.cauterizeAll()
@@ -49,7 +49,7 @@ final class Relay {
         return chunk.byteCount >= limit ? write.done { throw StopReading() } : write
     }
 
-    /// Passes on one byte for each period, in both directions.
+    /// Forwards one byte per period, in both directions.
     func trickle(every period: Duration) {
         trickle(nearClient, nearServer, period)
         trickle(nearServer, nearClient, period)

@@ -5,7 +5,8 @@ import Reactor
 import ReactorTLS
 import Testing
 
-// What the stream conformance suite of the library asks for, with streams over TLS. That suite is a link to the library's file.
+// The requirements of the library's stream conformance suite, with streams over TLS. That suite is a link to the
+// library's file.
 
 /// Streams over TLS, seen from each of their ends.
 enum StreamKind: CaseIterable {
