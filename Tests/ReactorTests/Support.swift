@@ -5,10 +5,10 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// The suite of all tests that touch what the whole process shares, such as signal actions: one at a time.
+/// The suite of all tests that touch process-wide state, such as signal actions: one at a time.
 @Suite(.serialized) enum ProcessWide {}
 
-/// Calls a closure when it dies.
+/// Calls a closure in its deinit.
 final class LastWords {
     private let body: () -> Void
 
@@ -17,7 +17,7 @@ final class LastWords {
     deinit { body() }
 }
 
-/// What several threads have left, in the order of their coming.
+/// The elements appended by several threads, in order of arrival.
 final class SharedList<Element: Sendable>: Sendable {
     private let elements = Shared<[Element]>([])
 
@@ -35,7 +35,7 @@ final class Counter: Sendable {
     func add(_ step: Int = 1) { count.add(step, ordering: .sequentiallyConsistent) }
 }
 
-/// Two connected descriptors, not blocking; closed when this object goes, unless they have been before.
+/// Two connected non-blocking descriptors; closed with this object, unless closed before.
 final class Ends {
     /// The end that a test watches; the reading end of a pipe.
     private(set) var near: CInt
@@ -85,13 +85,13 @@ func put(_ count: Int = 1, into fd: CInt) {
     precondition(written == count, "write: \(written), errno \(errno)")
 }
 
-/// Writes until the descriptor takes no more.
+/// Writes until the descriptor is full.
 func fill(_ fd: CInt) {
     let chunk = [UInt8](repeating: 7, count: 65536)
     while write(fd, chunk, chunk.count) > 0 {}
 }
 
-/// One read of at most `limit` bytes, as the kernel answers it: how many, or `-errno`.
+/// One read of at most `limit` bytes, with the kernel's result: the number of bytes, or `-errno`.
 @discardableResult
 func take(_ limit: Int = 65536, from fd: CInt) -> Int {
     var buffer = [UInt8](repeating: 0, count: limit)
@@ -99,15 +99,15 @@ func take(_ limit: Int = 65536, from fd: CInt) -> Int {
     return count < 0 ? -Int(errno) : count
 }
 
-/// System calls that are really made, and recorded.
+/// Makes system calls, and records them.
 final class Ledger {
-    /// What the loop has opened and not closed.
+    /// The open descriptors of the loop.
     private(set) var open: Set<CInt> = []
-    /// How many descriptors it has opened in all.
+    /// The number of descriptors that it has opened.
     private(set) var openedCount = 0
-    /// The deadlines that went to the timerfd.
+    /// The deadlines set on the timerfd.
     private(set) var deadlines: [timespec] = []
-    /// The timeouts that went to epoll_wait.
+    /// The timeouts passed to epoll_wait.
     private(set) var waits: [CInt] = []
 
     var table: Syscalls {
@@ -140,8 +140,8 @@ final class Ledger {
 }
 
 extension EventLoop {
-    /// Turns until `condition` holds; fails the test, instead of standing still, if that takes too long.
-    /// For the real clock only.
+    /// Turns until `condition` holds; fails the test, instead of blocking, if that takes too long. For the real clock
+    /// only.
     func drive(
         atMost limit: Duration = .seconds(20), until condition: () -> Bool,
         sourceLocation: SourceLocation = #_sourceLocation

@@ -5,7 +5,7 @@ import SimulatedNetwork
 import TestSupport
 import Testing
 
-/// What a host is: addresses, names, crashes, pauses, faults of its system calls.
+/// Hosts: addresses, names, crashes, pauses, faults of system calls.
 @Suite struct HostTests {
     @Test func aHandlerBelongsToItsHost() throws {
         try withSimulatedNetwork { network in
@@ -24,7 +24,7 @@ import Testing
             let answer = client.run { connect(to: "server:7000").then { $0.readLine() } }
             expectEqual(try hang(answer), "inner")
             expectEqual(peers, [client.addresses[0].hostText])
-            // The inner port is on the server's loopback alone.
+            // The inner port is only on the server's loopback.
             let failure = errorOf { try hang(client.run { connect(to: "server:7001") }) }
             expect("\(failure)".contains("ECONNREFUSED"), "\(failure)")
         }

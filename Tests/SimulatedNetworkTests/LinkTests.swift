@@ -6,7 +6,7 @@ import SimulatedNetwork
 import TestSupport
 import Testing
 
-/// What a link does to the packets on it.
+/// The effects of a link on its packets.
 @Suite struct LinkTests {
     /// A server of lines on `server`, and a connection of `client`.
     private func withLineServer(
@@ -84,7 +84,7 @@ import Testing
                 connect(to: "server:7000").then { $0.write([UInt8](repeating: 0, count: 3_000_000)) }
             }
             try hang(written, timeout: .seconds(10))
-            // All but what the kernel's buffers hold has left: 2.5 s and more.
+            // All but the contents of the kernel's buffers has been sent: 2.5 s and more.
             expect(network.now > LoopInstant(nanoseconds: 2_000_000_000))
             expect(network.now < LoopInstant(nanoseconds: 3_500_000_000))
         }

@@ -1,11 +1,11 @@
 import Glibc
 
-/// A folder of one test, which goes with this object and the files in it.
+/// A folder of one test, removed with its files when this object is released.
 package final class Folder {
     package let path: String
 
     package init() {
-        // mkdtemp(3) puts letters of its own in the place of the last six.
+        // mkdtemp(3) replaces the last six letters.
         var template = Array("/tmp/reactor-tests-XXXXXX".utf8CString)
         path = template.withUnsafeMutableBufferPointer { buffer in
             guard let made = mkdtemp(buffer.baseAddress!) else { fatalError("no folder for a test: errno \(errno)") }
@@ -24,7 +24,7 @@ package final class Folder {
 
     package func has(_ name: String) -> Bool { access(self / name, F_OK) == 0 }
 
-    /// What is in it, sorted.
+    /// The names in it, sorted.
     package var names: [String] {
         guard let folder = opendir(path) else { return [] }
         defer { closedir(folder) }

@@ -1,7 +1,7 @@
 import Glibc
 
-/// Holds threads up until it is opened, and lets one pass for each time.
-// @unchecked Sendable: a semaphore is made for any thread, and its address never changes.
+/// Blocks threads until it is opened, and lets one pass for each opening.
+// @unchecked Sendable: a semaphore may be used by any thread, and its address never changes.
 package final class Gate: @unchecked Sendable {
     private let semaphore = UnsafeMutablePointer<sem_t>.allocate(capacity: 1)
 

@@ -1,9 +1,9 @@
 import Glibc
 
-// What the machine and the limits of the process allow. A test that needs more is skipped, by `.enabled(if:)` with a
-// comment that says what is missing.
+// The capabilities of the machine and the limits of the process. A test that needs more is skipped, by `.enabled(if:)`
+// with a comment that names the missing part.
 
-/// Whether the IPv6 loopback address can be bound. A kernel or a container may be without it.
+/// True if the IPv6 loopback address can be bound. A kernel or a container may lack it.
 package let hasIPv6 = { () -> Bool in
     let fd = socket(AF_INET6, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     guard fd >= 0 else { return false }
@@ -24,7 +24,7 @@ package let loopbacks = hasIPv6 ? ["127.0.0.1:0", "[::1]:0"] : ["127.0.0.1:0"]
 /// Addresses of documentation (RFC 5737, RFC 3849), which no machine has.
 package let foreignAddresses = hasIPv6 ? ["198.51.100.1:0", "[2001:db8::1]:0"] : ["198.51.100.1:0"]
 
-/// The number of descriptors that this process may have: the hard limit, but no more than 16,384. The soft limit is raised
+/// The number of descriptors that this process may have: the hard limit, but at most 16,384. The soft limit is raised
 /// to that when a test first reads it.
 package let descriptorLimit = { () -> Int in
     var limit = rlimit()
@@ -35,7 +35,7 @@ package let descriptorLimit = { () -> Int in
     return Int(clamping: limit.rlim_cur)
 }()
 
-/// Whether the hard limit of descriptors is at least `count`. The limit of the process stays as it is.
+/// True if the hard limit of descriptors is at least `count`. The limit of the process stays unchanged.
 package func mayHaveDescriptors(_ count: Int) -> Bool {
     var limit = rlimit()
     return getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 && limit.rlim_max >= rlim_t(count)

@@ -1,13 +1,15 @@
 import Testing
 
-/// Runs each test on a thread of its own instead of one of Swift's pool, which has as many threads as the machine has processors:
+/// Runs each test on a separate thread instead of one of Swift's pool, which has as many threads as the machine has
+/// processors:
 ///
-/// - for a test that blocks its thread until a task or an actor has run: as many such tests as there are threads would wait for each other
-///   forever;
-/// - for an exit test: on the pool it resumes behind all tests that wait, and until it has taken the status of its child, the thread of Swift
-///   Testing that waits for children spins. That was 30 of the 100 seconds of processor time of a run.
+/// - for a test that blocks its thread until a task or an actor has run: as many such tests as there are threads would
+///   wait for each other forever;
+/// - for an exit test: on the pool it resumes after all waiting tests, and until it has taken the status of its child,
+///   the thread of Swift Testing that waits for children spins. That was 30 of the 100 seconds of processor time of a
+///   run.
 package struct OwnThread: TestTrait, SuiteTrait, TestScoping {
-    /// Each test and each case gets a thread, and not the suite one.
+    /// Each test and each case gets a thread, not the whole suite.
     package var isRecursive: Bool { true }
 
     package func provideScope(

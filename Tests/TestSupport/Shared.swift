@@ -3,7 +3,8 @@ import Glibc
 /// A value for several threads.
 // @unchecked Sendable: the value is accessed under the lock only.
 package final class Shared<Value: Sendable>: @unchecked Sendable {
-    // A lock of pthread's and not a Mutex: ThreadSanitizer sees the former. Allocated, since its address must not change.
+    // A pthread lock, not a Mutex, since ThreadSanitizer sees only the former. Allocated, since its address must not
+    // change.
     private let lock = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
     private var content: Value
 

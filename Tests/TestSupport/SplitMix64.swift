@@ -1,4 +1,4 @@
-/// Random numbers that are equal for equal seeds.
+/// Random numbers, the same for the same seed.
 package struct SplitMix64: RandomNumberGenerator {
     private var state: UInt64
 
@@ -15,7 +15,7 @@ package struct SplitMix64: RandomNumberGenerator {
     /// Below `limit`.
     package mutating func below(_ limit: Int) -> Int { Int(next() % UInt64(limit)) }
 
-    /// True once in so many times.
+    /// True once in this many times on average.
     package mutating func once(in times: Int) -> Bool { below(times) == 0 }
 
     package mutating func pick<Element>(_ elements: [Element]) -> Element { elements[below(elements.count)] }

@@ -1,6 +1,6 @@
 import Glibc
 
-/// Knows how many of its tokens are alive, how many have been, and which threads released them.
+/// Counts its live tokens and all that were created, and records the threads that released them.
 package final class Tally: Sendable {
     private struct Books: Sendable {
         var alive = 0
@@ -42,13 +42,13 @@ package final class Tally: Sendable {
 
     // MARK: Closures
 
-    /// `body` as a closure whose life is counted.
+    /// `body` as a closure whose lifetime is counted.
     package func bound(_ body: @escaping () -> Void = {}) -> () -> Void {
         let token = token()
         return { withExtendedLifetime(token, body) }
     }
 
-    /// `body` as a closure whose life is counted, for other threads.
+    /// `body` as a closure whose lifetime is counted, for other threads.
     package func boundForThreads(_ body: @escaping @Sendable () -> Void = {}) -> @Sendable () -> Void {
         let token = token()
         return { withExtendedLifetime(token, body) }

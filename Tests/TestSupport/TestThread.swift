@@ -1,6 +1,6 @@
 import Glibc
 
-/// A thread of a test's own, which the test must join.
+/// A thread of a test, which the test must join.
 package final class TestThread: Sendable {
     private let handle: pthread_t
 
@@ -28,10 +28,10 @@ package final class TestThread: Sendable {
     /// Waits for the end of the thread; call it exactly once.
     package func join() { pthread_join(handle, nil) }
 
-    /// Leaves the thread to itself, instead of `join`.
+    /// Detaches the thread, instead of `join`.
     package func detach() { pthread_detach(handle) }
 
-    /// Runs `body` on a thread of its own and waits for its result, and for the end of that thread's loop.
+    /// Runs `body` on a new thread and waits for its result, and for the end of that thread's loop.
     @discardableResult
     package static func run<Value: Sendable>(_ body: @escaping @Sendable () -> Value) -> Value {
         let result = Shared<Value?>(nil)

@@ -43,7 +43,7 @@ import Testing
         expectEqual(passed, 1024 + 2)
         let told = counts.takeSuppressed(limit, now: nil)
         expect(told.map(\.key) == [nil] && told.map(\.count) == [100_000 - passed])
-        // Those whose period is over make room.
+        // Those whose period has ended make room.
         expect(counts.admit(-1, limit, now: 1000).passes)
         for _ in 0..<2 { _ = counts.admit(-1, limit, now: 1000) }
         expectEqual(counts.takeSuppressed(limit, now: nil).map(\.key), [-1])

@@ -3,7 +3,7 @@ import Reactor
 import TestSupport
 import Testing
 
-/// What a loop has before it, and how long it waits.
+/// The pending work of a loop, and how long it waits.
 @Suite struct LoopGaugeTests {
     @Test func theyCountWhatIsThere() throws {
         try EventLoop.withLoop(clock: VirtualClock()) { loop in
@@ -80,7 +80,7 @@ import Testing
             loop.schedule(after: .seconds(60)) { clock.advance(by: .seconds(1)) }
             try loop.run()
             expectEqual(loop.metrics.longestTurn, .seconds(6))
-            // What was ready before the turn looked holds it no less.
+            // Jobs that were ready before the turn looked count too.
             loop.enqueue { clock.advance(by: .seconds(8)) }
             try loop.turn(.poll)
             expectEqual(loop.metrics.longestTurn, .seconds(8))

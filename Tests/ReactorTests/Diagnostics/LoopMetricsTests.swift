@@ -2,7 +2,7 @@ import Reactor
 import TestSupport
 import Testing
 
-/// What a loop counts.
+/// The counters of a loop.
 @Suite struct LoopMetricsTests {
     private let clock = VirtualClock()
 
@@ -31,7 +31,7 @@ import Testing
             let watch = try loop.watch(pipe.near, for: .reading) { _ in }
             try loop.turn(.poll)
             watch.cancel()
-            // Three registrations, two of them of the loop's own descriptors, and the end of one.
+            // Three registrations, two of them of the loop's own descriptors, and one removal.
             #expect(
                 loop.metrics.systemCalls == [
                     .epollCreate: 1, .eventCreate: 1, .timerCreate: 1, .epollControl: 4, .epollWait: 1,

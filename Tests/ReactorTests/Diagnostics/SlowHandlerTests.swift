@@ -4,11 +4,11 @@ import TestSupport
 import Testing
 
 extension ProcessWide {
-    /// Handlers that hold their loop for long.
+    /// Handlers that block their loop for long.
     @Suite struct SlowHandlerTests {
         private let clock = VirtualClock()
 
-        /// What is reported while `body` has a loop with that threshold.
+        /// The reports while `body` has a loop with that threshold.
         private func reports(
             over threshold: Duration? = .milliseconds(10), _ body: (EventLoop) throws -> Void
         ) rethrows -> [SlowHandler] {
@@ -162,7 +162,7 @@ extension ProcessWide {
     }
 }
 
-/// A reference that a closure for other threads carries, which this thread runs.
+/// Carries a reference in a closure for other threads, which this thread runs.
 // @unchecked: the test has one thread.
 private struct Alone<Value>: @unchecked Sendable {
     let value: Value

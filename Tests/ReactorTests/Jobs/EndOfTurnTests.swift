@@ -3,7 +3,7 @@ import Testing
 
 @testable import Reactor
 
-/// Jobs that run when no job of their turn is ready any more.
+/// Jobs that run when no other job of their turn is ready.
 @Suite struct EndOfTurnTests {
     private final class Late: Job {
         private let body: () -> Void
@@ -54,7 +54,7 @@ import Testing
         }
     }
 
-    /// Jobs that enqueue others delay them, but not without end.
+    /// Jobs that enqueue others delay them, but not forever.
     @Test func aChainWithoutEndPutsThemOffForSomeBatches() throws {
         try EventLoop.withLoop(clock: VirtualClock()) { loop throws in
             var jobs = 0

@@ -2,7 +2,7 @@ import Reactor
 import TestSupport
 import Testing
 
-/// The order of jobs, and what they may not keep others from.
+/// The order of jobs, and the limits of what they may delay.
 @Suite struct JobFairnessTests {
     private let clock = VirtualClock()
 
@@ -117,7 +117,7 @@ import Testing
             }
             try loop.run()
             expectEqual(done, 1000)
-            // Before anything is known of the jobs it takes eight; then one a look.
+            // Until the durations of the jobs are known it takes eight between two looks at the clock; then one.
             expect(lateness.max()! <= .milliseconds(40))
             expect(lateness.dropFirst(2).max()! <= .milliseconds(10))
         }
@@ -132,12 +132,12 @@ import Testing
                 try loop.turn(.poll)
                 turns += 1
             }
-            // A long one does not make the others give way.
+            // A long one does not make the others yield.
             expect(turns <= 8)
         }
     }
 
-    /// Holds the thread.
+    /// Blocks the thread.
     private func spin(for duration: Duration) {
         let end = EventLoop.current.now.advanced(by: duration)
         while EventLoop.current.now < end {}

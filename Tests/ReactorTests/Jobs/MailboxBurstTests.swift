@@ -2,7 +2,7 @@ import Reactor
 import TestSupport
 import Testing
 
-/// What submissions of another thread cost.
+/// The cost of submissions from another thread.
 @Suite struct MailboxBurstTests {
     @Test func aBurstWakesTheLoopOnceADrainAtMost() throws {
         try EventLoop.withLoop { loop in
@@ -24,13 +24,13 @@ import Testing
             // Each wake-up is one write of the eventfd, and ends one wait.
             expect(metrics.wakeups <= metrics.systemCalls[.epollWait, default: 0])
             expect(metrics.wakeups <= metrics.turns)
-            // The eventfd and the timerfd; neither, if the mail has always been there before the loop could wait.
+            // The eventfd and the timerfd; neither, if mail always arrived before the loop could wait.
             expect([0, 2].contains(metrics.systemCalls[.epollControl, default: 0]))
         }
     }
 }
 
-/// A closure that crosses threads and is called on one only.
+/// A closure that crosses threads but is called on only one.
 // @unchecked: only the loop's thread calls it.
 private final class Alone: @unchecked Sendable {
     let body: () -> Void

@@ -5,7 +5,7 @@ import Testing
 
 /// Jobs from other threads.
 @Suite struct MailboxTests {
-    /// What only the loop's thread touches, although the closures that do so come from others.
+    /// State that only the loop's thread touches, although the closures that do so come from others.
     private final class Inbox: @unchecked Sendable {
         let thread = pthread_self()
         var last: [Int]
@@ -67,7 +67,7 @@ import Testing
         }
     }
 
-    /// The hook stands where the loop has decided to sleep and does not sleep yet.
+    /// The hook runs after the loop has decided to sleep and before it sleeps.
     @Test func aBurstToALoopThatIsAboutToSleepWakesItOnce() throws {
         let inbox = Inbox(threads: 1)
         var remote: LoopRemote?
@@ -89,7 +89,7 @@ import Testing
         }
     }
 
-    /// The hook stands between the last look at the mail and the decision to sleep.
+    /// The hook runs between the last look at the mail and the decision to sleep.
     @Test func mailThatComesJustBeforeTheLoopDecidesToSleepKeepsItAwake() throws {
         let inbox = Inbox(threads: 1)
         var remote: LoopRemote?
@@ -120,11 +120,11 @@ import Testing
                     remote.submit { served.add() }
                     spin { served.value > round || isOver.value > 0 }
                     round += 1
-                    // A little later each time, to sweep over every point of the loop's way to sleep.
+                    // A little later each time, to cover every point of the loop's way to sleep.
                     for _ in 0..<(round & 63) { _ = isOver.value }
                 }
             }
-            // On a busy machine the loop seldom sleeps: it goes on until it has slept often enough to show something.
+            // On a busy machine the loop seldom sleeps: continue until it has slept often enough to show something.
             try loop.drive(atMost: .seconds(60)) { served.value >= rounds && loop.metrics.wakeups > sleeps }
             isOver.add()
             helper.join()

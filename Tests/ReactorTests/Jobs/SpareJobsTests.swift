@@ -3,7 +3,7 @@ import Testing
 
 @testable import Reactor
 
-/// The jobs that a loop keeps to be used again.
+/// The jobs that a loop keeps for reuse.
 @Suite struct SpareJobsTests {
     private final class Spare: Job {
         let token: Tally.Token
@@ -15,7 +15,7 @@ import Testing
 
     private let tally = Tally()
 
-    /// Keeps as many new jobs as there is room for, `count` at most.
+    /// Keeps as many new jobs as there is room for, at most `count`.
     private func fill(_ spare: inout SpareJobs, _ count: Int) -> [Unmanaged<Job>] {
         var kept: [Unmanaged<Job>] = []
         for _ in 0..<count {
@@ -42,7 +42,7 @@ import Testing
             taken?.release()
         }
         expect(spare.take() == nil && tally.alive == 0)
-        // The room of those that were taken can be used again.
+        // The room of the taken ones can be reused.
         expectEqual(fill(&spare, SpareJobs.capacity).count, SpareJobs.capacity)
         spare.close()
     }

@@ -3,7 +3,7 @@ import Reactor
 import TestSupport
 import Testing
 
-/// Which loop is whose.
+/// The current loop of each thread.
 @Suite struct CurrentLoopTests {
     @Test func aThreadHasOneLoopAndAnotherThreadHasAnother() {
         EventLoop.withLoop { loop in

@@ -3,9 +3,9 @@ import Reactor
 import TestSupport
 import Testing
 
-/// Carrying a loop in another event loop by its descriptor.
+/// Embedding a loop in another event loop by its descriptor.
 @Suite struct EmbeddingTests {
-    /// Whether poll(2) finds `fd` readable within some milliseconds.
+    /// True if poll(2) finds `fd` readable within some milliseconds.
     private func isReadable(_ fd: CInt, within milliseconds: CInt = 0) -> Bool {
         var entry = pollfd(fd: fd, events: Int16(POLLIN), revents: 0)
         while true {

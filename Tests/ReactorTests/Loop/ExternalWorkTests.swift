@@ -29,7 +29,7 @@ import Testing
         }
     }
 
-    /// What was posted before the end is run by the same `run()`.
+    /// Jobs posted before the end are run by the same `run()`.
     @Test func whatItPostsIsNotMissed() throws {
         for _ in 0..<500 {
             try EventLoop.withLoop { loop in
@@ -83,7 +83,7 @@ import Testing
         }
     }
 
-    /// A thread that never drives its loop may give out work all the same.
+    /// A thread that never drives its loop may still hand out work.
     @Test func whatSaysSoDoesNotPileUp() throws {
         try EventLoop.withLoop { loop in
             let remote = loop.remote

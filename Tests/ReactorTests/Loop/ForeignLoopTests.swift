@@ -4,9 +4,9 @@ import Reactor
 import TestSupport
 import Testing
 
-/// Other event loops that carry ours, and descriptors of others in ours.
+/// Other event loops that embed ours, and their descriptors in ours.
 @Suite struct ForeignLoopTests {
-    /// What a server does: timers, a socket, mail, until each has come so often.
+    /// The work of a server: timers, a socket, mail, until each has come a number of times.
     private final class Work {
         let loop: EventLoop
         let ends = Ends.sockets()
@@ -133,7 +133,7 @@ import Testing
     }
 }
 
-/// libuv, found when the tests run: no part of it is needed to build them.
+/// libuv, found at run time: building the tests does not need it.
 private final class UV {
     private typealias PollCallback = @convention(c) (UnsafeMutableRawPointer, CInt, CInt) -> Void
     private typealias TimerCallback = @convention(c) (UnsafeMutableRawPointer) -> Void
@@ -160,12 +160,12 @@ private final class UV {
         }
     }
 
-    /// Calls `body` whenever `fd` is readable, until it answers false, or so many milliseconds have passed.
+    /// Calls `body` whenever `fd` is readable, until it returns false or the time is over.
     func run(watching fd: CInt, atMost milliseconds: UInt64, _ body: @escaping () -> Bool) {
         typealias Handle = UnsafeMutableRawPointer
         let size = function("uv_loop_size", (@convention(c) () -> Int).self)()
         let handleSize = function("uv_handle_size", (@convention(c) (CInt) -> Int).self)
-        // UV_POLL and UV_TIMER of uv.h; both begin with a pointer of the user's.
+        // UV_POLL and UV_TIMER of uv.h; both begin with a user pointer.
         let loop = Handle.allocate(byteCount: size, alignment: 16)
         let poll = Handle.allocate(byteCount: handleSize(8), alignment: 16)
         let timer = Handle.allocate(byteCount: handleSize(13), alignment: 16)

@@ -139,7 +139,7 @@ import Testing
             try loop.run { fired == 1 }
             expectEqual(fired, 1)
             expectEqual(loop.now.nanoseconds, 5_000_000_000)
-            // Each has turned the loop for a second, after which the loop looks again before it waits.
+            // Each has turned the loop for a second, after which the loop checks again before it waits.
             expectEqual(calls, 5)
         }
     }
@@ -164,7 +164,7 @@ import Testing
         let latch = Gate()
         let real = Syscalls()
         var calls = real
-        // The work is done when the loop really waits for it; if it does not, when it has jumped.
+        // The work finishes when the loop really waits for it, or else after the clock has jumped.
         calls.epollWait = { epoll, events, count, timeout in
             if timeout < 0 { latch.open() }
             return real.epollWait(epoll, events, count, timeout)

@@ -2,7 +2,7 @@ import Reactor
 import TestSupport
 import Testing
 
-/// What keeps a loop alive, each thing counted once.
+/// Everything that keeps a loop alive, each counted once.
 @Suite struct KeepAliveTests {
     private let clock = VirtualClock()
 

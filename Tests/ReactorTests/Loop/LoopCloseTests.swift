@@ -3,7 +3,7 @@ import Reactor
 import TestSupport
 import Testing
 
-/// What becomes of the things that a loop still has when it ends.
+/// The fate of everything that a loop still has when it ends.
 @Suite struct LoopCloseTests {
     private let clock = VirtualClock()
 
@@ -72,7 +72,7 @@ import Testing
         expectEqual(ledger.openedCount, 3)
     }
 
-    /// The eventfd's number is another file's, into which the wake-up cannot be written.
+    /// The eventfd's number belongs to another file, to which the wake-up cannot be written.
     @Test(.ownThread) func aWakeUpThatIsLostHoldsUpNeitherTheLoopNorItsEnd() async {
         await #expect(processExitsWith: .success) {
             // The process would wait forever.
@@ -124,7 +124,7 @@ import Testing
         do {
             let loop = EventLoop.withLoop { $0 }
             ended = loop
-            // Each would hold the loop that holds it.
+            // Each would retain the loop that retains it.
             loop.enqueue(tally.bound { withExtendedLifetime(loop) {} })
             let timers = [
                 loop.schedule(after: .seconds(1), tally.bound { withExtendedLifetime(loop) {} }),
@@ -146,10 +146,9 @@ import Testing
     }
 }
 
-/// The report of what a loop left undone. It goes to one handler for the whole process, so each test has a process of its
-/// own.
+/// The report of a loop's undelivered work. It goes to one process-wide handler, so each test has a separate process.
 @Suite struct UndeliveredReportTests {
-    /// The reports that come while `body` runs.
+    /// The reports during `body`.
     private static func reports(during body: () -> Void) -> [Int] {
         let counts = SharedList<Int>()
         let handler = LoopEvent.Receiver { if case .undelivered(let count) = $0 { counts.append(count) } }

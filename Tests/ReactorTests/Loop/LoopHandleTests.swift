@@ -5,7 +5,7 @@ import Testing
 
 /// The rule of all handles: see `LoopHandle`.
 @Suite struct LoopHandleTests {
-    /// A handle, what its loop would call, and whether its activity continues when the handle is released.
+    /// A handle, its callback, and whether its activity continues when the handle is released.
     enum Kind: CaseIterable {
         case timer, repeatingTimer, watch, hook, laterHook, hold
 
@@ -69,7 +69,7 @@ import Testing
             let copy = dup(ends.near)
             defer { close(copy) }
             let number = ends.near
-            // Closes the descriptor and uses its number again in one step, which no other thread can break into. Watching the
+            // Closes the descriptor and reuses its number atomically, so that no other thread can take it. Watching the
             // number again shows that the first watch is stale.
             expectEqual(dup2(ends.far, number), number)
             let again = try loop.watch(number, for: .writing) { _ in }

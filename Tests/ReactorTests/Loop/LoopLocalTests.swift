@@ -3,7 +3,7 @@ import Reactor
 import TestSupport
 import Testing
 
-/// Values of which each loop has its own.
+/// Values that each loop has separately.
 @Suite struct LoopLocalTests {
     private final class Store {
         private let token: Tally.Token
@@ -11,7 +11,7 @@ import Testing
         init(_ tally: Tally) { token = tally.token() }
     }
 
-    /// One whose end asks for another value.
+    /// A value whose deinit asks for another one.
     private final class Last {
         let others: LoopLocal<Store>
         let visits: Shared<[Int]>
@@ -66,7 +66,7 @@ import Testing
         expectEqual(tally.enders, threads, "with the loop, and on its thread")
     }
 
-    /// Each is found among the others, in whatever order they were asked for, and however many have ended.
+    /// Each is found among the others, in any order, and however many have ended.
     @Test func eachLocalHasItsOwnValue() {
         let tally = Tally()
         EventLoop.withLoop { loop in

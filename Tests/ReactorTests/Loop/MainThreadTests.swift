@@ -4,8 +4,8 @@ import Synchronization
 import XCTest
 import TestSupport
 
-/// What needs the process's real main thread: its own loop, signals that the kernel sends there, and fork(2), which
-/// leaves only the calling thread alive.
+/// Tests that need the process's real main thread: its own loop, signals that the kernel sends there, and fork(2),
+/// after which only the calling thread lives.
 final class MainThreadTests: XCTestCase {
     private static let alarms = Atomic<Int>(0)
 
@@ -40,7 +40,7 @@ final class MainThreadTests: XCTestCase {
         XCTAssertTrue(watchdog.cancel())
     }
 
-    /// SIGALRM goes to the main thread first, so it breaks into every wait there.
+    /// SIGALRM goes to the main thread first, so it interrupts every wait there.
     func testAnAlarmEveryMillisecondWithoutRestartDisturbsNeitherTimersNorEvents() throws {
         var action = sigaction()
         action.__sigaction_handler.sa_handler = { _ in MainThreadTests.alarms.add(1, ordering: .relaxed) }
@@ -71,7 +71,7 @@ final class MainThreadTests: XCTestCase {
                 if count > 0 { put(count, into: sockets.far) }
             }
             let client = try loop.watch(sockets.near, for: .reading) { _ in
-                // Bytes, not events: two pings may come as one.
+                // Bytes, not events: two pings may arrive as one.
                 echoes += take(from: sockets.near)
             }
             var pings = 0
@@ -101,7 +101,7 @@ final class MainThreadTests: XCTestCase {
         XCTAssertGreaterThan(Self.alarms.load(ordering: .relaxed), 50)
     }
 
-    /// How many there are in a directory. It does not throw: in a forked child that would go on with the tests.
+    /// The number of entries of a directory. Does not throw: in a forked child an error would continue with the tests.
     private func entries(of path: String) -> Int {
         guard let directory = opendir(path) else { fatalError("\(path): errno \(errno)") }
         defer { closedir(directory) }
@@ -121,7 +121,7 @@ final class MainThreadTests: XCTestCase {
             try loop.turn(.poll)
             let child = fork()
             if child == 0 {
-                // Should anything here wait forever, the parent sees the signal.
+                // If anything here waits forever, the parent sees the signal.
                 alarm(20)
                 do throws(SystemError) {
                     try loop.turn(.poll)
@@ -158,7 +158,7 @@ final class MainThreadTests: XCTestCase {
                         _exit(1)
                     } catch { if error as? SystemError != SystemError(.epollControl, EPERM) { _exit(2) } }
                 }
-                // To give up what one has is no use of the loop.
+                // Cancelling a handle does not count as using the loop.
                 watch.cancel()
                 _exit(42)
             }
@@ -172,7 +172,7 @@ final class MainThreadTests: XCTestCase {
         }
     }
 
-    /// Runs `body` in a forked child, which must end well.
+    /// Runs `body` in a forked child, which must exit successfully.
     private func inForkedChild(line: UInt = #line, _ body: () -> Bool) {
         let child = fork()
         if child == 0 {
@@ -184,23 +184,23 @@ final class MainThreadTests: XCTestCase {
         XCTAssertEqual(status, 42 << 8, line: line)
     }
 
-    /// Whether something shows in the loop's descriptor.
+    /// True if the loop's descriptor is readable.
     private func isReadable(_ fd: CInt) -> Bool {
         var entry = pollfd(fd: fd, events: Int16(POLLIN), revents: 0)
         return poll(&entry, 1, 0) == 1
     }
 
-    /// Neither by mail nor by a signal that came to the child alone.
+    /// Neither by mail nor by a signal to the child alone.
     func testAForkedChildDoesNotWakeTheParent() throws {
         try EventLoop.withLoop { loop in
             var signals = 0
             let watch = try loop.onSignal(SIGUSR1) { signals += 1 }
-            // Between turns the mailbox of a loop that is carried is parked.
+            // Between turns the mailbox of an embedded loop is parked.
             let fd = try loop.fileDescriptor
             try loop.turn(.poll)
             XCTAssertFalse(isReadable(fd))
             inForkedChild {
-                // It would end the child: the action is the one that it had before the watch.
+                // It would end the child, which has the action from before the watch.
                 signal(SIGUSR1, SIG_IGN)
                 loop.remote.submit {}
                 raise(SIGUSR1)
@@ -215,10 +215,10 @@ final class MainThreadTests: XCTestCase {
         }
     }
 
-    /// The end of the parent's loop counts what other threads have written to wake it: the child must not read that away.
+    /// The end of the parent's loop counts the wake-ups that other threads have written: the child must not read them.
     func testAForkedChildThatEndsTheLoopLeavesTheParentsWakeUps() throws {
         let child = try EventLoop.withLoop { loop in
-            // Between turns the mailbox of a loop that is carried is parked.
+            // Between turns the mailbox of an embedded loop is parked.
             _ = try loop.fileDescriptor
             try loop.turn(.poll)
             let remote = loop.remote
@@ -235,11 +235,11 @@ final class MainThreadTests: XCTestCase {
             }
             return child
         }
-        // Here its loop has ended too. That the parent comes so far is the test.
+        // The child's loop has ended too. The test is that the parent gets here.
         if child == 0 { _exit(42) }
     }
 
-    /// Of the calls that a clean-up makes none reaches what the child shares with its parent.
+    /// No call of a clean-up reaches anything that the child shares with its parent.
     func testCallsThatWouldReachTheParentAreRefusedInAForkedChild() throws {
         let kernel = CountingSyscalls()
         let path = "/tmp/reactor-fork-\(getpid())"
@@ -286,7 +286,8 @@ final class MainThreadTests: XCTestCase {
         pool?.shutDown()
     }
 
-    /// Before there is a thread for such tasks, which the child would have to start, and after, when it lacks that one.
+    /// Before there is a thread for such tasks, which the child would have to start, and after, when that thread is
+    /// missing.
     func testAForkedChildRunsNoTasksOfEndedLoops() throws {
         for hasThread in [false, true] {
             let ran = Counter()
@@ -303,7 +304,7 @@ final class MainThreadTests: XCTestCase {
                 return (child, executor)
             }
             if child == 0 {
-                // The loop has ended in this process too, and with it what it has left behind.
+                // The loop has ended in this process too, with everything that it left behind.
                 Task(executorPreference: executor) { ran.add() }
                 if hasThread {
                     let own = EventLoop.withLoop { $0.remote }

@@ -2,7 +2,7 @@ import Reactor
 import TestSupport
 import Testing
 
-/// Whatever text comes: it is an address that can be written and read again, or it is refused with a reason.
+/// Any text is an address that can be written and read again, or is refused with a reason.
 @Suite struct SocketAddressFuzzingTests {
     private static let corpus = [
         "127.0.0.1:7000", "0.0.0.0:0", "255.255.255.255:65535", "localhost:80", "[::1]:7000", "[::]:1",
@@ -46,7 +46,7 @@ import Testing
         expect(parsed > 100, "the mutations leave too little to try")
     }
 
-    /// Up to four changes: a piece put in, characters taken out, doubled or exchanged, two texts crossed.
+    /// Up to four changes: a piece inserted, characters removed, doubled or exchanged, two texts crossed.
     private func mutated(_ text: String, _ dice: inout SplitMix64) -> String {
         var characters = Array(text.unicodeScalars)
         for _ in 0..<Int.random(in: 0...4, using: &dice) {

@@ -3,7 +3,7 @@ import Reactor
 import TestSupport
 import Testing
 
-/// Addresses as text and as the kernel keeps them.
+/// Addresses as text and as the kernel stores them.
 @Suite struct SocketAddressTests {
     @Test(arguments: [
         ("127.0.0.1:7000", "127.0.0.1:7000"), ("0.0.0.0:0", "0.0.0.0:0"),

@@ -4,7 +4,7 @@ import Reactor
 import TestSupport
 import Testing
 
-/// Unix addresses as text and as the kernel keeps them.
+/// Unix addresses as text and as the kernel stores them.
 @Suite struct UnixSocketPathTests {
     private static let longest = String(repeating: "a", count: 107)
 
@@ -49,7 +49,7 @@ import Testing
         expect(try SocketAddress(abstract: "name") != address)
     }
 
-    /// A peer may bind one without the zero that ends it; it could not be handed back to the kernel.
+    /// A peer may bind one without a terminating zero, which could not be passed back to the kernel.
     @Test(arguments: [
         (String(repeating: "a", count: 107), true), (String(repeating: "a", count: 108), false),
         ("@" + String(repeating: "a", count: 104), true), ("@" + String(repeating: "a", count: 105), false),
@@ -78,7 +78,7 @@ import Testing
         expectEqual(SocketAddress(storage), nil)
     }
 
-    /// Every connection keeps one.
+    /// Every connection stores one.
     @Test func itIsThreeWordsLarge() {
         expect(MemoryLayout<SocketAddress?>.size <= 24)
     }
@@ -93,7 +93,7 @@ import Testing
         return SocketAddress(storage)
     }
 
-    /// A peer chooses the name of its socket, and everything of it is printed.
+    /// A peer chooses the name of its socket, and all of it is printed.
     @Test(arguments: [
         ("x\nLOG forged 200", "unix:@x\\nLOG forged 200"), ("\u{1B}[2J\r", "unix:@\\u{1B}[2J\\r"),
         ("\u{7F}\u{9B}", "unix:@\\u{7F}\\u{9B}"), ("a\u{2028}b\u{202E}c", "unix:@a\\u{2028}b\\u{202E}c"),

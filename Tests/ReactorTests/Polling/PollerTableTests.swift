@@ -4,7 +4,7 @@ import Testing
 
 @testable import Reactor
 
-/// The poller's table of descriptors, which grows by memory that consists of zeros.
+/// The poller's table of descriptors, which grows by zeroed memory.
 @Suite struct PollerTableTests {
     @Test func aSlotThatHasNotBeenUsedConsistsOfZeros() {
         let zeros = [UInt64](repeating: 0, count: MemoryLayout<Poller.Slot>.stride / 8)
@@ -42,7 +42,7 @@ import Testing
                 reads += 1
             }
             watch.unref()
-            // The table then ends behind a number that is far above the others.
+            // The table then ends after a number far above the others.
             let high = fcntl(pipe.near, F_DUPFD_CLOEXEC, 600)
             try #require(high >= 600)
             defer { close(high) }

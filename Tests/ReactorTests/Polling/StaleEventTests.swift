@@ -3,7 +3,7 @@ import Reactor
 import TestSupport
 import Testing
 
-/// Events that have been fetched for a watch that ends before they are delivered.
+/// Events fetched for a watch that ends before they are delivered.
 @Suite struct StaleEventTests {
     private let clock = VirtualClock()
 
@@ -40,7 +40,7 @@ import Testing
                 take(from: first.near)
                 log.append("first")
                 old?.cancel()
-                // Closes the second and gives its number to the third, in one step that no other thread can break into.
+                // Closes the second and gives its number to the third atomically, so that no other thread can take it.
                 dup2(third.near, number)
                 new = try! loop.watch(number, for: .reading) { _ in
                     log.append("third reads \(take(from: number))")

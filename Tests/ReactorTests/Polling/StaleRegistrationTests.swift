@@ -4,8 +4,8 @@ import Reactor
 import TestSupport
 import Testing
 
-/// Descriptors that are closed before their watches are cancelled, while a copy lives on: the kernel keeps the registration,
-/// under a number by which it can be removed no more.
+/// Descriptors closed before their watches are cancelled, while a copy stays open: the kernel keeps the registration,
+/// under a number by which it can no longer be removed.
 @Suite struct StaleRegistrationTests {
     private let clock = VirtualClock()
 
@@ -25,7 +25,7 @@ import Testing
                 let body = tally.bound { calls += 1 }
                 _ = try loop.watch(pipe.near, for: .reading) { _ in body() }
             }
-            // As a wake-up by another thread needs it.
+            // As needed for a wake-up by another thread.
             try loop.turn(.poll)
             pipe.closeNear()
             put(into: pipe.far)
@@ -36,7 +36,7 @@ import Testing
             for _ in 0..<20 { try loop.turn(.poll) }
             expect(loop.metrics.events <= events + 1, "the loop wakes up for nothing")
 
-            // What else it had survives.
+            // Its other registrations survive.
             put(into: other.far)
             try loop.turn(.poll)
             expectEqual(others, 1)
@@ -46,8 +46,8 @@ import Testing
         expect(ledger.open.isEmpty)
     }
 
-    /// The kernel refuses a paused registration because the descriptor has been closed. The handler learns that and takes the
-    /// number for another file.
+    /// The kernel refuses a paused registration because the descriptor has been closed. The handler is notified and
+    /// reuses the number for another file.
     @Test func aHandlerOfAClosedDescriptorMayWatchItsNumberAgain() throws {
         var table = Syscalls()
         let real = table
@@ -63,7 +63,7 @@ import Testing
             let first = try loop.watch(number, for: .reading) { _ in
                 oldCalls += 1
                 refused = -1
-                // Closes the number and opens it again, in one step that no other thread can break into.
+                // Closes and reopens the number atomically, so that no other thread can take it.
                 dup2(new.near, number)
                 next = try! loop.watch(number, for: .reading) { _ in
                     newCalls += 1
@@ -110,7 +110,7 @@ import Testing
         }
     }
 
-    /// Its number stands for another file when it is watched again.
+    /// Its number belongs to another file when it is watched again.
     @Test func aNumberThatIsWatchedAnewHearsOfItsOwnFileOnly() throws {
         try EventLoop.withLoop(clock: clock) { loop in
             let (old, new) = (Ends.pipe(), Ends.pipe())
@@ -118,7 +118,7 @@ import Testing
             let copy = dup(number)
             defer { close(copy) }
             _ = try loop.watch(number, for: .reading) { _ in Issue.record("its descriptor is closed") }
-            // In one step that no other thread can break into.
+            // Atomically, so that no other thread can take it.
             dup2(new.near, number)
             var calls = 0
             let watch = try loop.watch(number, for: .reading) { _ in
@@ -163,7 +163,7 @@ import Testing
         }
     }
 
-    /// Without a descriptor for it the loop cannot be cured now, and must not end either.
+    /// Without a descriptor for it the loop cannot recover now, and must not end either.
     @Test func withoutADescriptorForTheCureTheLoopGoesOn() throws {
         let ledger = Ledger()
         var syscalls = ledger.table

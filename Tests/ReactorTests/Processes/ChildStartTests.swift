@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 extension ProcessWide {
-    /// What a child finds when it starts.
+    /// The environment of a child at its start.
     @Suite struct ChildStartTests {
         @Test func itsArgumentsAndNothingElse() throws {
             try EventLoop.withLoop { loop throws in
@@ -37,7 +37,7 @@ extension ProcessWide {
         }
 
         @Test func noDescriptorsButTheThree() throws {
-            // One that is not close-on-exec, as the host's own may be, and whose number the shell's own folder does not get.
+            // One without close-on-exec, as the host's own may be, whose number the shell's folder does not get.
             let opened = open("/dev/null", O_RDONLY)
             let stray = fcntl(opened, F_DUPFD, 100)
             close(opened)
@@ -46,12 +46,12 @@ extension ProcessWide {
                 let signal = try loop.onSignal(SIGUSR2) {}
                 loop.schedule(after: .seconds(1000)) {}.unref()
                 try loop.turn(.upTo(.milliseconds(1)))
-                // The shell counts itself, without another descriptor for the folder that a program would open.
+                // The shell lists its own descriptors, without another one for a program's folder.
                 let request = shell(
                     "for fd in /proc/$$/fd/*; do echo ${fd##*/}; done", streams: [.null, .inherit, .null])
                 let numbers = try output(of: request, on: loop).text.split(separator: "\n").compactMap { Int($0) }
                 expectEqual(numbers.filter { $0 <= 2 }, [0, 1, 2])
-                // The folder that the shell itself has open for the pattern.
+                // One is the folder that the shell itself opens for the pattern.
                 expect(numbers.count <= 4)
                 expect(!numbers.contains(Int(stray)) || numbers.count == 3)
                 signal.cancel()
@@ -77,7 +77,7 @@ extension ProcessWide {
                     of: SpawnRequest("/bin/grep", arguments: ["-E", "Sig(Blk|Ign)", "/proc/self/status"]), on: loop
                 ).text
                 let sets = text.split(separator: "\n").map { $0.split(separator: "\t").last! }
-                // The two signals that the C library keeps for its threads it will not reset: 32 and 33.
+                // The C library does not reset the two signals that it reserves for its threads: 32 and 33.
                 expectEqual(sets.map { UInt64($0, radix: 16)! & ~(3 << 31) }, [0, 0])
             }
         }
@@ -143,7 +143,7 @@ extension ProcessWide {
             expect(ledger.open.isEmpty)
         }
 
-        /// Its registration is made when there is room for it.
+        /// It is registered when epoll has room.
         @Test func oneThatEpollHasNoRoomForIsWatchedLater() throws {
             var calls = Syscalls()
             let real = calls
@@ -174,7 +174,7 @@ extension ProcessWide {
                 _ = fcntl(pipe.far, F_SETFL, 0)
                 let null = open("/dev/null", O_RDWR | O_CLOEXEC)
                 defer { close(null) }
-                // Error and output, the other way round.
+                // Error and output, swapped.
                 let request = shell("echo out; echo err >&2", streams: [.copy(null), .copy(null), .copy(pipe.far)])
                 let offspring = try Offspring(loop, request)
                 pipe.closeFar()

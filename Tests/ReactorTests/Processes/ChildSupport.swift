@@ -3,7 +3,7 @@ import Glibc
 import Reactor
 import Testing
 
-/// A child on this loop and how it ends.
+/// A child on this loop, and its exit status.
 final class Offspring {
     let child: Child
     private(set) var reports: [ChildExitStatus] = []
@@ -19,7 +19,7 @@ func shell(_ script: String, streams: [SpawnRequest.StandardStream] = [.null, .i
     SpawnRequest("/bin/sh", arguments: ["-c", script], streams: streams)
 }
 
-/// What the child of `request` writes to its standard output until its end, and how it ends.
+/// The standard output of the child of `request` up to its end, and its exit status.
 func output(of request: SpawnRequest, on loop: EventLoop) throws -> (text: String, status: ChildExitStatus?) {
     let pipe = Ends.pipe()
     var request = request
@@ -40,19 +40,19 @@ func output(of request: SpawnRequest, on loop: EventLoop) throws -> (text: Strin
     return (String(decoding: bytes, as: UTF8.self), offspring.reports.first)
 }
 
-/// Whether this process has a child of that number, dead or alive, that has not been waited for.
+/// True if this process has a child with that number, alive or dead, that has not been waited for.
 func isUnreaped(_ process: pid_t) -> Bool {
     var info = siginfo_t()
     return waitid(P_PID, id_t(process), &info, WEXITED | WNOHANG | WNOWAIT) == 0
 }
 
-/// Waits until a child has ended, and leaves its status to be taken.
+/// Waits until a child has ended, without taking its status.
 func awaitDeath(of process: pid_t, place: SourceLocation = #_sourceLocation) {
     var info = siginfo_t()
     #expect(waitid(P_PID, id_t(process), &info, WEXITED | WNOWAIT) == 0, sourceLocation: place)
 }
 
-/// How a loop watches its children: the ways there are.
+/// The ways in which a loop watches its children.
 enum WayToWatch: CaseIterable {
     case pidfd, oldPidfd, signal, forbidden
 

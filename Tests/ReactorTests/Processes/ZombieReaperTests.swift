@@ -4,10 +4,10 @@ import Reactor
 import TestSupport
 import Testing
 
-/// Children that outlive their loops. Each test has a process of its own: elsewhere another test might start a child, and
+/// Children that outlive their loops. Each test has a separate process: elsewhere another test might start a child, and
 /// so reap the orphans first.
 @Suite struct ZombieReaperTests {
-    /// By whichever way the loop has watched it.
+    /// In whichever way the loop watched it.
     @Test(.ownThread) func oneThatOutlivesItsLoopIsReapedLater() async {
         await #expect(processExitsWith: .success) {
             for way in WayToWatch.allCases {
@@ -35,7 +35,7 @@ import Testing
         }
     }
 
-    /// Should other code take its status, its number may come to be that of a child of theirs. Here the two differ: the
+    /// If other code takes its status, its number may be reused for that code's own child. Here the two differ: the
     /// copy stands for one child, and the number for another.
     @Test(.ownThread) func itIsTheOneOfThePidfdAndNotOfTheNumber() async {
         await #expect(processExitsWith: .success) {
@@ -77,7 +77,7 @@ import Testing
                 process = pid_t(result)
                 return result
             }
-            // Another thread takes the place that was kept for it.
+            // Another thread takes the reserved place.
             calls.pidfdOpen = { $0 == getpid() ? real.pidfdOpen($0) : -Int(EMFILE) }
             calls.eventCreate = { process == 0 ? real.eventCreate() : -Int(EMFILE) }
             EventLoop.withLoop(syscalls: calls) { loop in
@@ -92,7 +92,7 @@ import Testing
         }
     }
 
-    /// With a full table there is none.
+    /// A full table has no room for one.
     @Test(.ownThread) func withoutACopyItIsTheOneOfTheNumber() async {
         await #expect(processExitsWith: .success) {
             var limit = rlimit()
@@ -112,7 +112,7 @@ import Testing
     }
 }
 
-/// A child that lives on when its loop has ended. `last` is called at the very end of the loop.
+/// A child that outlives its loop. `last` is called at the very end of the loop.
 private func orphan(_ way: WayToWatch = .pidfd, _ last: () -> Void = {}) throws -> pid_t {
     var offspring: Offspring?
     try way.withLoop {
@@ -124,7 +124,7 @@ private func orphan(_ way: WayToWatch = .pidfd, _ last: () -> Void = {}) throws 
     return orphan.child.process
 }
 
-/// A child that no loop knows of.
+/// A child unknown to any loop.
 private func hostsChild() throws -> pid_t {
     var process = pid_t()
     var arguments = [strdup("sleep"), strdup("1000"), nil]
@@ -145,7 +145,7 @@ private func end(_ process: pid_t) {
     awaitDeath(of: process)
 }
 
-/// The descriptors of this process that are pidfds, whose fdinfo says of what process. See pidfd_open(2).
+/// The descriptors of this process that are pidfds; fdinfo names the process. See pidfd_open(2).
 private func pidfds() -> Set<CInt> { Set((0..<256).filter(isPidfd)) }
 
 private func isPidfd(_ descriptor: CInt) -> Bool {

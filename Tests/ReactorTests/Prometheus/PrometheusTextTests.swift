@@ -63,7 +63,7 @@ import Testing
 
     private static let timed = ["waiting_seconds_total", "longest_turn_seconds", "longest_handler_seconds"]
 
-    /// A time that is zero because it is not measured would mean a loop that never waits, and an alarm that never ends.
+    /// A zero for a time that is not measured would mean a loop that never waits, and a permanent alarm.
     @Test(
         arguments: [
             (.nothing, false, []),

@@ -5,9 +5,9 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// What a forked child finds of the process's state. In processes of their own, which have no thread but those of the test.
+/// The process's state in a forked child. In separate processes, which have only the test's threads.
 @Suite struct ForkTests {
-    /// What other threads of the parent do while it forks.
+    /// The activity of other threads while the parent forks.
     enum Work: CaseIterable {
         case loops, signals, reports, children
 
@@ -23,11 +23,11 @@ import Testing
         }
     }
 
-    /// Runs `body` in a forked child, whose end with 42 is expected; ends the process otherwise.
+    /// Runs `body` in a forked child, which must exit with 42; ends the process otherwise.
     private static func inChild(_ body: () throws -> Void) {
         let child = fork()
         if child == 0 {
-            // Should anything here wait forever.
+            // In case anything here waits forever.
             alarm(20)
             do { try body() } catch { _exit(1) }
             _exit(42)
@@ -70,7 +70,7 @@ import Testing
             try EventLoop.withLoop { loop in
                 var seen = 0
                 let watch = try loop.onSignal(SIGUSR1) { seen += 1 }
-                // Code that knows nothing of the loop.
+                // Code unaware of the loop.
                 if action == .later { signal(SIGUSR1) { _ in _exit(44) } }
                 let child = fork()
                 if child == 0 {

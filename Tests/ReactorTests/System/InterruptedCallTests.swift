@@ -4,9 +4,9 @@ import Reactor
 import TestSupport
 import Testing
 
-/// System calls that a signal interrupts: no caller notices.
+/// System calls interrupted by a signal: no caller notices.
 @Suite struct InterruptedCallTests {
-    /// Answers `EINTR` so many times, then whatever the real call says.
+    /// Fails with `EINTR` a number of times, then makes the real call.
     private final class Interruptions {
         var left: Int
 

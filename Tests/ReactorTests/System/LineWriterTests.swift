@@ -3,7 +3,7 @@ import Reactor
 import TestSupport
 import Testing
 
-/// Lines that are never waited for.
+/// Lines written without blocking.
 @Suite struct LineWriterTests {
     private func text(from fd: CInt) -> String {
         var buffer = [UInt8](repeating: 0, count: 1 << 20)
@@ -11,7 +11,7 @@ import Testing
         return String(decoding: buffer[..<max(count, 0)], as: UTF8.self)
     }
 
-    /// Writes without a reader, to a descriptor that is blocking as standard error is.
+    /// Writes without a reader, to a blocking descriptor, as standard error is.
     private func expectDrops(_ ends: Ends) {
         fill(ends.far)
         _ = fcntl(ends.far, F_SETFL, 0)
@@ -51,11 +51,11 @@ import Testing
 
     // MARK: Terminals
 
-    /// In a process of its own, which the kernel ends if a line is waited for.
+    /// In a separate process, which the kernel ends if a line blocks.
     @Test(.ownThread) func aTerminalThatNobodyReadsHoldsNoThread() async {
         await #expect(processExitsWith: .success) {
             alarm(30)
-            // The kernel says that there is room, and takes a part of a line: how much depends on what came before.
+            // The kernel reports room, and takes a part of a line: its size depends on the previous output.
             for length in stride(from: 0, to: 2500, by: 125) {
                 let terminal = Terminal()
                 let writer = LineWriter(terminal.slave)
@@ -63,7 +63,7 @@ import Testing
                 for _ in 0..<8 { writer.write(String(repeating: "x", count: 4000)) }
                 precondition(fcntl(terminal.slave, F_GETFL) & O_NONBLOCK == 0)
                 var text = ""
-                // What has been read makes room a moment later.
+                // The room freed by a read becomes available a moment later.
                 while !text.hasSuffix("\nagain\n") {
                     writer.write("again")
                     text += terminal.read()
@@ -85,7 +85,7 @@ import Testing
         }
     }
 
-    /// As a program does that sends its standard error elsewhere later.
+    /// As in a program that redirects its standard error later.
     @Test(.ownThread) func aDescriptorThatBecomesAnotherTerminalIsFollowed() async {
         await #expect(processExitsWith: .success) {
             alarm(30)
@@ -105,7 +105,7 @@ import Testing
         }
     }
 
-    /// Opening it again would make another pair.
+    /// Opening it again would create another pair.
     @Test(.ownThread) func theMasterOfATerminalIsNotOpenedAgain() async {
         await #expect(processExitsWith: .success) {
             let terminal = Terminal()
@@ -116,7 +116,7 @@ import Testing
     }
 }
 
-/// A pair of a terminal and its other side, where lines end as they were written.
+/// A terminal and its master, where lines end as they were written.
 private final class Terminal {
     private(set) var master: CInt
     let slave: CInt
@@ -136,7 +136,7 @@ private final class Terminal {
 
     func endMaster() { close(master) }
 
-    /// What has arrived on the other side, after waiting for some.
+    /// The bytes that have arrived on the other side, after waiting for some.
     func read() -> String {
         var entry = pollfd(fd: master, events: Int16(POLLIN), revents: 0)
         poll(&entry, 1, -1)

@@ -5,7 +5,7 @@ import Testing
 
 /// A process that was started with closed standard streams writes to whatever has their numbers.
 @Suite struct StandardStreamTests {
-    /// Each way in which the library makes descriptors.
+    /// Each way in which the library creates descriptors.
     private static func make(_ calls: Syscalls = Syscalls()) -> [(name: String, make: () -> [Int])] {
         func one(_ make: @escaping () -> Int) -> () -> [Int] { { [make()] } }
         func two(_ make: @escaping (UnsafeMutablePointer<CInt>) -> Int) -> () -> [Int] {
@@ -25,7 +25,7 @@ import Testing
         ]
     }
 
-    /// What accept4(2) makes of a client of a socket of this process.
+    /// The result of accept4(2) for a client of a socket of this process.
     private static func accept(_ calls: Syscalls) -> Int {
         func high(_ fd: CInt) -> CInt {
             defer { close(fd) }
@@ -55,7 +55,7 @@ import Testing
                 for closed in [[0], [1], [2], [0, 1], [0, 2], [1, 2], [0, 1, 2]] as [[CInt]] {
                     for fd in closed { close(fd) }
                     let made = make()
-                    // What other code of the process opens next gets none of the numbers either.
+                    // Descriptors opened next by other code get none of the numbers either.
                     let next = open("/dev/zero", O_RDONLY)
                     for (fd, original) in zip(CInt(0)..., saved) { dup2(original, fd) }
                     precondition(made.allSatisfy { $0 > 2 }, "\(name) without \(closed): \(made)")
@@ -85,7 +85,7 @@ import Testing
         }
     }
 
-    /// Without a descriptor to move to there is an error, and nothing remains open.
+    /// Without a descriptor to move to, the call fails, and nothing remains open.
     @Test(.ownThread) func aShortageIsReported() async {
         await #expect(processExitsWith: .success) {
             let saved = fcntl(0, F_DUPFD_CLOEXEC, 10)

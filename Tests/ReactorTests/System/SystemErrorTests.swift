@@ -4,7 +4,7 @@ import Reactor
 import TestSupport
 import Testing
 
-/// Errors of the kernel: what they say, and what is left when one has come.
+/// Errors of the kernel: their texts, and the state after one.
 @Suite struct SystemErrorTests {
     @Test func theyNameTheCallTheSubjectAndTheCode() {
         let error = SystemError(.bind, EACCES, detail: "127.0.0.1:80")
@@ -14,7 +14,7 @@ import Testing
     }
 
     @Test func eachCodeOfLinuxHasItsName() {
-        // 41 and 58 are other names' numbers.
+        // 41 and 58 are aliases of other numbers.
         for code in CInt(1)...133 where code != 41 && code != 58 {
             let text = SystemError(.open, code).description
             expect(!text.contains("errno"), text)
@@ -30,7 +30,7 @@ import Testing
         expectEqual(Set([first, second, SystemError(.bind, EPERM)]).count, 2)
     }
 
-    /// Makes each call of a loop that needs everything fail once, and expects it to do its work afterwards.
+    /// Makes each call of a loop that uses everything fail once, and expects the loop to work afterwards.
     @Test(arguments: [
         (SystemCall.epollCreate, EMFILE), (.eventCreate, ENFILE), (.timerSet, EINVAL), (.epollWait, EBADF),
     ])
@@ -68,7 +68,7 @@ import Testing
         expect(ledger.open.isEmpty)
     }
 
-    /// The eventfd, and a watched descriptor, refused by epoll when they are added. (The timerfd, between them, may be.)
+    /// epoll refuses to add the eventfd, or a watched descriptor. (The timerfd, between them, may be refused.)
     @Test(arguments: [0, 2]) func aDescriptorThatEpollDoesNotTakeIsClosedAgain(refused: Int) throws {
         let ledger = Ledger()
         var syscalls = ledger.table

@@ -3,7 +3,7 @@ import Reactor
 import TestSupport
 import Testing
 
-/// Several loops as one, and how work is spread over them.
+/// Several loops as one, and the distribution of work over them.
 @Suite struct LoopGroupTests {
     private func with(_ loops: Int, _ body: (LoopGroup) throws -> Void) throws {
         let group = try LoopGroup(loops: loops)

@@ -4,7 +4,7 @@ import Reactor
 import XCTest
 import TestSupport
 
-/// Code of the main actor beside the main thread's loop. (Here, since the main thread is wanted.)
+/// Code of the main actor together with the main thread's loop. (In XCTest, since it needs the main thread.)
 final class MainActorJobTests: XCTestCase {
     @MainActor private static var lines: [String] = []
 

@@ -4,7 +4,7 @@ import Reactor
 import TestSupport
 
 extension ThreadPool {
-    /// Puts `count` threads to work until the latch is opened as often; they are at it when this returns.
+    /// Blocks `count` threads until the latch is opened as often; they are running when this returns.
     func block(_ count: Int = 1, by latch: Gate) throws {
         let isAtIt = Gate()
         for _ in 0..<count {
@@ -18,14 +18,14 @@ extension ThreadPool {
 }
 
 extension ThreadPool {
-    /// Threads, those that are busy, jobs that wait, jobs that have run.
+    /// Threads, busy threads, waiting jobs, finished jobs.
     var figures: [Int] {
         let metrics = metrics
         return [metrics.threads, metrics.busy, metrics.queued, metrics.completed]
     }
 }
 
-/// What `body` throws. (Not in the argument of a macro: closures there can be mixed up by the compiler.)
+/// The error that `body` throws. (Not in the argument of a macro, whose closures the compiler can confuse.)
 func failure(_ body: () throws -> Void) -> (any Error)? {
     do {
         try body()
@@ -33,7 +33,7 @@ func failure(_ body: () throws -> Void) -> (any Error)? {
     } catch { return error }
 }
 
-/// The same if it is of the dispatcher's.
+/// The same for an error of the dispatcher.
 func refusal(_ body: () throws -> Void) -> DispatchError? { failure(body) as? DispatchError }
 
 /// As Linux shows it.

@@ -2,11 +2,11 @@ import Reactor
 import TestSupport
 import Testing
 
-/// Several timers that are due in one turn, since the loop is late, and the jobs that they make ready.
+/// Several timers that are due in one turn of a late loop, and the jobs that they make ready.
 @Suite struct LateTimerTests {
     private let clock = VirtualClock()
 
-    /// Calls `body` with a loop, and then a closure that makes the loop later than `moment`.
+    /// Calls `body` with a loop, and with a closure that delays the loop beyond a time.
     private func onLateLoop(isVirtual: Bool, _ body: (EventLoop, (LoopInstant) -> Void) throws -> Void) rethrows {
         try EventLoop.withLoop(clock: isVirtual ? clock : nil) { loop in
             try body(loop) { moment in
@@ -113,7 +113,7 @@ import Testing
         }
     }
 
-    /// A deadline that has passed when it is given means the next turn; so it does for a job between two timers.
+    /// A deadline that has already passed means the next turn, also if a job between two timers sets it.
     @Test func aTimerThatSuchAJobStartsOvertakesNoneThatIsDue() throws {
         try EventLoop.withLoop(clock: clock) { loop in
             var order: [String] = []

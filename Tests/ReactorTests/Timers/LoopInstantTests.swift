@@ -2,7 +2,7 @@ import Reactor
 import TestSupport
 import Testing
 
-/// Arithmetic of moments.
+/// Arithmetic of instants.
 @Suite struct LoopInstantTests {
     private func at(_ nanoseconds: Int64) -> LoopInstant { LoopInstant(nanoseconds: nanoseconds) }
 

@@ -3,8 +3,8 @@ import Reactor
 import TestSupport
 import Testing
 
-/// A step of the system's clock moves no timer. Stepping it needs privileges, so what is shown is that no clock which can
-/// be stepped is asked.
+/// A step of the system clock moves no timer. Stepping needs privileges, so the test shows that no steppable clock is
+/// read.
 @Suite struct SteppedClockTests {
     @Test func theKernelsTimerCountsOnTheMonotonicClock() throws {
         let fd = CInt(try Syscalls().timerCreate().orThrow(.timerCreate))

@@ -2,7 +2,7 @@ import Reactor
 import TestSupport
 import Testing
 
-/// What cancelling a timer ends, and when its closure goes.
+/// The effect of cancelling a timer, and when its closure is released.
 @Suite struct TimerCancellationTests {
     private let clock = VirtualClock()
 

@@ -2,7 +2,7 @@ import Reactor
 import TestSupport
 import Testing
 
-/// Timers beside a list that is searched for the earliest one.
+/// Timers compared with a list that is searched for the earliest one.
 @Suite struct TimerModelTests {
     private struct Expected {
         let name: Int

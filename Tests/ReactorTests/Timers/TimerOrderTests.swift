@@ -2,7 +2,7 @@ import Reactor
 import TestSupport
 import Testing
 
-/// In which order timers fire, by a clock that stands still.
+/// The order in which timers fire, by a clock that stands still.
 @Suite struct TimerOrderTests {
     private let clock = VirtualClock()
 
@@ -112,13 +112,13 @@ import Testing
         }
     }
 
-    /// Starts, moves and cancels at random, beside a model that sorts.
+    /// Starts, moves and cancels at random, compared with a sorted model.
     @Test(arguments: [1, 2, 3]) func theHeapAgreesWithASortedList(seed: UInt64) throws {
         try EventLoop.withLoop(clock: clock) { loop in
             var dice = SplitMix64(seed)
             var fired: [Int] = []
             var timers: [EventLoop.Timer] = []
-            // What each live timer is due at, and how late in the sequence of starts and moves it was put there.
+            // The deadline of each live timer, and its place in the sequence of starts and moves.
             var model: [Int: (deadline: Int64, place: Int)] = [:]
             for step in 0..<3000 {
                 let deadline = Int64.random(in: 0..<500, using: &dice)

@@ -3,7 +3,7 @@ import Reactor
 import TestSupport
 import Testing
 
-/// When timers fire by the real clock, and what that costs.
+/// When timers fire by the real clock, and the cost.
 @Suite struct TimerPrecisionTests {
     @Test(arguments: [100, 1000, 1500]) func aTimerIsNeverEarlyAndNeedsNoMoreThanThreeTurns(microseconds: Int) throws {
         try EventLoop.withLoop { loop in

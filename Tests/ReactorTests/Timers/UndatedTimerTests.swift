@@ -2,7 +2,7 @@ import Reactor
 import TestSupport
 import Testing
 
-/// Timers that are started with a delay by the real clock: their deadlines are computed when the loop next reads it.
+/// Timers started with a delay by the real clock: their deadlines are computed when the loop next reads it.
 @Suite struct UndatedTimerTests {
     /// More than the loop leaves undated.
     private let many = 40
@@ -36,7 +36,7 @@ import Testing
         try EventLoop.withLoop { loop in
             var fired: [Int] = []
             for index in 0..<many {
-                // The middle ones are cancelled, so that others take their places.
+                // The middle ones are cancelled, so that others move to their places.
                 let cancelled = loop.schedule(after: .zero) { fired.append(-1) }
                 loop.schedule(after: .zero) { fired.append(index) }
                 expect(cancelled.cancel())
@@ -71,7 +71,7 @@ import Testing
                 }
             }
             expect(timers.allSatisfy { $0.isActive })
-            // The youngest have no deadline yet; any order.
+            // The latest ones have no deadline yet; in any order.
             for index in stride(from: many - 1, through: 0, by: -3) { expect(timers[index].cancel()) }
             for index in stride(from: many - 2, through: 0, by: -3) { timers[index].unref() }
             let left = (0..<many).filter { (many - 1 - $0) % 3 != 0 }

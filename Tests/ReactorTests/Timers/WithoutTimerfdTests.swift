@@ -3,7 +3,7 @@ import Reactor
 import TestSupport
 import Testing
 
-/// A process that has run out of descriptors, or is not allowed a timerfd, needs its timers all the same.
+/// A process that has no descriptors left, or may not create a timerfd, still needs its timers.
 @Suite struct WithoutTimerfdTests {
     @Test(arguments: [EMFILE, ENFILE, ENOMEM, ENOSYS, EPERM, EACCES, ENODEV, EINVAL])
     func timersFireByTheTimeoutOfTheWait(_ code: CInt) throws {
@@ -57,7 +57,7 @@ import Testing
         }
     }
 
-    /// What is refused for good is not asked for before each wait.
+    /// A permanent refusal is not retried before each wait.
     @Test(arguments: [ENOSYS, EPERM]) func aRefusedTimerfdIsAskedForOnce(_ code: CInt) throws {
         var syscalls = Syscalls()
         syscalls.timerCreate = { -Int(code) }

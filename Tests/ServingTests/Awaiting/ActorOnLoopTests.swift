@@ -124,7 +124,7 @@ private actor Resident {
                     return await resident.count
                 }
                 done.wait()
-                // Never driven: what has come stays in its mailbox.
+                // Never driven: jobs stay in its mailbox.
                 while loop.metrics.readyJobs == 0 { sched_yield() }
                 return task
             }

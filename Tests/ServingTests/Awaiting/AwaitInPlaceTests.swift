@@ -7,7 +7,7 @@ import Testing
 @testable import Promises
 @testable import PromisesTestSupport
 
-/// A loop as an executor that counts what it is given.
+/// A loop as an executor that counts its jobs.
 private final class CountingExecutor: SerialExecutor {
     private let remote: LoopRemote
     let jobs = Atomic(0)
@@ -23,7 +23,7 @@ private final class CountingExecutor: SerialExecutor {
     func asUnownedSerialExecutor() -> UnownedSerialExecutor { UnownedSerialExecutor(ordinary: self) }
 }
 
-/// What belongs to one actor.
+/// Belongs to one actor.
 private final class Book {
     var entries: [String] = []
 }
@@ -45,7 +45,7 @@ private actor Clerk {
         close(book)
     }
 
-    /// The object that the actor's promise gives it is its own.
+    /// The object from the actor's own promise belongs to the actor.
     func write(_ line: String) async throws -> Int {
         let book = try await opened.value
         thread = threadOfCaller()
@@ -53,7 +53,7 @@ private actor Clerk {
         return await closed.value.entries.count
     }
 
-    /// How many blocks it takes to await what has settled, and how many jobs.
+    /// The number of blocks and of jobs that it takes to await a settled promise.
     func lookAtWhatHasSettled() async throws -> (blocks: Int, jobs: Int) {
         let promise = Promise.value(1)
         let guarantee = Guarantee.value("a string that takes a block of its own")
@@ -72,13 +72,13 @@ private actor Clerk {
 
 private func threadOfCaller() -> pthread_t { pthread_self() }
 
-/// `value` runs where its caller does.
+/// `value` runs on its caller's executor.
 @Suite(.ownThread) struct AwaitInPlaceTests {
     @Test func theValueNeedNotBeSendable() throws {
         try EventLoop.withLoop { loop throws in
             let clerk = Clerk(on: loop.remote)
             let lines = Promise { try await (clerk.write("first"), clerk.write("second")) }
-            // The task waits, or comes later.
+            // The task waits, or arrives later.
             after(.milliseconds(1)).done { Promise { await clerk.open() }.cauterize() }
             let counts = try hang(lines, timeout: patience)
             #expect(counts == (1, 2))
@@ -117,7 +117,7 @@ private func threadOfCaller() -> pthread_t { pthread_self() }
         }
     }
 
-    /// The test above can fail.
+    /// Shows that the test above can fail.
     @Test func whatIsMadeCostsABlock() {
         guard !isSanitized else { return }
         let asked = BlocksAskedFor()

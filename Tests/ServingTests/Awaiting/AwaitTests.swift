@@ -53,7 +53,7 @@ import Testing
         task.cancel()
         let outcome = await task.result
         #expect(throws: CancellationError.self) { try outcome.get() }
-        // What the cancellation has posted comes before this.
+        // The job of the cancellation runs before this one.
         let isIdle = await driver.run { EventLoop.current.nextDeadline == nil }
         expect(isIdle)
         expect(promise.error as? PromiseError == .cancelled)
@@ -63,7 +63,7 @@ import Testing
     @Test func aCancelledTaskLeavesAloneWhatOthersWaitFor() async throws {
         let (promise, resolver) = Promise<Int>.pending()
         let other = Task { try await promise.value }
-        // The other one listens once it is in the list; this pipe does from now on.
+        // The other one is added to the list later; this pipe listens from now on.
         let seen = Shared(0)
         promise.pipe { if case .success(let value) = $0 { seen.change { $0 = value } } }
         let task = Task { try await promise.value }
@@ -131,7 +131,7 @@ import Testing
             let shared = after(.seconds(3600)).map { 1 }.asPromise()
             return (shared, Promise.value.then { shared })
         }
-        // From the next job on the two are one, to which no handler is attached.
+        // From the next job on the two are merged, without a handler.
         await driver.run {}
         let task = Task {
             withUnsafeCurrentTask { $0?.cancel() }
@@ -151,7 +151,7 @@ import Testing
             let timer = after(.seconds(3600)).asPromise()
             let tasks = [Promise { _ = try await read.value }, Promise { try await timer.value }]
             for task in tasks { task.cancel() }
-            // Ends, since nothing is left that it would wait for.
+            // Ends, since nothing is left to wait for.
             try network.loop.run()
             expect(read.error as? PromiseError == .cancelled)
             expect(timer.error as? PromiseError == .cancelled)

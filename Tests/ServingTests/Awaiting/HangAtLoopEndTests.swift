@@ -6,7 +6,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// A `deinit` that runs while a loop ends, and what it does then.
+/// Actions of a `deinit` that runs while a loop ends.
 @Suite struct HangAtLoopEndTests {
     /// Calls `body` when it is released.
     private final class AtEnd {
@@ -15,7 +15,7 @@ import Testing
         deinit { body() }
     }
 
-    /// What holds an object until the loop ends.
+    /// The ways to hold an object until the loop ends.
     enum Holder: CaseIterable {
         case readyJob, timer, waiter, waiterOfWaiter, combinator, dispatched, asyncBody
     }
@@ -69,8 +69,8 @@ import Testing
         expectEqual(value, 1)
     }
 
-    /// Another thread settles, or cancels, at the moment of the end what the `deinit`s use. In a process of its own: a thread that
-    /// released what another one used ended it with a fault.
+    /// Another thread settles or cancels, while the loop ends, promises that the `deinit`s use. In a separate process:
+    /// a thread that released what another one used ended it with a fault.
     @Test(.ownThread) func anotherThreadSettlesMeanwhile() async {
         await #expect(processExitsWith: .success) {
             conf.logHandler = { _ in }
@@ -119,13 +119,13 @@ import Testing
             }
             desk.close()
             thread.join()
-            // A body may end on a thread of its own.
+            // A body may end on its own thread.
             spin { tally.alive == 0 }
         }
     }
 }
 
-/// Where a thread waits for closures, which it calls a few steps later than they come.
+/// A thread waits here for closures, which it calls a few steps after their arrival.
 private final class Desk: Sendable {
     private let jobs = Shared<(waiting: [@Sendable () -> Void], isClosed: Bool)>(([], false))
 

@@ -6,9 +6,9 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// What a `hang` says when it cannot end, and that it does not say so of what can.
+/// The report of a `hang` that cannot end, and its absence for one that can.
 @Suite(.serialized) struct HangDeadlockTests {
-    /// Hangs on `promise` in vain, with a timer on the loop that could wake it, and answers what was logged.
+    /// Hangs on `promise` in vain, with a timer on the loop that could wake it, and returns the log.
     private func logOfHanging(_ body: (EventLoop) throws -> Void) rethrows -> [String] {
         try logged { try inLoop(body) }
     }
@@ -82,7 +82,7 @@ import Testing
                 #expect(throws: PromiseError.timedOut) { try hang(limited!) }
                 return 7
             }
-            // It cancels what it waits for, which runs.
+            // It cancels the running work that it waits for.
             limited = own.map { $0 }.timeout(.seconds(5))
             expect(limited!, failsWith: PromiseError.timedOut)
         }

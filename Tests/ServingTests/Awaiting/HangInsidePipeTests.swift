@@ -5,13 +5,13 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// A `hang` in an inline handler, on what hangs on the very promise that is being settled.
+/// A `hang` in an inline handler, on a promise that depends on the very one being settled.
 @Suite struct HangInsidePipeTests {
     @Test func onAPromiseThatIsDerivedThere() throws {
         try inLoop { loop throws in
             let seen = Shared<[Int]>([])
             let (promise, resolver) = Promise<Int>.pending()
-            // Something that keeps the loop alive, so that a hang that cannot end is not even reported.
+            // Keeps the loop alive, so that a hang that cannot end is not even reported.
             let timer = loop.schedule(after: .seconds(10)) {}
             promise.pipe { _ in
                 let value = try? hang(promise.map { $0 + 1 }, timeout: .seconds(1))

@@ -179,7 +179,7 @@ import Testing
             }
         }
         expectEqual(lines.last, "unhandled rejection: Flaw(number: 1) (promise made at \(#fileID):\(line))")
-        // Nothing but another thread could have settled it: that is said when the time is up.
+        // Only another thread could have settled it: this is logged at the end of the time.
         expectEqual(lines.count, 2)
         expectEqual(
             lines.first?.hasPrefix(
@@ -212,7 +212,7 @@ import Testing
             "hang at \(#fileID):\(line + 11) waits for the Promise<Int> made at \(#fileID):\(line), "
             + "and nothing on this loop can settle it; only another thread still can"
         let gate = Gate()
-        // Settles no earlier than it has been logged: so the loop sleeps, or is about to.
+        // Settles only after the log line: so the loop sleeps, or is about to.
         let recorder = LogRecorder(where: { $0.description == text }, reaction: { _ in gate.open() })
         let thread = TestThread {
             gate.wait()

@@ -7,10 +7,10 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// Handlers that hang inside each other until the stack is nearly used. In processes of their own: without the limit they
-/// end with a fault.
+/// Handlers that hang inside each other until the stack is nearly exhausted. In separate processes: without the limit
+/// they end with a fault.
 @Suite struct NestedHangTests {
-    /// The code of the error that the innermost call was refused with.
+    /// The code of the error that refused the innermost call.
     private static func refusal(of error: any Error) -> CInt? { (error as? SystemError)?.code }
 
     @Test(.ownThread) func aRepeatingTimerWhoseCallbackHangsIsRefusedAtLast() async {
@@ -30,7 +30,7 @@ import Testing
                 try hang(never)
                 timer.cancel()
                 precondition(code == ELOOP && depth > 50, "\(code ?? 0) after \(depth)")
-                // Not deeply inside anything, it may turn again.
+                // Less deeply nested, it may turn again.
                 hang(after(.seconds(1)))
             }
         }
@@ -57,7 +57,7 @@ import Testing
     }
 
     /// It has no error to throw, and peers decide how many handlers hang.
-    // A sanitizer may have a stack of its own, which is not another one.
+    // A sanitizer may have its own stack, which does not count as another one.
     @Test(.ownThread, .disabled(if: isSanitized), arguments: [512 << 10, 8 << 20])
     func hangsOnGuaranteesGoOnOnAnotherStack(size: Int) async {
         await #expect(processExitsWith: .success) { [size] in
@@ -113,7 +113,8 @@ import Testing
                             hasRun = true
                         } catch { isRefused = true }
                     }
-                    // Goes down to the limit in steps smaller than the frame of a turn, and then up until `run` begins.
+                    // Descends to the limit in steps smaller than the frame of a turn, and then ascends until `run`
+                    // begins.
                     func descend() {
                         if clinux_stack_is_low() { return }
                         descend()
@@ -129,7 +130,7 @@ import Testing
     }
 }
 
-/// What `body` returns on a thread with a stack of that size, in bytes.
+/// The result of `body` on a thread with a stack of that size, in bytes.
 private func elsewhereWithStack<Value: Sendable>(of size: Int, _ body: @escaping @Sendable () -> Value) -> Value {
     let result = Shared<Value?>(nil)
     let run = Unmanaged.passRetained(Body { result.change { $0 = body() } })

@@ -115,8 +115,8 @@ import Testing
         #expect(throws: SystemError.self) { try ended.run { Issue.record("it began") } }
     }
 
-    /// What Swift retains for a task and what it releases must be one object: a preference for the loop's second executor
-    /// freed it.
+    /// The object that Swift retains for a task must be the one that it releases: a preference for the loop's second
+    /// executor freed it.
     @Test func preferencesReleaseWhatTheyRetain() throws {
         try EventLoop.withLoop { loop throws in
             let remote = loop.remote

@@ -46,7 +46,7 @@ import Testing
         let worker = try EventLoop.spawn()
         let resident = Resident(on: worker)
         Task.detached(executorPreference: worker) { await resident.rest() }
-        // The task and its timer have begun when this has been answered.
+        // The task and its timer have begun when this answer arrives.
         for _ in 0..<3 { EventLoop.withLoop { _ in expect(Guarantee(on: worker) { 1 }.asPromise(), gives: 1) } }
         worker.stop()
         worker.join()

@@ -6,7 +6,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// `for await` over what lives on a loop.
+/// `for await` over sequences of a loop.
 @Suite(.serialized, .ownThread) struct StreamSequenceTests {
     @Test func linesUntilTheEnd() throws {
         try withNetwork { net in
@@ -116,7 +116,7 @@ import Testing
     @Test func signalsAreKeptUntilTheyAreAskedFor() throws {
         try EventLoop.withLoop { loop in
             do {
-                // Which no other test sends: a signal is the whole process's.
+                // Sent by no other test: signals are process-wide.
                 let (one, other): (CInt, CInt) = (59, 60)
                 let both = try signals(one, other)
                 expect(!loop.isAlive)
@@ -127,7 +127,7 @@ import Testing
                     let first = try await arrived.next(isolation: nil)
                     kill(getpid(), other)
                     var second = try await arrived.next(isolation: nil)
-                    // The second of the two may have reached the process when the first had been taken.
+                    // The second one may have reached the process after the first was taken.
                     if second == one { second = try await arrived.next(isolation: nil) }
                     expect(first == one && second == other)
                 }

@@ -6,7 +6,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// Two ends with filters that do everything in any order, over a kernel that takes and gives as it likes.
+/// Two ends with filters that do everything in any order, over a kernel that takes and gives any number of bytes.
 @Suite struct FilterFuzzingTests {
     @Test(arguments: 0..<60) func bothStreamsArriveWholeWhateverTheKernelTakesAndGives(seed: UInt64) throws {
         try withNetwork(turns: 100_000) { net in
@@ -34,7 +34,7 @@ import Testing
     }
 }
 
-/// One direction of a connection: a writer and a reader that choose what they do by dice.
+/// One direction of a connection: a writer and a reader with random choices.
 private final class Party {
     private let source: Connection
     private let sink: Connection
@@ -109,7 +109,7 @@ private final class Party {
     }
 }
 
-/// At most as many bytes as there are.
+/// At most as many bytes as are available.
 private struct Some: FrameDecoder {
     let most: Int
 

@@ -8,7 +8,7 @@ import Testing
 
 private let hello = RecordFilter.record(.hello, [0x5A])
 
-/// The beginning of a filter, until its connection can be used.
+/// The start of a filter, until its connection can be used.
 @Suite struct FilterHandshakeTests {
     @Test(arguments: 1...7) func theHandshakeMayArriveInPieces(size: Int) throws {
         try withNetwork { net in
@@ -108,7 +108,7 @@ private let hello = RecordFilter.record(.hello, [0x5A])
         try withNetwork(clock: clock) { net in
             let (connection, peer) = try net.pair()
             let ready = connection.filter(RecordFilter(), timeout: .seconds(3))
-            // The loop is held up past the deadline.
+            // The loop is blocked past the deadline.
             net.loop.enqueue {
                 try? peer.send(hello)
                 clock.advance(by: .seconds(4))
@@ -275,7 +275,7 @@ private let hello = RecordFilter.record(.hello, [0x5A])
             let (idle, busy) = (try Peer(to: listener.localAddress), try Peer(to: listener.localAddress))
             let request = RecordFilter.data(Array("hi\n".utf8))
             try idle.send(hello)
-            // The filter has a part of a record, of which no read knows.
+            // The filter has a part of a record, which no read knows of.
             try busy.send(hello + Array(request.prefix(6)))
             let begun = net.calls(.receive)
             try net.loop.run(until: { listener.activeConnections == 2 && net.calls(.receive) - begun >= 2 })

@@ -6,7 +6,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// Filters that throw, or that do what they must not.
+/// Filters that throw, or that break their contract.
 @Suite struct FilterMisuseTests {
     @Test(arguments: RecordFilter.Step.allCases) func whateverAFilterThrowsFailsItsConnection(step: RecordFilter.Step)
         throws
@@ -216,7 +216,7 @@ import Testing
                 filter = made
                 let (connection, other) = try net.filteredPair(made)
                 peer = other
-                // A circle, until the connection is closed.
+                // A cycle, until the connection is closed.
                 made.onStep = { _, _ in withExtendedLifetime(connection) {} }
                 connection.abort()
             }
@@ -312,7 +312,7 @@ import Testing
             try peer.send("a\nb\n")
             expectEqual(try hang(lines, timeout: patience), ["a", "b"])
             expectEqual(connection.read().settledValue, .end)
-            // What the peer sends behind the end is discarded by the close, which does not reset it.
+            // The peer's bytes after the end are discarded by the close, which does not reset it.
             try peer.send("more")
             let closed = connection.close()
             expect(closed.isPending)

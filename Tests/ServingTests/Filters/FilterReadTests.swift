@@ -6,7 +6,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// What reads get through a filter.
+/// Reads through a filter.
 @Suite struct FilterReadTests {
     @Test(arguments: [1, 2, 3, 5, 6, 7, 64, 4095, 65536]) func recordsMayArriveInPiecesOfEverySize(size: Int) throws {
         try withNetwork(turns: 20_000) { net in
@@ -27,7 +27,7 @@ import Testing
             expectEqual(rest, Array(all[5...]))
             expect(connection.read().settledValue == .end && connection.readLine().isFulfilled)
             expectEqual(try peer.receive(exactly: 5), RecordFilter.record(.pong))
-            // The end of the peer's stream is not that of this side.
+            // The end of the peer's stream does not end this side's.
             try hang(connection.write("still"), timeout: patience)
             expectEqual(try peer.receive(exactly: 10), RecordFilter.data(Array("still".utf8)))
             let closed = connection.close()
@@ -46,7 +46,7 @@ import Testing
             try net.loop.turn(.poll)
             try peer.send("late")
             peer.end()
-            // More jobs than a turn runs before it asks the kernel: the job that calls the body is behind them.
+            // More jobs than a turn runs before it polls: the job that calls the body is after them.
             for _ in 0..<2000 { Guarantee.value(()).done {} }
             filter.onStep = { step, output in
                 if step == .write {
@@ -179,7 +179,7 @@ import Testing
             try peer.send(pings)
             for _ in 0..<5 { try net.loop.turn(.poll) }
             expect(connection.bytesReceived == received && connection.queuedBytes == queued)
-            // When the peer reads, it is read again.
+            // When the peer reads, it is read from again.
             budget.remaining = .max
             try net.loop.run(until: { connection.queuedBytes == 0 && connection.bytesReceived > received })
             try peer.send(RecordFilter.data([42]))

@@ -6,7 +6,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// Filters that cannot go on: nothing that waits for them may wait forever.
+/// Filters that stall: nothing that waits for them may wait forever.
 @Suite struct FilterStallTests {
     @Test func aFailureOfTheFilterEndsTheWaitForRoom() throws {
         try withNetwork { net in
@@ -62,7 +62,7 @@ import Testing
         }
     }
 
-    /// Its writes wait for a byte of input, and make no output.
+    /// Its writes wait for a byte of input, and produce no output.
     private struct Collecting: ConnectionFilter {
         var mayWrite = false
 

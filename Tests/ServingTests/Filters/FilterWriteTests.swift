@@ -6,7 +6,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// What becomes of writes that go through a filter.
+/// Writes through a filter.
 @Suite struct FilterWriteTests {
     @Test func aWriteIsFulfilledWhenTheKernelHasTakenItsOutput() throws {
         try withNetwork { net in
@@ -44,7 +44,7 @@ import Testing
         }
     }
 
-    /// The peer learns from its filter that the end record is missing.
+    /// The peer's filter reports that the end record is missing.
     @Test func anEndRecordThatIsNotTakenCostsNoWrite() throws {
         try withNetwork { net in
             let (connection, peer) = try net.filteredPair()
@@ -133,7 +133,7 @@ import Testing
             try peer.send(request)
             let answered = connection.receive().then { _ in
                 let first = connection.write("one")
-                // It has not waited for the end of the turn.
+                // It was sent before the end of the turn.
                 expect(first.isFulfilled && connection.queuedBytes == 0)
                 return connection.write("two")
             }
@@ -141,7 +141,7 @@ import Testing
             expectEqual(net.calls(.send) + net.calls(.sendVector) - begun, 2)
             let all = pong + RecordFilter.data(Array("one".utf8)) + RecordFilter.data(Array("two".utf8), at: 3)
             expectEqual(try peer.receive(exactly: all.count), all)
-            // Without an answer it leaves at the end of the turn.
+            // Without an answer it is sent at the end of the turn.
             try peer.send(RecordFilter.record(.ping) + RecordFilter.data([1], at: 3))
             expectEqual(try hang(connection.receive(), timeout: patience), [1])
             expectEqual(try peer.receive(exactly: pong.count), pong)
@@ -149,7 +149,8 @@ import Testing
         }
     }
 
-    /// A client's last message of the handshake leaves with its request; a server's leaves at once, since the client has to speak.
+    /// A client's last handshake message is sent with its request; a server's is sent at once, since the client has to
+    /// speak.
     @Test(arguments: [true, false]) func theLastOutputOfAHandshakeLeavesWithTheFirstRequest(isClient: Bool) throws {
         struct Greeting: ConnectionFilter {
             let isClient: Bool

@@ -5,7 +5,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// What a `ByteReader` reads from `bytes`.
+/// The result of a `ByteReader` over `bytes`.
 private func read<Value>(_ bytes: [UInt8], _ body: (inout ByteReader) throws -> Value) throws -> Value {
     var reader = ByteReader(bytes.span.bytes)
     return try body(&reader)
@@ -70,7 +70,7 @@ private func read<Value>(_ bytes: [UInt8], _ body: (inout ByteReader) throws -> 
         #expect(throws: ByteError.limitExceeded(limit: -1)) { try read(bytes) { try $0.varint(limit: -1) } }
     }
 
-    /// Further bytes complete a frame, but not a part whose length has been read.
+    /// More bytes complete a frame, but not a part whose length has been read.
     @Test func theEndOfAPartIsNoIncompleteFrame() throws {
         let bytes: [UInt8] = [1, 9]
         func decode(_ body: (inout ByteReader) throws -> UInt32) throws -> Int? {
@@ -137,7 +137,7 @@ private func read<Value>(_ bytes: [UInt8], _ body: (inout ByteReader) throws -> 
         }
     }
 
-    /// The limit is of the line; the return before the newline is not a part of it.
+    /// The limit is for the line; the return before the newline is not part of it.
     @Test func theLimitOfALine() throws {
         try read(Array("ab\r\n".utf8)) { reader throws in
             #expect(throws: ByteError.limitExceeded(limit: 1)) { [UInt8](try reader.line(limit: 1)) }
@@ -179,7 +179,7 @@ private func read<Value>(_ bytes: [UInt8], _ body: (inout ByteReader) throws -> 
                 throw Flaw(1)
             }
         }
-        // A body that puts another writer in the place of this one.
+        // A body that replaces this writer with another one.
         #expect(throws: ByteError.self) { try writer.append(prefixedBy: UInt32.self) { $0 = ByteWriter() } }
         expect(writer.bytes.isEmpty)
     }

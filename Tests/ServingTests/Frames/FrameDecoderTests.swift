@@ -23,13 +23,13 @@ private struct RecordDecoder: FrameDecoder {
     }
 }
 
-/// Returns the number of bytes as the frame, and `consumed` whatever that number is.
+/// Returns the number of bytes as the frame, and the given `consumed`, valid or not.
 private struct OddDecoder: FrameDecoder {
     var consumed: Int
     func decode(_ bytes: RawSpan) throws -> DecodedFrame<Int> { .frame(bytes.byteCount, consumed: consumed) }
 }
 
-/// Calls `meddle` when two bytes are there, and returns them as a frame.
+/// Calls `meddle` when it has two bytes, and returns them as a frame.
 private final class MeddlingDecoder: FrameDecoder {
     var meddle: () -> Void = {}
 
@@ -115,7 +115,7 @@ private final class MeddlingDecoder: FrameDecoder {
         try withNetwork { net in
             let (a, b) = try Connection.pair()
             let decoder = LengthPrefixDecoder<UInt64>(limit: .max)
-            // The prefix and as many bytes are exactly as many as an integer holds.
+            // The prefix and the payload together are exactly the largest integer.
             let largest = a.readFrame(decoder)
             try hang(b.write([0x7F, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xF7]), timeout: patience)
             while a.bufferedByteCount < 8 { try EventLoop.current.turn(.wait) }
@@ -143,7 +143,8 @@ private final class MeddlingDecoder: FrameDecoder {
         }
     }
 
-    /// A frame takes at least a byte, and no more than there are: otherwise the body would be called forever, or bytes be lost.
+    /// A frame takes at least one byte, and no more than there are: otherwise the body would be called forever, or
+    /// bytes be lost.
     @Test(arguments: [Int.min, -1, 0, 1, 3, 4, Int.max], [true, false]) func aDecoderThatMiscounts(
         consumed: Int, loops: Bool
     ) throws {
@@ -164,7 +165,7 @@ private final class MeddlingDecoder: FrameDecoder {
         }
     }
 
-    /// A header of one line, and as many bytes as it says.
+    /// A header of one line, and the number of bytes in it.
     @Test func aBodyReadsWhatFollowsItsFrame() throws {
         try withNetwork { net in
             let (a, b) = try Connection.pair()
@@ -198,7 +199,7 @@ private final class MeddlingDecoder: FrameDecoder {
             let (a, b) = try Connection.pair()
             var (count, other) = (0, 0)
             let all = a.forEachLine { _ -> Promise<Void> in
-                // Jobs before the bytes have been read do not count.
+                // Jobs before the bytes were read do not count.
                 if count == 0 { other = 0 }
                 count += 1
                 return .value

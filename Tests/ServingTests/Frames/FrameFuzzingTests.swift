@@ -6,9 +6,9 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// Whatever comes, in whatever pieces: every form of reading brings what it would if all were there at once.
+/// Any stream in any pieces: every form of reading returns the same as if all bytes were there at once.
 ///
-/// `FUZZ_SEEDS=10000` tries so many streams; the number of a test case is the seed that repeats it.
+/// `FUZZ_SEEDS=10000` tries that many streams; the number of a test case is the seed that repeats it.
 @Suite struct FrameFuzzingTests {
     private static let corpus: [[UInt8]] =
         [
@@ -19,7 +19,7 @@ import Testing
             "\u{7F}\u{80}\u{7FF}\u{800}\u{FFFF}\u{10000}\u{10FFFF}\n",
             "", "\n", "\r", "x",
         ].map { Array($0.utf8) } + [
-            // Too long, too high, surrogates, torn, and tails without a head.
+            // Overlong, out of range, surrogates, truncated, and continuation bytes without a start.
             [0xC0, 0x80, 0x0A], [0xED, 0xA0, 0x80, 0x0A], [0xF4, 0x90, 0x80, 0x80, 0x0A], [0xE2, 0x82, 0x0A, 0xAC],
             [0x80, 0x0A],
             [0x00, 0x00, 0x00, 0x05, 0x01, 0x02, 0x03, 0x04, 0x05], [UInt8](repeating: 0x0A, count: 300),
@@ -38,7 +38,7 @@ import Testing
             let (a, b) = try Connection.pair()
             try say(model.stream, b, net, &dice)
             var tries = 0
-            // Refusals take nothing, so every now and then something else must.
+            // Refusals consume nothing, so every now and then another read must.
             while tries < 400 && (!model.rest.isEmpty || tries < 20) {
                 tries += 1
                 let size = 1 + dice.below(dice.pick([3, 30, 400, 6000]))
@@ -85,7 +85,7 @@ import Testing
         expectEqual(try hang(answer, timeout: patience), expected)
     }
 
-    /// A read that cannot come to its end is cancelled after a few turns; at the end of the stream it is refused.
+    /// A read that cannot finish is cancelled after a few turns; at the end of the stream it is refused.
     private func withdraw<T>(_ read: Promise<T>, _ net: Network, _ dice: inout SplitMix64) throws {
         for _ in 0..<dice.below(4) { try net.loop.turn(.poll) }
         read.cancel()
@@ -93,7 +93,7 @@ import Testing
         read.ignoringErrors()
     }
 
-    /// Some of the corpus in a row, with a few changes.
+    /// Several entries of the corpus in a row, with a few changes.
     private func stream(_ dice: inout SplitMix64) -> [UInt8] {
         var bytes: [UInt8] = []
         for _ in 0..<1 + dice.below(8) { bytes += dice.pick(Self.corpus) }
@@ -110,7 +110,7 @@ import Testing
         return bytes
     }
 
-    /// Sends it in pieces, a few of them a turn, which are read in other pieces.
+    /// Sends the bytes in pieces, a few of them per turn, which are read in other pieces.
     private func say(_ bytes: [UInt8], _ connection: Connection, _ net: Network, _ dice: inout SplitMix64) throws {
         let (written, read) = (1 + dice.below(dice.pick([2, 40, 3000])), 1 + dice.below(dice.pick([2, 40, 3000])))
         var sizes = SplitMix64(dice.next())

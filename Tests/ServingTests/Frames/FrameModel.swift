@@ -2,7 +2,7 @@ import Promises
 
 @testable import PromisesTestSupport
 
-/// What reads of a shape must bring, told from the whole stream at once: however it comes in pieces, it must not matter.
+/// The expected results of reads, from the whole stream at once: how it arrives in pieces must not matter.
 struct FramingModel {
     let stream: [UInt8]
     private(set) var place = 0
@@ -19,7 +19,7 @@ struct FramingModel {
 
     var rest: ArraySlice<UInt8> { stream[place...] }
 
-    /// Bytes that another form of reading has taken.
+    /// Skips bytes that another form of reading has taken.
     mutating func skip(_ count: Int) { place += count }
 
     mutating func exactly(_ count: Int) -> Answer {
@@ -53,12 +53,12 @@ struct FramingModel {
         return .line(String(decoding: text, as: UTF8.self))
     }
 
-    /// Where `delimiter` begins, by trying every place.
+    /// The place where `delimiter` begins, by trying each one.
     private func first(_ delimiter: [UInt8]) -> Int? {
         (0..<max(0, rest.count - delimiter.count + 1)).first { rest.dropFirst($0).starts(with: delimiter) }
     }
 
-    /// Where the first character begins that is none, by the table of well-formed sequences of the Unicode Standard.
+    /// The start of the first invalid character, by the table of well-formed sequences of the Unicode Standard.
     static func firstFlaw(_ bytes: [UInt8]) -> Int? {
         var place = 0
         while place < bytes.count {

@@ -5,7 +5,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// What follows the error that ends a loop over frames.
+/// Reading after an error that ended a loop over frames.
 @Suite struct FrameRecoveryTests {
     private struct Refused: Error, Equatable {}
 
@@ -111,7 +111,7 @@ import Testing
         }
     }
 
-    /// The frames that have arrived already are those of the second loop, whose first call comes in a job of its own.
+    /// Frames that have already arrived belong to the second loop, whose first call comes in a separate job.
     @Test func anotherLoopReceivesWhatIsBuffered() throws {
         try withNetwork { net in
             let (a, b) = try Connection.pair()
@@ -133,7 +133,7 @@ import Testing
         }
     }
 
-    /// As a `recover` behind the loop, whose promise the cancellation withdraws.
+    /// As in a `recover` after the loop, whose promise the cancellation withdraws.
     @Test(arguments: [false, true], [false, true])
     func aCancelledLoopRecoversNothing(isThrown: Bool, isReturned: Bool) throws {
         try withNetwork { net in

@@ -6,7 +6,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// Reads of so many bytes, or up to a delimiter.
+/// Reads of a number of bytes, or up to a delimiter.
 @Suite struct FrameTests {
     private func bytes(_ text: String) -> [UInt8] { Array(text.utf8) }
 
@@ -110,7 +110,7 @@ import Testing
             try hang(b.write("12345;"), timeout: patience)
             expect(a.read(until: [0x3B], limit: 4), failsWith: StreamError.limitExceeded(limit: 4))
             expectEqual(a.read(until: [0x3B], limit: 5).settledValue, bytes("12345"))
-            // Without a delimiter it is known as soon as none can come in time.
+            // Without a delimiter the read fails as soon as none can come in time.
             let read = a.read(until: bytes("--"), limit: 3)
             try hang(b.write("1234"), timeout: patience)
             net.settle(.milliseconds(1))
@@ -171,7 +171,7 @@ import Testing
         }
     }
 
-    /// Every byte of this could be the delimiter's beginning: to look at all of them again with each piece would take minutes.
+    /// Every byte of this could begin the delimiter: searching all of them again with each piece would take minutes.
     @Test func aLongSearchIsLinear() throws {
         try withNetwork(turns: 200_000) { net in
             let (a, b) = try Connection.pair()

@@ -6,7 +6,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// Virtual time: whatever is sent has arrived before the clock moves.
+/// Virtual time: sent bytes have arrived before the clock moves.
 @Suite struct FrameTimeoutTests {
     private let limits = FrameTimeouts(idle: .seconds(60), frame: .seconds(10))
 
@@ -33,7 +33,7 @@ import Testing
         }
     }
 
-    /// The poller has no handler for the descriptor then, since its event is under way.
+    /// The poller has no handler for the descriptor then, since its event is being delivered.
     @Test func aLimitIsReachedWhileAFilterTurnsTheLoop() throws {
         let clock = VirtualClock()
         try withNetwork(clock: clock) { net in

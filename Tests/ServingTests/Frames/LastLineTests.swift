@@ -6,11 +6,11 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// The bytes behind the last delimiter, as a frame.
+/// The bytes after the last delimiter, as a frame.
 @Suite(.ownThread) struct LastLineTests {
     private let decoder = LineDecoder(lastLine: .accept)
 
-    /// A connection from which `text` and then the end come.
+    /// A connection that receives `text` and then the end.
     private func stream(_ text: String) throws -> Connection {
         let (a, b) = try Connection.pair()
         try hang(b.write(text), timeout: patience)
@@ -69,7 +69,7 @@ import Testing
         }
     }
 
-    /// One byte that is no UTF-8 ends nothing.
+    /// One byte that is not UTF-8 ends nothing.
     @Test func linesOfBytes() throws {
         try withNetwork { net in
             let (a, b) = try Connection.pair()
@@ -97,7 +97,7 @@ import Testing
         }
     }
 
-    /// A stream that fails has no last line: the rest of it is not known.
+    /// A stream that fails has no last line: the rest of it is unknown.
     @Test func aFailureIsNoEnd() throws {
         try withNetwork { net in
             let listener = try Listener.bind("127.0.0.1:0")
@@ -113,7 +113,7 @@ import Testing
         }
     }
 
-    /// Behind a filter it is the filter that says whether the stream has ended in order.
+    /// With a filter, the filter decides whether the stream has ended in order.
     @Test(arguments: [true, false]) func aFilterSaysWhatAnEndIs(isInOrder: Bool) throws {
         try withNetwork { net in
             let (connection, peer) = try net.filteredPair()
@@ -131,7 +131,7 @@ import Testing
         }
     }
 
-    /// A limit of time is one for the last line, too, and its bytes stay.
+    /// A time limit also applies to the last line, and its bytes stay.
     @Test func aTimeLimitEndsTheWaitForTheEnd() throws {
         try withNetwork(clock: VirtualClock()) { net in
             let (a, b) = try Connection.pair()
@@ -143,7 +143,8 @@ import Testing
         }
     }
 
-    /// A drain ends a loop behind what it has got; a part of a line is waited for, and its end is one.
+    /// A drain ends a loop after the frames that it has; a part of a line is waited for, and the end of the stream
+    /// completes it.
     @Test func aDrainWaitsForTheLastLine() throws {
         try withNetwork { net in
             let listener = try net.listen()
@@ -170,7 +171,7 @@ import Testing
         }
     }
 
-    /// A wait that is cancelled leaves no state in the decoder of a sequence.
+    /// A cancelled wait leaves no state in the decoder of a sequence.
     @Test func aSequenceGoesOnBehindOtherReads() throws {
         try withNetwork { net in
             let (a, b) = try Connection.pair()

@@ -29,7 +29,7 @@ import Testing
         }
     }
 
-    /// Lines of up to 15 bytes of ASCII become texts by a way of their own.
+    /// Lines of up to 15 ASCII bytes take a separate path to a text.
     @Test func everyLengthWithOtherBytesAtEveryPlace() throws {
         try withNetwork { net in
             let (a, b) = try Connection.pair()

@@ -6,9 +6,9 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// Lines in which empty ones, and those that begin with `#`, are no frames.
+/// Lines; empty ones, and those that begin with `#`, are skipped.
 private struct ScriptDecoder: FrameDecoder {
-    /// One line is skipped in a call.
+    /// Skips one line per call.
     func decode(_ bytes: RawSpan) throws -> DecodedFrame<String> {
         bytes.withUnsafeBytes { bytes in
             guard let end = bytes.firstIndex(of: 0x0A) else { return .incomplete(missing: 1) }
@@ -18,7 +18,7 @@ private struct ScriptDecoder: FrameDecoder {
     }
 }
 
-/// Finds no frame, and skips as many bytes as it says.
+/// Finds no frame, and skips the given number of bytes.
 private struct SkippingDecoder: FrameDecoder {
     var consumed: Int
     func decode(_ bytes: RawSpan) -> DecodedFrame<Int> { .skipped(consumed: consumed) }
@@ -70,7 +70,7 @@ private struct SkippingDecoder: FrameDecoder {
         }
     }
 
-    /// Skipped bytes belong to the frame that they precede, and to its message: a peer cannot send them for ever.
+    /// Skipped bytes count as part of the frame after them, and of its message: a peer cannot send them forever.
     @Test(
         arguments: [
             FrameTimeouts(frame: .seconds(5)), FrameTimeouts(message: .seconds(5)),
@@ -89,7 +89,7 @@ private struct SkippingDecoder: FrameDecoder {
                 }
             hang(after(.seconds(50)))
             let begin = clock.now
-            // Two seconds each; at the last one, half of a frame follows, which is as late.
+            // Two seconds each; after the last one, half of a frame follows, which is just as late.
             for text in ["\n", "# comment\n", "\nx"] {
                 try peer.send(text)
                 awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
@@ -103,7 +103,7 @@ private struct SkippingDecoder: FrameDecoder {
         }
     }
 
-    /// A frame that follows in time, and the one behind it, have their own time.
+    /// A frame that follows in time, and the one after it, have their own time.
     @Test func leaveTheNextFrameItsTime() throws {
         let clock = VirtualClock()
         try withNetwork(clock: clock) { net in
@@ -140,7 +140,7 @@ private struct SkippingDecoder: FrameDecoder {
         }
     }
 
-    /// One that skips nothing waits for more.
+    /// A decoder that skips nothing waits for more.
     @Test(arguments: [Int.min, -1, 0, 1, 2, 3, 4, Int.max], [true, false]) func aDecoderThatMiscounts(
         consumed: Int, loops: Bool
     ) throws {

@@ -108,7 +108,7 @@ import Testing
         }
     }
 
-    /// The body throws it in the call that has cancelled the loop.
+    /// The body throws it in the call that cancelled the loop.
     @Test func itDoesNotReplaceACancellation() throws {
         try withNetwork { net in
             let (a, b) = try Connection.pair()

@@ -8,7 +8,7 @@ import Testing
 
 /// Large frames: where their bytes are received, and how they are kept.
 @Suite struct LargePayloadTests {
-    /// A length of four bytes, and as many.
+    /// A length of four bytes, and that many bytes.
     private struct RecordDecoder: FrameDecoder {
         func decode(_ bytes: RawSpan) throws -> DecodedFrame<Int> {
             try .reading(bytes) { try $0.bytes(prefixedBy: UInt32.self, limit: 64 << 20).byteCount }
@@ -21,8 +21,8 @@ import Testing
         return writer.bytes
     }
 
-    /// Records of these sizes arrive in pieces of each size, and each is kept as it was sent: those that share memory with the
-    /// connection's buffer too, which goes on being used.
+    /// Records of these sizes arrive in pieces of each size, and each is kept as it was sent, even one that shares
+    /// memory with the connection's buffer, which stays in use.
     @Test(arguments: [1000, 16_384, 65_536, 70_000, 1 << 20])
     func keptBytesStayAsTheyWere(piece: Int) throws {
         try withNetwork(turns: 40_000) { net in
@@ -50,8 +50,7 @@ import Testing
         }
     }
 
-    /// What a loop keeps of a large frame is the memory that the kernel has filled, from the second such frame on: nothing was
-    /// copied.
+    /// From the second large frame on, a loop keeps the memory that the kernel has filled: nothing is copied.
     @Test func aLargeFrameIsKeptWhereItWasReceived() throws {
         try withNetwork(turns: 4000) { net in
             let (connection, peer) = try net.pair()
@@ -108,7 +107,7 @@ import Testing
         }
     }
 
-    /// A peer that has sent large frames, and then the beginning of another, holds no more than that.
+    /// A peer that has sent large frames, and then the beginning of another, holds only the memory of that.
     @Test(arguments: [0, 1, 1000, 20_000]) func anExpectationTakesNoMemory(count: Int) throws {
         try withNetwork(turns: 4000) { net in
             let (connection, peer) = try net.pair()

@@ -6,7 +6,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// A type of one byte, and a text behind its length. Counts its calls.
+/// A type of one byte, and a text after its length. Counts its calls.
 private final class RecordDecoder: FrameDecoder {
     private(set) var calls = 0
 
@@ -37,7 +37,7 @@ private func text(of record: inout ByteReader) throws -> [UInt8] {
 @Suite struct LendingTests {
     private let records = (0..<30).map { (type: UInt8($0), text: pattern($0 * 7)) }
 
-    /// What the peer sends, in pieces of `step` bytes.
+    /// The peer's bytes, in pieces of `step` bytes.
     private func pieces(_ step: Int) -> [[UInt8]] {
         let bytes = records.flatMap { record($0.type, $0.text) }
         return stride(from: 0, to: bytes.count, by: step).map { Array(bytes[$0..<min($0 + step, bytes.count)]) }
@@ -82,7 +82,7 @@ private func text(of record: inout ByteReader) throws -> [UInt8] {
         }
     }
 
-    /// What a body does with its connection while it has a frame of it, with another frame behind that.
+    /// Actions of a body on its connection while it has a frame of it, with another frame after that.
     enum Deed: CaseIterable { case close, abort, readOn, readFrame, hang, cancel, startLoop }
 
     @Test(arguments: Deed.allCases) func aFrameStaysValidWhateverTheBodyDoes(deed: Deed) throws {
@@ -158,7 +158,7 @@ private func text(of record: inout ByteReader) throws -> [UInt8] {
             let all = a.forEachFrame(lending: RecordDecoder()) { _, bytes in try bytes.skip(20) }
             try hang(b.write(record(1, [1, 2, 3]) + record(2, pattern(100))), timeout: patience)
             #expect(throws: ByteError.endOfInput(missing: 12)) { try hang(all, timeout: patience) }
-            // The frame behind it is left.
+            // The frame after it is left.
             expectEqual(a.bufferedByteCount, 105)
         }
     }
@@ -181,7 +181,7 @@ private func text(of record: inout ByteReader) throws -> [UInt8] {
         }
     }
 
-    /// A large frame in pieces is looked at a few times, not once for each piece.
+    /// A large frame in pieces is decoded a few times, not once per piece.
     @Test func aDecoderIsCalledWhenItsMissingBytesAreHere() throws {
         try withNetwork(turns: 20_000) { net in
             let (a, b) = try Connection.pair()
@@ -222,7 +222,7 @@ private func text(of record: inout ByteReader) throws -> [UInt8] {
         }
     }
 
-    /// The last frame takes what is left at the end.
+    /// The last frame takes the rest at the end.
     @Test func aLastFrameIsLentToo() throws {
         try withNetwork { net in
             let (a, b) = try Connection.pair()
@@ -297,7 +297,7 @@ private func text(of record: inout ByteReader) throws -> [UInt8] {
         }
     }
 
-    /// A large request in pieces is read a few times, not once for each piece.
+    /// A large request in pieces is read a few times, not once per piece.
     @Test func isNotCalledForEachPiece() throws {
         try withNetwork(turns: 20_000) { net in
             let (a, b) = try Connection.pair()

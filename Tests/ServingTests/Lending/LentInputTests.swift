@@ -6,10 +6,10 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// Bytes that are lent stay valid, whatever a decoder or a body does with the connection before it looks at them.
+/// Lent bytes stay valid, whatever a decoder or a body does with the connection before it reads them.
 ///
-/// In release builds alone the optimizer can remove the reference that keeps them, and there no sanitizer watches: what the
-/// deed has freed is used again at once.
+/// Only in release builds can the optimizer remove the reference that keeps them, and no sanitizer watches there: freed
+/// memory is reused at once.
 @Suite struct LentInputTests {
     enum Deed: CaseIterable {
         case abort, close, receive
@@ -26,7 +26,7 @@ import Testing
 
     enum Lender: CaseIterable { case readFrame, decoder, body, lastFrame }
 
-    /// Makes a frame of all bytes, when `look` has seen them.
+    /// Makes a frame of all bytes after `look` has seen them.
     private struct WholeDecoder: FrameDecoder {
         let isLast: Bool
         let look: (RawSpan) -> Void
@@ -41,7 +41,7 @@ import Testing
     }
 
     @Test(arguments: Lender.allCases, Deed.allCases) func theyStayValid(lender: Lender, deed: Deed) throws {
-        // Those that were buffered before, by a read of the first byte, are decoded by another path.
+        // Bytes buffered before, by a read of the first byte, take another path.
         for isBuffered in [true, false] {
             try withNetwork { net in
                 let (a, b) = try Connection.pair()
@@ -79,7 +79,7 @@ import Testing
         }
     }
 
-    /// Arrays of all sizes that `sent` may have been kept in, twice each: malloc gives out first what was freed last.
+    /// Arrays of all sizes in which `sent` may have been kept, twice each: malloc returns the last freed block first.
     private static func takeFreedMemory() -> [[UInt8]] {
         (0..<128).map { [UInt8](repeating: 0xEE, count: 16 + $0 / 2 * 16) }
     }

@@ -6,7 +6,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// Which connection a request is given, and when.
+/// The connection that a request gets, and when.
 @Suite struct ConnectionPoolTests {
     @Test func aConnectionServesOneRequestAfterAnother() throws {
         try withNetwork(clock: VirtualClock()) { net in

@@ -7,8 +7,8 @@ import Testing
 
 /// Requests that are cancelled at any moment: no resource is lost, closed twice, or used by two.
 @Suite struct PoolCancellationTests {
-    /// Twenty thousand requests, of which more than half are cancelled: in line, while a resource is made or checked for them, as they
-    /// are given it, in their body, in the clean-up of their body, and too late.
+    /// Twenty thousand requests, more than half of them cancelled: in the queue, while a resource is made or checked
+    /// for them, as they get it, in their body, in the clean-up of their body, and too late.
     @Test(arguments: 0..<8) func nothingIsLost(seed: Int) throws {
         try withNetwork(clock: VirtualClock(), turns: 1_000_000) { net in
             var random = SplitMix64(UInt64(seed))
@@ -30,7 +30,7 @@ import Testing
             }
             let pool = workshop.pool(limits, check: hasChecks ? check : nil, keepsAfter: { $0 as? Flaw == Flaw(1) })
             var requests: [Promise<Void>] = []
-            /// The last that began with a key, of those with a promise, and of those with a task, which begins a job later.
+            /// The last started request of each key, separately for promises and for tasks, which begin a job later.
             var begun: [String: Int] = [:]
             for number in 0..<2_500 {
                 let key = random.pick(["a", "b"] as [PoolKey])
@@ -45,7 +45,7 @@ import Testing
                 let request =
                     switch kind {
                     case 0, 1:
-                        // With a clean-up, for which the resource is still in use.
+                        // With a clean-up, during which the resource is still in use.
                         Promise(on: net.loop) {
                             try await pool.with(key) { item in
                                 begin(item)
@@ -99,7 +99,7 @@ import Testing
         }
     }
 
-    /// A resource that was made just as nothing needed it any more.
+    /// A resource completed just as nothing needed it any more.
     @Test func whatIsMadeTooLateIsClosed() throws {
         try withNetwork(clock: VirtualClock()) { net in
             let workshop = Workshop()
@@ -124,7 +124,7 @@ import Testing
         try withNetwork(clock: VirtualClock()) { net in
             let workshop = Workshop()
             let pool = workshop.pool()
-            // As the promise of a cancelled task may be.
+            // As for the promise of a cancelled task.
             nonisolated(unsafe) let lease = Unmanaged.passRetained(try hang(pool.lease(nil, #fileID, #line)))
             expectEqual(pool.counts.all, [0, 1, 0, 0])
             try hang(Promise(on: ThreadPool.shared) { lease.release() })
@@ -135,7 +135,7 @@ import Testing
         }
     }
 
-    /// The cancellation of a task that waits in line comes from another thread.
+    /// The cancellation of a task in the queue comes from another thread.
     @Test func aTaskIsCancelledByAnotherThread() throws {
         try withNetwork(clock: VirtualClock(), turns: 10_000_000) { net in
             let workshop = Workshop()

@@ -6,7 +6,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// Connects that fail, hang or are not needed any more, while requests wait for them.
+/// Connects that fail, hang or are no longer needed, while requests wait for them.
 @Suite struct PoolConnectTests {
     @Test func aDeadServerStrandsNoRequest() throws {
         try withNetwork(clock: VirtualClock(), turns: 100_000) { net in
@@ -99,7 +99,7 @@ import Testing
             try hang(pool.ask("first", server.address))
             var second: Promise<String>?
             let first = pool.with(.address(server.address)) { connection -> Promise<Void> in
-                // A connect begins; this request's connection is free before it is done.
+                // A connect begins; this request's connection is free before the connect is done.
                 second = pool.ask("second", server.address)
                 return .value
             }

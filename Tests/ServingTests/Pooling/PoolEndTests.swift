@@ -6,7 +6,7 @@ import Testing
 @testable import Promises
 @testable import PromisesTestSupport
 
-/// How a pool ends: closed, drained, released, with its loop. `withNetwork` checks that no descriptor is left.
+/// The end of a pool: closed, drained, released, with its loop. `withNetwork` checks that no descriptor is left.
 @Suite struct PoolEndTests {
     @Test func anIdleConnectionDoesNotKeepTheLoopAlive() throws {
         try withNetwork(clock: VirtualClock()) { net in
@@ -20,7 +20,7 @@ import Testing
             expectEqual(pool.counts.idle, 1)
             let reasons = net.loop.keepAliveReport
             expect(reasons.isEmpty && reasons.descriptors.count == 1 && reasons.unreferencedTimers == 1)
-            // In use it does again, and so does a request that waits.
+            // In use it keeps the loop alive again, as does a waiting request.
             let busy = pool.with(.address(listener.localAddress)) { $0.readLine() }
             expect(net.loop.isAlive)
             net.settle(.milliseconds(1))
@@ -162,7 +162,7 @@ import Testing
                 net.settle(.seconds(2))
                 expectEqual(drained.settledValue?.aborted, 1)
             } else {
-                // The peer, which reads nothing, is given up.
+                // The peer, which reads nothing, is aborted.
                 net.settle(.seconds(31))
             }
             expectEqual(pool.counts.all, [0, 0, 0, 0])
@@ -222,7 +222,7 @@ import Testing
             if isReleased { pool = nil }
             withExtendedLifetime(filler) {}
         }
-        // A handler on another thread that waits for a request is told that no connection will be opened.
+        // A handler on another thread that waits for a request is notified that no connection will be opened.
         for request in requests { expect(request.isRejected) }
         if let pool { expectEqual(pool.counts.all, [0, 0, 0, 0]) }
     }
@@ -261,7 +261,7 @@ import Testing
             net.settle(.milliseconds(1))
             server.listener.close()
             server.accepted[0].abort()
-            // Only what is not the loop's could still settle the first request.
+            // Only something outside the loop could still settle the first request.
             try net.loop.run()
             expect(busy.isPending && waiting.isPending)
             waiting.ignoringErrors()
@@ -282,7 +282,7 @@ import Testing
                 calls += 1
                 return .value
             }
-            // A drain whose deadline has passed before the body could be called.
+            // A drain whose deadline passed before the body could be called.
             pool.state.abort()
             pool.perform()
             #expect(throws: PoolError.self) { try hang(request) }

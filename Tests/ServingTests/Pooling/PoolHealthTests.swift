@@ -6,7 +6,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// Idle connections whose peers leave or speak, and requests that meet one.
+/// Idle connections whose peers close or send, and requests that get one.
 @Suite struct PoolHealthTests {
     @Test(arguments: [false, true]) func thePeerOfAnIdleConnectionGoesAndItIsClosedAtOnce(resets: Bool) throws {
         try withNetwork(clock: VirtualClock()) { net in
@@ -36,7 +36,7 @@ import Testing
             let server = try LineServer(net)
             let pool = Pool<Connection>()
             try hang(pool.ask("a", server.address))
-            // The loop has not polled since: only the check before the use can see it.
+            // The loop has not polled since: only the check before the use can notice it.
             let peer = server.accepted[0]
             if hasInput { peer.write("you are too slow\n").cauterize() } else { peer.abort() }
             let reply = pool.ask("b", server.address)
@@ -115,7 +115,7 @@ import Testing
             expectEqual(pool.counts.all, [0, 1, 0, 2])
             #expect(throws: PoolError.self) { try hang(late) }
             expectEqual(try hang(next), "c")
-            // A cancelled request ends its check as well.
+            // A cancelled request also ends its check.
             let cancelled = pool.ask("d", server.address)
             net.settle(.milliseconds(1))
             cancelled.cancel()
@@ -158,7 +158,7 @@ import Testing
             resolver.fulfill(())
             pool.close()
             expect(!net.loop.canWakeItself)
-            // What else the loop waits for counts again.
+            // Other activity of the loop counts again.
             let timer = net.loop.schedule(after: .seconds(9)) {}
             timer.unref()
             expect(net.loop.canWakeItself)
@@ -176,7 +176,7 @@ import Testing
             for _ in 0..<10 { try hang(pool.ask("a", server.address)) }
             let after = net.loop.metrics.systemCalls
             func count(_ call: SystemCall) -> Int { (after[call] ?? 0) - (before[call] ?? 0) }
-            // Of both sides together: a send and a receive for the request, and for its answer.
+            // On both sides: a send and a receive for the request, and for its answer.
             expect(count(.poll) == 10 && count(.send) == 20 && count(.receive) == 20)
             expect(count(.epollControl) == 0 && count(.getSocketOption) == 0)
             pool.close()

@@ -4,7 +4,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// A resource that counts what happens to it.
+/// A resource that counts its uses.
 final class Item {
     let number: Int
     let key: PoolKey
@@ -18,7 +18,7 @@ final class Item {
     }
 }
 
-/// Where the items of a pool are made and closed.
+/// Creates and closes the items of a pool.
 final class Workshop {
     private(set) var items: [Item] = []
     var making: () throws -> Promise<Void> = { .value }
@@ -38,7 +38,7 @@ final class Workshop {
         Pool(limits: limits, make: make, check: check, close: { $0.closes += 1 }, keepsAfter: keepsAfter)
     }
 
-    /// Each item has been closed once, and none is in use.
+    /// Expects that each item was closed once, and none is in use.
     func expectAllClosed(_ location: SourceLocation = #_sourceLocation) {
         let areClosed = items.allSatisfy { $0.closes == 1 && $0.users == 0 }
         #expect(areClosed, "\(items.map(\.closes))", sourceLocation: location)

@@ -52,7 +52,7 @@ import Testing
             expect(server.accepted.count == 1 && pool.counts.idle == 1)
             hang(after(.seconds(41)))
             expectEqual(pool.counts.all, [0, 0, 0, 0])
-            // In use at its end, it is closed behind its request.
+            // In use at its end, it is closed after its request.
             let slow = pool.with(.address(server.address)) { connection in
                 after(.seconds(150)).then { talk("c", connection) }
             }

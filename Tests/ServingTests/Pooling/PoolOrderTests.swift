@@ -57,7 +57,7 @@ import Testing
         let items = (0..<500).map(Item.init)
         var set: Set<Int> = []
         for step in 0..<20_000 {
-            // Numbers come back, and at times there are many, at times few.
+            // Numbers recur, and there are at times many, at times few.
             let number = random.below(step % 4000 < 2000 ? 500 : 20)
             if set.insert(number).inserted {
                 order.insert(items[number])

@@ -6,7 +6,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// What a pool does with a connection before its first request, and what a request must not leave behind.
+/// Preparation of a connection for its first request, and the state that a request must not leave behind.
 @Suite struct PoolPrepareTests {
     private func logIn(_ connection: Connection, _ server: PoolKey) -> Promise<Void> {
         talk("login \(server)", connection).asVoid()

@@ -55,7 +55,7 @@ import Testing
                 expect(request, failsWith: Flaw(1))
             }
             expect(server.lines == ["login", "a", "b"] && server.accepted.count == 1)
-            // The peer of an idle session goes.
+            // The peer of an idle session disconnects.
             server.accepted[0].abort()
             awaitArrival(of: POLLHUP, at: fd)
             net.settle(.milliseconds(1))
@@ -67,7 +67,7 @@ import Testing
             while server.lines.last != "c" { try net.loop.turn(.poll) }
             awaitArrival(of: POLLIN, at: fd)
             net.settle(.milliseconds(1))
-            // An answer that nobody has read is no start for another request.
+            // An unread answer must not be the start of another request's.
             expectEqual(try hang(pool.with { talk("d", $0.connection) }), "d")
             expectEqual(server.lines.suffix(4), ["login", "c", "login", "d"])
             pool.close()
@@ -185,7 +185,7 @@ import Testing
 
     // MARK: Async bodies
 
-    /// What belongs to the thread, and would not compile in `Promise { … }`.
+    /// Belongs to the thread, and would not compile in `Promise { … }`.
     private final class Journal { var lines: [String] = [] }
 
     @Test func asyncBodiesRunOnTheLoopAndUseWhatBelongsToIt() throws {

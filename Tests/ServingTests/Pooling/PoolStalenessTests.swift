@@ -6,7 +6,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// Requests that meet a connection which its peer has given up, whatever they make of it.
+/// Requests that get a connection which its peer has closed, whatever the body does with it.
 @Suite struct PoolStalenessTests {
     enum Form: CaseIterable {
         case readLine, receive, read, until, exactly, frame, lines, frames, chunks, twice, recovered, closed, aborted
@@ -64,7 +64,7 @@ import Testing
         }
     }
 
-    /// On a connection that is new, or for a request that may not be made twice, the result is that of the body.
+    /// On a new connection, or for a request that must not be repeated, the body's result stands.
     @Test(arguments: [false, true]) func noAnswerIsAnAnswerElsewhere(isNew: Bool) throws {
         try withNetwork(clock: VirtualClock()) { net in
             let server = try LineServer.forgetful(net)
@@ -78,7 +78,7 @@ import Testing
         }
     }
 
-    /// The end behind an answer, and an end that the body itself has made, are no reason to ask again.
+    /// The end after an answer, and an end that the body itself caused, are no reason to repeat.
     @Test(arguments: ["answered", "closed", "aborted", "unread"]) func anEndThatIsExpected(by body: String) throws {
         try withNetwork(clock: VirtualClock()) { net in
             let server = try LineServer.forgetful(net, answering: body == "answered" ? "bye\n" : "")
@@ -103,7 +103,7 @@ import Testing
         }
     }
 
-    /// A filter has bytes of its own: an end record is none of an answer, but a part of a record may be.
+    /// A filter has its own bytes: an end record is no part of an answer, but a part of a record may be.
     @Test(arguments: [RecordFilter.record(.end), [], Array(RecordFilter.data([1, 2, 3]).dropLast())])
     func theEndThroughAFilter(last: [UInt8]) throws {
         try withNetwork(clock: VirtualClock()) { net in
@@ -137,7 +137,7 @@ import Testing
         }
     }
 
-    /// A request that is made again may get a connection that has served another one meanwhile.
+    /// A repeated request may get a connection that has served another one meanwhile.
     @Test func aServerThatClosesBehindEachAnswerAnswersAll() throws {
         try withNetwork(clock: VirtualClock()) { net in
             let server = try LineServer(net)
@@ -148,7 +148,7 @@ import Testing
             let pool = Pool<Connection>(limits: PoolLimits(perKey: 1))
             let requests = (0..<50).map { _ in
                 pool.with(.address(server.address), isIdempotent: true) { connection in
-                    // The end arrives behind the check of the connection.
+                    // The end arrives after the check of the connection.
                     for connection in answered { connection.close(linger: .zero) }
                     return Form.readLine.ask(connection)
                 }

@@ -74,7 +74,7 @@ private final class Numbers {
     private func now(_: Void) -> [Step] { steps() }
 }
 
-/// The pool's state machine beside random events: its invariants hold after each, and no request is stranded.
+/// The pool's state machine under random events: its invariants hold after each, and no request is stranded.
 @Suite struct PoolStateTests {
     @Test(arguments: 0..<40) func invariantsHoldAndEveryRequestIsAnswered(seed: Int) {
         var run = Run(UInt64(seed))
@@ -94,7 +94,7 @@ private final class Numbers {
         var parked: Set<Int> = []
         var leased: Set<Int> = []
         var ended: Set<Int> = []
-        /// Requests without an answer, by their keys.
+        /// Unanswered requests, by their keys.
         var pending: [Int: PoolKey] = [:]
 
         init(_ seed: UInt64) {
@@ -190,7 +190,7 @@ private final class Numbers {
             expectEqual(checked, checking.count)
         }
 
-        /// With servers that do their work every request ends, and after a drain nothing is left.
+        /// If servers work, every request ends, and after a drain nothing is left.
         mutating func finish() {
             if random.once(in: 2) { apply(state.drain()) }
             var rounds = 0
@@ -227,7 +227,8 @@ private final class Numbers {
         let (fifth, _) = state.request(key)
         expectEqual(state.didReturn(0, isReusable: true), [.check(0, third)])
         expectEqual(state.didReturn(1, isReusable: true), [.check(1, fourth)])
-        // Both fail, the later one first: the third request still goes before the fourth, and that before the fifth.
+        // Both fail, the later one first: the third request still comes before the fourth, and the fourth before the
+        // fifth.
         expectEqual(state.didCheck(1, isUsable: false), [.close(1), .make(2, key)])
         expectEqual(state.didCheck(0, isUsable: false), [.close(0), .make(3, key)])
         expectEqual(state.didMake(3), [.lend(3, third)])
@@ -292,7 +293,7 @@ private final class Numbers {
 
     // MARK: Many
 
-    /// Each place that is freed moves its target to its next request, which may stand anywhere among those of the others.
+    /// Each freed place moves its target to its next request, which may stand anywhere among the others' requests.
     @Test func twentyThousandTargetsWaitForOnePlace() {
         let state = Numbers(PoolLimits(total: 1))
         let keys = (0..<20_000).map { PoolKey.name("\($0)") }
@@ -318,7 +319,7 @@ private final class Numbers {
         for member in 0..<count { _ = state.didReturn(member, isReusable: true) }
         let requests = (0..<count).map { _ in state.request(a).0 }
         let began = ContinuousClock.now
-        // The one that was used last is checked for the oldest request.
+        // The most recently used one is checked for the oldest request.
         for index in 0..<count { _ = state.didCheck(backwards ? index : count - 1 - index, isUsable: false) }
         for (index, request) in requests.enumerated() {
             let actions = state.didMake(count + index)

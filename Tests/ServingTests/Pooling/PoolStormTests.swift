@@ -6,8 +6,8 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// Random requests to servers that answer, end, reset, are silent or speak unasked: every request settles, in any case, and
-/// the pool is empty afterwards. `withNetwork` checks the descriptors.
+/// Random requests to servers that answer, end, reset, are silent or speak unasked: every request settles, and the pool
+/// is empty afterwards. `withNetwork` checks the descriptors.
 @Suite struct PoolStormTests {
     @Test(arguments: 0..<12) func everyRequestSettles(seed: Int) throws {
         try withNetwork(clock: VirtualClock(), turns: 1_000_000) { net in
@@ -27,7 +27,7 @@ import Testing
                     return .value
                 }
             }
-            // Some connects fail for reasons of this machine.
+            // Some connects fail for local reasons.
             let real = net.kernel.startConnect
             net.kernel.startConnect = { fd, address, length in
                 random.once(in: 9) ? -Int(ENETUNREACH) : real(fd, address, length)

@@ -25,7 +25,7 @@ final class LineServer {
         }.ignoringErrors()
     }
 
-    /// A server that gives up its first connection as the request "again" arrives.
+    /// A server that ends its first connection when the request "again" arrives.
     static func forgetful(_ net: Network, answering part: String = "", resets: Bool = false) throws -> LineServer {
         let server = try LineServer(net)
         server.answer = { [unowned server] line, connection in
@@ -37,7 +37,7 @@ final class LineServer {
         return server
     }
 
-    /// Ends what is open, so that the loop has nothing left.
+    /// Ends the open connections, so that the loop has nothing left.
     func end() {
         listener.close()
         for connection in accepted { connection.abort() }
@@ -45,7 +45,7 @@ final class LineServer {
 }
 
 extension Pool<Connection> {
-    /// A line there, and one back.
+    /// Sends a line, and reads one back.
     func ask(_ line: String, _ address: SocketAddress, isIdempotent: Bool = false) -> Promise<String> {
         with(.address(address), isIdempotent: isIdempotent) { connection in talk(line, connection) }
     }

@@ -6,15 +6,15 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// A pool of sessions with PostgreSQL's own server, where Debian's package of it is installed: the server is started in a folder
-/// of its own, with a socket there and no port.
+/// A pool of sessions with PostgreSQL's own server, if Debian's package is installed: the server is started in a new
+/// folder, with a socket there and no port.
 @Suite struct PostgreSQLTests {
     private static let programs = "/usr/lib/postgresql/15/bin"
     private static var isInstalled: Bool { access("\(programs)/initdb", X_OK) == 0 }
 
     // MARK: The protocol
 
-    /// A type, and a length that counts itself.
+    /// A type, and a length that includes itself.
     private struct MessageDecoder: FrameDecoder {
         func decode(_ bytes: RawSpan) throws -> DecodedFrame<(type: UInt8, content: [UInt8])> {
             try .reading(bytes) { reader in
@@ -25,7 +25,7 @@ import Testing
         }
     }
 
-    /// An error of the server: the session can go on.
+    /// An error of the server: the session can continue.
     private struct Refusal: Error {
         var code = ""
     }
@@ -76,7 +76,7 @@ import Testing
                             let text = try String(utf8: reader.bytes(until: 0))
                             if field == UInt8(ascii: "C") { refusal = Refusal(code: text) }
                         }
-                        // One that cannot begin has no session, and is not ready either.
+                        // A session that cannot begin never becomes ready.
                         if self.queries == 0 { throw refusal ?? Refusal() }
                     case UInt8(ascii: "Z"): throw StopReading()
                     default: break
@@ -116,7 +116,7 @@ import Testing
         let pool = Pool(
             to: .address(address), limits: PoolLimits(perKey: 4), keepsAfter: { $0 is Refusal },
             prepare: { connection, _ in Session.begin(connection) })
-        // Until it has made its socket, and has recovered its data.
+        // Until it has created its socket, and has recovered its data.
         let ready = retry(maxAttempts: 1_000, delay: .constant(.milliseconds(20))) { _ in
             pool.with { $0.query("SELECT 1") }
         }

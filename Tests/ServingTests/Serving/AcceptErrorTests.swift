@@ -29,7 +29,7 @@ import Testing
             expectEqual(lateness, .zero)
             expectEqual(listener.activeConnections, 1)
 
-            // Those that are there are served meanwhile.
+            // Existing connections are served meanwhile.
             try early.send("x")
             awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
             try net.loop.run(until: { net.calls(.send) == 1 })
@@ -72,7 +72,7 @@ import Testing
         try withNetwork(clock: clock) { net in
             let listener = try net.listen()
             let real = net.kernel.accept
-            // Also what the kernel says to a full table when no client waits at all.
+            // The kernel also returns this for a full table when no client waits.
             var failures = 3
             net.kernel.accept = {
                 failures -= 1
@@ -109,7 +109,7 @@ import Testing
             let listener = try net.listen()
             let accepted = listener.accept()
             try net.loop.turn(.poll)
-            // Not one is left from here on, until the pause is over.
+            // No descriptor is left from here on, until the pause is over.
             let real = net.kernel
             net.kernel.timerCreate = { -Int(EMFILE) }
             net.kernel.accept = { _, _ in
@@ -143,7 +143,7 @@ import Testing
             expectEqual(net.calls(.accept), 3)
             expectEqual(lines.count, 1)
             expectEqual(net.loop.keepAliveReport.timers, 1)
-            // The first would have been over at 100.
+            // The first pause would have ended at 100.
             net.settle(.milliseconds(80))
             expectEqual(net.calls(.accept), 3)
             isExhausted = false
@@ -214,7 +214,7 @@ import Testing
         }
     }
 
-    /// A security module or seccomp refuses each connection before it is taken out of the backlog.
+    /// A security module or seccomp refuses each connection before it is taken from the backlog.
     @Test(arguments: [EPERM, EACCES, ENOSYS, EIO])
     func aRefusalOfEveryConnectionPauses(code trouble: CInt) throws {
         try withNetwork(clock: VirtualClock()) { net in
@@ -222,7 +222,7 @@ import Testing
             let door = try #require(net.ledger.open.max())
             let served = listener.serve { echo($0) }
             let real = net.kernel.accept
-            // A listener that spins fails the test, and does not hold it.
+            // A listener that spins fails the test instead of blocking it.
             net.kernel.accept = { net.calls(.accept) > 10_000 ? real($0, $1) : -Int(trouble) }
             let client = try Peer(to: listener.localAddress)
             awaitArrival(of: POLLIN, at: door)
@@ -259,7 +259,7 @@ import Testing
             expectEqual(late.failureOfReading(), ECONNRESET)
             expectEqual(code(listener.accept()), EBADF)
 
-            // The connection that runs, and the other listener, know nothing of it.
+            // The open connection and the other listener are not affected.
             try early.send("x")
             let reply = elsewhere { try early.receive() }
             expectEqual(try hang(reply, timeout: patience), [0x78])

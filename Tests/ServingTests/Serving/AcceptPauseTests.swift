@@ -4,7 +4,7 @@ import Testing
 
 @testable import Promises
 
-/// What follows each failure of accept4(2).
+/// The reaction to each failure of accept4(2).
 @Suite struct AcceptPauseTests {
     @Test(arguments: [EMFILE, ENFILE, ENOBUFS, ENOMEM]) func anEpisodeOfShortageIsNewOnce(code: CInt) {
         var pause = AcceptPause()

@@ -26,7 +26,7 @@ import Testing
                 most = max(most, net.calls(.accept) - calls)
                 turns += 1
             }
-            // Timers and other descriptors have their turn in each.
+            // Timers and other descriptors are served in each.
             expect(turns >= 5)
             expect(most <= 64)
             let replies = elsewhere { try clients.map { try $0.readToEnd() } }
@@ -36,8 +36,8 @@ import Testing
         }
     }
 
-    /// Not by the clock, which shows how busy the machine is: a timer that is due when a turn begins fires in it, and what
-    /// else may happen in a turn is bounded.
+    /// Not measured by the clock, which shows how busy the machine is: a timer that is due when a turn begins fires in
+    /// it, and the rest of a turn is bounded.
     @Test(.enabled(if: mayHaveDescriptors(700), "the hard limit of descriptors is below 700"))
     func thousandsAtOnceAreAllServedAndATimerIsNoMoreThanATurnLate() throws {
         let count = min(scaled(5000), (descriptorLimit - 300) / 2)
@@ -56,7 +56,7 @@ import Testing
             }
             var ticks = 0
             let timer = net.loop.schedule(every: .milliseconds(1)) { ticks += 1 }
-            // A turn with due timers and a full batch of events polls for the rest first, so the bounds are of a poll.
+            // A turn with due timers and a full batch of events polls for the rest first, so the bounds are per poll.
             var (mostAccepts, mostEvents, late) = (0, 0, 0)
             while answered.isPending {
                 let (accepts, events, polls) = (net.calls(.accept), net.loop.metrics.events, net.calls(.epollWait))
@@ -77,7 +77,7 @@ import Testing
         }
     }
 
-    /// With a full table the kernel answers EMFILE before it looks into the backlog.
+    /// With a full table the kernel returns EMFILE before it looks at the backlog.
     @Test func aFullTableOverAnEmptyQueueIsAPauseLikeAnother() throws {
         let clock = VirtualClock()
         try withNetwork(clock: clock) { net in

@@ -80,8 +80,8 @@ import Testing
         }
     }
 
-    /// The end that closes first keeps the port in TIME_WAIT. Another process may take the number in between, hence the
-    /// tries.
+    /// The end that closes first keeps the port in TIME_WAIT. Another process may take the number in between, so this
+    /// is retried.
     @Test func aPortIsFreeAgainAsSoonAsItsListenerIsClosed() throws {
         try withNetwork { net in
             var failures: [any Error] = []

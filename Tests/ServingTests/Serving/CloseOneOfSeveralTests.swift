@@ -6,10 +6,11 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// What becomes of clients that wait to be accepted when one of several listeners at an address is closed, or one of several
-/// loops that share a listener ends.
+/// Clients that wait to be accepted when one of several listeners at an address is closed, or one of several loops that
+/// share a listener ends.
 @Suite struct CloseOneOfSeveralTests {
-    /// Two listeners at one address, and clients that have connected to it. To which, the kernel has decided by their ports.
+    /// Two listeners at one address, and clients that have connected to it. The kernel has chosen a listener for each
+    /// by its port.
     private func two(_ count: Int = 64) throws -> ([Listener], [Peer]) {
         let options: [SocketSetting] = [.set(.reusePort, to: true)]
         let first = try Listener.bind("127.0.0.1:0", options: options)
@@ -18,7 +19,8 @@ import Testing
         return ([first, second], try (0..<count).map { _ in try Peer(to: first.localAddress) })
     }
 
-    /// Whether the kernel hands clients on to another listener, see ip-sysctl: then nothing is lost, and nothing to be shown.
+    /// True if the kernel migrates clients to another listener, see ip-sysctl: then nothing is lost, and there is
+    /// nothing to test.
     private static var migrates: Bool {
         let fd = open("/proc/sys/net/ipv4/tcp_migrate_req", O_RDONLY | O_CLOEXEC)
         guard fd >= 0 else { return false }
@@ -44,7 +46,7 @@ import Testing
             let served = listeners[1].serve { echo($0) }
             listeners[0].close()
             let reset = try clients.filter { try isReset($0) }.count
-            // That all are at one is as likely as 63 times heads.
+            // All of them at one listener is as likely as 63 heads in a row.
             expect(reset > 0 && reset < clients.count)
             for client in clients { client.close() }
             listeners[1].close()

@@ -15,7 +15,7 @@ import Testing
                 peak = max(peak, listener.activeConnections)
                 return echo(connection)
             }
-            // All eight are connected as far as TCP is concerned, and have sent.
+            // For TCP all eight are connected, and have sent.
             let clients = try (0..<8).map { number in
                 let client = try Peer(to: listener.localAddress)
                 try client.send([UInt8(number)])

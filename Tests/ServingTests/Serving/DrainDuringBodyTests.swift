@@ -6,7 +6,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// While the promise of a body is pending, a drain takes the connection for busy, whatever the body waits for.
+/// While the promise of a body is pending, a drain treats the connection as busy, whatever the body waits for.
 @Suite struct DrainDuringBodyTests {
     enum Loop: CaseIterable { case frames, lines, chunks }
 
@@ -44,7 +44,7 @@ import Testing
         }
     }
 
-    /// A loop that was cancelled, has failed or was stopped owes nothing any more.
+    /// A loop that was cancelled, failed or was stopped owes nothing any more.
     @Test(arguments: ["cancelled", "rejected", "stopped", "thrown"]) func aLoopThatIsOverIsNot(how: String) throws {
         try withNetwork(clock: VirtualClock()) { net in
             let listener = try net.listen()

@@ -5,8 +5,8 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// Serves a connection as its first byte says: `i` waits for a further byte, `b` answers `done` after 100 ms, any other byte is
-/// never answered.
+/// Serves a connection as its first byte says: `i` waits for another byte, `b` answers `done` after 100 ms, any other
+/// byte is never answered.
 func serveByFirstByte(_ connection: Connection) -> Promise<Void> {
     connection.receive().then { bytes -> Promise<Void> in
         switch bytes.first {
@@ -33,8 +33,8 @@ extension Network {
         return clients
     }
 
-    /// Ends the side of `client`, or whatever `end` does, and returns when that has arrived at the connection, which is open:
-    /// virtual time does not wait for a kernel that is busy.
+    /// Half-closes `client`, or calls `end`, and returns when that has arrived at the open connection: virtual time
+    /// does not wait for a busy kernel.
     func end(
         _ client: Peer, at place: SourceLocation = #_sourceLocation, by end: (Peer) -> Void = { $0.end() }
     ) {

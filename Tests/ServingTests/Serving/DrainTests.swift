@@ -6,7 +6,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// The end of a listener in order.
+/// The orderly end of a listener.
 @Suite struct DrainTests {
     @Test func idleOnesAreClosedBusyOnesFinishAndStuckOnesAreAborted() throws {
         let clock = VirtualClock()
@@ -41,7 +41,7 @@ import Testing
         }
     }
 
-    /// What a handler may have under way that no read shows.
+    /// Work of a handler that no read shows.
     @Test(arguments: ["lines", "chunks", "pipe", "half a line", "by its own word"])
     func whoMayBeOwedSomethingIsNotIdle(kind: String) throws {
         try withNetwork(clock: VirtualClock()) { net in
@@ -143,7 +143,7 @@ import Testing
             net.end(clients[0])
             let result = hang(listener.drain(deadline: .seconds(60)))
             expect(clock.now <= LoopInstant(nanoseconds: 120_000_000))
-            // The end of the client was not seen before the answer.
+            // The client's end was not seen before the answer.
             expect(result.idle + result.finished == 1 && result.aborted == 0)
             expectEqual(try clients[0].readToEnd(), [UInt8(ascii: "x")])
             try hang(served)

@@ -6,10 +6,10 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// The end in order of a listener whose connections are on several loops.
+/// The orderly end of a listener whose connections are on several loops.
 @Suite struct GroupDrainTests {
-    /// A server whose connections do what their first byte says: `i` waits for more, `b` answers when `gate` is fulfilled, `s`
-    /// never; each says first that it has begun.
+    /// A server whose connections act as their first byte says: `i` waits for more, `b` answers when `gate` is
+    /// fulfilled, `s` never; each first reports that it has begun.
     private func serve(
         _ listener: Listener, on group: LoopGroup, _ gate: Promise<Void>, errors: Shared<[String]> = Shared([])
     ) -> Promise<DrainResult> {
@@ -27,7 +27,7 @@ import Testing
             })
     }
 
-    /// Clients that have been told that the server has begun.
+    /// Clients that have received that report.
     private func clients(_ listener: Listener, _ kinds: String) throws -> [Peer] {
         try kinds.map { kind in
             let client = try Peer(to: listener.localAddress)
@@ -38,7 +38,7 @@ import Testing
         }
     }
 
-    /// Whether the server ends it, before the client has done anything.
+    /// True if the server ends the connection before the client does anything.
     private func isEnded(_ client: Peer) throws -> Bool {
         let rest = elsewhere { try client.readToEnd() }
         let isEnded = try hang(rest, timeout: patience).isEmpty
@@ -105,7 +105,7 @@ import Testing
         }
     }
 
-    /// A loop that a handler holds can neither close nor abort anything.
+    /// A loop blocked by a handler can neither close nor abort anything.
     @Test func aLoopThatIsHeldDoesNotHoldUpTheDeadline() throws {
         try withGroup(2) { _, group in
             let listener = try Listener.bind("127.0.0.1:0")

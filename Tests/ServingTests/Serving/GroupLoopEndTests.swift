@@ -42,7 +42,7 @@ import Testing
         }
     }
 
-    /// The loop cannot wait any more, and ends with the connection in its mailbox.
+    /// The loop can no longer wait, and ends with the connection in its mailbox.
     @Test func aConnectionOnItsWayIsClosed() throws {
         let (isArmed, tables) = (Shared(false), Shared(0))
         let (entered, release) = (Gate(), Gate())
@@ -78,13 +78,13 @@ import Testing
             isArmed.change { $0 = true }
             group[0].submit {}
             entered.wait()
-            // The first goes to the loop that is stuck, and no other client may connect meanwhile.
+            // The first goes to the blocked loop, and no other client may connect meanwhile.
             let clients = try (0..<2).map { _ in try Peer(to: listener.localAddress) }
             try EventLoop.current.run(until: { listener.activeConnections == 1 })
             expectEqual(group.loads, [1, 0])
             release.open()
             expectEqual(try reply(of: clients[0]), "")
-            // Its place is free, and the loop that is left takes the next.
+            // Its place is free, and the remaining loop takes the next.
             expect(try answers(clients[1]))
             group[0].join()
             expectEqual(group.loads, [0, 1])
@@ -102,7 +102,7 @@ import Testing
             let served = listener.serve(on: group) { echo($0) }
             group.stop()
             group.join()
-            // That needs no further client.
+            // No further client is needed for that.
             expectEqual(try rejection(of: served), ECANCELED)
             expect("\(served.error!)".contains("all loops of the group have ended"))
             port.expectRefusal()
@@ -124,7 +124,7 @@ import Testing
             if isClosed { listener.close() }
         }
         expectEqual(served.flatMap { code($0) }, ECANCELED)
-        // What it has accepted goes on.
+        // Accepted connections continue.
         try EventLoop.withLoop { _ throws in expect(try answers(client!)) }
         client?.close()
         spin { group.loads == [0] }

@@ -48,7 +48,7 @@ import Testing
         }
     }
 
-    /// The program knows of its own abort; what `onError` is for is what it does not know.
+    /// A program knows of its own abort; `onError` is for errors that it does not know of.
     @Test func anAbortOrACloseByTheProgramIsNoErrorOfTheHandler() throws {
         try withNetwork { net in
             let listener = try net.listen()
@@ -72,7 +72,7 @@ import Testing
         }
     }
 
-    /// What a close could not deliver in its time has failed.
+    /// Bytes that a close could not deliver in time count as failed.
     @Test func aWriteThatACloseGivesUpHasFailed() throws {
         try withNetwork { net in
             let (connection, _) = try net.pair()

@@ -6,9 +6,9 @@ import Testing
 @testable import Promises
 @testable import PromisesTestSupport
 
-/// What counts as memory of a connection: whatever keeps a peer's bytes, by the memory that it takes.
+/// The memory that counts for a connection: everything that keeps a peer's bytes, by its allocated size.
 @Suite struct HeldMemoryTests {
-    /// Joins parts: a byte for the length of each, and 0 behind the last. Each part is a frame, or is skipped.
+    /// Joins parts: a length byte before each, and 0 after the last. Each part is a frame, or is skipped.
     private final class JoiningDecoder: FrameDecoder {
         private let skips: Bool
         private var joined: [UInt8] = []
@@ -31,7 +31,7 @@ import Testing
         }
     }
 
-    /// Passes on what it has got when the byte 0 arrives.
+    /// Passes its input on when the byte 0 arrives.
     private struct HoardingFilter: ConnectionFilter {
         var hoard: [UInt8] = []
 
@@ -61,7 +61,7 @@ import Testing
         }
     }
 
-    /// Three clients that send parts of something that never ends; the second sends the most.
+    /// Three clients that send parts of an endless message; the second sends the most.
     @Test(arguments: Form.allCases) func ofDecodersAndFilters(form: Form) throws {
         try withNetwork(turns: 20_000) { net in
             let listener = try net.listen()
@@ -87,7 +87,7 @@ import Testing
                         || number < sessions.count && sessions[number].bytesReceived == 256 * parts
                 })
                 try net.loop.turn(.poll)
-                // The first three hold less than 900 KiB, whatever room their arrays have.
+                // The first three hold less than 900 KiB, whatever the capacity of their arrays.
                 expectEqual(listener.evictedConnections, number < 3 ? 0 : 1)
             }
             expectEqual(errors, [ENOBUFS])
@@ -111,7 +111,7 @@ import Testing
             let sent = elsewhere { try peer.send(length + [UInt8](repeating: 0, count: (1 << 20) - 100)) }
             try hang(sent, timeout: patience)
             try net.loop.run(until: { connection.bytesReceived == (1 << 20) - 96 })
-            // One call of the kernel gets the end of the first and the beginning of the second.
+            // One system call receives the end of the first and the beginning of the second.
             try peer.send([UInt8](repeating: 0, count: 100) + length.prefix(3))
             try net.loop.run(until: { connection.bytesReceived == (1 << 20) + 7 })
             try net.loop.turn(.poll)
@@ -122,7 +122,7 @@ import Testing
         }
     }
 
-    /// What a peer announces takes memory as it arrives.
+    /// An announced payload takes memory only as it arrives.
     @Test(arguments: [1, 5000, 200_000]) func anAnnouncementTakesNoMemory(count: Int) throws {
         try withNetwork(turns: 4000) { net in
             let (connection, peer) = try net.pair()
@@ -151,7 +151,7 @@ import Testing
         }
     }
 
-    /// Bytes that the kernel has taken count as long as the array does that they are in.
+    /// Bytes that the kernel has taken count as long as their array exists.
     @Test func aWriteThatIsSentInPartCountsWhole() throws {
         try withNetwork { net in
             let (connection, peer) = try Connection.pair()
@@ -198,7 +198,7 @@ import Testing
         func stop(_ promise: PromiseCore) -> Bool { false }
     }
 
-    /// The connections of a pool have a budget, too: here that of one of them, which is used, and of an idle one.
+    /// The connections of a pool also have a budget: here for one in use and an idle one.
     @Test func aPoolHasALimitOfItsOwn() throws {
         try withNetwork(turns: 4000) { net in
             let listener = try net.listen()

@@ -6,7 +6,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// Connections that the server is done with, and whose peers are not: they hold no place of `maxConnections`.
+/// Connections that the server has finished but their peers have not: they take no place of `maxConnections`.
 @Suite struct LingeringPlacesTests {
     /// A client that has seen the server's end and keeps its own side open.
     private func lingerer(_ listener: Listener) throws -> Peer {
@@ -57,7 +57,7 @@ import Testing
             expectEqual(net.ledger.acceptedAreOpen, [true, true])
             let third = try lingerer(listener)
             try net.loop.run(until: { net.ledger.acceptedAreOpen == [false, true, true] })
-            // One in the middle goes by itself; the next to go is again the oldest.
+            // One in the middle ends by itself; the next to be closed is again the oldest.
             clients[1].close()
             try net.loop.run(until: { listener.lingeringConnections == 1 })
             let others = try (0..<2).map { _ in try lingerer(listener) }
@@ -106,7 +106,7 @@ import Testing
         }
     }
 
-    /// An orderly end has a deadline of its own.
+    /// An orderly end has its own deadline.
     @Test func whileItIsDrainedTheBoundDoesNotCount() throws {
         try withNetwork(clock: VirtualClock()) { net in
             let listener = try net.listen()

@@ -6,7 +6,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// A listener that does not wait in the poller when its loop ends: those who wait for it are told all the same.
+/// A listener that is not in the poller when its loop ends: everything that waits for it is still notified.
 @Suite struct ListenerAtLoopEndTests {
     @Test(arguments: [false, true])
     func aConnectionIsRunning(isClosed: Bool) throws {

@@ -40,7 +40,7 @@ import Testing
             let listener = try Listener.bind("127.0.0.1:0")
             let served = listener.serve(on: group, ServeOptions(balancing: balancing)) { echo($0) }
             var clients = try (0..<4).map { _ in try welcome(to: listener) }
-            // Those of the first loop go.
+            // The clients of the first loop leave.
             for index in [2, 0] { clients.remove(at: index).close() }
             spin { group.loads == [0, 2] }
             clients += try (0..<2).map { _ in try welcome(to: listener) }
@@ -59,7 +59,7 @@ import Testing
             let served = listener.serve(on: group) { connection -> Promise<Void> in
                 let peer = connection.peerAddress?.description
                 seen.change { $0.append(peer) }
-                // Handlers of its promises are that thread's too.
+                // Handlers of its promises also belong to that thread.
                 return connection.readLine().then { line in
                     connection.write("\(line ?? "") on \(EventLoop.current.remote.name ?? "")")
                 }
@@ -131,7 +131,7 @@ import Testing
             port.expectRefusal()
             expect(served.isPending && listener.activeConnections == 2)
             for client in clients { expect(try answers(client)) }
-            // The loop has nothing of its own to wait for, and waits.
+            // The loop has no work of its own to wait for, and still waits.
             let closing = elsewhere { for client in clients { client.close() } }
             closing.ignoringErrors()
             try loop.run()

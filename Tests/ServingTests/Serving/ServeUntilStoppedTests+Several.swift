@@ -61,7 +61,7 @@ extension ServeUntilStoppedTests {
         }
     }
 
-    /// The first failure rejects the promise; later ones are the caller's, as without a drain.
+    /// The first failure rejects the promise; later ones are for the caller to handle, as without a drain.
     @Test func theFailureOfAFurtherListenerIsReported() throws {
         try withSignals { net in
             let listeners = [try net.listen(), try net.listen()]
@@ -100,7 +100,7 @@ extension ServeUntilStoppedTests {
                     expectEqual(try hang(echoed, timeout: patience), [0x78])
                 }
                 raise(SIGCONT)
-                // A turn may end for what the other loops have posted. Two signals that arrive together are one.
+                // A turn may end for jobs that the other loops posted. Two signals that arrive together are one.
                 try loop.run(until: { arrived == 1 })
                 #expect(served.isPending)
                 hang(after(.milliseconds(100)))

@@ -6,7 +6,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// Listeners with several sockets, errors of handlers, and descriptors that others have opened.
+/// Listeners with several sockets, errors of handlers, and descriptors opened by others.
 @Suite struct SeveralSocketsTests {
     @Test(.enabled(if: hasIPv6, "there is no IPv6 loopback address"))
     func allSocketsAreServedUnderOneLimit() throws {
@@ -23,7 +23,7 @@ import Testing
             for client in clients { try client.send("x") }
             var left = clients
             while !left.isEmpty {
-                // Whichever two have been let in.
+                // Any two that were admitted.
                 let answered = left.first { client in
                     var entry = pollfd(fd: client.fd, events: Int16(POLLIN), revents: 0)
                     return poll(&entry, 1, 0) == 1
@@ -130,7 +130,7 @@ import Testing
         try withNetwork { net in
             let listener = try net.listen()
             let accepts = (0..<3).map { _ in listener.accept() }
-            // Of this thread only; the closure is Sendable for the sake of promises that others settle.
+            // Only for this thread; the closure is Sendable because others may settle promises.
             nonisolated(unsafe) let last = accepts[2]
             nonisolated(unsafe) let closed = listener
             nonisolated(unsafe) var late: Promise<Connection>?
@@ -148,8 +148,8 @@ import Testing
 
     // MARK: At the end of the loop
 
-    /// A `pipe` runs within the settlement of one accept, when the listener is on its way out: it may reach for the others,
-    /// and for the listener's claims, which are whole still. (At the end of a loop a cancellation changes nothing.)
+    /// A `pipe` runs within the settlement of one accept, when the listener is being released: it may use the others,
+    /// and the listener's claims, which are still intact. (At the end of a loop a cancellation changes nothing.)
     @Test func anInlineHandlerMayReachForAnotherAcceptWhenTheListenerGoes() throws {
         var accepts: [Promise<Connection>] = []
         var told = 0
@@ -158,7 +158,7 @@ import Testing
         try EventLoop.withLoop(clock: VirtualClock(), syscalls: table) { loop throws in
             let listener = try Listener.bind("127.0.0.1:0")
             accepts = (0..<3).map { _ in listener.accept() }
-            // Of this thread only; the closure is Sendable for the sake of promises that others settle.
+            // Only for this thread; the closure is Sendable because others may settle promises.
             nonisolated(unsafe) let last = accepts[2]
             nonisolated(unsafe) let count = { told += 1 }
             accepts[0].pipe { _ in
@@ -166,7 +166,7 @@ import Testing
                 last.cancel()
             }
             let client = try Peer(to: listener.localAddress)
-            // In its pause the listener is held by the timer alone, which goes without a word.
+            // In its pause the listener is held only by the timer, which ends silently.
             _ = logged { hang(after(.milliseconds(10))) }
             client.close()
         }

@@ -6,9 +6,9 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// Servers that take one Unix path at one moment: the first has it, the others are rejected.
+/// Servers that take one Unix path at the same time: the first one has it, the others are rejected.
 @Suite struct UnixListenerRaceTests {
-    /// Where a second server starts while the first is at it.
+    /// The moment at which a second server starts while the first is starting.
     enum Gap: CaseIterable { case beforeTheStaleFileIsRemoved, beforeTheFirstListens, beforeAFreshSocketListens }
 
     @Test(arguments: Gap.allCases) func oneOfTwoThatStartAtOnceHasThePath(gap: Gap) throws {
@@ -69,7 +69,7 @@ import Testing
         }
     }
 
-    /// Then a free path can be had, but nothing is replaced.
+    /// Then a free path can be taken, but nothing is replaced.
     @Test func withoutALockNothingIsReplaced() throws {
         let folder = Folder()
         folder.leaveStaleSocket("a")
@@ -85,7 +85,7 @@ import Testing
         expectEqual(folder.names, ["a"])
     }
 
-    /// A file of that name that holds something, or is none, belongs to another program.
+    /// A file of that name that has content, or is not a regular file, belongs to another program.
     @Test func aFileThatIsNoLockIsNotTouched() throws {
         let folder = Folder()
         let name = ".a.reactor-lock"

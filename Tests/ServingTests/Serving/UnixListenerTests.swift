@@ -6,7 +6,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// Listeners at paths and abstract names, and the files that they make.
+/// Listeners at paths and abstract names, and the files that they create.
 @Suite struct UnixListenerTests {
     private func exchange(_ net: Network, _ listener: Listener) throws {
         let client = try hang(connect(to: listener.localAddress), timeout: patience)
@@ -55,7 +55,7 @@ import Testing
         }
     }
 
-    /// Who connects has no name as a rule; what kind of connection it is only the listener knows.
+    /// A client usually has no name; only the listener knows the kind of the connection.
     @Test func itsConnectionsAreNotTakenForTCP() throws {
         let folder = Folder()
         try withNetwork { net in
@@ -99,7 +99,7 @@ import Testing
         let folder = Folder()
         try withNetwork { net in
             let first = try net.listen("unix:\(folder / "a")", backlog: backlog)
-            // With a backlog of 0 this fills it, and the probe is answered EAGAIN.
+            // With a backlog of 0 this fills it, and the probe fails with EAGAIN.
             let filler = try Peer(to: first.localAddress)
             let before = folder.status("a")
             let error = #expect(throws: SystemError.self) { try Listener.bind(first.localAddress) }
@@ -109,7 +109,7 @@ import Testing
             let accepted = try net.accept(from: first)
             filler.close()
             hang(accepted.close())
-            // The probe, if it was let in, has gone again.
+            // The probe, if admitted, has ended.
             first.close()
         }
     }

@@ -7,7 +7,7 @@ import Testing
 
 /// Random programs of socket calls have the same results on the simulated kernel as on the real one.
 @Suite struct DifferentialTests {
-    /// `DIFFERENTIAL_PROGRAMS` says how many; from `DIFFERENTIAL_SEED` on.
+    /// `DIFFERENTIAL_PROGRAMS` is their number; seeds start at `DIFFERENTIAL_SEED`.
     @Test func randomProgramsAnswerAsOnTheKernel() throws {
         func number(_ name: String) -> UInt64? { getenv(name).flatMap { UInt64(String(cString: $0)) } }
         let first = number("DIFFERENTIAL_SEED") ?? 1
@@ -23,7 +23,8 @@ import Testing
         }
     }
 
-    /// The first call with another answer. A difference counts if it is there again when the kernel has time after each call.
+    /// The first call with a different result. A difference counts if it recurs when the kernel has time after each
+    /// call.
     private func difference(_ program: SocketProgram, _ name: String) -> String? {
         let simulated = simulate(program, name)
         let real = SocketWorld(Syscalls(), prefix: "difference-\(getpid())-\(name)") {}.run(program)

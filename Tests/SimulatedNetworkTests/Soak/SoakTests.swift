@@ -7,7 +7,7 @@ import Testing
 
 /// Many rounds of `SoakRound`, each with its seed.
 @Suite struct SoakTests {
-    /// `SIMULATION_SEEDS` says how many; from `SIMULATION_FIRST_SEED` on.
+    /// `SIMULATION_SEEDS` is their number; seeds start at `SIMULATION_FIRST_SEED`.
     @Test func serversAndClientsOnANetworkThatFails() throws {
         func number(_ name: String) -> UInt64? { getenv(name).flatMap { UInt64(String(cString: $0)) } }
         let first = number("SIMULATION_FIRST_SEED") ?? 1

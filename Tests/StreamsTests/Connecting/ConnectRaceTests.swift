@@ -6,7 +6,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// Connecting to the quickest of several addresses.
+/// Connecting to the fastest of several addresses.
 @Suite struct ConnectRaceTests {
     /// A listener that answers no client: its backlog is full.
     private func blackHole(_ net: Network, _ address: String = "127.0.0.1:0") throws -> (Listener, Peer) {
@@ -59,7 +59,7 @@ import Testing
         let clock = VirtualClock()
         try withNetwork(clock: clock) { net in
             let folder = Folder()
-            // A Unix backlog that is full is tried again by a timer, and so in virtual time.
+            // A full Unix backlog is retried by a timer, and so in virtual time.
             let slow = try net.listen("unix:\(folder / "a")", backlog: 0)
             let filler = try Peer(to: slow.localAddress)
             let (hole, second) = try blackHole(net)

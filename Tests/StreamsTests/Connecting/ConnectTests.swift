@@ -144,7 +144,7 @@ import Testing
     }
 }
 
-/// An address that never has a listener: the port is bound as long as the process lives.
+/// An address that never has a listener: the port stays bound as long as the process lives.
 private func closedPort(_ text: String) throws -> SocketAddress {
     let address = try SocketAddress(text)
     let fd = socket(address.family, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)

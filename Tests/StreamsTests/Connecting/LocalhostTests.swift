@@ -15,7 +15,7 @@ import Testing
         var loopback: String { self == .four ? "127.0.0.1" : "[::1]" }
     }
 
-    /// Ways in which a machine is without a family, by the call that says so.
+    /// The ways in which a machine lacks a family, by the failing call.
     enum Lack: CaseIterable { case noFamily, noAddress }
 
     private func take(_ family: Family, _ lack: Lack, from net: Network) {

@@ -15,7 +15,7 @@ struct TestLookup: NameLookup {
 
     func addresses(of host: String, port: UInt16) -> Promise<[SocketAddress]> { answer(host, port) }
 
-    /// Fails the test that asks it.
+    /// Fails the test that uses it.
     static var forbidden: TestLookup {
         TestLookup { host, _ in
             Issue.record("\(host) is looked up")
@@ -77,7 +77,7 @@ struct TestLookup: NameLookup {
             let listener = try net.listen()
             let found = SystemNameLookup.shared.addresses(of: "localhost", port: listener.localAddress.port)
             expect(try hang(found, timeout: patience).contains(listener.localAddress))
-            // With a dot it is a name like any other, and yet in the hosts file or known to the library.
+            // With a dot it is a name like any other, but still in the hosts file or known to the library.
             let numeric = SystemNameLookup.shared.addresses(of: "127.0.0.1", port: 7)
             #expect(try hang(numeric, timeout: patience) == [SocketAddress("127.0.0.1:7")])
         }
@@ -85,7 +85,7 @@ struct TestLookup: NameLookup {
 
     @Test func theSystemSaysWhichNameItDoesNotKnow() throws {
         try withNetwork { _ in
-            // Too long for any server to be asked.
+            // Too long for a query to any server.
             let name = String(repeating: "a", count: 64) + ".invalid"
             let error = #expect(throws: NameLookupError.self) {
                 try hang(SystemNameLookup.shared.addresses(of: name, port: 1), timeout: patience)
@@ -107,7 +107,7 @@ struct TestLookup: NameLookup {
                 let expected = [SocketAddress.loopback(port: UInt16(index + 1))]
                 expectEqual(try hang(each, timeout: patience), expected)
             }
-            // Unless the thread was as quick as that.
+            // Unless the thread was that fast.
             let isFound = found[10].settledValue == [SocketAddress.loopback(port: 11)]
             expect(found[10].error?.isCancelled ?? isFound)
         }

@@ -54,7 +54,7 @@ import Testing
             let spelled = ["dead.example", "DEAD.example", "Dead.Example"].map { ($0, slow.find($0)) }
             slow.gate.open(3)
             for (name, promise) in spelled {
-                // Each gets the error of the name that it has asked for.
+                // Each gets the error of the name that it asked for.
                 #expect(throws: NameLookupError(host: name, code: EAI_AGAIN)) { try hang(promise, timeout: patience) }
             }
             expectEqual(slow.asked.value, ["dead.example"])

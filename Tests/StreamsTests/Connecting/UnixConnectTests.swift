@@ -6,7 +6,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// What is particular to connecting to a Unix socket: a full backlog is not waited for by the kernel.
+/// Connecting to a Unix socket: the kernel does not wait for room in a full backlog.
 @Suite struct UnixConnectTests {
     @Test func aFullBacklogIsTriedAgainUntilThereIsRoom() throws {
         let folder = Folder()

@@ -8,7 +8,7 @@ import Testing
 
 /// Descriptors that come from elsewhere.
 @Suite struct AdoptTests {
-    /// Adopts, and expects a refusal that leaves the descriptor as it was.
+    /// Adopts, and expects a refusal that leaves the descriptor unchanged.
     private func refused(_ fd: CInt, _ net: Network, _ place: SourceLocation = #_sourceLocation) -> SystemError? {
         let flags = fcntl(fd, F_GETFL)
         net.ledger.adopt(fd)
@@ -78,7 +78,7 @@ import Testing
     @Test func aTerminalGoesBothWays() throws {
         try withNetwork { net in
             let master = open("/dev/ptmx", O_RDWR | O_NOCTTY)
-            // unlockpt(3) and ptsname(3), which Swift's Glibc module leaves out.
+            // unlockpt(3) and ptsname(3), which Swift's Glibc module omits.
             var (lock, number) = (CInt(0), CInt(-1))
             expectEqual(ioctl(master, 0x4004_5431, &lock), 0)
             expectEqual(ioctl(master, 0x8004_5430, &number), 0)
@@ -114,7 +114,7 @@ import Testing
             expectEqual(error, invalid)
             expectEqual(error.detail, "descriptor \(listening) is a listening socket")
             #expect(throws: SystemError(.fileStatus, EBADF)) { try Connection(adopting: -1) }
-            // /dev/null was shown to the loop's epoll.
+            // /dev/null was passed to the loop's epoll.
             expect(!net.loop.isAlive)
         }
     }

@@ -51,9 +51,9 @@ import Testing
                 expect(connection.queuedBytes < 100_000 + chunk.count)
             }
             #expect(code(try #require(refused)) == ENOBUFS)
-            // Each write counts with some bytes more.
+            // Each write counts some more bytes.
             expect(connection.queuedBytes >= 99_000)
-            // Those that were taken arrive, whole, and then there is room again.
+            // The accepted ones arrive complete, and then there is room again.
             let (received, all) = (taken, accepted)
             let reading = elsewhere { try peer.receive(exactly: received) }
             try hang(when(fulfilled: all), timeout: patience)
@@ -100,7 +100,7 @@ import Testing
         try withNetwork(turns: 3000) { net in
             let (connection, firehose) = try net.pair()
             let (other, client) = try net.pair()
-            // The reader never lets the kernel's buffer fill: without a bound one flush would never end.
+            // The reader never lets the kernel's buffer fill: without a bound, one flush would never end.
             let real = net.kernel.send
             let busy = net.ledger.accepted[0]
             net.kernel.send = { $0 == busy ? min($2, 1000) : real($0, $1, $2) }

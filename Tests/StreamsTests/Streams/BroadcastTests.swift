@@ -73,7 +73,7 @@ import Testing
                 expect(error.code == ENOBUFS && error.description.contains("the limit is 65536"))
                 expectEqual(all[number].peer.failureOfReading(), ECONNRESET)
             }
-            // Those that have ended are passed over.
+            // Ended ones are skipped.
             expectEqual(broadcast([8], to: all.map(\.connection), overflow: .abort), 2)
             expectEqual(try all[1].peer.receive(exactly: 1), [7])
             for (connection, _) in all { connection.abort() }

@@ -6,8 +6,8 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// A task that is cancelled on another thread ends its wait on the loop of the promise: what comes at that moment is neither lost
-/// nor told twice.
+/// A task that is cancelled on another thread ends its wait on the promise's loop: an element that arrives at that
+/// moment is neither lost nor delivered twice.
 @Suite(.ownThread) struct CancelledElsewhereTests {
     private actor Reader {
         private let home: LoopRemote

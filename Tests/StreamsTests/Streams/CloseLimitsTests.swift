@@ -6,10 +6,10 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// The time that a close may take, and the progress that it asks of the peer.
+/// The time limit of a close, and the progress that it requires of the peer.
 @Suite struct CloseLimitsTests {
-    /// Lets `step` pass on the clock and then calls `act`, again and again, until `closed` is fulfilled.
-    /// - Returns: how long that took.
+    /// Lets `step` pass on the clock and then calls `act`, repeatedly, until `closed` is fulfilled.
+    /// - Returns: the time that this took.
     private func time(
         of closed: Guarantee<Void>, _ net: Network, _ clock: VirtualClock, every step: Duration,
         _ act: () throws -> Void
@@ -74,7 +74,7 @@ import Testing
             net.kernel.waitingBytes = { _, _ in 0 }
             let closed = connection.close()
             try net.loop.turn(.poll)
-            // From here on the kernel takes a little each time that there is room.
+            // From here on the kernel takes a little whenever there is room.
             net.kernel.send = { _, _, _ in 100 }
             _ = try peer.receive(exactly: 2 << 20)
             awaitArrival(of: POLLOUT, at: net.ledger.accepted[0])
@@ -99,7 +99,7 @@ import Testing
         }
     }
 
-    /// What is no longer queued here is still on its way to the peer.
+    /// Bytes that are no longer queued here are still on their way to the peer.
     @Test func aPeerThatStillTakesWhatTheKernelHasIsNotReset() throws {
         let clock = VirtualClock()
         try withNetwork(clock: clock) { net in
@@ -108,13 +108,13 @@ import Testing
             net.kernel.waitingBytes = { _, _ in waiting }
             let closed = connection.close()
             let time = try time(of: closed, net, clock, every: .seconds(1)) { waiting -= min(10_000, waiting) }
-            // Ten seconds with progress, of which the check at 15 learns that there is no more.
+            // Ten seconds with progress; the check at 15 finds that there is no more.
             expectEqual(time, .seconds(15))
             withExtendedLifetime(peer) {}
         }
     }
 
-    /// A reset would destroy what the kernel has still to deliver.
+    /// A reset would destroy bytes that the kernel still has to deliver.
     @Test(arguments: [nil, Duration.seconds(2)]) func whatTheKernelHasTakenReachesAPeerThatPauses(linger: Duration?)
         throws
     {
@@ -130,7 +130,7 @@ import Testing
         }
     }
 
-    /// With unread input the kernel resets of its own accord.
+    /// With unread input the kernel resets by itself.
     @Test func inputThatArrivesAtTheLimitDestroysNothing() throws {
         try withNetwork { net in
             let (connection, peer) = try net.pair(receiveBuffer: 4096)

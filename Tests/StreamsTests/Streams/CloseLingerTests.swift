@@ -6,7 +6,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// A patience of one's own for a peer that makes no progress.
+/// A custom time limit for a peer that makes no progress.
 @Suite struct CloseLingerTests {
     @Test func itIsWaitedForAsLongAsSaid() throws {
         let clock = VirtualClock()

@@ -135,7 +135,7 @@ import Testing
             expectEqual(begin.duration(to: clock.now), .seconds(5))
             expectEqual(try peer.receive(), [])
             expect(!net.ledger.open.contains(net.ledger.accepted[0]))
-            // No program takes what the peer sends now: the kernel resets.
+            // No program reads the peer's bytes now: the kernel resets.
             try peer.send("x")
             awaitArrival(of: POLLHUP, at: peer.fd)
         }
@@ -146,7 +146,7 @@ import Testing
         try withNetwork(clock: clock) { net in
             let (connection, peer) = try net.pair()
             net.kernel.waitingBytes = { _, _ in 0 }
-            // What the kernel itself takes may be acknowledged late, which would be progress.
+            // Bytes that the kernel itself takes may be acknowledged late, which would be progress.
             _ = net.limitSends(to: 100)
             let write = connection.write(pattern(8 << 20))
             let begin = clock.now

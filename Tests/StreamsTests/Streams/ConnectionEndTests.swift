@@ -6,7 +6,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// `closed`: how a connection has ended.
+/// `closed`: the way a connection has ended.
 @Suite struct ConnectionEndTests {
     @Test func anOrderlyCloseEndsWhenTheDescriptorIsReleased() throws {
         try withNetwork { net in
@@ -131,7 +131,7 @@ import Testing
     }
 
     /// Carries the last reference to another thread.
-    // @unchecked: what is in it is used by one thread after the other.
+    // @unchecked: its content is used by one thread after the other.
     private final class Parcel: @unchecked Sendable {
         var content: Connection?
     }

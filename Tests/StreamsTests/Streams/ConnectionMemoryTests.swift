@@ -6,15 +6,15 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// The size of the instances of a class that has no tail allocation.
+/// The instance size of a class without tail allocation.
 // A function of the standard library that its interface does not name.
 @_silgen_name("$ss36_class_getInstancePositiveExtentSizeySiyXlXpF")
 private func instanceSize(_ type: AnyClass) -> Int
 
-/// The memory of a connection that has nothing to do.
+/// The memory of an idle connection.
 @Suite(.enabled(if: !isSanitized)) struct ConnectionMemoryTests {
-    /// The block that the allocator takes for an object: with a header of 8 bytes, in steps of 16. Not
-    /// malloc_usable_size(3), which is now and then larger: a free block whose rest would be too small is given as a whole.
+    /// The block that the allocator uses for an object: with a header of 8 bytes, in steps of 16. Not
+    /// malloc_usable_size(3), which is sometimes larger: a free block whose rest would be too small is used whole.
     private func size(_ object: AnyObject) -> Int { (instanceSize(type(of: object)) + 8 + 15) / 16 * 16 }
 
     /// The object behind a promise.
@@ -27,12 +27,12 @@ private func instanceSize(_ type: AnyClass) -> Int
         return Mirror(reflecting: rare).children.isEmpty
     }
 
-    /// The loop's table has 24 bytes for each number, and has grown to twice of what it needs at the most.
+    /// The loop's table has 24 bytes for each number, and at most twice the needed size.
     private var table: Int { 48 }
 
     @Test func anIdleConnectionNeedsNoMoreThan272Bytes() throws {
         try withNetwork(turns: 20_000) { net in
-            // Each is asked for more to come, as a server's are.
+            // Each is asked to read more, as a server's are.
             for _ in 0..<100 {
                 let (a, b) = try Connection.pair()
                 let read = a.read()
@@ -56,14 +56,15 @@ private func instanceSize(_ type: AnyClass) -> Int
             try hang(b.write("message"), timeout: patience)
             expectEqual(try hang(b.read(exactly: 7), timeout: patience).count, 7)
             expect(hasNothingCold(a))
-            // The body is in the core. What it captures is the user's.
+            // The body is in the core. Its captures are the user's.
             expect(size(a) + size(core(all)) + table <= 272)
             a.abort()
             all.catch(policy: .allErrors) { _ in }
         }
     }
 
-    /// What a server with limits of time keeps for a connection that waits for its next frame, beside the promises.
+    /// The memory of a server with time limits for a connection that waits for its next frame, in addition to the
+    /// promises.
     @Test func aLoopOverFramesWithLimitsOfTimeIsWithinItsBound() throws {
         try withNetwork { net in
             let (a, b) = try Connection.pair()
@@ -81,7 +82,8 @@ private func instanceSize(_ type: AnyClass) -> Int
         }
     }
 
-    /// From the first weak reference on the runtime counts in a table beside the object: a block more, and each count takes longer.
+    /// From the first weak reference on, the runtime counts in a table beside the object: an additional block, and
+    /// slower counting.
     @Test func limitsOfTimeMakeNoSideTable() throws {
         try withNetwork { net in
             let (a, b) = try Connection.pair()
@@ -97,7 +99,7 @@ private func instanceSize(_ type: AnyClass) -> Int
         }
     }
 
-    /// The word behind the metadata then has its two highest bits set.
+    /// The word after the metadata then has its two highest bits set.
     private func hasSideTable(_ object: AnyObject) -> Bool {
         (UnsafeRawPointer(Unmanaged.passUnretained(object).toOpaque()) + 8).load(as: UInt.self) >> 62 == 3
     }

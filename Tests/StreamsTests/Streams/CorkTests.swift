@@ -6,7 +6,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// Several writes that leave together.
+/// Several writes that are sent together.
 @Suite struct CorkTests {
     private func sends(_ net: Network) -> Int {
         net.calls(.send) + net.calls(.sendVector) + net.calls(.write) + net.calls(.writeVector)

@@ -54,13 +54,13 @@ import Testing
                 _ = try peer.receive()
                 try net.loop.turn(.poll)
             }
-            // Both were sent; the second is not taken back.
+            // Both were sent; the second is not withdrawn.
             expect(first.isFulfilled)
             expect(second.isFulfilled)
         }
     }
 
-    /// Writes until the kernel takes no more, and a little beyond.
+    /// Writes until the kernel takes no more, and a little more.
     private func fill(_ connection: Connection) {
         while connection.queuedBytes == 0 { _ = connection.write([UInt8](repeating: 0, count: 1 << 20)) }
     }

@@ -6,7 +6,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// A connection that never stops sending leaves the others their turns. Counted in turns, and in virtual time.
+/// A connection that never stops sending lets the others have their turns. Counted in turns, and in virtual time.
 @Suite struct FloodFairnessTests {
     @Test(arguments: [false, true]) func fiftyPingsAndATimerPassAFirehose(isChunked: Bool) throws {
         let clock = VirtualClock()
@@ -47,7 +47,7 @@ import Testing
                 let before = reads
                 try net.loop.turn(.poll)
                 turns += 1
-                // One of 64 KiB a turn, and it does get that.
+                // One of 64 KiB per turn, and it does get that.
                 expectEqual(reads, before + 1)
                 expectEqual(ticks, turns, "the timer is late")
             }

@@ -132,7 +132,7 @@ import Testing
         }
     }
 
-    /// The promise of the read has the only reference to the connection, and gives it up in a call of the connection.
+    /// The promise of the read has the only reference to the connection, and releases it in a call of the connection.
     @Test func aConnectionThatOnlyTheReadRetainsFailsWhenItCannotBeRegistered() throws {
         try withNetwork { net in
             var (connection, peer): (Connection?, Peer) = try net.pair()
@@ -222,7 +222,7 @@ import Testing
             let (c, d) = try Connection.pair()
             var seen: [String] = []
             let all = a.forEachChunk { chunk in
-                // Other connections read meanwhile, and the connection itself does, without a reader.
+                // Other connections read meanwhile, as does the connection itself, without a reader.
                 d.write("elsewhere").cauterize()
                 expectEqual(try hang(c.receive(), timeout: patience), Array("elsewhere".utf8))
                 try peer.send("unread")

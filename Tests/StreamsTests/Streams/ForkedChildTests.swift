@@ -6,14 +6,14 @@ import TestSupport
 
 @testable import PromisesTestSupport
 
-/// A forked child has copies of all descriptors. What it closes there must go on in the parent.
+/// A forked child has copies of all descriptors. A descriptor that it closes must stay open in the parent.
 ///
-/// XCTest, which runs these on the main thread and one after the other: of the threads only the one that forks lives on.
+/// XCTest, which runs these on the main thread, one after the other: only the forking thread lives on in the child.
 final class ForkedChildTests: XCTestCase {
-    /// Ways in which a child comes to close what is the parent's.
+    /// The ways in which a child closes a descriptor of the parent.
     private enum Way: CaseIterable { case close, closeAtOnce, abort, release, endOfLoop }
 
-    /// Runs `body` in a forked child, then whatever ends there, and waits for the child.
+    /// Runs `body` and then everything that ends there in a forked child, and waits for the child.
     private func fork(_ body: () -> Void) -> Bool {
         let child = Glibc.fork()
         if child == 0 {
@@ -27,7 +27,7 @@ final class ForkedChildTests: XCTestCase {
         return false
     }
 
-    /// A loop that the child leaves too, and then ends; answers what `body` does in the parent.
+    /// A loop that the child also leaves and then ends; returns the result of `body` in the parent.
     private func withLoop(_ body: (EventLoop) throws -> Bool) rethrows {
         if try EventLoop.withLoop(body) { _exit(42) }
     }
@@ -49,7 +49,7 @@ final class ForkedChildTests: XCTestCase {
                     let ends = try pair(isTCP: isTCP)
                     var near: Connection? = ends.0
                     let far = ends.1
-                    // Of what waits the child sends nothing, and of what has come it takes nothing.
+                    // The child sends nothing that waits, and takes nothing that has arrived.
                     far.write("waiting").cauterize()
                     let isChild = fork {
                         switch way {
@@ -72,7 +72,7 @@ final class ForkedChildTests: XCTestCase {
         }
     }
 
-    /// Bytes that wait for the kernel are sent by the parent, and once.
+    /// The parent sends bytes that wait for the kernel, once.
     func testQueuedBytesAreTheParentsToSend() throws {
         for way in Way.allCases {
             try withLoop { _ in
@@ -98,7 +98,7 @@ final class ForkedChildTests: XCTestCase {
         }
     }
 
-    /// One that is being closed already goes on being closed in the parent.
+    /// A connection that is already closing keeps closing in the parent.
     func testOneThatLingersGoesOnInTheParent() throws {
         try withLoop { _ in
             let (near, far) = try pair(isTCP: true)
@@ -159,7 +159,7 @@ final class ForkedChildTests: XCTestCase {
         }
     }
 
-    /// The program that a child process runs is the parent's to kill.
+    /// Only the parent may kill the program that a child process runs.
     func testAProgramOfTheParentLives() throws {
         try withLoop { _ in
             let program = try ChildProcess.spawn("/bin/cat", standardInput: .pipe, standardOutput: .pipe)
@@ -177,7 +177,7 @@ final class ForkedChildTests: XCTestCase {
         }
     }
 
-    /// A lookup that runs in the parent ends there only: the child must not wait for it.
+    /// A lookup that runs in the parent ends only there: the child must not wait for it.
     func testALookupOfTheParentIsNotJoined() throws {
         let (begun, gate) = (Gate(), Gate())
         let lookup = try SystemNameLookup(threads: 1) { _ throws(NameLookupError) in

@@ -6,7 +6,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// Readiness is level-triggered: if no call consumes it, the loop must not turn for it without end. In virtual time.
+/// Readiness is level-triggered: if no call consumes it, the loop must not turn for it endlessly. In virtual time.
 @Suite struct FutileReadinessTests {
     @Test(arguments: [EPERM, ENOSYS, ENOMEM, EAGAIN]) func receptionsThatAreAllRefusedPause(code trouble: CInt) throws {
         try withNetwork(clock: VirtualClock()) { net in
@@ -26,7 +26,7 @@ import Testing
 
             net.kernel.receiveMessages = real
             try net.loop.run(until: { seen == 1 })
-            // It is as it was: the next one is received at once.
+            // Unchanged: the next one is received at once.
             let begin = net.loop.now
             try hang(socket.send([2], to: socket.localAddress))
             awaitArrival(of: POLLIN, at: fd)
@@ -54,7 +54,7 @@ import Testing
         }
     }
 
-    /// Such as a socket with room of its own, for which the system has no memory (`net.ipv4.tcp_mem`).
+    /// Such as a socket with room, for which the system has no memory (`net.ipv4.tcp_mem`).
     @Test func aConnectionThatIsWritableAndTakesNothingPauses() throws {
         try withNetwork(clock: VirtualClock()) { net in
             let (connection, peer) = try net.pair()
@@ -71,7 +71,7 @@ import Testing
         }
     }
 
-    /// The pause is of the descriptor, and ends with it.
+    /// The pause belongs to the descriptor, and ends with it.
     @Test func theNextOwnerOfTheNumberDoesNotPause() throws {
         try withNetwork(clock: VirtualClock()) { net in
             let socket = try DatagramSocket.bind("127.0.0.1:0")
@@ -84,7 +84,7 @@ import Testing
             _ = logged { net.settle(.milliseconds(50)) }
             expectEqual(net.calls(.receiveMessages), 256)
             net.kernel.receiveMessages = real
-            // Its number stands for another file at once, so that no other thread can come between.
+            // Its number gets another file atomically, so that no other thread can take it.
             let (reader, writer) = try Connection.pipe()
             let copy = try reader.detach()
             net.ledger.disown(copy)
@@ -105,6 +105,6 @@ import Testing
 }
 
 extension Network {
-    /// A loop that spins fails its test, and does not hold it.
+    /// A loop that spins fails its test instead of blocking it.
     fileprivate func isSpinning(_ call: SystemCall) -> Bool { calls(call) > 10_000 }
 }

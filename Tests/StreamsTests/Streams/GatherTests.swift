@@ -6,7 +6,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// Answers to requests that arrived together leave together, whether or not the handler waits for its writes.
+/// Answers to requests that arrived together are sent together, whether or not the handler waits for its writes.
 @Suite struct GatherTests {
     /// The guide's ways to read requests and to answer each.
     enum Idiom: CaseIterable {
@@ -43,7 +43,7 @@ import Testing
                     line == nil ? .value : connection.write { $0.append("+OK\r\n") }.then { serve(connection) }
                 }
             case .deferred:
-                // An answer that takes some jobs to make.
+                // An answer that takes some jobs to prepare.
                 connection.readLine().then { line -> Promise<Void> in
                     if line == nil { return .value }
                     return Promise.value("+OK\r\n").map { $0 }.then { Promise.value($0) }.get { _ in }
@@ -109,7 +109,7 @@ import Testing
         }
     }
 
-    /// Lines of which one has a slow answer, and part of a line at the end.
+    /// Lines, one of which has a slow answer, and part of a line at the end.
     @Test func aSlowAnswerHoldsNothingBack() throws {
         try withNetwork(clock: VirtualClock()) { net in
             let (connection, peer) = try net.pair()
@@ -199,7 +199,7 @@ import Testing
         }
     }
 
-    /// Sizes around every limit, in every order that the seed gives, through a kernel that takes little at a time.
+    /// Sizes around every limit, in random order, through a kernel that takes little at a time.
     @Test(arguments: 0..<20 as Range<UInt64>) func theOrderStaysWhateverTheKernelTakes(seed: UInt64) throws {
         try withNetwork(turns: 100_000) { net in
             var dice = SplitMix64(seed)
@@ -287,7 +287,7 @@ import Testing
             connection.forEachLine { _ -> Void in writes.append(connection.write("four")) }.cauterize()
             try peer.send(Array("a\nb\nc\n".utf8))
             try net.loop.run(until: { writes.count == 3 })
-            // The first two were promised as written behind the third request; the answer to that was not.
+            // The first two were reported as written after the third request; the answer to that was not.
             expectEqual(writes.map(\.isFulfilled), [true, true, false])
             expectEqual(connection.queuedBytes, 9)
             budget.remaining = .max

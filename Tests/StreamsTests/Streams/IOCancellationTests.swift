@@ -5,7 +5,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// Cancelling what waits for a descriptor: nothing is lost, and nothing is left.
+/// Cancelling operations that wait for a descriptor: nothing is lost, and nothing is left.
 @Suite struct IOCancellationTests {
     @Test func aCancelledReadLeavesTheBytesToTheNext() throws {
         try withNetwork { network in

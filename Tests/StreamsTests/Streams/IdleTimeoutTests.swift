@@ -6,7 +6,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// Virtual time: whatever is sent has arrived before the clock moves.
+/// Virtual time: sent bytes have arrived before the clock moves.
 @Suite struct IdleTimeoutTests {
     @Test func trafficKeepsItOpenAndSilenceEndsIt() throws {
         let clock = VirtualClock()
@@ -93,7 +93,7 @@ import Testing
             expect(read.isPending)
             connection.idleTimeout = .milliseconds(100)
             hang(after(.milliseconds(100)))
-            // What has arrived in time is given a turn to be read.
+            // Bytes that arrived in time get a turn to be read.
             try net.loop.turn(.poll)
             expectEqual(read.settledValue, failed(ETIMEDOUT))
             withExtendedLifetime(peer) {}

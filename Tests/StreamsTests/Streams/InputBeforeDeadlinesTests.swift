@@ -6,7 +6,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// A loop that is held for longer than a deadline, and finds afterwards what has arrived meanwhile.
+/// A loop that is blocked for longer than a deadline, and then finds the input that has arrived meanwhile.
 @Suite struct InputBeforeDeadlinesTests {
     private let clock = VirtualClock()
 
@@ -73,7 +73,7 @@ import Testing
         try withNetwork(clock: clock) { net in
             let pairs = try pairs(3, net)
             let holding = pairs[0].connection.forEachChunk { _ -> Promise<Void> in
-                // What arrives now is in no batch of events yet.
+                // Input that arrives now is not in any batch of events yet.
                 for pair in pairs[1...] { expectEqual(send(pair.peer, "y", 1, 0), 1) }
                 clock.advance(by: .milliseconds(800))
                 return .value

@@ -6,7 +6,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// Written bytes are lost, and the socket lives: its peer must see a reset, and not an orderly end behind a part of them.
+/// Written bytes are lost while the socket lives: its peer must see a reset, not an orderly end after a part of them.
 @Suite struct LostOutputTests {
     @Test func theLoopEndsBeforeTheyAreSent() throws {
         var far: Peer?

@@ -6,7 +6,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// What the kernel may answer but seldom does.
+/// Results that the kernel may return but seldom does.
 @Suite struct PartialWriteTests {
     @Test(arguments: [1, 7, 1000, 16_383, 16_384, 16_385]) func shortCountsLoseNothing(count limit: Int) throws {
         try withNetwork(turns: 2000) { net in

@@ -6,7 +6,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// A handler works, and reads nothing meanwhile.
+/// A handler works without reading.
 @Suite struct PeerGoneTests {
     private let reset = PeerGone.failed(SystemError(.receive, ECONNRESET))
 
@@ -142,7 +142,7 @@ import Testing
         }
     }
 
-    /// None of them is the peer's doing.
+    /// None of them is caused by the peer.
     @Test func closingAbortingAndDetachingCancelTheWatch() throws {
         try withNetwork { net in
             func waiting() throws -> (Connection, Peer, Guarantee<PeerGone>) {
@@ -215,7 +215,7 @@ import Testing
             expect(answer.error as? PeerGone == (byReset ? reset : .ended))
             try net.loop.turn(.poll)
             expect(cancelled && work.isCancelled)
-            // What is known already starts nothing. (An end is known once it has been read.)
+            // An end that is already known starts nothing. (It is known once it has been read.)
             if !byReset { expectEqual(try hang(connection.read(), timeout: patience), .end) }
             let late = connection.cancelWhenPeerGone { () -> Promise<Int> in
                 Issue.record("called")
@@ -274,7 +274,7 @@ import Testing
         }
     }
 
-    /// As with pipelined requests, each of which is given up when its client goes.
+    /// As with pipelined requests, each cancelled when its client leaves.
     @Test func fiftyThousandWatchesEndOneByOne() throws {
         try withNetwork { net in
             let (connection, peer) = try net.pair()

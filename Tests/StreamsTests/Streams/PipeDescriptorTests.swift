@@ -30,7 +30,7 @@ import Testing
         }
     }
 
-    /// Its number may be another's by then.
+    /// Its number may belong to another file by then.
     @Test func aWriterThatHasEndedHasNoOptions() throws {
         try withNetwork { _ in
             let (reader, writer) = try Connection.pipe()
@@ -41,7 +41,7 @@ import Testing
         }
     }
 
-    /// Where the signal is blocked, one that had been raised would show; where it is not, it would end the process.
+    /// If the signal is blocked, a raised one would show; if not, it would end the process.
     @Test(arguments: [false, true]) func aWriterWithoutAReaderFailsWithoutASignal(isBlocked: Bool) throws {
         var set = sigset_t()
         var before = sigset_t()
@@ -127,7 +127,7 @@ import Testing
 }
 
 extension Connection {
-    /// Whether the error of its writes names this call.
+    /// True if the error of its writes names this call.
     fileprivate func failureIsOf(_ call: SystemCall) -> Bool {
         (write("x").error as? SystemError)?.call == call
     }

@@ -35,7 +35,7 @@ import Testing
             var writes: [Promise<Void>] = []
             try inTurn(net) {
                 for letter in "abc" { expect(connection.post("\(letter)".utf8, overflow: .drop)) }
-                // Takes along what was posted, as the first write of a turn.
+                // Sends the posted bytes too, as the first write of a turn.
                 writes.append(connection.write("d"))
                 for letter in "efg" { connection.post(Array("\(letter)".utf8), overflow: .drop) }
                 writes.append(connection.write("h"))
@@ -70,7 +70,7 @@ import Testing
             for _ in 0..<3 {
                 try inTurn(net) { for _ in 0..<100 where connection.post([1, 2], overflow: .drop) { taken += 1 } }
             }
-            // Those of a write each would take 58,200 bytes.
+            // As single writes they would take 58,200 bytes.
             expect(taken == 300 && connection.queuedBytes == 600)
             try inTurn(net) { while connection.post(pattern(100), overflow: .drop) { taken += 1 } }
             expect((9_000...10_000).contains(connection.queuedBytes))
@@ -162,7 +162,7 @@ import Testing
             let (connection, peer) = try net.pair()
             let budget = net.limitSends(to: 1)
             for number in UInt8(0)..<4 {
-                // On the loop's thread, as all handlers of this test.
+                // On the loop's thread, like all handlers of this test.
                 nonisolated(unsafe) let connection = connection
                 connection.write([10 * number]).pipe { _ in
                     for next in 1...3 { expect(connection.post([10 * number + UInt8(next)], overflow: .drop)) }

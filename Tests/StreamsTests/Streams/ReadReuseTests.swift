@@ -5,8 +5,8 @@ import Testing
 @testable import Promises
 @testable import PromisesTestSupport
 
-/// The promise of a read is a plain core, which the loop uses again, and which refers to its connection while the read waits.
-/// However the wait ends, the next promise of that core has nothing of it.
+/// The promise of a read is a plain core, which the loop reuses, and which refers to its connection while the read
+/// waits. However the wait ends, the next promise of that core keeps nothing of it.
 @Suite struct ReadReuseTests {
     private let tally = Tally()
 
@@ -14,7 +14,8 @@ import Testing
         Unmanaged.passUnretained(guarantee.core).toOpaque()
     }
 
-    /// Makes promises of all cores that the loop has kept, waits for them, and cancels some: none may reach a connection.
+    /// Makes promises from all cores that the loop has kept, waits for them, and cancels some: none may reach a
+    /// connection.
     private func useAllKeptCores(of loop: EventLoop) throws {
         // Cores without a source and without a producer, which a cancellation cannot end.
         let bare = (0..<128).map { _ in PromiseCore.pending(.of(Follow<Int>.self)) }
@@ -43,7 +44,7 @@ import Testing
             try peer.send("hello")
             expectEqual(try hang(count, timeout: patience), 5)
             var others: [Guarantee<ReadOutcome>] = []
-            // The core of the step behind it is kept too.
+            // The core of the step after it is kept too.
             for _ in 0..<4 {
                 let read = connection.read()
                 others.append(read)
@@ -122,7 +123,7 @@ import Testing
                 let (connection, peer) = try net.pair()
                 witness = connection
                 let token = tally.token()
-                // Nothing but the read keeps the connection.
+                // Only the read retains the connection.
                 connection.read().done { _ in withExtendedLifetime(token) {} }
                 return peer
             }()
@@ -165,7 +166,7 @@ import Testing
         }
         expect(isGone(witness))
         if case .failed? = read?.settledValue {} else { Issue.record("\(String(describing: read))") }
-        // Its loop and its connection are gone.
+        // Its loop and its connection have been released.
         read?.asPromise().cancel()
         chain?.cancel()
         expectEqual(chain?.isRejected, true)

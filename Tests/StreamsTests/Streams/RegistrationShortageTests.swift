@@ -7,10 +7,10 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// epoll has no room for a registration: `ENOSPC`, which other processes of the user can cause, or `ENOMEM`. Whatever waits
-/// for readiness goes on waiting, and the registration is made later. In virtual time.
+/// epoll has no room for a registration: `ENOSPC`, which other processes of the user can cause, or `ENOMEM`. Everything
+/// that waits for readiness keeps waiting, and the registration is made later. In virtual time.
 @Suite struct RegistrationShortageTests {
-    /// The client that waits at the limit makes the listener's registration go; the end of the first one asks for it again.
+    /// A client that waits at the limit makes the listener deregister; the end of the first one registers it again.
     @Test(arguments: [ENOMEM, ENOSPC]) func aListenerAtItsLimitIsRegisteredLater(code: CInt) throws {
         let clock = VirtualClock()
         try withNetwork(clock: clock) { net in
@@ -126,7 +126,7 @@ import Testing
     }
 }
 
-/// A lack of room that a test has made.
+/// A shortage caused by a test.
 private final class Room {
     var isLacking = true
     var refusals = 0

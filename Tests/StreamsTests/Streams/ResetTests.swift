@@ -99,7 +99,7 @@ import Testing
             expectEqual(try hang(connection.read(), timeout: patience), failed(ETIMEDOUT))
             net.kernel = real
             expectEqual(code(write), ETIMEDOUT)
-            // The socket is writable; no write waits for that any more.
+            // The socket is writable; no write waits for it any more.
             _ = try peer.receive(exactly: 1 << 20)
             expect(net.turns { net.settle() } <= 4)
         }

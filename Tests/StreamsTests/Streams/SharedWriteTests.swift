@@ -6,9 +6,9 @@ import Testing
 @testable import Promises
 @testable import PromisesTestSupport
 
-/// Memory that a write shares: what is sent of it, and when it is released.
+/// Memory shared by a write: the bytes sent from it, and when it is released.
 @Suite struct SharedWriteTests {
-    /// How a write of shared memory may end.
+    /// The ways in which a write of shared memory ends.
     enum End: CaseIterable {
         case sentAtOnce, sentInParts, sentByClose, withdrawn, withdrawnTooLate, aborted, reset, failed, loopEnds
         case refusedAsFull, refusedAtTheEnd, refusedAsClosed, thrown, filtered, filteredInParts
@@ -18,7 +18,7 @@ import Testing
     private let tail = Array("\r\n".utf8)
     private let payload = pattern(100_000)
 
-    /// Memory that counts how often it is released.
+    /// Memory that counts its releases.
     private func memory(_ releases: Shared<Int>) -> SharedBytes {
         let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: payload.count, alignment: 1)
         memory.copyBytes(from: payload)
@@ -151,8 +151,8 @@ import Testing
         expectEqual(releases.value, 1)
     }
 
-    /// One call sends what stands before the shared memory, the memory, and what stands behind it, and nothing is allocated for it
-    /// that waits.
+    /// One call sends the bytes before the shared memory, the memory, and the bytes after it, and nothing is allocated
+    /// for it while it waits.
     @Test func onePieceAmongOthersTakesOneCall() throws {
         try withNetwork { net in
             net.ledger.sendsPiecesSingly = false
@@ -173,7 +173,7 @@ import Testing
         }
     }
 
-    /// Clients that do not read, and each have asked for the same value: a budget counts it once.
+    /// Clients that do not read, and have all asked for the same value: a budget counts it once.
     @Test func aBudgetCountsSharedMemoryOnce() throws {
         try withNetwork(turns: 4000) { net in
             net.kernel.send = { _, _, _ in -Int(EAGAIN) }
@@ -189,7 +189,7 @@ import Testing
             try net.loop.run(until: { listener.activeConnections == 20 })
             for _ in 0..<3 { try net.loop.turn(.poll) }
             expectEqual(listener.evictedConnections, 0)
-            // Each with a value of its own, they take too much.
+            // With a separate value each, they take too much.
             let others = try (0..<4).map { _ in try Peer(to: listener.localAddress) }
             expectEqual(others.count, 4)
             for client in clients + others { client.reset() }

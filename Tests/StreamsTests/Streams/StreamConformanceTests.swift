@@ -8,7 +8,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// What every two-way stream does, asked of each kind and from each of its ends.
+/// The behaviour common to all two-way streams, tested with each kind and from each of its ends.
 @Suite struct StreamConformanceTests {
     @Test(arguments: StreamKind.allCases) func bytesGoBothWaysInOrder(kind: StreamKind) throws {
         try kind.with { a, b, _ in
@@ -33,7 +33,7 @@ import Testing
             expectEqual(try hang(when(fulfilled: reads), timeout: patience), [back, there])
             let (sent, received) = (a.output.bytesSent, b.input.bytesReceived)
             expect(sent == received && b.output.bytesSent == a.input.bytesReceived)
-            // A filter adds to what the descriptor carries.
+            // A filter adds to the bytes of the descriptor.
             expect(kind.isFiltered ? sent > there.count : sent == there.count)
             expect(kind.isFiltered ? b.output.bytesSent > back.count : b.output.bytesSent == back.count)
         }

@@ -28,7 +28,7 @@ import Testing
         }
     }
 
-    /// As the echo server has it: an idle time-out on each connection, whichever way it reads.
+    /// As in the echo server: an idle time-out on each connection, whichever way it reads.
     @Test(arguments: [false, true]) func idleTimeoutsCostNothingWhileThereIsTraffic(chunkwise: Bool) throws {
         try withNetwork(turns: 2500) { net in
             let (connection, peer) = try net.pair()
@@ -48,7 +48,7 @@ import Testing
             }
             try net.loop.run(until: { net.calls(.send) == 1001 })
             let cost = Economy(net) - before
-            // epoll_pwait, recv, send; and one or the other wait that another thread ends.
+            // epoll_pwait, recv, send; and now and then a wait that another thread ends.
             expect(Double(cost.total) / 1000 <= 3.2)
             expect(cost.registrations == 0 && cost.timerSettings == 0)
             try hang(client, timeout: patience)
@@ -57,7 +57,7 @@ import Testing
         }
     }
 
-    /// What is there to read on many connections is found with one wait.
+    /// One wait finds the input of many connections.
     @Test(arguments: [false, true]) func underLoadAMessageCostsTwo(chunkwise: Bool) throws {
         try withNetwork(turns: 2500) { net in
             let pairs = try (0..<50).map { _ in try net.pair() }
@@ -159,7 +159,7 @@ import Testing
             // A timer's descriptor, its registration, its setting, and the wait.
             expect(total(net) - before <= 6)
             expect(reads.allSatisfy { $0.isPending })
-            // Without this the optimiser lets the peers go, and so end, before the wait.
+            // Without this the optimiser releases the peers, and so ends them, before the wait.
             withExtendedLifetime(pairs) {}
         }
     }

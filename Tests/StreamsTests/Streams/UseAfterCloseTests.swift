@@ -6,7 +6,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// That none of these calls reaches the kernel under a number that may be another's is checked by `withNetwork`.
+/// `withNetwork` checks that none of these calls reaches the kernel under a number that may be another's.
 @Suite struct UseAfterCloseTests {
     @Test func theLocalAddressIsRememberedOnceItHasBeenAskedFor() throws {
         try withNetwork { net in

@@ -6,7 +6,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// Watermarks, and what lives by them.
+/// Watermarks, and their users.
 @Suite struct WatermarkTests {
     @Test func aProducerThatAsksKeepsTheQueueShort() throws {
         try withNetwork(turns: 4000) { net in
@@ -88,7 +88,7 @@ import Testing
         }
     }
 
-    /// As in the documentation: one that only reads `isWritable` would loop forever.
+    /// As in the documentation: a producer that only reads `isWritable` would loop forever.
     @Test func aProducerEndsWithItsConnection() throws {
         try withNetwork { net in
             let (connection, peer) = try net.pair(receiveBuffer: 4096)
@@ -136,9 +136,9 @@ import Testing
     }
 }
 
-/// A sequence of chunks that is taken as it is written.
+/// A sequence of chunks that is consumed as it is written.
 @Suite struct WriteAllTests {
-    /// Can be gone through once, and tells how far that has come.
+    /// Can be iterated once, and reports how far that has come.
     private final class Source: Sequence, IteratorProtocol {
         var taken = 0
         let count: Int

@@ -6,7 +6,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// Taking writes back that still wait for the kernel.
+/// Withdrawing writes that still wait for the kernel.
 @Suite struct WriteCancellationTests {
     @Test func oneThatWaitsBehindOthersIsNeverSent() throws {
         try withNetwork { net in
@@ -92,7 +92,7 @@ import Testing
             let third = connection.write("3")
             let others = [second, third]
             first.pipe { _ in for other in others { other.cancel() } }
-            // All three leave with one call: the others are not waiting any more.
+            // All three are sent with one call: the others are not waiting any more.
             budget.remaining += 100
             try hang(first, timeout: patience)
             expectEqual(try peer.receive(exactly: 3), Array("123".utf8))
@@ -102,7 +102,7 @@ import Testing
         }
     }
 
-    /// What arrives is what was not taken back, whatever the kernel takes when.
+    /// All bytes arrive that were not withdrawn, whatever the kernel takes when.
     @Test(arguments: UInt64(0)..<60)
     func anyMixture(seed: UInt64) throws {
         var random = SplitMix64(seed)

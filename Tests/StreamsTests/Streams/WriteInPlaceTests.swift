@@ -51,7 +51,7 @@ import Testing
         }
     }
 
-    /// What a body does with its connection.
+    /// Actions of a body on its connection.
     enum Deed: CaseIterable { case close, abort, shutDown, hang, replace }
 
     @Test(arguments: Deed.allCases) func whateverTheBodyDoes(deed: Deed) throws {
@@ -82,7 +82,7 @@ import Testing
         }
     }
 
-    /// A copy of the writer's bytes is not changed by the writes that follow.
+    /// A copy of the writer's bytes is not changed by later writes.
     @Test func bytesThatAreTakenOutStay() throws {
         try withNetwork { net in
             let (a, b) = try Connection.pair()

@@ -6,7 +6,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// What counts against the limit of the write queue.
+/// The memory that counts against the limit of the write queue.
 @Suite struct WriteQueueMemoryTests {
     /// A connection whose kernel takes nothing.
     private func withBlockedConnection(_ body: (Connection, Network) throws -> Void) throws {
@@ -19,7 +19,7 @@ import Testing
         }
     }
 
-    /// How many writes are taken before the first that is refused, at most `limit`.
+    /// The number of writes that are taken before the first refused one, at most `limit`.
     private func accepted(upTo limit: Int, _ write: () -> Promise<Void>) -> Int {
         var count = 0
         while count < limit {

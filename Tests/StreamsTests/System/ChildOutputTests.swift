@@ -6,7 +6,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// Programs that are run in one call.
+/// Programs run by one call.
 @Suite struct ChildOutputTests {
     @Test func bothStreamsAndTheCode() throws {
         try withNetwork { _ in
@@ -38,7 +38,7 @@ import Testing
     @Test func moreThanTheLimitKillsIt() throws {
         try withNetwork { network in
             expect(ChildProcess.run("yes", limit: 100_000), failsWith: SystemError(.read, EFBIG))
-            // It is reaped all the same.
+            // It is still reaped.
             try network.loop.run()
             expect(!network.loop.isAlive)
         }

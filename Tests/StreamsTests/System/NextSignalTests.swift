@@ -8,7 +8,7 @@ import Testing
 
 /// Signals as guarantees. No other test of this process uses SIGURG.
 @Suite(.serialized) struct NextSignalTests {
-    /// A loop on a thread that takes signals: those on which tests run leave them to others.
+    /// A loop on a thread that accepts signals: the threads of tests leave them to others.
     private func withLoop(_ body: (EventLoop) throws -> Void) rethrows {
         var all = sigset_t()
         var found = sigset_t()

@@ -117,7 +117,7 @@ import Testing
         check()
     }
 
-    /// A descriptor of the temporary file stays valid when its permissions shrink.
+    /// A descriptor of the temporary file stays valid when its permissions are reduced.
     @Test(arguments: [0o600, 0o640, 0o444, 0o4755] as [mode_t])
     func untilItIsCompleteOnlyTheOwnerCanOpenAFileThatReplaces(mode: mode_t) throws {
         try EventLoop.withLoop { _ in
@@ -141,7 +141,7 @@ import Testing
         check()
     }
 
-    /// A group that cannot be kept: those of the process's own group get no more than everybody.
+    /// If the group cannot be kept, the process's own group gets no more than everybody.
     @Test(arguments: [(0o640, 0o600), (0o664, 0o644), (0o2755, 0o755), (0o4777, 0o777)] as [(mode_t, mode_t)])
     func aFileOfAnotherGroupOrOwnerIsNotOpenedToMore(mode: mode_t, expected: mode_t) throws {
         try EventLoop.withLoop { _ in
@@ -163,7 +163,7 @@ import Testing
             try hang(write([2], "old", .atomically, calls))
             expectEqual(folder.mode("old"), expected)
             expectEqual(groups.value, [getegid() + 1])
-            // Where it can be had the group may do what it could before.
+            // If it can be kept, the group has its earlier permissions.
             chmod(folder / "old", mode)
             calls.changeGroup = { _, _ in 0 }
             try hang(write([3], "old", .atomically, calls))
@@ -172,7 +172,7 @@ import Testing
         check()
     }
 
-    /// With a combining mark behind it a slash is no `Character` of its own.
+    /// With a combining mark after it a slash is not a separate `Character`.
     @Test func aNameMayBeginWithACombiningMark() throws {
         try EventLoop.withLoop { _ in
             let name = "\u{301}name"
@@ -300,14 +300,14 @@ import Testing
             let gate = Gate()
             let holder = Guarantee(on: pool) { gate.wait() }
             let writing = write([1], "a")
-            // One look: the job of the gate goes from the queue to a thread meanwhile.
+            // One snapshot: the job of the gate moves from the queue to a thread meanwhile.
             let metrics = pool.metrics
             expectEqual(metrics.queued + metrics.busy, 2)
             writing.cancel()
             gate.open()
             hang(holder)
             expect(writing, failsWith: PromiseError.cancelled)
-            // Behind it in the queue.
+            // After it in the queue.
             expect(read("a"), failsWith: SystemError(.open, ENOENT))
         }
         check()
@@ -333,7 +333,7 @@ import Testing
                 writing.cancel()
                 goOn.open()
                 expect(writing, failsWith: PromiseError.cancelled)
-                // Behind it in the queue.
+                // After it in the queue.
                 let bytes = try hang(read("old"))
                 expectEqual(writes.value, 1)
                 expectEqual(bytes.count, (manner == .atomically ? 1 : 262_144))

@@ -6,7 +6,7 @@ import TestSupport
 
 @testable import PromisesTestSupport
 
-/// Lets a number of threads wait for one another, as often as they like. They spin: so they set off together.
+/// Lets a number of threads wait for one another, any number of times. They spin, so they start together.
 final class Barrier: Sendable {
     private let size: Int
     private let arrived = Atomic<Int>(0)
@@ -54,26 +54,26 @@ final class PipeRecord: Sendable {
     }
 }
 
-/// What one thread has seen in a round.
+/// The observations of one thread in a round.
 struct ThreadLog {
     var trace: [Event] = []
     var states: [Int: String] = [:]
     var pipes: [PipeRecord] = []
-    /// Promises that were cancelled, and were pending when all threads had come to rest.
+    /// Cancelled promises that were pending when all threads were idle.
     var ignoring: [Int] = []
     var unhandled: [Fault] = []
     var otherReports: [String] = []
     var waitingHandlers = 0
 }
 
-/// Threads that go through rounds together.
-// @unchecked: a member's `seat` is written by its thread alone, and read by others only on the far side of a barrier.
+/// Threads that run rounds together.
+// @unchecked: a member's `seat` is written only by its thread, and read by others only after a barrier.
 final class Crew: @unchecked Sendable {
     let size: Int
     private let barrier: Barrier
     private let isBusy = Atomic<Bool>(false)
     private let seats: [Seat]
-    /// What was wrong; written by the first member only, and read after all have been joined.
+    /// The first failure; written only by the first member, and read after all have been joined.
     private var complaint: String?
     private let isLast = Atomic<Bool>(false)
     private let isOver = Atomic<Bool>(false)
@@ -92,13 +92,13 @@ final class Crew: @unchecked Sendable {
         seats = (0..<size).map { _ in Seat() }
     }
 
-    /// Runs the rounds of `seeds`, or as many of them as there is time for; what was wrong with the first that failed.
+    /// Runs the rounds of `seeds`, or as many as there is time for; returns the first failure.
     ///
-    /// On a machine that has much else to do, threads that wait for one another take very long.
+    /// On a busy machine, threads that wait for one another take very long.
     func run(_ seeds: [UInt64], within limit: Duration?) -> String? {
         let end = limit.map { ContinuousClock.now + $0 }
         let recorder = LogRecorder(where: { [self] event in
-            // Claimed and done with: the recorder's own list would be shared.
+            // Claimed and handled: the recorder's own list would be shared.
             guard let seat = seatOfThisThread else { return false }
             note(event, seat)
             return true
@@ -135,7 +135,7 @@ final class Crew: @unchecked Sendable {
         }
     }
 
-    /// The round's; set by the first member between two barriers.
+    /// Belongs to the round; set by the first member between two barriers.
     private var census = Census()
 
     private func round<Value: ModelValue>(_ seed: UInt64, _ member: Int, _ type: Value.Type) {
@@ -200,7 +200,7 @@ final class Crew: @unchecked Sendable {
     private func comeToRest(_ loop: EventLoop, _ seed: UInt64) {
         for _ in 0..<10_000 {
             do { try loop.turn(.poll) } catch { fatalError("a turn without descriptors failed: \(error)") }
-            // No thread runs anything between these, so nothing can be on its way unseen.
+            // No thread runs anything between these, so no work is in transit.
             barrier.wait()
             if loop.isAlive { isBusy.store(true, ordering: .relaxed) }
             barrier.wait()

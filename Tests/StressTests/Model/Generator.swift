@@ -6,10 +6,10 @@ import TestSupport
 struct Generator {
     private var random: SplitMix64
     private var lastName = 0
-    /// Those that some step before makes, whether or not it has run by then.
+    /// The promises of earlier steps, whether or not those have run by then.
     private var promises: [Int] = []
     private var resolvers: [Int] = []
-    /// Of some programs most promises come from `then`, and return any other, so that they follow one another in long
+    /// In some programs most promises come from `then`, and return any other, so that they follow one another in long
     /// chains and in circles.
     private let returnsMuch: Bool
     private let cancels: Bool
@@ -31,7 +31,7 @@ struct Generator {
     private mutating func step(_ depth: Int) -> Step {
         lastName += 1
         let name = lastName
-        // The promise is known before the handler is made: so handlers may return the promise of their own.
+        // The promise is known before the handler is created, so handlers may return their own promise.
         let action = action(name, depth)
         return Step(name: name, action: action)
     }
@@ -80,7 +80,7 @@ struct Generator {
     }
 
     private mutating func attach(_ name: Int, _ depth: Int) -> Action {
-        // Returning a promise is where most can go wrong.
+        // Returning a promise is the most error-prone step.
         let op = returnsMuch && !random.once(in: 4) || random.once(in: 3) ? .then : random.pick(Operator.allCases)
         let source = returnsMuch && op == .then ? 1 + random.below(3) : promise()
         if op.makesPromise { promises.append(name) }
@@ -109,7 +109,7 @@ struct Generator {
         }
     }
 
-    /// One of the latest few as a rule, so that steps meet; or one that is still to come.
+    /// Usually one of the last few, so that steps meet; or one that is yet to be made.
     private mutating func promise() -> Int {
         if random.once(in: 8) { return lastName + 1 + random.below(4) }
         return random.once(in: 3)

@@ -1,11 +1,11 @@
 extension Program {
-    /// The smallest program that can be had by leaving steps out, one by one, for as long as it fails.
+    /// The smallest program that still fails, found by leaving out steps one by one.
     func minimized(whileItFails fails: (Program) -> Bool) -> Program {
         var smallest = self
         var mayShrink = true
         while mayShrink {
             mayShrink = false
-            // Anew after each success, at the place that was reached: what lies before it has been tried.
+            // After each success, continue at the same place: everything before it has been tried.
             var index = 0
             while true {
                 let candidates = smallest.steps.smallerByOne
@@ -24,7 +24,7 @@ extension Program {
 }
 
 extension [Step] {
-    /// Every list that has one step less, or one handler that is a little simpler.
+    /// Every list with one step less, or with one slightly simpler handler.
     fileprivate var smallerByOne: [[Step]] {
         var result: [[Step]] = []
         for index in indices {

@@ -2,14 +2,14 @@ import TestSupport
 
 @testable import PromisesTestSupport
 
-/// What the threads of one round do.
+/// The actions of the threads of one round.
 ///
-/// Each makes some promises first, which all then know; after that all begin at once. A promise is known by
+/// Each thread first makes some promises, which all then know; after that all begin at once. The name of a promise is
 /// `thread * 1000 + number`.
 ///
-/// Nothing may come to wait for itself, save in ways that the library promises to find: a handler that is attached in
-/// the prelude returns a promise of a lower thread, or of its own thread's prelude, so circles go through `then` and
-/// its kin and stay on one thread. One that is attached later returns what is older than it is.
+/// Nothing may come to wait for itself, except in ways that the library promises to detect: a handler attached in the
+/// prelude returns a promise of a lower thread, or of its own thread's prelude, so circles go through `then` and its
+/// kin and stay on one thread. A handler attached later returns a promise older than its own.
 struct ThreadPlan {
     var prelude: [Step] = []
     var script: [Step] = []
@@ -25,15 +25,15 @@ private struct Drafter {
     private var random: SplitMix64
     private let threads: Int
     private var lastName = 0
-    /// All that the preludes make, and those of them that have resolvers.
+    /// All promises of the preludes, and those with resolvers.
     private var shared: [Int] = []
     private var resolvers: [Int] = []
-    /// What the thread at hand has made beside.
+    /// Further promises of the current thread.
     private var local: [Int] = []
-    /// Many handlers for one promise, so that some are attached in the middle of its settlement.
+    /// Many handlers for one promise, so that some are attached during its settlement.
     private let isBurst: Bool
     private let cancels: Bool
-    /// Many promises that are returned by handlers of their own thread, and that other threads cancel meanwhile.
+    /// Many promises returned by handlers of their own thread, while other threads cancel them.
     private let isMeeting: Bool
 
     init(_ random: SplitMix64, _ threads: Int) {
@@ -124,7 +124,7 @@ private struct Drafter {
         }
         if depth == 0 {
             if random.once(in: 4) { handler.steps = (0..<1 + random.below(2)).map { _ in step(depth: 1) } }
-            // Only the handler itself refers to what it makes.
+            // Only the handler itself refers to its promises.
             if op.makesPromise { local.append(name) }
         }
         return Step(name: name, action: .attach(op, to: source, handler))

@@ -1,10 +1,10 @@
-/// Judges a round of several threads: what the model allows, whichever way the threads have met.
+/// Judges a round of several threads: every outcome that the model allows, however the threads have met.
 struct ThreadVerdict: CustomStringConvertible {
     private let plans: [ThreadPlan]
     private let logs: [ThreadLog]
     private(set) var complaints: [String] = []
 
-    /// What is known of each promise: how it came about, and how it has ended.
+    /// The known facts about each promise: its origin, and its end.
     private var actions: [Int: Action] = [:]
     private var handlers: [Int: Handler] = [:]
     private var sources: [Int: (op: Operator, source: Int)] = [:]
@@ -69,8 +69,8 @@ struct ThreadVerdict: CustomStringConvertible {
             if sources[name]!.op == .ensureThen { told.insert(promise) } else { adopted.insert(promise) }
         }
         for (name, outcomes) in runs where sources[name]!.op.tellsOutcome {
-            // A cleanup is told of a cancellation that its source knows nothing of; so are those who wait for a promise that
-            // has become one with another.
+            // A cleanup may receive a cancellation that its source does not have, as may those who wait for a promise
+            // that has merged with another.
             let mayKnowMore = mayBeCancelled(name) || mayHaveTwoEnds(sources[name]!.source)
             for outcome in outcomes where !(mayKnowMore && outcome == .error(.cancelled)) {
                 learn(sources[name]!.source, outcome.description, "handler \(name)")
@@ -94,14 +94,14 @@ struct ThreadVerdict: CustomStringConvertible {
         outcomes[name] = outcome
     }
 
-    /// Whether it is a cleanup that may have been told of a cancellation, out of turn.
+    /// True for a cleanup that may have received a cancellation, out of turn.
     private func mayBeCancelled(_ name: Int) -> Bool {
         cancelled && [.tap, .ensure, .ensureThen].contains(sources[name]!.op)
             && outcomes[name] ?? "cancelled" == "cancelled"
     }
 
-    /// Whether its handler has returned a promise that others may wait for too: cancelled, it tells those who wait for it,
-    /// and then shows how the other one ends.
+    /// True if its handler has returned a promise that others may wait for too: a cancellation notifies those who wait
+    /// for it, and then it shows how the other one ends.
     private func mayHaveTwoEnds(_ name: Int) -> Bool { cancelled && replies[name] != nil }
 
     private static func isValue(_ outcome: String) -> Bool { Int(outcome) != nil }
@@ -115,7 +115,7 @@ struct ThreadVerdict: CustomStringConvertible {
                 if count > 1 { complain("handler \(name) ran \(count) times") }
                 continue
             }
-            // A handler whose own promise was cancelled need not have run.
+            // A handler whose own promise was cancelled may not have run.
             let mayBeSkipped = cancelled && attachment.op.makesPromise && outcomes[name] ?? "cancelled" == "cancelled"
             let expected = attachment.op.handles(Outcome(text: outcome)) ? 1 : 0
             if mayHaveTwoEnds(attachment.source) && count <= 1 { continue }
@@ -146,15 +146,15 @@ struct ThreadVerdict: CustomStringConvertible {
         }
     }
 
-    /// A cancellation takes effect: at the latest when all threads have come to rest. Unless a cleanup is waited for, or only
-    /// the handlers were told, since others wait for what the promise's handler has returned.
+    /// A cancellation takes effect at the latest when all threads are idle, unless a cleanup is waited for, or only the
+    /// handlers were notified, since others wait for the promise that the promise's handler has returned.
     private mutating func judgeCancellations() {
         for name in ignoring where sources[name]?.op != .ensureThen && !mayHaveTwoEnds(name) {
             complain("p\(name) was cancelled, and goes on")
         }
     }
 
-    /// Those that one thread has attached to one promise run in the order of attaching.
+    /// Handlers that one thread attached to one promise run in the order of attaching.
     private mutating func judgeOrder() {
         for log in logs {
             var place: [Int: Int] = [:]
@@ -195,7 +195,7 @@ struct ThreadVerdict: CustomStringConvertible {
                 guard let outcome = outcomes[name], !offered.contains(outcome) else { continue }
                 if !(cancelled && outcome == "cancelled") { complain("p\(name) is \(outcome), which was not offered") }
             } else {
-                // Cancelled perhaps, without a reference to it or a waiter.
+                // Perhaps cancelled, without a reference or a waiter.
                 if outcomes[name] == nil && cancelled && reports <= 1 { continue }
                 let outcome = outcomes[name] ?? "abandoned"
                 if outcome == "cancelled" && cancelled && reports == 0 { continue }
@@ -224,7 +224,7 @@ struct ThreadVerdict: CustomStringConvertible {
         if outcome != expected { complain("p\(name) is \(outcome), and should be \(expected)") }
     }
 
-    /// Whether it returned a promise that returned another, and so on, back to it.
+    /// True if it returned a promise that returned another, and so on, back to it.
     private func isInCircle(_ name: Int) -> Bool {
         var next = replies[name]
         for _ in 0..<replies.count {
@@ -247,7 +247,7 @@ struct ThreadVerdict: CustomStringConvertible {
             case .raceFulfilled where errors.count < ends.count: ends.filter(Self.isValue)
             case .raceFulfilled: [errors.allSatisfy { $0 == "cancelled" } ? "cancelled" : "noWinner"]
             case .all where !errors.isEmpty: errors
-            // Of `each`, an error counts as one.
+            // For `each`, an error counts as one.
             case .all, .each: ["\(ends.reduce(0) { $0 + (Int($1) ?? 1) })"]
             }
         if !allowed.contains(outcome) { complain("p\(name) is \(outcome), and should be of \(allowed)") }
@@ -255,11 +255,11 @@ struct ThreadVerdict: CustomStringConvertible {
 
     // MARK: What is reported
 
-    /// An unhandled rejection is reported once. Of promises that follow one another it depends on the
-    /// threads how many become one, and whether a handler of one came before that.
+    /// An unhandled rejection is reported once. For promises that follow one another, the threads decide how many
+    /// merge, and whether a handler of one came before that.
     private mutating func judgeReports() {
         let all = Array(sources.keys.filter { sources[$0]!.op.makesPromise }) + Array(gathered.keys) + Array(made)
-        // For a promise that was released before the end it is not known what to expect.
+        // Nothing can be expected of a promise that was released before the end.
         guard all.allSatisfy({ outcomes[$0] != nil }), !cancelled else { return }
         var leader: [Int: Int] = [:]
         func lead(_ name: Int) -> Int { leader[name].map { $0 == name ? name : lead($0) } ?? name }
@@ -306,7 +306,7 @@ struct ThreadVerdict: CustomStringConvertible {
 }
 
 extension Outcome {
-    /// As `description` has it.
+    /// In the form of `description`.
     fileprivate init(text: String) {
         if let number = Int(text) {
             self = .value(number)

@@ -3,11 +3,11 @@ import TestSupport
 
 @testable import PromisesTestSupport
 
-/// The bytes that malloc(3) has given out and not got back, in all arenas; `nil` where the allocator does not tell. What a
-/// thread has freed and malloc keeps for it, some hundred KiB, is among them until the thread ends.
+/// The bytes allocated by malloc(3) and not freed, in all arenas; `nil` if the allocator does not tell. Memory that a
+/// thread has freed and malloc caches for it, some hundred KiB, counts until the thread ends.
 func heapInUse() -> Int? {
     typealias Info = @convention(c) (CInt, UnsafeMutablePointer<FILE>) -> CInt
-    // mallinfo2(3) says it shorter, but returns a struct, which a symbol that is looked up by name cannot.
+    // mallinfo2(3) would be simpler, but returns a struct, which a symbol that is looked up by name cannot.
     guard !isSanitized, let symbol = dlsym(UnsafeMutableRawPointer(bitPattern: 0), "malloc_info") else { return nil }
     var text: UnsafeMutablePointer<CChar>?
     var count = 0

@@ -6,8 +6,8 @@ import TestSupport
 
 @testable import PromisesTestSupport
 
-/// Random expressions over promises, several at a time on each of two loops, on a plain thread, on a pool's threads and on
-/// behalf of tasks, which settle, cancel and share each other's promises.
+/// Random expressions over promises, several at a time on each of two loops, on a plain thread, on a pool's threads and
+/// for tasks, which settle, cancel and share each other's promises.
 final class OperatorStorm: Sendable {
     struct Counts: Sendable {
         let episodes = StormCount(), promises = StormCount(), witnesses = StormCount(), calls = StormCount()
@@ -46,7 +46,7 @@ final class OperatorStorm: Sendable {
         crew = try ThreadPool(name: "storm-crew", threads: 2)
     }
 
-    /// Until there have been so many expressions, and at least for so long.
+    /// Runs until both the number of expressions and the duration are reached.
     func rage(for duration: Duration?, atLeast episodes: Int) {
         for (index, loop) in loops.enumerated() {
             for _ in 0..<6 { beginSite { loop.submit { self.goOn(onLoop: index) } } }
@@ -97,7 +97,7 @@ final class OperatorStorm: Sendable {
         return (number, repeatsSeed ? firstSeed : firstSeed &+ UInt64(number))
     }
 
-    /// Builds one on this thread's loop, which is to be driven until it has ended.
+    /// Builds one on this thread's loop, which must be driven until it has ended.
     private func begin(_ episode: (number: Int, seed: UInt64)) -> Promise<Int> {
         let (number, seed) = episode
         var dice = SplitMix64(seed)
@@ -165,7 +165,7 @@ final class OperatorStorm: Sendable {
         }
     }
 
-    /// Handlers beside the last expression, and those of promises that a race has left behind.
+    /// Handlers beside the last expression, and handlers of promises that a race has left behind.
     private func driveUntilNothingWaits() {
         let loop = EventLoop.current
         let end = ContinuousClock.now + Self.patience
@@ -173,7 +173,7 @@ final class OperatorStorm: Sendable {
         if loop.waitingHandlers > 0 { complain("\(loop.waitingHandlers) handlers wait forever", firstSeed) }
     }
 
-    /// Does `body` there, now or later.
+    /// Runs `body` there, now or later.
     func perform(on place: StormPlan.Place, _ body: @escaping @Sendable () -> Void) {
         switch place {
         case .now: body()
@@ -193,10 +193,10 @@ final class OperatorStorm: Sendable {
         }
     }
 
-    /// As `endless`, made where no loop is driven.
+    /// Like `endless`, made where no loop is driven.
     func pending() -> Promise<Int> {
         let (promise, resolver) = Promise<Int>.pending()
-        // The one that goes has been cancelled long since.
+        // The one that is removed was cancelled long before.
         _ = resolvers.change { resolvers in
             resolvers.append(resolver)
             return resolvers.count > 4096 ? resolvers.removeFirst() : nil
@@ -220,7 +220,7 @@ final class OperatorStorm: Sendable {
         if !haveEnded {
             for seed in running.value.values { complain("does not end", seed) }
             if running.value.isEmpty { complain("a site does not end", firstSeed) }
-            // What hangs cannot be joined.
+            // A hanging thread cannot be joined.
             return
         }
         plainThread.join()

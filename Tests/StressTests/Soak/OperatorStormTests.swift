@@ -6,14 +6,14 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// Nearly every operator and combinator in random expressions on several threads at once: two loops, a plain thread, a pool and
-/// tasks. Each promise ends as the reference allows, each handler runs once at most, on the thread it belongs to, and is
+/// Nearly every operator and combinator in random expressions on several threads at once: two loops, a plain thread, a
+/// pool and tasks. Each promise ends as the reference allows, each handler runs at most once, on its own thread, and is
 /// released; nothing is left undelivered, and no descriptor is left open.
 ///
-/// So many expressions in each run. `STORM_SECONDS=60` goes on for so long, and then also counts the descriptors of the process,
-/// so let it run alone: `swift test --sanitize=thread --filter OperatorStormTests`. A complaint names the seed of its expression;
-/// `STORM_SEED=1234` runs that one over and over, since threads never meet in the same way twice. Without it the seeds of
-/// `STORM_SECONDS` begin with `STORM_FIRST_SEED`, or with the time.
+/// A fixed number of expressions in each run. `STORM_SECONDS=60` runs for that long, and then also counts the
+/// descriptors of the process, so let it run alone: `swift test --sanitize=thread --filter OperatorStormTests`. A
+/// failure names the seed of its expression; `STORM_SEED=1234` repeats that one, since threads never meet in the same
+/// way twice. Without it the seeds of `STORM_SECONDS` begin with `STORM_FIRST_SEED`, or with the time.
 @Suite(.serialized, .ownThread) struct OperatorStormTests {
     private static func number(_ name: String) -> Int? { getenv(name).flatMap { Int(String(cString: $0)) } }
 
@@ -24,7 +24,7 @@ import Testing
         let firstOfMany = Self.number("STORM_FIRST_SEED").map(UInt64.init) ?? UInt64(time(nil)) << 20
         let first = seed ?? (seconds == nil ? 1 : firstOfMany)
         let storm = try OperatorStorm(seed: first, repeatsSeed: seed != nil)
-        // Rejected promises that are dropped, and resolvers that are, belong to it.
+        // Dropped rejected promises, and dropped resolvers, are part of it.
         let undelivered = LogRecorder(where: { event in
             switch event {
             case .undeliveredHandlers: storm.threads.value.contains { pthread_equal($0, pthread_self()) != 0 }
@@ -60,7 +60,7 @@ import Testing
             names.append(
                 withUnsafeBytes(of: entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) })
         }
-        // The folder's own comes and goes.
+        // The folder's own descriptor comes and goes.
         return names.filter { $0 != "\(dirfd(folder))" }.sorted()
     }
 }

@@ -2,7 +2,7 @@ import Glibc
 
 @testable import PromisesTestSupport
 
-/// What a long soak has come to: its rounds, taken together, and how the process stood before each slice of them.
+/// The result of a long soak: all its rounds, and the state of the process before each slice of them.
 struct SoakAccount {
     private(set) var rounds = 0
     private(set) var sum = SoakRound.Outcome()
@@ -10,7 +10,7 @@ struct SoakAccount {
     private var descriptors: [Int] = []
     private let firstSeed: UInt64
 
-    /// Without a first seed each run has rounds of its own.
+    /// Without a first seed each run has different rounds.
     init(firstSeed: UInt64?) { self.firstSeed = firstSeed ?? UInt64(time(nil)) << 20 }
 
     var seed: UInt64 { firstSeed + UInt64(rounds) }
@@ -31,15 +31,15 @@ struct SoakAccount {
 
     // MARK: In the end
 
-    /// From the second third of the slices, when all is there that is made once, to the last third. The least of each: now
-    /// and then something is measured along that is on its way out in another thread.
+    /// The growth from the second third of the slices, when everything that is created once exists, to the last third.
+    /// The minimum of each: some measurements include objects that another thread is about to release.
     var growth: Int? {
         let third = heaps.count / 3
         guard let before = heaps[third..<2 * third].compactMap({ $0 }).min() else { return nil }
         return heaps[(2 * third)...].compactMap { $0 }.min().map { $0 - before }
     }
 
-    /// The same of descriptors.
+    /// The same for descriptors.
     var descriptorGrowth: Int {
         let third = descriptors.count / 3
         return descriptors[(2 * third)...].min()! - descriptors[third..<2 * third].min()!

@@ -5,7 +5,8 @@ import Reactor
 @testable import PromisesTestSupport
 
 extension SoakRound {
-    /// A client of the library: it says its text and hears it again. Settles when it is done, and is never rejected.
+    /// A client of the library: it sends its text and receives it again. Settles when it is done, and is never
+    /// rejected.
     func client(_ address: SocketAddress) -> Promise<Void> {
         let text = text()
         let isStopped = dice.once(in: 4)
@@ -32,7 +33,7 @@ extension SoakRound {
         }
     }
 
-    /// The same without the listener: the other end is given to the server.
+    /// The same without the listener: the other end is passed to the server.
     private func converseInside(_ text: SoakText) -> Promise<Void> {
         let stream = dice.pick(Stream.inside)
         connections[stream.rawValue, default: 0] += 1
@@ -48,7 +49,7 @@ extension SoakRound {
         }
     }
 
-    /// A client whose conversation is not known may be any of them, so it cannot be judged.
+    /// A client whose conversation is unknown may be any of them, so it cannot be judged.
     private func converse(
         _ end: StreamEnd, _ conversation: SoakConversation?, _ text: SoakText
     ) -> Promise<Void> {
@@ -67,7 +68,7 @@ extension SoakRound {
         }
         return work.tapError(policy: .allErrors) { [self] error in
             if !isHarmed() && !error.isCancelled { complain("a conversation: \(error)") }
-            // The server, which cannot know, may take a cancelled one's reset for its own trouble.
+            // The server cannot know, and may take a cancelled client's reset for its own fault.
             faults.harm(conversation)
             end.abort()
         }.ensure { timer?.cancel() }.ensureThen { end.close() }
@@ -107,7 +108,7 @@ extension SoakRound {
 
     // MARK: Hearing
 
-    /// Gives how much came before the end.
+    /// Returns how much came before the end.
     private func hear(_ text: SoakText, _ connection: Connection) -> Promise<Int> {
         var count = 0
         let check = { [self] (bytes: UnsafeRawBufferPointer) in

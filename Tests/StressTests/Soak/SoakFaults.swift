@@ -5,34 +5,35 @@ import TestSupport
 
 @testable import PromisesTestSupport
 
-/// Stands between a loop and the kernel, lets errors and short counts happen by dice, and knows whom they have hit.
+/// Stands between a loop and the kernel, injects random errors and short counts, and records the conversations that
+/// they hit.
 final class SoakFaults {
-    /// Whether faults happen.
+    /// True if faults happen.
     var isOn = false
-    /// Whether every conversation may have been hit, such as by the end of the listener.
+    /// True if every conversation may have been hit, for example by the end of the listener.
     var allAreHarmed = false
-    /// How many faults of each kind have happened.
+    /// The number of faults of each kind.
     private(set) var counts: [String: Int] = [:]
-    /// Calls that have moved something, or that were kept from it: what a loop may turn for.
+    /// Calls that moved bytes, or were prevented from it: reasons for a loop to turn.
     private(set) var progress = 0
     /// Calls that should not have been made: reads after the end, writes after a failure.
     private(set) var complaints: [String] = []
 
     private var dice: SplitMix64
-    /// A fault comes once in so many calls.
+    /// A fault happens once in this number of calls.
     private let rarity: Int
-    /// The most bytes that one call moves.
+    /// The maximum number of bytes that one call moves.
     let most: Int
     private let real = Syscalls()
     private var conversations: [CInt: SoakConversation] = [:]
     private var harmed: Set<SoakConversation> = []
-    /// Whose pairs and pipes are being made.
+    /// The conversation whose pairs and pipes are being made.
     private var made: SoakConversation?
-    /// Clients that have not ended their side.
+    /// Clients that have not half-closed.
     private var speaking: Set<CInt> = []
-    /// A socket of the listener, for which epoll may have no room either.
+    /// A socket of the listener, for which epoll may also lack room.
     var listener: CInt = -1
-    /// Descriptors of which nothing more comes, and those that take nothing more.
+    /// Descriptors that deliver nothing more, and those that accept nothing more.
     private var ended: Set<CInt> = []
     private var failed: Set<CInt> = []
 
@@ -49,7 +50,7 @@ final class SoakFaults {
 
     func isHarmed(_ conversation: SoakConversation) -> Bool { allAreHarmed || harmed.contains(conversation) }
 
-    /// The pairs and pipes that are made meanwhile belong to one conversation.
+    /// The pairs and pipes made by `body` belong to one conversation.
     func making<Result>(_ conversation: SoakConversation, _ body: () throws -> Result) rethrows -> Result {
         made = conversation
         defer { made = nil }
@@ -64,7 +65,7 @@ final class SoakFaults {
         table.accept = { self.noted(self.accept($0, $1)) }
         table.bind = { self.hits("bind") ? -Int(self.dice.pick([EADDRINUSE, ENOMEM])) : self.real.bind($0, $1, $2) }
         table.close = { self.close($0) }
-        // Closures, since the type of an event is not known by name here.
+        // Closures, since the type of an event cannot be named here.
         table.epollControl = { epoll, operation, fd, event in
             if let trouble = self.troubleOfRegistering(fd, operation) { return trouble }
             return self.real.epollControl(epoll, operation, fd, event)
@@ -76,7 +77,7 @@ final class SoakFaults {
             let count = isHit ? CInt(1 + self.dice.below(3)) : count
             let result = self.real.epollWait(epoll, events, count, timeout)
             if timeout != 0 || result != 0 { return result }
-            // What is on its way between two sockets may need the processor first; a virtual clock would run ahead of it.
+            // Bytes between two sockets may need the processor first; a virtual clock would run ahead of them.
             sched_yield()
             return self.real.epollWait(epoll, events, count, 0)
         }
@@ -155,7 +156,7 @@ final class SoakFaults {
         let client = CInt(result)
         conversations[client] = SoakConversation(client: SocketAddress(address.pointee))
         guard isHit else { return result }
-        // The client is gone before it could be had.
+        // The client has gone before it was accepted.
         harm(client)
         conversations[client] = nil
         _ = Glibc.close(client)
@@ -163,21 +164,22 @@ final class SoakFaults {
     }
 
     private func close(_ fd: CInt) -> Int {
-        // Such as one that gives up its connect: the server may have it already, and be ended while it waits for a word.
+        // Such as a client that cancels its connect: the server may have it already, and be ended while it waits for a
+        // word.
         if speaking.remove(fd) != nil { harm(fd) }
         conversations[fd] = nil
         ended.remove(fd)
         failed.remove(fd)
-        // From now on the number may be another's.
+        // From now on the number may belong to another file.
         if fd == listener { listener = -1 }
         let result = real.close(fd)
-        // Linux has closed it all the same.
+        // Linux has closed it nevertheless.
         return hits("close") ? -Int(dice.pick([EINTR, EIO])) : result
     }
 
     private func troubleOfRegistering(_ fd: CInt, _ operation: CInt) -> Int? {
-        // EPOLL_CTL_ADD: a modification cannot fail. And without its own descriptors there is no loop. It does no harm: the
-        // registration is made later.
+        // EPOLL_CTL_ADD: a modification cannot fail, and without its own descriptors there is no loop. The fault is
+        // harmless: the registration is made later.
         guard operation == 1, conversations[fd] != nil || fd == listener, hits("epoll_ctl") else { return nil }
         return -Int(dice.pick([ENOMEM, ENOSPC]))
     }
@@ -201,7 +203,7 @@ final class SoakFaults {
         return isHit && result == -Int(EINPROGRESS) ? -Int(EINTR) : result
     }
 
-    // EAGAIN is of a Unix listener whose backlog is full: it is asked again.
+    // EAGAIN comes from a Unix listener whose backlog is full: the connect is retried.
     private static var connectErrors: [CInt] { [ECONNREFUSED, ENETUNREACH, EADDRNOTAVAIL, ETIMEDOUT, EAGAIN] }
 
     /// A call that makes a pair or a pipe.
@@ -230,7 +232,8 @@ final class SoakFaults {
         move("write", fd, count, failingWith: [EPIPE, EIO, ENOMEM], over: &failed, call)
     }
 
-    /// Makes `call` for so many bytes or fewer, or has it fail. `over` are those that it must not be made for again.
+    /// Makes `call` for this number of bytes or fewer, or makes it fail. `over` are the descriptors for which it must
+    /// not be made again.
     private func move(
         _ name: String, _ fd: CInt, _ count: Int, failingWith errors: [CInt], over: inout Set<CInt>,
         _ call: (Int) -> Int
@@ -258,7 +261,7 @@ final class SoakFaults {
 extension UnsafeBufferPointer<iovec> {
     fileprivate var byteCount: Int { reduce(0) { $0 + $1.iov_len } }
 
-    /// The pieces of no more than the first `count` bytes.
+    /// The pieces of at most the first `count` bytes.
     fileprivate func prefix(ofBytes count: Int) -> [iovec] {
         var (first, left) = ([iovec](), count)
         for piece in self where left > 0 {

@@ -5,19 +5,19 @@ import TestSupport
 
 @testable import PromisesTestSupport
 
-/// A client of a soak that knows nothing of promises: a bare socket, moved a step at a time by timers of the loop.
+/// A client of a soak without promises: a bare socket, moved a step at a time by timers of the loop.
 final class SoakPeer {
-    /// How it behaves. The first three see their conversation through.
+    /// Its behaviour. The first three complete their conversation.
     enum Manner: CaseIterable {
         case polite, byteByByte, stalling
-        /// Resets at some moment, or simply closes.
+        /// Resets at some moment, or just closes.
         case resetting, vanishing
-        /// Sends and never reads; connects and says nothing.
+        /// Sends and never reads; connects and sends nothing.
         case deaf, silent
     }
 
     private(set) var isOver = false
-    /// Whether all of its text came back.
+    /// True if all of its text came back.
     private(set) var isAnswered = false
     private(set) var received = 0
     let manner: Manner
@@ -31,7 +31,7 @@ final class SoakPeer {
     private var sent = 0
     private var hasEnded = false
     private var isStalled = false
-    /// The step at which a rude one goes.
+    /// The step at which a misbehaving one leaves.
     private var patience: Int
     private let pause: Int
 
@@ -48,7 +48,7 @@ final class SoakPeer {
         patience = dice.below(dice.pick([2, 10, 40]))
     }
 
-    /// Takes part from now on, until it is over.
+    /// Runs until it is done.
     func start(to address: SocketAddress, from source: SocketAddress?, on loop: EventLoop) {
         loop.schedule(after: .microseconds(dice.below(pause * 20))) { [self] in
             open(address, source)
@@ -73,7 +73,7 @@ final class SoakPeer {
 
     private func connect(to address: SocketAddress) {
         let result = address.withSocketAddress { Glibc.connect(fd, $0, $1) }
-        // The backlog of a Unix listener is full; TCP would go on trying by itself.
+        // The backlog of a Unix listener is full; TCP would retry by itself.
         if result < 0 && errno == EAGAIN { return }
         if result < 0 && errno != EINPROGRESS { return fail("connect", errno) }
         isConnected = true

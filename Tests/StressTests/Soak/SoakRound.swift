@@ -6,20 +6,20 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// One server and its clients on one loop, all that they do, and what was wrong with it.
+/// One server and its clients on one loop, all their actions, and the failures.
 final class SoakRound {
     let seed: UInt64
     let net: Network
     let faults: SoakFaults
     let server: Server
-    /// The listener's. Some clients do without a listener.
+    /// The listener's stream. Some clients do without a listener.
     let stream: Stream
-    /// Where the file of a Unix path is.
+    /// The folder of a Unix path.
     let folder: Folder?
-    /// Whether clients of a Unix listener have addresses, by which a conversation is known.
+    /// True if clients of a Unix listener have addresses, which identify a conversation.
     let namesClients: Bool
     let backlog: Int
-    /// Whether a client may find no place for so long that it gives up.
+    /// True if a client may wait for a place so long that it gives up.
     var isCrowded: Bool { backlog < Self.wideBacklog }
     private static let wideBacklog = 4096
     var dice: SplitMix64
@@ -28,21 +28,21 @@ final class SoakRound {
     /// The unit of all times, in microseconds.
     let pause: Int
     private(set) var peers: [SoakPeer] = []
-    /// Clients of all sorts, by their streams.
+    /// Clients of all kinds, by their streams.
     var connections: [String: Int] = [:]
-    /// How many have been named, and how many are inside.
+    /// The number of named conversations, and of those inside.
     var names = 0
     var insides = 0
-    /// Promises that are watched, and those of them that have settled.
+    /// Watched promises, and those that have settled.
     private var begun = 0
     private var settled = 0
 
-    /// What became of a round.
+    /// The outcome of a round.
     struct Outcome {
         var complaints: [String] = []
         var connections: [String: Int] = [:]
         var faults: [String: Int] = [:]
-        /// Conversations that nothing has hit, and that came to their end.
+        /// Conversations that nothing has hit, and that were completed.
         var whole = 0
         var bytes = 0
     }
@@ -67,7 +67,7 @@ final class SoakRound {
         net.kernel = faults.syscalls()
     }
 
-    /// Runs it on a loop of its own.
+    /// Runs it on its own loop.
     static func outcome(seed: UInt64, isVirtual: Bool) -> Outcome {
         var outcome = Outcome()
         var lines: [String] = []
@@ -84,7 +84,7 @@ final class SoakRound {
         } catch { outcome.complaints.append("\(error)") }
         let usual = [
             "cannot accept connections for now", "cannot watch a descriptor for now: epoll_ctl",
-            // Of a write that was under way when the chain that waited for it was cancelled: it then failed, or the
+            // From a write in progress when the chain that waited for it was cancelled: it then failed, or the
             // connection was aborted, and no handler was left.
             "unhandled rejection: send", "unhandled rejection: write",
         ]
@@ -107,7 +107,7 @@ final class SoakRound {
 
     func complain(_ text: String) { if complaints.count < 20 { complaints.append(text) } }
 
-    /// Some time, of so many pauses at the most.
+    /// A random time of at most this number of pauses.
     func time(_ pauses: Int) -> Duration { .microseconds(dice.below(pause * pauses)) }
 
     func text() -> SoakText {
@@ -116,7 +116,7 @@ final class SoakRound {
         return SoakText(1 + dice.below(size), isLines: server == .lines, &dice)
     }
 
-    /// Passes a promise on, and holds it to settling once.
+    /// Returns the promise, and checks that it settles once.
     func watch<T>(_ promise: Promise<T>, _ name: String) -> Promise<T> {
         begun += 1
         var isSettled = false
@@ -166,11 +166,11 @@ final class SoakRound {
         }
     }
 
-    /// Turns until `isDone`; a watchdog complains if that never comes.
+    /// Turns until `isDone`; a watchdog reports if that never comes.
     ///
-    /// A child that another test starts has copies of all descriptors until its exec, so the end of what is closed
-    /// meanwhile does not arrive before. Virtual time does not wait for that by itself: a round without progress is late
-    /// only when real time has passed too.
+    /// A child that another test starts has copies of all descriptors until its exec, so the end of a closed one
+    /// arrives only after that. Virtual time does not wait for it: a round without progress is late only when real time
+    /// has passed too.
     private func drive(_ what: String, until isDone: () -> Bool) throws {
         var (isLate, seen) = (false, -1)
         var lastProgress = ContinuousClock.now
@@ -178,7 +178,7 @@ final class SoakRound {
         let watchdog = net.loop.schedule(every: limit) { [self] in
             if seen != faults.progress { (seen, lastProgress) = (faults.progress, .now) }
             isLate = lastProgress.duration(to: .now) >= patience
-            // Virtual time jumps to the next firing at once, which need not be soon.
+            // Virtual time jumps to the next timer at once, which may be far away.
             if isVirtual { poll(nil, 0, 1) }
         }
         watchdog.unref()
@@ -196,10 +196,10 @@ final class SoakRound {
         if metrics.timers != 0 { complain("\(metrics.timers) timers are left") }
         if metrics.descriptors != 0 || net.loop.isAlive { complain("left: \(net.loop.keepAliveReport)") }
         if let folder, !folder.names.isEmpty { complain("files are left: \(folder.names)") }
-        // Those of the loop.
+        // The loop's own descriptors.
         if net.ledger.open.count > 3 { complain("\(net.ledger.open.count) descriptors are open") }
-        // A firing in virtual time takes three turns, one in which the clock jumps, its own, and that of what it has sent,
-        // and an interrupted wait one more. A loop that spins makes thousands.
+        // A timer in virtual time takes three turns, one in which the clock jumps, its own, and one for its output, and
+        // an interrupted wait one more. A loop that spins makes thousands.
         let things = faults.progress + metrics.timersFired
         if metrics.turns > 100 + 4 * things { complain("\(metrics.turns) turns for \(things) things to do") }
     }

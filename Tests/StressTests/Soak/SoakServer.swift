@@ -5,10 +5,10 @@ import Reactor
 @testable import PromisesTestSupport
 
 extension SoakRound {
-    /// How the server echoes. The last hears all first, and then leaves the rest to `close`.
+    /// The server's ways to echo. The last reads everything first, and then leaves the rest to `close`.
     enum Server: CaseIterable { case chain, chunks, lines, frames, pipe, whole }
 
-    /// Serves until the listener is ended; the promise is fulfilled when the last connection is done.
+    /// Serves until the listener is ended; fulfilled when the last connection is done.
     func serve(_ listener: Listener) -> Promise<Void> {
         if dice.once(in: 3) { return accept(from: listener) }
         let limit = dice.once(in: 3) ? 1 + dice.below(6) : .max
@@ -21,10 +21,10 @@ extension SoakRound {
         }
     }
 
-    /// The same by one `accept` after the other, of which some are cancelled.
+    /// The same with one `accept` after another, some of them cancelled.
     private func accept(from listener: Listener) -> Promise<Void> {
         let mayCancel = dice.once(in: 3)
-        // A connection that has come when its `accept` is cancelled is closed.
+        // A connection that has arrived when its `accept` is cancelled is closed.
         if mayCancel { faults.allAreHarmed = true }
         var running: [Promise<Void>] = []
         let (done, resolver) = Promise<Void>.pending()
@@ -79,7 +79,7 @@ extension SoakRound {
         }.ensure { timer?.cancel() }
     }
 
-    /// Something of our own that may come in between.
+    /// A disturbance from this side.
     func trouble(_ end: StreamEnd, _ work: Promise<Void>, _ timer: inout EventLoop.Timer?) -> Promise<Void> {
         let act: () -> Void
         switch dice.below(8) {

@@ -5,13 +5,13 @@ import TestSupport
 
 @testable import PromisesTestSupport
 
-/// A conversation of a round, by what both of its ends know.
+/// A conversation of a round, identified by facts that both ends know.
 enum SoakConversation: Hashable {
     /// By the address of its client.
     case client(SocketAddress)
-    /// One that no address leads to, by its number in the round.
+    /// A conversation without an address, by its number in the round.
     case inside(Int)
-    /// A client without an address of its own, as those of Unix sockets are, unless they ask for one.
+    /// A client without an address, as Unix clients are unless they ask for one.
     case nameless
 
     init(client address: SocketAddress?) { self = address.map(Self.client) ?? .nameless }
@@ -21,7 +21,7 @@ extension SoakRound {
     enum Stream: String, CaseIterable {
         case tcp, path, abstract, pair, pipes
 
-        /// Those that a listener has. TCP, of which the kernel has most to say, twice.
+        /// The streams with a listener. TCP, which exercises most of the kernel, twice.
         static var listening: [Stream] { [.tcp, .tcp, .path, .abstract] }
         static var inside: [Stream] { [.pair, .pipes] }
     }
@@ -36,10 +36,10 @@ extension SoakRound {
         }
     }
 
-    /// Of this round alone, in a space that all processes share.
+    /// Unique to this round, in a space that all processes share.
     private func name(_ role: String) -> String { "swift-reactor-soak-\(getpid())-\(seed)-\(role)" }
 
-    /// What the next client binds itself to.
+    /// The address that the next client binds.
     func clientAddress() -> SocketAddress? {
         guard namesClients else { return nil }
         names += 1
@@ -48,7 +48,7 @@ extension SoakRound {
 
     // MARK: Inside
 
-    /// Both ends of a stream that no address leads to.
+    /// Both ends of a stream without an address.
     func makeInside(_ stream: Stream, _ conversation: SoakConversation) throws -> (StreamEnd, StreamEnd) {
         try faults.making(conversation) {
             if stream == .pair {

@@ -6,12 +6,12 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// Servers and clients on real sockets, socket pairs and pipes, while system calls fail by dice and half of the clients
-/// misbehave.
+/// Servers and clients on real sockets, socket pairs and pipes, while system calls fail at random and half of the
+/// clients misbehave.
 ///
-/// A few rounds in each run. `SOAK_SECONDS=900` goes on for so long, and then also looks at the memory and at the
-/// descriptors of the process, so let it run alone: `swift test --filter Soak`. Its rounds begin with `SOAK_FIRST_SEED`, or
-/// with the time. `SOAK_SEED=17` repeats one round.
+/// A few rounds in each run. `SOAK_SECONDS=900` runs for that long, and then also checks the memory and the descriptors
+/// of the process, so let it run alone: `swift test --filter Soak`. Its rounds begin with `SOAK_FIRST_SEED`, or with
+/// the time. `SOAK_SEED=17` repeats one round.
 @Suite(.serialized, .ownThread) struct SoakTests {
     private static let seconds = number("SOAK_SECONDS")
     private static let seed = number("SOAK_SEED").map(UInt64.init)
@@ -29,14 +29,14 @@ import Testing
     }
 
     private static let slices = 30
-    /// The most that the heap may grow, whatever the number of rounds. Not zero, since Swift Testing keeps something of each
-    /// case, and malloc's remainders are not the same each time.
+    /// The maximum growth of the heap, whatever the number of rounds. Not zero, since Swift Testing keeps something for
+    /// each case, and malloc's remainders vary.
     private static let mostGrowth = 32 << 10
     private static let account = Shared(SoakAccount(firstSeed: number("SOAK_FIRST_SEED").map(UInt64.init)))
 
-    /// Each slice is a case of its own on a thread of its own, so that what grows from one to the next is the library's.
-    /// Swift Testing keeps a backtrace for every address at which an error has been thrown until the case ends, and malloc
-    /// some of the blocks that a thread has freed, as if they were given out, until the thread ends.
+    /// Each slice is a separate case on a separate thread, so that growth from one to the next is the library's. Until
+    /// the case ends, Swift Testing keeps a backtrace for every address at which an error was thrown, and until the
+    /// thread ends, malloc counts some of the blocks that it has freed as allocated.
     @Test(.enabled(if: seconds != nil && seed == nil), arguments: 0..<slices) func forAWhile(slice: Int) {
         Self.account.change { $0.beginSlice() }
         let end = ContinuousClock.now + .seconds(Self.seconds!) / Self.slices

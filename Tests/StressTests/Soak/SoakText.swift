@@ -3,7 +3,7 @@ import TestSupport
 
 @testable import PromisesTestSupport
 
-/// What a client of a soak says: bytes of which each shows where it belongs, or lines.
+/// The text of a client of a soak: bytes that show their position, or lines.
 struct SoakText {
     let count: Int
     private let start: Int
@@ -15,13 +15,13 @@ struct SoakText {
         self.start = start
         var count = count
         if isLines {
-            // The last line is a whole one.
+            // The last line is complete.
             while base[(start + count - 1) % base.count] != 0x0A { count += 1 }
         }
         self.count = count
     }
 
-    /// So many of its bytes from `place` on; less at its end.
+    /// Up to this number of its bytes from `place` on; less at its end.
     func part(_ place: Int, _ most: Int) -> [UInt8] {
         var part: [UInt8] = []
         let end = place + min(most, count - place)
@@ -33,7 +33,7 @@ struct SoakText {
         return part
     }
 
-    /// Whether `bytes` stand at `place`.
+    /// True if `bytes` are at `place`.
     func holds(_ bytes: UnsafeRawBufferPointer, at place: Int) -> Bool {
         guard bytes.count <= count - place, let first = bytes.baseAddress else { return bytes.isEmpty }
         return part(place, bytes.count).withUnsafeBytes { memcmp($0.baseAddress!, first, bytes.count) == 0 }

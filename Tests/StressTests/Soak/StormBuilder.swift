@@ -3,7 +3,7 @@ import Reactor
 
 @testable import PromisesTestSupport
 
-/// Builds an expression of the operator storm of the library's operators, on the loop of one thread.
+/// Builds an expression of the operator storm from the library's operators, on the loop of one thread.
 struct StormBuilder {
     let storm: OperatorStorm
     let home: LoopRemote
@@ -19,7 +19,7 @@ struct StormBuilder {
         sets = shared.map(\.possible)
     }
 
-    /// A handler's witness: it counts the handler's calls, on this thread unless it says otherwise, and its end.
+    /// A handler's witness: it counts the handler's calls, on this thread unless told otherwise, and its end.
     func witness(_ place: StormPlan.Place? = .here, mayRepeat: Bool = false) -> StormWitness {
         let isHome = place == .here
         return StormWitness(storm, seed, place, isHome ? home : nil, mayRepeat)
@@ -38,7 +38,7 @@ struct StormBuilder {
         case .unary(let unary, let source): promise = build(unary, build(source))
         case .gather(let gather, let sources): promise = build(gather, sources)
         }
-        // Some of the promises inside are looked at too. A race, a limit or a cancellation above may cancel them.
+        // Some of the inner promises are checked too. A race, a limit or a cancellation above may cancel them.
         if (seed ^ UInt64(storm.counts.promises.add())) % 4 == 0 { probe(promise, plan) }
         return promise
     }
@@ -159,7 +159,7 @@ extension Resolver<Int> {
     }
 }
 
-/// A thenable that is no promise of the library's.
+/// A thenable that is not a promise of the library.
 private struct StormThenable: Catchable {
     let outcome: StormOutcome
     var result: Result<Int, any Error>? { Result { try outcome.get() } }

@@ -3,8 +3,8 @@ import Reactor
 
 @testable import PromisesTestSupport
 
-/// How a promise of the operator storm comes to wait for what nothing settles: a cancellation must find its way there, whatever
-/// has happened by then.
+/// The ways in which a promise of the operator storm waits for one that nothing settles: a cancellation must reach it,
+/// whatever has happened by then.
 enum StormForm: CaseIterable {
     case plain, map, settledThen, nestedThen, timedThen, ensureThen, delayed, mapOnLoop, mapOnPool, thenOnLoop
     case thenOnPool, when, whenConcurrently, race, raceFulfilled, forEach, retry, awaited, recovered, guaranteed,

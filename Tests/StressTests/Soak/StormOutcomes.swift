@@ -7,7 +7,7 @@ struct StormFlaw: Error, Equatable {
     let number: Int
 }
 
-/// How a promise of the operator storm may end.
+/// The possible ends of a promise of the operator storm.
 enum StormOutcome: Hashable {
     /// 0 to 15; the storm adds modulo 16.
     case value(Int)
@@ -60,7 +60,7 @@ enum StormOutcome: Hashable {
     }
 }
 
-/// The outcomes that a promise may have, of which threads and timers choose one.
+/// The possible outcomes of a promise; threads and timers choose one.
 struct OutcomeSet: Hashable, Sendable, CustomStringConvertible {
     private var bits: UInt32 = 0
 
@@ -89,7 +89,7 @@ struct OutcomeSet: Hashable, Sendable, CustomStringConvertible {
         mapped { if case .value(let value) = $0 { body(value) } else { OutcomeSet($0) } }
     }
 
-    /// Replaces the errors that `isHandled` selects; all else stays.
+    /// Replaces the errors that `isHandled` selects; everything else stays.
     func recovered(where isHandled: (StormOutcome) -> Bool = { $0 != .cancelled }, _ set: OutcomeSet) -> OutcomeSet {
         mapped { outcome in
             if case .value = outcome { return OutcomeSet(outcome) }

@@ -6,7 +6,7 @@ import TestSupport
 
 @testable import PromisesTestSupport
 
-/// What each handler of the operator storm holds: it is called once at most, where it belongs, and released.
+/// Held by each handler of the operator storm: checks that it is called at most once, in the right place, and released.
 final class StormWitness: Sendable {
     private let storm: OperatorStorm
     private let seed: UInt64
@@ -73,7 +73,7 @@ final class StormExchange: Sendable {
     func clear() { for _ in 0..<Self.size { put(.value(1), OutcomeSet(.value(1))) } }
 }
 
-/// A plain thread that does what it is given, one after the other, and drives no loop.
+/// A plain thread that runs its jobs one after the other, and drives no loop.
 final class StormSettler: Sendable {
     private struct Queue: Sendable {
         var jobs: [@Sendable () -> Void] = []
@@ -112,7 +112,7 @@ final class StormSettler: Sendable {
     }
 }
 
-/// A thread that is started after what joins it has been made.
+/// A thread that is started after its joiner has been created.
 final class StormThread: Sendable {
     private let kept = Shared<TestThread?>(nil)
 

@@ -2,14 +2,14 @@ import TestSupport
 
 @testable import PromisesTestSupport
 
-/// A random expression over promises: the operator storm builds it of the library's operators, and `possible` says how it
-/// may end.
+/// A random expression over promises: the operator storm builds it from the library's operators, and `possible` returns
+/// its possible ends.
 indirect enum StormPlan {
     case leaf(Leaf)
     case unary(Unary, StormPlan)
     case gather(Gather, [StormPlan])
 
-    /// A thread, or what stands for one, on which something is done to a promise.
+    /// A thread, or its equivalent, on which something is done to a promise.
     enum Place: Equatable {
         case now, here, loop(Int), pool, thread, task
     }
@@ -24,9 +24,9 @@ indirect enum StormPlan {
         case asyncBody(StormOutcome)
         case dispatched(StormOutcome, Place)
         case thenable(StormOutcome)
-        /// What nothing settles, with a time limit.
+        /// A promise that nothing settles, with a time limit.
         case endless
-        /// What only a cancellation ends, in one of several forms, and is cancelled at one place or at two.
+        /// A promise that only a cancellation ends, in one of several forms, cancelled at one place or at two.
         case onlyCancelled(StormForm, Place, Place?)
         /// The promise of another expression, perhaps of another loop.
         case shared(Int)
@@ -70,7 +70,7 @@ extension StormPlan.Place {
         dice.pick([.now, .here, .loop(0), .loop(1), .pool, .thread, .task])
     }
 
-    /// Where a dispatcher leads; nil: where the promise is settled.
+    /// The target of a dispatcher; nil: where the promise is settled.
     static func randomDispatcher(_ dice: inout SplitMix64) -> StormPlan.Place? {
         dice.pick([nil, .loop(0), .loop(1), .pool])
     }

@@ -1,7 +1,7 @@
-// The reference: how an expression of the operator storm may end, without a promise.
+// The reference: the possible ends of an expression of the operator storm, without a promise.
 
 extension StormPlan {
-    /// - Parameter shared: how the promises may end that the expression takes from other ones.
+    /// - Parameter shared: the possible ends of the promises that the expression takes from others.
     func possible(_ shared: [OutcomeSet]) -> OutcomeSet {
         switch self {
         case .leaf(let leaf): leaf.possible(shared)
@@ -70,14 +70,14 @@ extension StormOutcome {
 }
 
 extension OutcomeSet {
-    /// If there is a value, what `inner` has to do with it: its errors, and what `combine` makes of its values.
+    /// For each value the results of `inner`: its errors, and `combine` applied to its values.
     fileprivate func afterEachValue(_ inner: OutcomeSet, _ combine: (OutcomeSet) -> OutcomeSet) -> OutcomeSet {
         if values.isEmpty { return self }
         return inner.values.isEmpty ? errors | inner.errors : errors | inner.errors | combine(inner)
     }
 
     fileprivate var onlyValues: OutcomeSet { values.reduce(OutcomeSet()) { $0 | .value($1) } }
-    /// What `recoverAlways(0)` makes of it.
+    /// The result of `recoverAlways(0)`.
     fileprivate var guaranteed: OutcomeSet { hasError ? onlyValues | .value(0) : onlyValues }
 }
 
