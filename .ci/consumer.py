@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Builds a package that depends on this one by URL, as a stranger does, and runs its programs: consumer.py FOLDER TRAITS CONFIGURATION...
+"""Builds a package that depends on this one by URL, as its users do, and runs its programs: consumer.py FOLDER TRAITS CONFIGURATION...
 
-The clone in FOLDER/swift-reactor has what HEAD has, and the tag 0.1.0, whatever was released. It is served by file://. The package is a
-copy of Tests/Fixtures/Consumer beside it. TRAITS is `none` or `TLS`, which needs OpenSSL and its command. Each CONFIGURATION, debug or
+FOLDER/swift-reactor is a clone of HEAD with the tag 0.1.0, whatever the latest release is, served by file://. The package is a copy of
+Tests/Fixtures/Consumer next to it. TRAITS is `none` or `TLS`, which needs OpenSSL and its command. Each CONFIGURATION, debug or
 release, is built into FOLDER/none or FOLDER/TLS. With `served` for TRAITS only the clone is made.
 
-What is compiled for a product alone is compared with what it needs. A program that names TLS without the trait must not compile, and
-the compiler must say what to write.
+Only the modules that a product needs may be compiled for it. A program that uses TLS without the trait must not compile, and the
+compiler must say what to write.
 """
 import os
 import re
@@ -19,18 +19,18 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = Path(sys.argv[1]).resolve()
 SERVED, PACKAGE = FOLDER / "swift-reactor", FOLDER / "consumer"
-# What is compiled for those who depend on one product. In this order: what the first do not need is not there yet.
+# The modules compiled for a client of one product. In this order, so that modules which the first do not need do not exist yet.
 ALONE = {"OnlyReactor": {"Reactor"}, "OnlyPromises": {"Reactor", "Promises"}}
 
 
 def git(*arguments, cwd=ROOT):
-    # A checkout of another user, as that of a container is, may be read.
+    # Allows a checkout of another user, as in a container.
     command = ["git", "-c", "safe.directory=*", *arguments]
     return subprocess.run(command, cwd=cwd, check=True, text=True, stdout=subprocess.PIPE).stdout.strip()
 
 
 def serve():
-    """Makes the clone, unless it is there and of HEAD."""
+    """Makes the clone, unless there is one of HEAD."""
     if git("status", "--porcelain"):
         print("note: the clone has HEAD, and not what is not committed")
     head = git("rev-parse", "HEAD")
@@ -45,7 +45,7 @@ def serve():
 
 
 def swift(traits, configuration, *arguments, **settings):
-    """Builds, with caches of its own: others remember what 0.1.0 of this URL was."""
+    """Builds, with separate caches: shared ones remember an older 0.1.0 of this URL."""
     environment = os.environ | {"REACTOR_URL": f"file://{SERVED}"} | settings
     if traits != "none":
         environment[f"REACTOR_{traits}"] = "1"
@@ -60,7 +60,7 @@ def processor_time():
 
 
 def built(*arguments):
-    """The same, which must succeed without a warning."""
+    """The same; must succeed without a warning."""
     used = processor_time()
     result = swift(*arguments)
     print(f"{' '.join(arguments)}: {processor_time() - used:.0f} s of processor time", flush=True)
@@ -70,7 +70,7 @@ def built(*arguments):
 
 
 def check_alone(bin_path, program, modules):
-    """That nothing else was compiled for a program."""
+    """Checks that nothing else was compiled for a program."""
     compiled = {path.stem for path in bin_path.glob("Modules/*.swiftmodule")}
     others = compiled - modules - ALONE.keys()
     if others:

@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
-"""Counts what hot paths cost, and fails if a count has grown: counts.py [--only PATTERN] [--functions NAME] BUILD-FOLDER
+"""Counts the cost of hot paths, and fails if a count has grown: counts.py [--only PATTERN] [--functions NAME] BUILD-FOLDER
 
-Instructions, allocations, reference counting and system calls repeat where nanoseconds do not, on a busy machine too. callgrind
-counts them all in one run. A figure is the difference of two run lengths, divided by the difference in steps, so what a program
-does once does not show. The folder is that of a release build with `echo-server`, `http-server`, `counted-rows` and `chunk-echo`
+Instructions, allocations, reference counting and system calls are reproducible, unlike nanoseconds, even on a busy machine. callgrind
+counts them all in one run. A figure is the difference between two run lengths, divided by the difference in steps, so one-time
+work does not count. The folder is that of a release build with `echo-server`, `http-server`, `counted-rows` and `chunk-echo`
 (see .ci/steps/counts).
 
-The limits stand in .ci/counts.txt, each with the figure that was reached; 2 % above it the count fails. A figure that is 2 %
-below is printed with the line to put there. Other compilers, C libraries and processors give other figures, so with versions
+The limits are in .ci/counts.txt, each with the figure that was reached; 2 % above it the count fails. A figure 2 % below it is
+printed with the line to put there. Other compilers, C libraries and processors give other figures, so with versions
 other than those in the file everything is printed, and nothing fails.
 
-A subject also has its cost in weighed instructions: a counted reference is 25 of them, a reading of the clock 80. The system
-calls that are left take time in the kernel, and are printed beside it.
+Each subject also has a cost in weighted instructions: a retain or release counts as 25, a clock reading as 80. Other system calls
+take time in the kernel, and are printed separately.
 
 --only PATTERN     only the subjects that match the regular expression
---functions NAME   where the instructions of one subject go: the 40 functions that execute most, and how often each is called
+--functions NAME   the 40 functions that execute most instructions of one subject, and how often each is called
 """
 import argparse
 import collections
@@ -31,14 +31,14 @@ import tempfile
 from pathlib import Path
 
 LIMITS = Path(__file__).resolve().with_name("counts.txt")
-# What a figure may be above the one that was reached, and what a fraction of a call that comes once in many steps may add.
+# The tolerance above a reached figure, and the allowance for the fraction of a call that occurs once in many steps.
 TOLERANCE = 1.02
 SLACK = 0.02
 PATIENCE = 100
 
 KINDS = ("instructions", "allocations", "references", "system-calls")
 CLOCKS = {"clock_gettime", "__clock_gettime", "clock_gettime@@GLIBC_2.17"}
-# What one costs in instructions, as measured on x86_64: an atomic operation, and a call of the vDSO that reads the counter.
+# The costs in instructions, as measured on x86_64: an atomic operation, and a vDSO call that reads the counter.
 WEIGHTS = {"instructions": 1, "references": 25, "clocks": 80}
 ALLOCATIONS = {"malloc", "calloc", "realloc", "memalign", "posix_memalign", "aligned_alloc"}
 REFERENCES = {
@@ -74,7 +74,7 @@ ROWS = {
     "fetch": (50, 1),
 }
 HOST = b"Host: 127.0.0.1:8080\r\n"
-# As a browser sends them, with the host.
+# A browser's fields, including Host.
 FIELDS = HOST + b"".join(b"%s: %s\r\n" % field for field in [
     (b"Connection", b"keep-alive"), (b"Cache-Control", b"max-age=0"), (b"Upgrade-Insecure-Requests", b"1"),
     (b"User-Agent", b"Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/120.0.0.0 Safari/537.36"),
@@ -85,12 +85,12 @@ GET = b"GET / HTTP/1.1\r\n"
 
 
 def sent_back(data):
-    """Whether a message of `echo-server` is complete."""
+    """True if a message of `echo-server` is complete."""
     return len(data) == 64
 
 
 def answered(count):
-    """Whether `count` responses are complete."""
+    """True if `count` responses are complete."""
 
     def is_complete(data):
         heads = [found.end() for found in re.finditer(b"\r\n\r\n", data)]
@@ -106,8 +106,8 @@ SOCKET = b"GET /socket HTTP/1.1\r\n" + HOST + b"".join(b"%s: %s\r\n" % field for
     (b"Upgrade", b"websocket"), (b"Connection", b"Upgrade"), (b"Sec-WebSocket-Version", b"13"),
     (b"Sec-WebSocket-Key", b"dGhlIHNhbXBsZSBub25jZQ==")]) + b"\r\n"
 
-# Servers: the program, steps in the shorter run, what a client sends, how many steps that is, and when it has been answered; for
-# some, what it sends before.
+# Servers: the program, steps in the shorter run, the client's bytes, their number of steps, and the test for a complete answer; for
+# some, bytes to send before.
 SERVERS = {
     "echo-server": ("echo-server", 800, b"x" * 64, 1, sent_back),
     "chunk-echo": ("chunk-echo", 800, b"x" * 64, 1, sent_back),
@@ -120,12 +120,12 @@ SERVERS = {
     "http-post": (
         "http-server", 800, b"POST /echo HTTP/1.1\r\n" + HOST + b"Content-Length: 64\r\n\r\n" + b"x" * 64, 1, answered(1)),
 }
-# Of these, a step is a connection of its own, from its beginning to its end.
+# For these, a step is a whole connection, from its beginning to its end.
 CONNECTS = {"connect"}
 
 
 class Counts:
-    """What one file of callgrind has counted."""
+    """The counts of one callgrind file."""
 
     def __init__(self, path):
         self.totals = dict.fromkeys(KINDS, 0)
@@ -154,7 +154,7 @@ class Counts:
                     self.totals["instructions"] = int(words[1])
                     self.totals["system-calls"] = int(words[2]) if len(words) > 2 else 0
                 elif line[:1].isdigit() or line[:1] in "+-*":
-                    # The line after `calls=` has the costs of what was called, which are not the function's own.
+                    # The line after `calls=` has the costs of the callees, not the function's own.
                     if not is_call:
                         self.own[function] += int(line.split()[1])
                     is_call = False
@@ -164,7 +164,7 @@ class Counts:
 
 
 class Difference:
-    """What a step costs, from two runs that differ in their number of steps only."""
+    """The cost of a step, from two runs that differ only in their number of steps."""
 
     def __init__(self, short, long, steps):
         self.totals = {kind: (long.totals[kind] - short.totals[kind]) / steps for kind in long.totals}
@@ -179,8 +179,8 @@ def callgrind(out, command, *options):
 
 
 def count_rows(program, names, folder):
-    """All rows in one process. It calls bench_mark before and after each stretch, and callgrind writes its counts there, so
-    every second of its files is a stretch. Each row runs three times: the first time is to fill caches."""
+    """All rows in one process. It calls bench_mark before and after each stretch, where callgrind writes its counts, so every second
+    file is a stretch. Each row runs three times, the first time to fill caches."""
     lines = "".join(f"{name} {ROWS[name][0]}\n" * 2 + f"{name} {3 * ROWS[name][0]}\n" for name in names)
     out = folder / "rows"
     done = subprocess.run(
@@ -223,8 +223,8 @@ def ask(peer, sent, is_answered):
 
 
 def talk(command, times, sent, is_answered, opening=b"", connects=False):
-    """Sends the same on four connections in turn, one at a time, and waits for each answer; or on a connection for each, whose
-    end is waited for."""
+    """Sends the same bytes on four connections in turn, and waits for each answer; or on a connection each, and waits for its
+    end."""
     with tempfile.TemporaryFile("w+") as complaints:
         server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=complaints, text=True)
         peers = []
@@ -289,7 +289,7 @@ def versions():
 
 
 def read_limits():
-    """The versions with which the figures were reached, and the figures, by subject and kind."""
+    """The versions for which the figures hold, and the figures, by subject and kind."""
     measured_with, limits = "", {}
     for number, line in enumerate(LIMITS.read_text().splitlines(), 1):
         line = line.partition("#")[0].strip()
@@ -304,7 +304,7 @@ def read_limits():
 
 
 def judge(found, limits):
-    """Prints a line for each figure; returns those that failed and those that are lower than the file says."""
+    """Prints a line for each figure; returns the failed ones and those lower than in the file."""
     failed, lower = [], []
     print(f"{'subject':<16} {'count, a step':<14} {'measured':>10} {'reached':>10} {'limit':>10}")
     for name, difference in found.items():

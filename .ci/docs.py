@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Builds the reference of the modules as a site: docs.py [--write]
 
-Extracts the symbol graphs of the modules, has DocC convert the catalogues Sources/*/*.docc, any warning
-of which is an error, and merges them into .build-docs/site; docs/start and docs/guides become articles of it. DOCS_BASE_PATH is the path
-below which the site is hosted.
+Extracts the symbol graphs of the modules, converts the catalogues Sources/*/*.docc by DocC, with warnings as
+errors, and merges them into .build-docs/site; docs/start and docs/guides become articles of it. DOCS_BASE_PATH is the path
+under which the site is hosted.
 
 Below a heading of `## Topics`, a page of a catalogue has comments, each a pattern of symbols:
 
@@ -25,7 +25,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / ".build-docs"
-# Each imports those before it only.
+# Each imports only modules before it.
 MODULES = ["Reactor", "Promises", "ReactorHTTP", "ReactorHTTPJSON", "ReactorTLS"]
 TUTORIAL = [
     "first-promises", "first-server", "first-protocol", "first-tests", "first-client", "first-cancellation", "first-service"]
@@ -36,7 +36,7 @@ def run(*command, **options):
 
 
 def extract():
-    """The symbol graphs of the modules, without what types inherit, such as 200 methods of Collection for LoopGroup.
+    """The symbol graphs of the modules, without inherited members, such as 200 methods of Collection for LoopGroup.
 
     The modules are compiled without code, which takes a tenth of the time of a build."""
     triple = json.loads(run("swift", "-print-target-info", stdout=subprocess.PIPE).stdout)["target"]["unversionedTriple"]
@@ -60,7 +60,7 @@ def extract():
 
 
 def with_articles(catalogue):
-    """A copy of the catalogue of Promises, with an article for each page of the tutorial, which it lists first, and for each guide."""
+    """A copy of the catalogue of Promises with an article for each tutorial page, listed first, and for each guide."""
     copy = BUILD / "catalogue.docc"
     shutil.rmtree(copy, ignore_errors=True)
     shutil.copytree(catalogue, copy)
@@ -75,7 +75,7 @@ def with_articles(catalogue):
 
 
 def convert(module, catalogue, strict):
-    """Makes the archive of a module. Without `strict` warnings do not count, and are not printed."""
+    """Makes the archive of a module. Without `strict`, warnings are ignored."""
     archive = BUILD / f"{module}.doccarchive"
     shutil.rmtree(archive, ignore_errors=True)
     command = ["docc", "convert", *([catalogue] if catalogue else []),
@@ -90,7 +90,7 @@ def convert(module, catalogue, strict):
     if strict:
         found = BUILD / f"{module}.diagnostics.json"
         run(*command, "--diagnostics-file", found, stdout=subprocess.DEVNULL)
-        # What `file` and `line` are, `#fileID` and `#line` say.
+        # `#fileID` and `#line` explain `file` and `line`.
         texts = [f"{note.get('source')}: {note['summary']}" for note in json.loads(found.read_text())["diagnostics"]
                  if not re.match(r"Parameter '(file|line)' is missing documentation", note["summary"])]
         if texts:
@@ -101,19 +101,19 @@ def convert(module, catalogue, strict):
 
 
 def symbols(archive):
-    """The links of all symbols with a page of their own, such as Promise/init(_:)-1abcd."""
+    """The links of all symbols that have a page, such as Promise/init(_:)-1abcd."""
     entities = json.loads((archive / "linkable-entities.json").read_text())
     paths = {entity["referenceURL"].split("/documentation/")[1] for entity in entities if "usr" in entity}
     return sorted(path.split("/", 1)[1] for path in paths if "/" in path)
 
 
 def plain(link):
-    """A link without the suffixes that tell overloads, or a type and a property, apart, except for a property's."""
+    """A link without the suffixes that distinguish overloads, or a type and a property, except for a property's."""
     return re.sub(r"-(?!swift\.(?:type\.)?property)(?:swift\.\w+|[0-9a-z]{1,7})(?=/|$)", "", link)
 
 
 def matches(link, pattern):
-    """Whether a pattern means a symbol: by its whole name, with * for any end, in which a member of it is not."""
+    """True if a pattern matches a symbol: by its whole name, with * for any end, except members of the symbol."""
     if link.count("/") != pattern.count("/"):
         return False
     names = {link, plain(link), re.sub(r"-swift\.property$", "", link)}
@@ -121,14 +121,14 @@ def matches(link, pattern):
 
 
 def curate(page, links, faults):
-    """The text of a page with the links that its patterns stand for."""
+    """The text of a page with the links that its patterns match."""
     head, found, topics = page.read_text().partition("\n## Topics\n")
     if not found:
         return head
     used, lines, items, patterns = set(), [], [], []
 
     def finish():
-        # The links first: DocC takes what precedes them for a discussion, and gives it a heading.
+        # The links first: DocC treats text before them as a discussion, and gives it a heading.
         if patterns:
             lines.extend([*items, "", *patterns])
         items.clear()
@@ -169,7 +169,7 @@ def articles(folder, names):
 
 
 def check(catalogue, archive, write, faults):
-    """Compares the pages of a catalogue with what the script would write, and writes them if it may."""
+    """Compares the pages of a catalogue with the script's output, and writes them if allowed."""
     links = symbols(archive)
     for page in sorted(catalogue.glob("*.md")):
         text = curate(page, links, faults)
@@ -181,7 +181,7 @@ def check(catalogue, archive, write, faults):
 
 
 def uncurated(archive, faults):
-    """What DocC has sorted by itself on pages that have topics."""
+    """The symbols that DocC has sorted by itself on pages with topics."""
     for path in (archive / "data" / "documentation").rglob("*.json"):
         page = json.loads(path.read_text())
         sections = page.get("topicSections", [])
@@ -211,7 +211,7 @@ def main():
     shutil.rmtree(site, ignore_errors=True)
     run("docc", "merge", *(BUILD / f"{module}.doccarchive" for module in MODULES), "--output-path", site,
         "--synthesized-landing-page-name", "swift-reactor")
-    # Hosts of static pages leave out folders with some names, unless this file says that they must not.
+    # Hosts of static pages omit folders with some names unless this file exists.
     (site / ".nojekyll").touch()
     pages = sum(1 for _ in (site / "data").rglob("*.json"))
     print(f"{pages} pages without a warning; python3 -m http.server -b 127.0.0.1 -d .build-docs/site 8000 shows them")

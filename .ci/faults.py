@@ -2,16 +2,16 @@
 """Makes the system calls of a running echo server fail, one errno after the other: faults.py PATH-OF-ECHO-SERVER
 
 strace(1) attaches to a server that is up, replaces the result of one system call by an error (now and then, or every time),
-and detaches, while clients talk to the server. Then no client may have got a byte that it did not send or be left without an
+and detaches, while clients talk to the server. Afterwards no client may have received a byte that it did not send, or lack an
 answer and an end; the server must serve again, with its descriptors as before; it must not have spun or filled its log, and must
-end on SIGTERM with 0, or have ended with the code that is documented for that.
+exit on SIGTERM with 0, or have exited with the code that is documented for the fault.
 
 Tries every errno of the man pages, with one thread and with two, at the start, and with SIGTERM while the call fails; about a
-minute. The errors that a busy machine or a peer can really bring about come first; --seconds N leaves out those that have not begun
-after so long. --only CALL is for trying something out. Exit code 0, or 1 with what did not hold.
+minute. The errors that a busy machine or a peer can really cause come first; --seconds N skips those that have not begun by then.
+--only CALL is for experiments. Exit code 0, or 1 with the violations.
 
-The server under test listens on free ports of 127.0.0.1. A call that strace makes fail is not made: what is injected into
-close(2) leaves a descriptor open, which is no leak of the server's, and is counted.
+The server under test listens on free ports of 127.0.0.1. A call that strace makes fail is not made: an error injected
+into close(2) leaves a descriptor open, which is counted, not treated as a leak of the server.
 """
 import argparse
 import concurrent.futures
@@ -32,16 +32,16 @@ import time
 PATIENCE = 10
 CLIENTS = 5
 MESSAGES = 4
-# What a test needs is below 400. A loop that spins makes some thousands a second, even under strace.
+# A test needs fewer than 400. A loop that spins makes some thousands a second, even under strace.
 MOST_CALLS = 2500
-# Lines on standard error; what goes on for as long as a fault may say so once an episode.
+# Lines on standard error; a condition that lasts as long as a fault may log one per episode.
 MOST_LINES = 12
 
 NOW_AND_THEN = "2+3"
 ALWAYS = "1+"
 
-# Errors by call, as the man pages have them: first those that a busy machine or a peer can really bring about, then those that
-# only a bug or a security module would.
+# Errors by call, from the man pages: first those that a busy machine or a peer can really cause, then those that only a bug or a
+# security module would.
 CALLS = {
     "accept4": (
         "EMFILE ENFILE ENOBUFS ENOMEM ECONNABORTED EINTR EPERM EPROTO EBADF",
@@ -64,7 +64,7 @@ CALLS = {
     "poll": ("ENOMEM", "EFAULT EINTR EINVAL"),
 }
 
-# Before the server is up: what it must end with. A server that has no timerfd waits in milliseconds.
+# The required exit of a server that is still starting. A server that has no timerfd waits in milliseconds.
 STARTUP = {
     "socket": {"EMFILE": 71, "ENFILE": 71, "ENOBUFS": 71, "ENOMEM": 71, "EACCES": 71, "EAFNOSUPPORT": 71,
                "EPROTONOSUPPORT": 71, "EINVAL": 71},
@@ -78,22 +78,22 @@ STARTUP = {
     "epoll_ctl": {"ENOMEM": 0, "ENOSPC": 0},
 }
 
-# What may end the server, with code 71: "a listener that broke", and a loop that cannot wait any more.
+# Faults that may end the server, with code 71: "a listener that broke", and a loop that cannot wait any more.
 FATAL = {
     "accept4": "EBADF EINVAL ENOTSOCK EOPNOTSUPP",
     "epoll_wait": "EBADF EFAULT EINVAL",
     "timerfd_settime": "EBADF EINVAL",
 }
 
-# What makes the server call at all: one that prints statistics has a timer to set.
+# The options that make the server call at all: one that prints statistics has a timer to set.
 OPTIONS = {"timerfd_settime": ["--stats", "0.05"]}
 
-# Which call says "not yet" or "again" every time contradicts epoll_wait, or never lets the caller go on.
+# A call that returns "not yet" or "again" every time contradicts epoll_wait, or never lets the caller continue.
 NEVER_ALWAYS = {"EINTR", "EAGAIN"}
 
 
 class Violation(Exception):
-    """Something that must hold did not."""
+    """A requirement that did not hold."""
 
 
 def check(truth, what):
@@ -109,7 +109,7 @@ def wait_until(condition, what, patience=PATIENCE):
 
 
 def first_line(process):
-    """What strace says first on standard error; nothing if it does not say it in time, and is killed."""
+    """The first line of strace on standard error; nothing if it does not come in time and strace is killed."""
     limit = threading.Timer(PATIENCE, process.kill)
     limit.start()
     try:
@@ -119,12 +119,12 @@ def first_line(process):
 
 
 def allow_any_tracer():
-    # Yama's ptrace_scope of 1 lets only ancestors attach, and strace is none of the server's: PR_SET_PTRACER, any.
+    # Yama's ptrace_scope of 1 lets only ancestors attach, and strace is not one of the server: PR_SET_PTRACER, any.
     ctypes.CDLL(None).prctl(0x59616D61, ctypes.c_ulong(-1), 0, 0, 0)
 
 
 class Server:
-    """An echo server as a process of its own, whose output goes to files."""
+    """An echo server in a separate process, with its output in files."""
 
     def __init__(self, path, folder, *options, trace=()):
         self.output = os.path.join(folder, "output")
@@ -140,7 +140,7 @@ class Server:
 
     @property
     def error_lines(self):
-        # That the machine was slow, strace's doing, is no error.
+        # Slowness, which strace causes, is no error.
         return [line for line in self.read(self.errors).splitlines() if " held the loop for " not in line]
 
     @property
@@ -185,7 +185,7 @@ class Tracer:
 
     def __init__(self, server, folder, call, code, when):
         self.log = os.path.join(folder, "trace")
-        # What goes to standard output, and not what wakes the loop.
+        # Only writes to standard output, not the ones that wake the loop.
         only = ["-P", server.output] if call in ("writev", "poll") else []
         counted = "" if only else ",epoll_wait"
         self.process = subprocess.Popen(
@@ -216,7 +216,7 @@ class Tracer:
 
 
 class Client:
-    """Sends what only it knows, and compares what comes back, on a thread of its own."""
+    """Sends unique bytes, and compares the echo, on its own thread."""
 
     def __init__(self, port, seed, messages, size):
         dice = random.Random(seed)
@@ -270,7 +270,7 @@ class Client:
 
 
 class Flood(Client):
-    """Sends without waiting, so that the server meets buffers that are full."""
+    """Sends without waiting, so that the server's buffers fill."""
 
     def talk(self, connection):
         def send():
@@ -295,13 +295,13 @@ def talk(server, seed):
 
 
 def fault(path, call, code, when, *options):
-    """One server, one call, one errno. Answers how often the call failed."""
+    """One server, one call, one errno. Returns how often the call failed."""
     with tempfile.TemporaryDirectory() as folder:
         server = Server(path, folder, "--drain-timeout", "2", *OPTIONS.get(call, []), *options)
         tracer = None
         try:
             server.await_ports()
-            # What is made with the first connection stays: memory, no descriptors.
+            # The first connection's allocations stay: memory, no descriptors.
             first = Client(server.port, 0, 1, 100)
             check(first.join(PATIENCE) and first.is_exact, "it does not serve before anything fails")
             wait_until(lambda: server.metrics()["echo_open_connections"] == "0", "its first client does not go")
@@ -359,7 +359,7 @@ def judge(server, tracer, clients, baseline, call, code):
 
 
 def ended_by(server):
-    """Whether it ends by itself, to which a fault that ends it may have led a moment ago."""
+    """True if the server ends by itself, as it may shortly after a fault that ends it."""
     try:
         server.process.wait(0.5)
         return True
@@ -368,7 +368,7 @@ def ended_by(server):
 
 
 def drain(path, call, code, *options):
-    """SIGTERM while the call fails every time, with a client that is idle and one that is at it."""
+    """SIGTERM while the call fails every time, with an idle and a busy client."""
     with tempfile.TemporaryDirectory() as folder:
         server = Server(path, folder, "--drain-timeout", "0.5", *OPTIONS.get(call, []), *options)
         tracer = None
@@ -408,7 +408,7 @@ def startup(path, call, code, expected):
                 server.await_ports()
                 client = Client(server.port, 1, MESSAGES, 20_000)
                 check(client.join(PATIENCE) and client.is_exact, "it does not serve")
-                # The signal is strace's to pass on, to its only child.
+                # strace passes the signal on to its only child.
                 with open(f"/proc/{server.process.pid}/task/{server.process.pid}/children") as file:
                     os.kill(int(file.read().split()[0]), signal.SIGTERM)
             wait_until(lambda: server.has_ended, "it does not end")
@@ -425,7 +425,7 @@ def startup(path, call, code, expected):
                 return file.read().count("(INJECTED)")
         finally:
             if not server.has_ended:
-                # Not only strace, which would leave what it traces.
+                # Not only strace, which would leave its tracee running.
                 with open(f"/proc/{server.process.pid}/task/{server.process.pid}/children") as file:
                     for child in file.read().split():
                         os.kill(int(child), signal.SIGKILL)
@@ -433,7 +433,7 @@ def startup(path, call, code, expected):
 
 
 def cases(real):
-    """Kind, call, errno, as functions of the path: of the errors that can really happen, or of the others."""
+    """Kind, call and errno as functions of the path: for errors that can really happen, or for the others."""
     for call, errors in CALLS.items():
         for code in errors[0 if real else 1].split():
             yield "now and then", call, code, lambda path, call=call, code=code: fault(path, call, code, NOW_AND_THEN)
@@ -452,7 +452,7 @@ def cases(real):
 
 
 def why_not():
-    """Why this machine does not let strace attach; nothing if it does."""
+    """The reason why strace cannot attach on this machine; nothing if it can."""
     if not shutil.which("strace"):
         return "there is no strace"
     sleeper = subprocess.Popen(["sleep", "60"], preexec_fn=allow_any_tracer)

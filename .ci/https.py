@@ -18,7 +18,7 @@ HELLO = b"Hello, world!\n"
 
 
 def make_certificate(folder, name):
-    """A certificate that signs itself, in the files that the server reads."""
+    """A self-signed certificate, in the files that the server reads."""
     subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout",
          f"{folder}/key.pem", "-out", f"{folder}/certificate.pem", "-days", "2", "-subj", f"/CN={name}",
@@ -27,7 +27,7 @@ def make_certificate(folder, name):
 
 
 def connect(port, folder):
-    """A client that trusts the certificate that is in the folder now."""
+    """A client that trusts the certificate currently in the folder."""
     context = ssl.create_default_context(cafile=f"{folder}/certificate.pem")
     client = http.client.HTTPSConnection("localhost", port, timeout=PATIENCE, context=context)
     client.connect()
@@ -79,7 +79,7 @@ def test_http_server(path, folder):
 
 
 def test_requests(port, folder):
-    """Each request is answered, in its order; the connection ends where the client asks for it, and behind a refusal."""
+    """The requests are answered in order; the connection ends when the client asks for it, and after a refusal."""
     get_twice = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n" * 2
     last = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
     for head, wanted in ((b"GET / HTTP/1.1\r\nHost: x\r\nConnection: Keep-Alive\r\n", 4),

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""The lock-free parts of the library, in every interleaving of the scenarios of Tests/Interleavings.
+"""Runs the lock-free parts of the library in every interleaving of the scenarios of Tests/Interleavings.
 
     .ci/interleavings.py [--seconds 60] [SCENARIO]   some 60 seconds: without a bound, or with two preemptions
     .ci/interleavings.py --seconds 3600 --preemptions 9 --limit 1000000000
     .ci/interleavings.py --sanitize                  the same under the thread sanitizer, which sees only what is declared
     .ci/interleavings.py --mutants [NUMBER...]       each mistake of the list below must be found
 
-docs/explanation/interleavings.md says what that is.
+See docs/explanation/interleavings.md.
 """
 
 import argparse
@@ -19,8 +19,8 @@ import time
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PACKAGE = "Tests/Interleavings"
 
-# Mistakes, each as a file, what stands there, and what would stand there. All are compiled at once: a run makes the one whose
-# number is in MUTANT. Those behind the line are mistakes in an ordering, which an x86 machine hides; the sanitizer finds them.
+# Mistakes, each as a file, the correct text, and its replacement. All are compiled at once: a run enables the one whose number is
+# in MUTANT. Those after the line are wrong memory orderings, which an x86 machine hides; the sanitizer finds them.
 CORE, REACTOR = "Promises/Core/", "Reactor/"
 MUTANTS = [
     ("no second look before a settlement by a store", CORE + "PromiseCore+Settle.swift",
@@ -113,7 +113,7 @@ def build(package, scratch, sanitize):
 
 
 def mutated():
-    """A copy of the sources with all mistakes, each behind its number."""
+    """A copy of the sources with all mistakes, each enabled by its number."""
     tree = os.path.join(ROOT, ".build-interleavings/tree")
     files = subprocess.run(["git", "-c", "safe.directory=*", "ls-files", "-co", "--exclude-standard", "Sources", PACKAGE],
                            cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout.split("\n")[:-1]
@@ -141,7 +141,7 @@ def mutated():
             '\n@usableFromInline let mutant = getenv("MUTANT").flatMap { Int(String(cString: $0)) }\n'
             "@usableFromInline func isMutant(_ number: Int) -> Bool { mutant == number }\n")
     for file, text in texts.items():
-        # A file that is as it was is not compiled again.
+        # An unchanged file is not compiled again.
         copy = os.path.join(tree, file)
         os.makedirs(os.path.dirname(copy), exist_ok=True)
         if not os.path.exists(copy) or open(copy, encoding="utf-8").read() != text:

@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def tracked():
-    """The files of the repository, with new ones that are not committed yet."""
+    """The files of the repository, including uncommitted new ones."""
     command = ["git", "-c", "safe.directory=*", "ls-files", "--cached", "--others", "--exclude-standard"]
     listed = subprocess.run(command, cwd=ROOT, text=True, capture_output=True)
     names = listed.stdout.splitlines()
@@ -52,7 +52,7 @@ def anchors_of(path):
 
 
 def stale_figures(page, counts):
-    """The figures of a page that differ from what was counted."""
+    """The figures of a page that differ from the counts."""
     for number, line in prose_of(page):
         for figure, name in re.findall(r"([\d,.]+)<!-- count: (\S+ \S+) -->", line):
             counted = counts.get(name)

@@ -56,7 +56,7 @@ def ends(server, how):
 
 
 def errors_of(server):
-    """What it says of its errors; that the machine was slow is none."""
+    """Its error output, without reports of a slow machine."""
     return [line for line in server.stderr.read().splitlines() if " held the loop for " not in line]
 
 
@@ -101,7 +101,7 @@ def unix_and_metrics(folder, server):
 
 def with_server(begin, body):
     server = begin()
-    # Whatever happens, reading from the server ends.
+    # Ends reading from the server in any case.
     guard = threading.Timer(2 * PATIENCE, server.kill)
     guard.start()
     try:

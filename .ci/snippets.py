@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
 """Writes the Swift of the documentation as files that compile: snippets.py FOLDER
 
-Every ```swift block of README.md, CONTRIBUTING.md and the pages below docs/ becomes part of a file in FOLDER/Pages, as it stands,
-indented; those of docs/guides/http.md and integrations.md, which need other modules, in FOLDER/HTTP and FOLDER/Integrations. The tests
+Every ```swift block of README.md, CONTRIBUTING.md and the pages below docs/ becomes part of a file in FOLDER/Pages, verbatim
+but indented; those of docs/guides/http.md and integrations.md, which need other modules, in FOLDER/HTTP and FOLDER/Integrations. The tests
 of DocumentationTests compile and run them; `.ci/run integrations` compiles the last. The compiler names the line of the page.
 
-Where a block goes follows from what is in it:
+The content of a block decides where it goes:
 
     // swift-tools-version: …        a manifest: FOLDER/Manifests
     extension …, @Suite, XCTestCase   at file level; the tests are run
-    @Test func …                      in a suite of its own, and so run
-    anything else                     in a function of its own that throws, and is async if a statement awaits
+    @Test func …                      in its own suite, and so run
+    anything else                     in its own throwing function, which is async if a statement awaits
     … with an assert(…)               the same, and the function is run: see Tests/Fixtures/Pages/Snippet.swift
 
-A comment in the line before the block, which readers do not see, says otherwise:
+A comment in the line before the block, invisible to readers, overrides this:
 
     <!-- snippet: goes on -->             in the function of the block before it
     <!-- snippet: file -->                at file level
@@ -31,7 +31,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 # The pages whose code needs other modules and packages.
 FOLDERS = {"docs/guides/http.md": "HTTP", "docs/guides/integrations.md": "Integrations"}
-# The modules of the tutorial's package; their code is in the pages too.
+# The modules of the tutorial's package, whose code is also in the pages.
 OWN_MODULES = {"TutorialServer"}
 
 
@@ -41,7 +41,7 @@ class Block:
         self.page, self.heading, self.note, self.number = page, heading, note, number
         self.imports = [line for line in lines if line.startswith("import ")]
         self.whole = lines
-        # Its lines keep their numbers.
+        # Keeps the line numbers.
         self.lines = ["" if line.startswith("import ") else line for line in lines]
         self.text = "\n".join(self.lines)
 
@@ -66,7 +66,7 @@ class Block:
 
 
 def blocks_of(path):
-    """The Swift blocks of a page, in their order."""
+    """The Swift blocks of a page, in order."""
     page, heading, note, lines, fence = str(path.relative_to(ROOT)), "", "", None, False
     for number, line in enumerate(path.read_text().splitlines(), 1):
         if lines is not None:
@@ -99,7 +99,7 @@ def indented(blocks, columns):
 
 
 def names(lines):
-    """What the statements of a block declare: a test that compiles without warnings must use it."""
+    """The names declared by a block's statements: a test that compiles without warnings must use them."""
     for line in lines:
         if match := re.match(r"(?:async )?(?:let|var) (?:\(([^)]*)\)|(\w+))", line):
             yield from (name.strip() for name in (match[1] or match[2]).split(","))

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Makes a repository of its own of a folder: split.py FOLDER URL VERSION DESTINATION
+"""Turns a folder into a separate repository: split.py FOLDER URL VERSION DESTINATION
 
-The package in FOLDER, such as Integrations, depends on the library by a path. In the repository that is made in DESTINATION it
-depends on `.package(url: URL, from: VERSION)`, with the same traits, as do those who depend on it. It has one commit, with the
-tag VERSION, of what HEAD has there. Links of its pages to files outside of it lead to URL.
+The package in FOLDER, such as Integrations, depends on the library by path. The new repository in DESTINATION depends on
+`.package(url: URL, from: VERSION)` instead, with the same traits, as its clients do. It has one commit, with the tag VERSION, of the
+folder at HEAD. Links of its pages to files outside of it lead to URL.
 """
 import re
 import subprocess
