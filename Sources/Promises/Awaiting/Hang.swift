@@ -15,8 +15,8 @@ import Reactor
 ///
 /// In two situations `hang` logs an event, once per line of code, and continues to wait:
 /// - `LogEvent.hangDeadlock`: the promise is settled by a handler further down this thread's stack, which cannot return
-///   before `hang` does; this is logged at once. Or this is a job of a pool, and for a second each of the pool's threads has
-///   waited, without a time limit, for a job in the pool's queue.
+///   before `hang` does; this is logged at once. Or this is a job of a pool, and for a second all threads of the pool
+///   have waited, without a time limit, for jobs in the pool's queue.
 /// - `LogEvent.hangStalled`: for a second, nothing on the loop could have settled the promise, and no dispatcher had a
 ///   handler of this thread. Only another thread can settle it. With a `timeout`, this is logged when the time limit
 ///   expires.

@@ -19,7 +19,7 @@ struct HangWatch {
     /// Restarts the measurement: something on the loop can settle the promise.
     mutating func restart() { began = 0 }
 
-    /// It has been reported.
+    /// Stops watching, after a report.
     mutating func end() { isWatching = false }
 
     /// Whether to report now that nothing can settle the promise; true at most once. After a time limit has expired,
@@ -40,16 +40,17 @@ struct HangWatch {
 
 /// A `hang` in a job of a pool, which may wait for a job that no thread of the pool is left to run.
 ///
-/// That is certain, but for a cancellation, when each thread of the pool waits in a `hang` without a time limit, on a loop that
-/// has nothing else to do, for a promise that only a job in the pool's queue settles. A promise that somebody else might settle,
-/// such as a race with one of a resolver, is not such a promise.
+/// Apart from cancellation, this is certain when each thread of the pool waits in a `hang` without a time limit, on a
+/// loop that has nothing else to do, for a promise that only a job in the pool's queue settles. A promise with another
+/// way to settle, such as a race with a resolver's promise, does not count.
 struct PoolWait {
     private let pool: ThreadPoolWorkers
     private let loop: LoopRef
-    /// Since when all threads of the pool wait so, by the real clock, and the pool's number for that time.
+    /// The time, by the real clock, since which all threads of the pool wait like this, and the pool's number for that
+    /// wait.
     private var began: (moment: Int64, number: Int)?
 
-    /// `nil` on a thread of no pool.
+    /// `nil` on a thread that belongs to no pool.
     static func ofThisThread(_ loop: LoopRef) -> PoolWait? {
         guard let pool = ThreadPoolWorkers.ofThisThread else { return nil }
         let wait = PoolWait(pool: pool, loop: loop)
@@ -58,8 +59,8 @@ struct PoolWait {
         return wait
     }
 
-    /// How long all threads of the pool must go on to wait so before it is reported: for a second altogether, in which a thread
-    /// wakes whose job has just run. `nil` if they do not.
+    /// The time until this is reported if all threads of the pool keep waiting: a second in total, during which a
+    /// thread wakes whose job has just run. `nil` if they do not all wait.
     mutating func timeUntilReport(of core: PromiseCore) -> Duration? {
         guard loop.borrow({ $0.waitsForOthersOnly }), StackSearch.isQueued(core, in: pool) else {
             end()
@@ -76,7 +77,7 @@ struct PoolWait {
         return .nanoseconds(max(begin + HangWatch.gracePeriod.load(ordering: .relaxed) - now, 0))
     }
 
-    /// The thread does not wait so any more.
+    /// Ends the wait of this thread.
     func end() { pool.endWait(loop.address) }
 }
 

@@ -1,10 +1,10 @@
 import Reactor
 
-/// The search for what a promise waits for: a handler on this thread's stack, or a job in the queue of a pool.
+/// Searches for the handler on this thread's stack, or the job in a pool's queue, that a promise waits for.
 struct StackSearch {
-    /// The threads of a pool, or `nil` for the stack.
+    /// The pool to search, or `nil` for the stack.
     private let pool: ObjectIdentifier?
-    /// How many cores are still looked at; the answer is `false` beyond that.
+    /// The maximum number of further cores to visit; beyond it the answer is `false`.
     private var limit = 1000
 
     private init(pool: ObjectIdentifier?) { self.pool = pool }
@@ -31,7 +31,7 @@ struct StackSearch {
                 switch core.placeOfJob(in: pool) {
                 case .isQueued: return true
                 case .elsewhere: return false
-                // It may have a time limit, or be of another thread.
+                // The source may have a time limit, or belong to another thread.
                 case .behind(let source): core = source
                 }
                 continue
@@ -64,11 +64,11 @@ struct StackSearch {
     }
 }
 
-/// Where the job is that settles a promise.
+/// The place of the job that settles a promise.
 enum PlaceOfJob {
-    /// In the queue of the pool that was asked about.
+    /// In the queue of the given pool.
     case isQueued
-    /// It is queued once this promise has settled.
+    /// Queued once this promise has settled.
     case behind(PromiseCore)
     case elsewhere
 }

@@ -18,7 +18,7 @@ extension LoopGroup {
         _ body: @escaping @Sendable () -> Value
     ) -> Guarantee<[Result<Value, DispatchError>]> { collect { (_: Int) in body() } }
 
-    /// As `collect(_:)`, with the number of each loop.
+    /// Like `collect(_:)`, with the number of each loop.
     func collect<Value: Sendable>(
         _ body: @escaping @Sendable (_ index: Int) -> Value
     ) -> Guarantee<[Result<Value, DispatchError>]> {

@@ -22,14 +22,14 @@ public enum LogEvent: Sendable {
     /// The values are the number of handlers, and the line that made one of the promises. Reported once.
     case loopLeftHandlers(Int, at: CallSite?)
     /// `hang` waits for a promise, and for a second nothing on this thread's loop could have settled it: no job, no
-    /// timer, no descriptor, no signal. Only another thread can settle it. Or the `hang` is in a job of a pool, the promise
-    /// waits for another job of that pool, and all threads of the pool wait in a `hang`.
+    /// timer, no descriptor, no signal. Only another thread can settle it. Or the `hang` is in a job of a pool, the
+    /// promise waits for another job of that pool, and all threads of the pool wait in a `hang`.
     ///
     /// The values are the promise and the line of the `hang`. Reported once per line.
     case hangStalled(Provenance, at: CallSite)
     /// `hang` was called in a handler, directly or indirectly, and waits for a promise that only this handler settles,
-    /// or another handler further down the stack. That handler cannot return before the `hang` does. Or each thread of a pool
-    /// waits, without a time limit, for a job in the pool's queue.
+    /// or another handler further down the stack. That handler cannot return before the `hang` does. Or each thread of
+    /// a pool waits, without a time limit, for a job in the pool's queue.
     ///
     /// The values are the promise and the line of the `hang`. Reported once per line.
     case hangDeadlock(Provenance, at: CallSite)
@@ -147,7 +147,7 @@ extension LogEvent: CustomStringConvertible {
 }
 
 extension Provenance {
-    /// How to learn the line of a promise of which none is known.
+    /// Tells how to find the line of a promise if none is known.
     fileprivate var hint: String {
         callSite == nil && trace == nil ? "; conf.trace = true shows the lines of promises" : ""
     }

@@ -47,10 +47,11 @@ public struct Finalizer {
         _ = end.derived("finally", Ensure<Void>(body), role: .runsWhenCancelled, file, line)
     }
 
-    /// Cancels the chain from its end on: the promise that `catch` was called on, unless another handler waits for it, and so on
-    /// up to the work itself; see `Promise.cancel`. Nothing happens if the chain has ended.
+    /// Cancels the chain from its end on: the promise that `catch` was called on, unless another handler waits for it,
+    /// and so on up to the work itself; see `Promise.cancel`. Nothing happens if the chain has ended.
     ///
-    /// The `catch` handler is called with the cancellation only if its policy is `.allErrors`; `finally` runs in any case.
+    /// The `catch` handler is called with the cancellation only if its policy is `.allErrors`; `finally` runs in any
+    /// case.
     public func cancel() { core.cancel() }
 }
 

@@ -60,7 +60,7 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
     /// The loop of the thread that attached the handler. If a pool's job attached it, the loop for which that job runs.
     private let home: LoopRemote
     private let jobs: Jobs
-    /// The threads of the pool that runs the job, if it is one.
+    /// The pool that runs the job, if the dispatcher is one.
     private let pool: ObjectIdentifier?
     private let isGuarantee: Bool
     /// Whether a cancellation makes the closure run.

@@ -100,7 +100,7 @@ struct DelayedOutcome<T>: Operation {
     }
 }
 
-/// As `Tap`, for a body that does not look at the outcome: a closure around it would need another block.
+/// Like `Tap`, for a body that ignores the outcome: a closure around it would need another block.
 @usableFromInline
 struct Ensure<T>: Operation {
     @usableFromInline typealias Input = T

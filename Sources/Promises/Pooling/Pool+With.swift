@@ -19,7 +19,7 @@ extension Pool {
     /// buffered; `body` has set a socket option, or has installed or removed a filter. So call `connection.close()` in
     /// `body` to prevent reuse. Its time-outs, limits and watermarks are reset to their defaults.
     ///
-    /// `body` must not use the resource after that. A time limit belongs outside, `pool.with { … }.timeout(…)`: the
+    /// `body` must not use the resource after that. Put a time limit outside, `pool.with { … }.timeout(…)`: the
     /// resource is then closed when a closure that a thread runs for `body` has returned. A `timeout` inside settles
     /// when the time is up, and the resource is closed while that thread may still use it.
     ///

@@ -119,8 +119,9 @@ public final class ChildProcess {
     /// The child's process ID. After the child's end, the kernel may assign it to another process.
     public var processID: CInt { end.child.process }
 
-    /// A guarantee of the child's exit status. A read that waits on one of the child's pipes receives what the child has written
-    /// before. Cancelling the guarantee, or a chain that waits for it, does not affect the child; see `waitOrKill()`.
+    /// A guarantee of the child's exit status. A read that waits on one of the child's pipes first receives what the
+    /// child has written before. Cancelling the guarantee, or a chain that waits for it, does not affect the child; see
+    /// `waitOrKill()`.
     public var exit: Guarantee<ChildExitStatus> { Guarantee(end.wait(kills: false)) }
 
     /// How the child has ended; `nil` while it runs. Makes no system call.
@@ -155,7 +156,7 @@ extension ChildProcess: CustomStringConvertible {
 }
 
 extension Connection {
-    /// Whether a read waits, and the kernel has input for it, or the end.
+    /// Whether a read waits, and the kernel has input or the end for it.
     fileprivate var hasInputForRead: Bool { reader.isWaiting && loop.kernel.poll(fd, Int16(POLLIN)) > 0 }
 }
 
@@ -169,10 +170,10 @@ private final class ChildEnd: IOProducer {
     let child: Child
     private let outputs: [Output]
     private var waiting: [(promise: PromiseCore, kills: Bool)] = []
-    /// The child's status, once it is told.
+    /// The child's status, once reported.
     private var status: ChildExitStatus?
-    /// For how many turns it is not told, at most: a pipe may have a megabyte, of which a turn reads 64 KiB, and another process
-    /// may write to it.
+    /// The maximum number of turns by which the report is delayed: a pipe may hold a megabyte, of which a turn reads 64
+    /// KiB, and another process may write to it.
     private static var mostTurns: Int { 16 }
 
     init(_ child: Child, outputs: [Connection?]) {
@@ -181,10 +182,10 @@ private final class ChildEnd: IOProducer {
         child.onExit = { [self] status in tell(status, turnsLeft: Self.mostTurns) }
     }
 
-    // The loop has ended before it was told.
+    // The loop has ended before the report.
     deinit { for (promise, _) in waiting { promise.producerDidEnd(.loopEnded) } }
 
-    /// Tells how the child has ended, after what it has written.
+    /// Reports the child's exit status, after everything that the child has written.
     private func tell(_ status: ChildExitStatus, turnsLeft: Int) {
         let loop = EventLoop.ofCurrentThread
         if turnsLeft > 0, status != .unknown, outputs.contains(where: { $0.connection?.hasInputForRead == true }) {

@@ -22,8 +22,8 @@ public struct SlowHandler: Hashable, Sendable, CustomStringConvertible {
         "a \(kind.rawValue)\(callSite.map { " at \($0)" } ?? "") held the loop for \(duration)\(hint)"
     }
 
-    /// How to learn the line, if it is not known. Of a descriptor of the library's own there is none, and of a promise the layer
-    /// above knows more.
+    /// Tells how to find the line if it is not known. The library's own descriptors have none, and for promises the
+    /// layer above knows more.
     private var hint: String {
         guard callSite == nil, [.job, .timer, .signal, .hook].contains(kind) else { return "" }
         return "; the line of what starts after slowHandlerThreshold was set is known"

@@ -19,7 +19,7 @@ extension EventLoop {
             || shared.work.hasDispatchedJobs
     }
 
-    /// Whether nothing on this loop can make something happen: only work of other threads can.
+    /// Whether only work of other threads can make something happen on this loop.
     package var waitsForOthersOnly: Bool {
         !isReady && keepAlive.holds.isEmpty && sourceCount <= keepAlive.backgroundSources
     }

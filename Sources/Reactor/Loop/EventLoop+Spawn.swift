@@ -15,8 +15,8 @@ extension EventLoop {
     /// released without being run, and reported; other threads that wait for its results are notified.
     ///
     /// Joining the thread is optional: a thread that is still running does not keep the process from ending. The thread
-    /// blocks all signals, except those that are watched: `onSignal` works there as on any other loop, and one that a
-    /// handler raises reaches its watches.
+    /// blocks all signals except watched ones: `onSignal` works there as on any other loop, and a signal that a handler
+    /// raises reaches its watches.
     ///
     /// - Parameter name: the name of the thread, of which Linux shows the first 15 bytes. An empty name is replaced by
     ///   "loop".

@@ -16,7 +16,7 @@ package final class ThreadPoolWorkers: @unchecked Sendable {
         var joining = Joining.none
         /// The threads that wait for a job in the queue.
         var waiting: Set<UInt> = []
-        /// How often that has changed.
+        /// The number of changes of `waiting`.
         var changes = 0
 
         /// The number of idle threads.
@@ -159,9 +159,9 @@ package final class ThreadPoolWorkers: @unchecked Sendable {
     /// The pool that the calling thread belongs to.
     package static var ofThisThread: ThreadPoolWorkers? { PoolThread.workers }
 
-    /// The job of a thread waits for another one, which is in the queue, until `endWait`.
-    /// - Returns: a number that is the same for as long as all threads wait so; `nil` if one of them does not, or the pool may
-    ///   start another one.
+    /// Records, until `endWait`, that the job of a thread waits for another one in the queue.
+    /// - Returns: a number that stays the same as long as all threads wait like this; `nil` if one of them does not, or
+    ///   the pool may start another one.
     package func beginWait(_ thread: UInt) -> Int? {
         withLock { state in
             if state.waiting.insert(thread).inserted { state.changes += 1 }

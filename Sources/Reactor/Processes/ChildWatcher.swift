@@ -67,9 +67,9 @@ package final class Child: ReadinessHandler {
     }
 
     /// Starts a child process. The loop watches for its end.
-    /// - Throws: `SystemError` of `posix_spawn`, such as `ENOENT`, about the program or the working directory; `EBADF` for a
-    ///   descriptor that is not open; and errors of the calls that open the loop's own descriptors and watch the child:
-    ///   `EMFILE` of `pidfd_open`, before there is a child.
+    /// - Throws: `SystemError` of `posix_spawn`, such as `ENOENT`, about the program or the working directory; `EBADF`
+    ///   for a descriptor that is not open; and errors of the calls that open the loop's own descriptors and watch the
+    ///   child: `EMFILE` of `pidfd_open`, before there is a child.
     static func start(_ request: SpawnRequest, on loop: EventLoop) throws(SystemError) -> Child {
         loop.assertOwner()
         if let problem = request.problem { throw SystemError(.spawn, EINVAL, detail: "\(request.program): \(problem)") }

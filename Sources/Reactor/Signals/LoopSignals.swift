@@ -8,7 +8,7 @@ struct LoopSignals {
     private var counts: [CInt: Int] = [:]
     private var referenced = 0
     private(set) var slot: SignalSlot?
-    /// The signals that the loop's thread is known not to block: all, as far as that is up to the program.
+    /// The signals that need no unblocking on the loop's thread: all, unless it is a thread of the library.
     var taken = UInt64.max
 
     var handlers: [SignalHandler] { watches.elements }

@@ -19,14 +19,15 @@ enum SignalRegistry {
     /// The actions that signals had before the registry's.
     private static let former = LockedValue.ofProcess(FormerActions())
 
-    /// The signals that were ever watched.
+    /// All signals that have ever been watched.
     private static let watched = Atomic<UInt64>(0)
 
     static func bit(_ signal: CInt) -> UInt64 { 1 << UInt64(signal - 1) }
 
-    /// Unblocks what is watched on this thread, which is one of the library's and blocks all signals: one that it has raised, as
-    /// a handler does with raise(3), waits for that. Called before the thread waits.
-    /// - Parameter taken: what it does not block.
+    /// Unblocks the watched signals on this thread, which belongs to the library and blocks all signals: a signal that
+    /// the thread itself has raised, as a handler does with raise(3), is pending until then. Called before the thread
+    /// waits.
+    /// - Parameter taken: the signals that the thread does not block.
     @inline(__always)
     static func unblockWatched(_ taken: inout UInt64) {
         let watched = watched.load(ordering: .relaxed)
@@ -79,7 +80,7 @@ enum SignalRegistry {
                 former.replaced |= bit(signal)
             }
             slot.wanted.bitwiseOr(bit(signal), ordering: .sequentiallyConsistent)
-            // Behind the action: a signal that waits on a thread reaches that.
+            // After the action is set, so that a signal pending on a thread reaches it.
             watched.bitwiseOr(bit(signal), ordering: .sequentiallyConsistent)
             return nil
         }

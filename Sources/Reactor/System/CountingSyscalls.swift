@@ -3,7 +3,7 @@ import Glibc
 
 /// The system calls of a loop. It counts each call by name, and repeats calls that a signal has interrupted.
 ///
-/// Used by the loop's thread only. Results are the kernel's: zero or more, or `-errno`.
+/// Used only by the loop's thread. Results are the kernel's: zero or more, or `-errno`.
 @usableFromInline
 package final class CountingSyscalls {
     // A constant, so that calling its closures retains nothing.

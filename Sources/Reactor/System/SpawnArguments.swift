@@ -50,14 +50,14 @@ package struct SpawnRequest {
 }
 
 extension SpawnRequest {
-    /// What a failure of posix_spawn(3) is about, which has one error for all that the child does: the working directory, if that
-    /// fails alone with that error, and otherwise the program.
+    /// Names what a failure of posix_spawn(3), which has one error for all actions of the child, is about: the working
+    /// directory if entering it fails with that error, otherwise the program.
     func subject(of code: CInt) -> String {
         guard let workingDirectory, Self.failure(toEnter: workingDirectory) == code else { return program }
         return "\(program) in the working directory \(workingDirectory)"
     }
 
-    /// The error of a child that makes this folder its working directory, as far as this process can tell without doing it.
+    /// The error that a child would get on entering this folder, as far as this process can tell without doing it.
     private static func failure(toEnter folder: String) -> CInt {
         var status = stat()
         if stat(folder, &status) != 0 { return errno }

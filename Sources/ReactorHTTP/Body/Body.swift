@@ -105,7 +105,7 @@ public final class Body {
     ///
     /// After an error the message cannot be continued: its connection ends.
     public func read() -> Promise<[UInt8]?> {
-        // Of `bytes` that was cancelled.
+        // Left by a cancelled `bytes`.
         if !isReading { dropWhole() }
         return next()
     }

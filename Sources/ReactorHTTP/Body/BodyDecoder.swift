@@ -22,7 +22,7 @@ final class BodyDecoder: FrameDecoder {
     var limit = 0
     /// The trailer fields of a chunked body.
     private(set) var trailers = Headers()
-    /// Where the bytes go, if they are to be in one array; the parts are empty then.
+    /// Receives the bytes if they are gathered in one array; the parts are empty then.
     var whole: [UInt8]?
 
     /// - Parameter maxHead: the maximum size of the trailers in bytes.
@@ -112,7 +112,7 @@ final class BodyDecoder: FrameDecoder {
         return true
     }
 
-    /// - Parameter left: how many bytes these are the first of, as far as that is known.
+    /// - Parameter left: the number of bytes from the first of these on, as far as known.
     private func take(_ bytes: Bytes, of left: Int, _ part: inout [UInt8]) {
         if whole == nil { return part.append(contentsOf: bytes) }
         whole!.makeRoom(for: bytes.count, of: left == .max ? nil : left)

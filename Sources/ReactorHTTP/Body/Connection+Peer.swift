@@ -3,8 +3,8 @@ import Promises
 import Reactor
 
 extension Connection {
-    /// Fails the connection if its peer takes no bytes for `idle` while writes wait. Set with the first write that waits, since
-    /// most connections have none.
+    /// Fails the connection if its peer takes no bytes for `idle` while writes wait. Set with the first write that
+    /// waits, since most connections have none.
     func limit(_ write: Promise<Void>, idle: Duration?) -> Promise<Void> {
         if write.isPending, writeTimeout == nil { writeTimeout = idle }
         return write
