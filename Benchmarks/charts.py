@@ -4,7 +4,7 @@
 Writes docs/pictures/*-race.svg from the figures of Benchmarks/published.json and the targets of Benchmarks/promises/rows.py. The
 other pictures are edited by hand.
 
-The pictures have a background of their own, and colours for light and dark, which `prefers-color-scheme` selects.
+The pictures have their own background, and colours for light and dark, selected by `prefers-color-scheme`.
 """
 import json
 import math

@@ -1,11 +1,11 @@
-// Clients that do other things than to keep messages in flight (load.c does that):
+// Clients for loads other than messages in flight, which load.c has:
 //
 //     clients connects HOST PORT COUNT      connect, one message, close; 64 at a time
-//     clients idle HOST PORT COUNT BYTES    connect, a message of BYTES if above 0, then sit there until standard input ends
-//     clients ping HOST PORT SECONDS        a message of 64 bytes every 2 ms, each waited for
-//     clients flood HOST PORT SECONDS       send and read back as much as goes through
+//     clients idle HOST PORT COUNT BYTES    connect, a message of BYTES if above 0, then stay idle until standard input ends
+//     clients ping HOST PORT SECONDS        a message of 64 bytes every 2 ms, each awaited
+//     clients flood HOST PORT SECONDS       send and read back as much as possible
 //
-// Each prints one line of JSON; `idle` prints it when all are connected. All are bounded in time.
+// Each prints one line of JSON; `idle` prints it when all are connected. All have a time limit.
 
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -59,7 +59,7 @@ static void exchange(int fd, size_t count) {
     }
 }
 
-// One round trip for each connection, and then its end; the next one begins when one is over.
+// One round trip for each connection, and then its end; then the next one begins.
 
 enum step { CONNECTING, READING };
 

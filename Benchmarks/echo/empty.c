@@ -1,4 +1,4 @@
-// What an empty loop comes to: an epoll, an eventfd and a timerfd, one expiry waited for, and the end.
+// The system calls of an empty loop: an epoll, an eventfd and a timerfd, one awaited expiry, and the end.
 
 #define _GNU_SOURCE
 #include <stdint.h>

@@ -1,16 +1,16 @@
-// The floor: about as little as an epoll echo server can do per message.
+// The floor: roughly the minimum work of an epoll echo server per message.
 // One thread, level-triggered epoll, one read and one send per readiness
 // event, one buffer shared by all connections.
 //
 // With --until-empty it reads a connection until nothing is left, as edge-triggered servers without a budget do: less
-// work a byte, and a client that never pauses has it for itself.
+// work per byte, but a client that never pauses monopolizes it.
 //
-// With --answer TEXT it is the floor of HTTP: it sends TEXT for each empty line, and looks at nothing else.
+// With --answer TEXT it is the floor of HTTP: it sends TEXT for each empty line, and parses nothing else.
 //
-// With --web-socket it is the floor of a WebSocket echo: it takes any request for a handshake, and frames for whole and short.
+// With --web-socket it is the floor of a WebSocket echo: it takes any request for a handshake, and assumes whole, short frames.
 //
 // With --threads N above 1 the first thread only accepts, and hands the connections to N others in turn: a list per thread, and an
-// eventfd for one that sleeps. It is the floor of handing over.
+// eventfd for one that sleeps. It is the floor of handing connections over.
 
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -33,7 +33,7 @@
 
 enum { BUFFER_BYTES = 64 * 1024, MAX_EVENTS = 256, MAX_THREADS = 16 };
 
-// What a send could not take. Exists only while a connection is blocked.
+// The rest of a partial send. Exists only while a connection is blocked.
 struct unsent {
     size_t offset, length;
     unsigned char bytes[];
@@ -47,7 +47,7 @@ struct handed {
 
 struct worker {
     int epoll, wake;
-    // The newest one, or `asleep`.
+    // The newest connection, or `asleep`.
     _Atomic(struct handed *) mail;
 };
 
@@ -100,12 +100,12 @@ static void keep_unsent(int fd, const unsigned char *bytes, size_t length) {
     rest->length = length;
     memcpy(rest->bytes, bytes, length);
     unsent_by_fd[fd] = rest;
-    // No more reading until the rest is out: that keeps the order and bounds
-    // what a peer that does not read can make us hold.
+    // No more reading until the rest is sent: that keeps the order and bounds
+    // the memory for a peer that does not read.
     watch(EPOLL_CTL_MOD, fd, EPOLLOUT);
 }
 
-// Puts the answers to what was read in its place.
+// Replaces the input by the answers.
 static size_t answer_all(size_t received) {
     const unsigned char *end = buffer + received;
     size_t requests = 0, length = strlen(answer);
@@ -115,7 +115,7 @@ static size_t answer_all(size_t received) {
     return requests * length;
 }
 
-// Puts the echoes of what was read in its place.
+// Replaces the input by its echoes.
 static size_t echo_frames(size_t received) {
     static const char handshake[] = "HTTP/1.1 101 Switching Protocols\r\n\r\n";
     if (received > 4 && memcmp(buffer, "GET ", 4) == 0) {
@@ -136,7 +136,7 @@ static size_t echo_frames(size_t received) {
     return (size_t)(to - buffer);
 }
 
-// Answers whether all of it could be sent.
+// Returns true if all of it was sent.
 static bool on_readable(int fd) {
     ssize_t received = read(fd, buffer, sizeof buffer);
     if (received <= 0) {
@@ -215,7 +215,7 @@ static void on_acceptable(int listener) {
     }
 }
 
-// `worker` is NULL in the thread that accepts.
+// `worker` is NULL in the accepting thread.
 static _Noreturn void run(int listener, struct worker *worker) {
     struct epoll_event events[MAX_EVENTS];
     for (;;) {
@@ -227,7 +227,7 @@ static _Noreturn void run(int listener, struct worker *worker) {
             int fd = events[i].data.fd;
             if (fd == listener)
                 on_acceptable(fd);
-            // It has only ended the wait.
+            // It only ends the wait.
             else if (worker && fd == worker->wake)
                 continue;
             else if (events[i].events & EPOLLIN)

@@ -1,9 +1,9 @@
 // A closed-loop load generator for echo servers: every connection keeps DEPTH
-// messages in flight and sends a new one for each one that came back. Messages
-// that came back together are answered with one send.
+// messages in flight and sends a new one for each echo. Echoes that arrive
+// together are answered with one send.
 //
-// Every byte that comes back is compared with the byte that was sent, and at
-// the end nothing may be missing. The result is one line of JSON.
+// Every byte is compared with the byte that was sent, and at the end nothing
+// may be missing. The result is one line of JSON.
 
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -75,7 +75,7 @@ static uint64_t now_ns(void) { return clock_ns(CLOCK_MONOTONIC); }
 
 // Byte p of a connection's stream is pattern[(salt + p) % PERIOD]. The period
 // is prime, so no message or buffer size lines up with it: a lost, repeated
-// or misdirected piece does not go unnoticed. The pattern is stored with a
+// or misdirected piece is noticed. The pattern is stored with a
 // tail so that any piece up to BUFFER_BYTES long is contiguous in memory.
 enum { PERIOD = 65521 };
 static unsigned char pattern[PERIOD + BUFFER_BYTES];
@@ -126,9 +126,9 @@ static double percentile_us(double fraction) {
 
 // MARK: - The server's CPU time
 
-// The sum of what the scheduler has accounted to the server's threads. Read
-// here and not by whoever starts this program, so that it covers exactly the
-// time in which messages are counted.
+// The scheduler's total for the server's threads. Read here, not by the
+// program's parent, so that it covers exactly the time in which messages are
+// counted.
 static uint64_t cpu_ns_of(long pid) {
     char path[64];
     snprintf(path, sizeof path, "/proc/%ld/task", pid);
@@ -287,7 +287,7 @@ int main(int argc, char **argv) {
     double seconds = number(argv[6], 0.001, 3600);
     double warmup = argc == 8 ? number(argv[7], 0, 3600) : 0.5;
 
-    // The last word on time, whatever happens below.
+    // The final time limit, whatever happens below.
     signal(SIGALRM, on_alarm);
     alarm((unsigned)(CONNECT_SECONDS + warmup + seconds + DRAIN_SECONDS + SPARE_SECONDS));
 

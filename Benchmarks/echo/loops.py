@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Servers with several loops under two loads at a time: what a second loop brings, and, with --spread, how connections are best
-given to the loops. Nothing is pinned, unless --one-cpu is given: the threads of the server and both loads share what CPUs there
-are. See README.md.
+"""Servers with several loops under two loads at a time: the gain of a second loop, and, with --spread, the best way to distribute
+connections to the loops. Nothing is pinned, unless --one-cpu is given: the threads of the server and both loads share all CPUs.
+See README.md.
 """
 
 import argparse
@@ -38,7 +38,7 @@ def default_servers(spread):
 
 
 def cpu_of_threads(pid):
-    """Nanoseconds of each thread."""
+    """CPU nanoseconds of each thread."""
     times = {}
     for task in Path(f"/proc/{pid}/task").iterdir():
         times[task.name] = int((task / "schedstat").read_text().split()[0])
@@ -60,7 +60,7 @@ def start(command):
 
 
 def busiest(before, after):
-    """The share that the busiest thread has in the work of all."""
+    """The busiest thread's share of all work."""
     work = [after[thread] - before.get(thread, 0) for thread in after]
     return max(work) / max(sum(work), 1)
 
@@ -77,7 +77,7 @@ def messages(load, command, cell, seconds):
     total = sum(result["messages"] for result in results)
     return {
         "rate": sum(result["messages_per_second"] for result in results),
-        # Both loads have looked at the same server, for about the same time.
+        # Both loads used the same server, for about the same time.
         "cpu": statistics.mean(result["server_cpu_ns"] for result in results) / total,
         "p50": max(result["p50_us"] for result in results),
         "p99": max(result["p99_us"] for result in results),
@@ -102,7 +102,7 @@ def connects(clients, command):
 
 
 def kernels_choice(clients=16, trials=200):
-    """How many of so many clients the kernel gives to that of two listeners at one address which gets the most."""
+    """The number of clients that the kernel gives to the busier one of two listeners at one address."""
     largest = []
     with socket.socket() as first, socket.socket() as second:
         for listener in (first, second):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What the race of messages does not show: connections that come and go, connections that are idle, a client that pings beside
-two that flood, and the start of a process. Each in alternating rounds of one run; see README.md.
+"""Races other than that of messages: short connections, idle connections, a pinging client beside two flooding ones, and the start of
+a process. Each in alternating rounds of one run; see README.md.
 """
 
 import argparse
@@ -17,7 +17,7 @@ from servers import (FLOOR, ROOT, RaceError, Server, build, choose_cpus, contest
 
 CONNECTS = 5000
 IDLE = 10000
-# As many as fit below a hard limit of 20,000 descriptors, and those that ping beside them.
+# As many as fit below a hard limit of 20,000 descriptors together with the pinging ones.
 CROWD, PINGING = 15000, 200
 
 
@@ -29,7 +29,7 @@ def cpu_ns(pid):
 
 
 def private_bytes(pid):
-    """What the process has of its own: not the kernel's memory for sockets, nor what programs share."""
+    """The private memory of the process, without the kernel's memory for sockets and shared pages."""
     fields = {}
     for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]:
         name, value, _ = line.split()
@@ -59,7 +59,7 @@ def connects(name, command, cpus, clients):
 
 
 def idle(message):
-    """User-space memory of the server for a connection that is idle, in bytes."""
+    """User-space memory of the server for an idle connection, in bytes."""
     def measure(name, command, cpus, clients):
         with Server(name, command, cpus[0]) as server:
             finish(client(clients, cpus[1], "connects", server, 100))
@@ -89,7 +89,7 @@ def crowd(name, command, cpus, clients):
         return output["p99_us"], output["server_cpu_ns"] / output["messages"]
 
     with Server(name, command, cpus[0]) as server:
-        # The first ones of a server are dear.
+        # The first ones of a server are expensive.
         load(server)
         alone = load(server)
         sitting = client(clients, cpus[1], "idle", server, CROWD, 64, stdin=subprocess.PIPE)
@@ -103,7 +103,7 @@ def crowd(name, command, cpus, clients):
 
 
 def giving_way(cpu):
-    """Pinned, and off the processor as soon as another program wants it."""
+    """Pinned, and yielding the processor to any other program."""
     def place():
         os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
         if cpu is not None:
@@ -114,7 +114,7 @@ def giving_way(cpu):
 def flood(name, command, cpus, clients):
     """The 99th percentile of a ping beside two flooding clients, in milliseconds."""
     with Server(name, command, cpus[0]) as server:
-        # The pings are to wait for the server, not for a processor.
+        # The pings must wait for the server, not for a processor.
         command = [clients, "flood", "127.0.0.1", str(server.port), "4"]
         floods = [subprocess.Popen(command, stdout=subprocess.DEVNULL, preexec_fn=giving_way(cpus[1]))
                   for _ in range(2)]
@@ -130,7 +130,7 @@ def start(program):
     times = []
     for _ in range(40):
         began = time.perf_counter()
-        # Not by subprocess, whose own work takes several times as long.
+        # Not by subprocess, which takes several times as long.
         process = os.posix_spawn(program, [program], os.environ)
         _, status = os.waitpid(process, 0)
         times.append((time.perf_counter() - began) * 1000)

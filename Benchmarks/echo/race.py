@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Races echo servers against a minimal epoll server written in C (floor.c).
 
-What is compared is the CPU time a server spends per echoed message. See
-README.md for how to read the table.
+Compares the CPU time of a server per echoed message. See README.md for
+how to read the table.
 """
 
 import argparse
@@ -55,9 +55,9 @@ def race(servers, cells, rounds, seconds, cpus, load):
     show = (lambda text: print(f"\r{text}\033[K", end="", file=sys.stderr, flush=True)
             ) if sys.stderr.isatty() else (lambda text: None)
     for number in range(rounds):
-        # Cells are inside rounds, so that a slow spell of the machine is
-        # spread over all cells; every other round runs the other way round, so
-        # that no server always goes first.
+        # Cells are inside rounds, so that a slow period of the machine is
+        # spread over all cells; every other round is reversed, so that no
+        # server always goes first.
         order = list(servers) if number % 2 == 0 else list(reversed(servers))
         for cell in cells:
             for name in order:
@@ -76,7 +76,7 @@ def cell_name(cell):
 
 
 def lower_quartile(values):
-    """What neighbours on the machine have disturbed least: all that they do is to add."""
+    """The values least disturbed by other programs, which can only add time."""
     return sorted(values)[len(values) // 4]
 
 

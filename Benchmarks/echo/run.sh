@@ -3,8 +3,8 @@
 #
 #     Benchmarks/echo/run.sh [FOLDER]
 #
-# FOLDER gets the tables and all samples; without it they are only printed. About half an hour, and a quiet machine makes
-# it worth more. ROUNDS=7 SECONDS_EACH=1 change how much is measured.
+# FOLDER gets the tables and all samples; without it they are only printed. Takes half an hour; use a quiet machine.
+# ROUNDS=7 SECONDS_EACH=1 change the number and length of the measurements.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 folder=${1:-$(mktemp -d)}

@@ -42,7 +42,7 @@ def build(name, *libraries):
 
 
 def find_product(name, package=ROOT, *flags):
-    """A release build that is there already."""
+    """An existing release build."""
     try:
         answer = subprocess.run(
             ["swift", "build", "-c", "release", "--show-bin-path", *flags],
@@ -54,7 +54,7 @@ def find_product(name, package=ROOT, *flags):
 
 
 def contestants(only_default=False):
-    """What there is to race: name -> command. What is missing is left out, with a line that says so."""
+    """The contestants: name -> command. Missing ones are skipped with a line."""
     found = {FLOOR: shlex.quote(build(FLOOR))}
 
     def add(name, program, how):
@@ -80,8 +80,8 @@ def contestants(only_default=False):
 
 
 def run(name, main):
-    """Runs `main`, which answers the exit status, and ends with it; with 2 if there was no race."""
-    # So that the servers are ended then, too.
+    """Runs `main` and exits with the status that it returns; with 2 if there was no race."""
+    # So that the servers are ended in this case too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         sys.exit(main())
@@ -93,7 +93,7 @@ def run(name, main):
 
 
 def raise_file_limit(needed):
-    """As far as it goes; servers and clients inherit it."""
+    """Raises it to the maximum; servers and clients inherit it."""
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     if hard != resource.RLIM_INFINITY and hard < needed:
@@ -136,7 +136,7 @@ def pinning(cpu):
 
 
 class Server:
-    """A running server. Use with `with`: it is ended whatever happens."""
+    """A running server. Use it with `with`, which ends it in any case."""
 
     def __init__(self, name, command, cpu):
         self.name = name
@@ -183,8 +183,8 @@ class Server:
         raise RaceError(f"{self.name}: did not say where it listens: {self.read_output()!r}")
 
     def check_owner(self):
-        """The listening socket must belong to the very process whose CPU time is
-        measured: not to another program, nor to a child of a wrapper script."""
+        """The listening socket must belong to the process whose CPU time is
+        measured, not to another program or to a child of a wrapper script."""
         address = f"0100007F:{self.port:04X}" if sys.byteorder == "little" else f"7F000001:{self.port:04X}"
         inodes = set()
         for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
@@ -216,9 +216,9 @@ class Server:
 
 
 def check_echo(name, command, cpu, total=24 << 20):
-    """One big transfer to a client that does not read until nothing more can be
-    written, so that the server meets partial writes. All must come back, then
-    the end of the stream."""
+    """One big transfer by a client that reads only when nothing more can be
+    written, so that the server has partial writes. All bytes must come back,
+    then the end of the stream."""
     data = (b"".join(i.to_bytes(4, "little") for i in range(1 << 16)) * (total // (1 << 18) + 1))[:total]
     with Server(name, command, cpu) as server, socket.socket() as client:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 64 << 10)

@@ -1,5 +1,5 @@
-// The same server on libuv: one buffer for all reads, and a write that is tried at once. What the kernel does not take is
-// copied, and reading stops until it is gone.
+// The same server on libuv: one buffer for all reads, and an immediate write. The rest that the kernel does not take is
+// copied, and reading stops until it is sent.
 
 #define _GNU_SOURCE
 #include <signal.h>

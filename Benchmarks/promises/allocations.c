@@ -1,11 +1,11 @@
-// Counts the blocks that a program asks the allocator for. Preload it:
+// Counts the blocks that a program allocates. Preload it:
 //
 //     cc -O2 -shared -fPIC -o liballocations.so allocations.c
 //     LD_PRELOAD=./liballocations.so program
 //
-// A program that wants to know looks up `allocations_so_far`. All threads are counted, and what the C library asks for
-// itself through its public names. The calls go on to glibc's allocator by its own other names, which need no lookup,
-// and so work before the dynamic linker has finished.
+// Programs look up `allocations_so_far`. It counts all threads, and the C library's own allocations through its public
+// names. The calls are forwarded to glibc's allocator by its internal names, which need no lookup, and so work before
+// the dynamic linker has finished.
 #include <errno.h>
 #include <stdatomic.h>
 #include <stddef.h>
@@ -32,7 +32,7 @@ void *calloc(size_t number, size_t size) {
     return __libc_calloc(number, size);
 }
 
-// Growing a block counts as asking for one.
+// Growing a block counts as an allocation.
 void *realloc(void *block, size_t size) {
     count();
     return __libc_realloc(block, size);

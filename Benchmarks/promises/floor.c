@@ -18,8 +18,8 @@ static void call(int64_t n) {
     require(sum == n, "call");
 }
 
-// A thread's epoll and its eventfd. Registered edge-triggered, every write is a new edge, so that nothing need be
-// read: two system calls each way are the least there is. With READS it is the usual form, which reads what was written.
+// A thread's epoll and its eventfd. Registered edge-triggered, every write is a new edge, so nothing needs to be
+// read: two system calls each way are the minimum. With READS it is the usual form, which reads the value.
 struct side {
     int epoll, event;
 };

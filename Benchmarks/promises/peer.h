@@ -1,4 +1,4 @@
-// What the contestants in C have in common: the protocol of `counts`, see its main.swift.
+// Common to the contestants in C: the protocol of `counts`, see its main.swift.
 #ifndef PEER_H
 #define PEER_H
 
@@ -48,7 +48,7 @@ static inline void measure(const struct workload *rows, const char *row, int64_t
     fflush(stdout);
 }
 
-// Without arguments: the rows. With `ROW N`: one stretch. With `-`: stretches as standard input asks for them.
+// Without arguments: the rows. With `ROW N`: one stretch. With `-`: stretches as requested on standard input.
 static inline int serve(const struct workload *rows, int count, char **arguments) {
     char row[64];
     long long n;

@@ -1,4 +1,4 @@
-"""The rows of the table: what is raced, against whom, and what is aimed at."""
+"""The rows of the table: the workloads, the peers, and the targets."""
 from dataclasses import dataclass, field
 
 NIO = "nio"  # the faster of its two forms, see FORMS
@@ -22,7 +22,7 @@ NAMES = {
     "uv": "libuv",
 }
 
-# A peer that comes in several forms is represented in each row by the one that was fastest there in this run.
+# A peer with several forms is represented in each row by the fastest one of this run.
 FORMS = {NIO: ("nio", "nio-isolated")}
 
 

@@ -31,7 +31,7 @@ def say(text):
 
 
 def build():
-    """Builds everything; answers the command of each contestant."""
+    """Builds everything; returns the command of each contestant."""
     say("building ...")
     swift = ["swift", "build", "-c", "release", "--package-path", str(PACKAGE), "--product", "counts"]
     shown = subprocess.run(swift, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=BUILD_LIMIT)
@@ -69,7 +69,7 @@ def c_contestant(name, source, *options):
 
 
 def stripped(binary):
-    """A copy without debug information, which not every valgrind can read, but with its symbols."""
+    """A copy with symbols but without debug information, which not every valgrind can read."""
     copy = BUILT / f"{Path(binary).name}-without-debug-information"
     if not copy.exists() or copy.stat().st_mtime < Path(binary).stat().st_mtime:
         subprocess.run(["strip", "--strip-debug", "-o", str(copy), binary], check=True, timeout=60)
@@ -92,7 +92,7 @@ def run(command):
 
 
 def entrants(row, contestants):
-    """The contestants of a row that are here, ours first."""
+    """The available contestants of a row, ours first."""
     names = ["ours"]
     for peer in row.peers:
         names += FORMS.get(peer, (peer,))
@@ -100,7 +100,7 @@ def entrants(row, contestants):
 
 
 class Race:
-    """The processes of all contestants, which live through many rows."""
+    """The processes of all contestants, which serve many rows."""
 
     def __init__(self, contestants, options):
         self.contestants = contestants
@@ -108,7 +108,7 @@ class Race:
         self.workers = {}
 
     def times(self, row):
-        """Nanoseconds of processor a step, a list of rounds for each entrant."""
+        """Processor nanoseconds per step, a list of rounds for each entrant."""
         names = entrants(row, self.contestants)
         if row.alone:
             self.end()
@@ -127,7 +127,7 @@ class Race:
         return samples, walls
 
     def calibrate(self, row, name):
-        """How many units fill a sample; warms up by the way."""
+        """The number of units that fill a sample; also warms up."""
         goal = self.options.milliseconds * 1e6
         n = 1
         while True:
@@ -151,7 +151,7 @@ class Race:
 
 
 def counted(contestants, rows, options):
-    """Allocations and instructions a step: {contestant: {row: number}} each."""
+    """Allocations and instructions per step: {contestant: {row: number}} each."""
     jobs = []
     for name in contestants:
         own = [row for row in rows if name in entrants(row, contestants)]
@@ -182,7 +182,7 @@ def counted(contestants, rows, options):
 
 
 def other_figures(contestants, row):
-    """Of our own, where a target asks for them."""
+    """Our own figures that a target needs."""
     figures = {}
     wanted = {target.what for target in row.targets}
     command = contestants["ours"].command
@@ -206,7 +206,7 @@ def one_stretch(command, row, n):
 
 
 def summary(row, samples, walls, allocations, instructions, figures):
-    """What is known of a row, as it goes into the JSON file."""
+    """The entry of a row in the JSON file."""
     def facts(name):
         return {
             "ns": statistics.median(samples[name]),
@@ -243,9 +243,9 @@ def judged(target, result):
             if peer["peer"] == target.peer:
                 value = peer["ratio"]["median"]
     else:
-        # Other work on the machine only adds to a time, so a limit in nanoseconds is for the quietest round.
+        # Other work on the machine can only add time, so a limit in nanoseconds applies to the quietest round.
         value = min(result["ours"]["samples_ns"]) if target.what == "ns" else result["ours"].get(target.what)
-    # Counts come out as fractions where a stretch had a few blocks more by chance.
+    # Counts are fractions if a stretch had a few more blocks by chance.
     met = None if value is None else value <= target.limit * (1.005 if target.what == "allocations" else 1)
     return {"what": target.what, "peer": target.peer, "limit": target.limit, "value": value, "met": met}
 
@@ -255,7 +255,7 @@ def figure(value, digits=1):
 
 
 def processor():
-    """What is measured on."""
+    """The number of processors and their name."""
     models = {line.split(":", 1)[1].strip()
               for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")}
     return f"{os.cpu_count()} x {', '.join(models) or platform.machine()}"
@@ -313,7 +313,7 @@ def main():
     rows = [row for row in rows if row.key in contestants["ours"].rows]
     allocations, instructions = counted(contestants, rows, options)
     if options.pin:
-        # One processor for all: what else the machine does then disturbs all contestants alike.
+        # One processor for all, so that other work disturbs all contestants alike.
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     race = Race(contestants, options)
     results = []

@@ -4,7 +4,7 @@ its two marks.
 
     table.py [RESULTS.json]
 
-Without results of a run it writes the table from what is published.
+Without results it writes the table from the published ones.
 """
 import json
 import sys
@@ -13,7 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent.parent
 PUBLISHED = ROOT / "Benchmarks" / "published.json"
 PAGE = ROOT / "docs" / "explanation" / "performance.md"
-# What the page leaves out, since it says little more than another row or peer; the chart has all of them.
+# Left out of the page, as redundant with another row or peer; the chart has all of them.
 LEFT_OUT = {
     "map on a pending promise, chain of 1", "map on a fulfilled promise, one hang for a hundred, each", "race of 2",
     "then with a settled promise, one hang for a hundred, each", "recursion through after and then, per step",
@@ -40,7 +40,7 @@ def lines(rows):
 
 
 def text_of(published):
-    """A line per row, so that a difference shows what has changed."""
+    """One line per row, for readable diffs."""
     groups = (
         f'  "{name}": [\n' + ",\n".join("    " + json.dumps(row, ensure_ascii=False) for row in rows) + "\n  ]"
         for name, rows in published.items())

@@ -1,4 +1,4 @@
-"""Processes that do stretches of work on request, and what is counted in them."""
+"""Processes that do stretches of work on request, and the counts of their work."""
 import os
 import select
 import subprocess
@@ -11,7 +11,7 @@ COUNTING = 400  # seconds for all that one contestant has counted
 
 
 class Trouble(Exception):
-    """Something that ends the run, with what to tell the user."""
+    """An error that ends the run, with a message for the user."""
 
 
 @dataclass
@@ -53,7 +53,7 @@ class Worker:
 
 
 def count_allocations(command, rows, library):
-    """Blocks asked for a step, by the difference of two lengths."""
+    """Blocks allocated per step, by the difference of two lengths."""
     worker = Worker(command, {"LD_PRELOAD": str(library)})
     counts = {}
     try:
@@ -69,7 +69,7 @@ def count_allocations(command, rows, library):
 
 
 def count_instructions(command, rows, folder):
-    """Instructions a step, by the difference of two lengths, under callgrind.
+    """Instructions per step, by the difference of two lengths, under callgrind.
 
     One process does all rows. It calls bench_mark before and after each stretch, and callgrind writes out and resets
     its counts there, so every second of its files is a stretch.
@@ -99,14 +99,14 @@ def count_instructions(command, rows, folder):
 
 
 def count_system_calls(command, row):
-    """System calls a step, by the difference of two lengths; None where strace may not do its work."""
+    """System calls per step, by the difference of two lengths; None if strace is not permitted."""
     totals = []
     for times in (1, 3):
         with tempfile.NamedTemporaryFile("r") as report:
             done = subprocess.run(
                 ["strace", "-f", "-c", "-o", report.name, *command, row.key, str(times * row.count)],
                 capture_output=True, text=True, timeout=PATIENCE)
-            # Share, seconds, microseconds a call, calls, perhaps errors, name.
+            # Share, seconds, microseconds per call, calls, perhaps errors, name.
             lines = [line.split() for line in report.read().splitlines()]
         calls = [int(words[3]) for words in lines if len(words) > 4 and words[3].isdigit() and words[-1] != "total"]
         if done.returncode != 0 or not calls:

@@ -1,4 +1,4 @@
-// As fetch-loop, by curl's library: the easy interface for one request at a time, otherwise the multi interface.
+// Like fetch-loop, with curl's library: the easy interface for one request at a time, otherwise the multi interface.
 #include <curl/curl.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -22,7 +22,7 @@ from pathlib import Path
 from measuring import RaceError, are_installed, choose_cpus, columns, pinning, product_command, ratio_text, run
 
 OURS, CURL, AHC = "fetch-loop", "curl", "ahc-fetch"
-# The most CPU time, as a part of theirs.
+# The maximum CPU time, as a fraction of theirs.
 TARGETS = {CURL: 1.3, AHC: 0.6}
 CONFIGURATION = """
 daemon off; master_process off; pid {folder}/pid; error_log {folder}/log;

@@ -5,7 +5,7 @@
     swift build -c release --package-path Benchmarks --product nio-http
     Benchmarks/protocols/http.py
 
-measuring.py says what is compared, and how. The exit status is 0 if every target is met or if there is no wrk, 1 at a MISS,
+measuring.py describes the comparison. The exit status is 0 if every target is met or if there is no wrk, 1 at a MISS,
 and 2 if not everything was measured.
 """
 import re
@@ -26,7 +26,7 @@ SCRIPT = Path(__file__).resolve().parent / "pipeline.lua"
 
 
 def check_answers(servers):
-    """All must send the same, but for the date."""
+    """All must send the same, except for the date."""
     for server in servers:
         with socket.create_connection(("127.0.0.1", server.port), 10) as client:
             client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")

@@ -1,11 +1,11 @@
-"""What the races of protocols have in common: our server beside another one of its protocol, under a load of requests.
+"""Common to the races of protocols: our server beside another one of its protocol, under a load of requests.
 
 Compared are the CPU time of the server's process for one request, user's and system's, and requests per second. In each
 round all servers are started, on one processor, and measured one right after the other, with the load on another processor;
-every other round takes them in the reversed order. Ratios are of one round; printed are their median and range. Another
-program on the machine makes requests per second worth little, and disturbs the CPU time less.
+every other round takes them in the reversed order. Ratios are of one round; printed are their median and range. Other
+programs on the machine distort requests per second strongly, and CPU time less.
 
-A cell of a race is what is asked for and how many requests a client sends at once: ("get", 16).
+A cell of a race is the request and the number that a client sends at once: ("get", 16).
 """
 import argparse
 import os
@@ -22,7 +22,7 @@ from servers import RaceError, ROOT, Server, build, choose_cpus, find_product, p
 
 
 def options(description):
-    """A parser with the options that all races of protocols have."""
+    """A parser with the common options of all races of protocols."""
     parser = argparse.ArgumentParser(description=description.split("\n")[0])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--clients", type=int, default=50)
@@ -35,7 +35,7 @@ def options(description):
 
 
 def are_installed(*programs):
-    """Whether all these programs are installed; prints the first that is not."""
+    """True if all these programs are installed; prints the first missing one."""
     for program in programs:
         if shutil.which(program) is None:
             print(f"skipped: {program} is not installed")
@@ -44,7 +44,7 @@ def are_installed(*programs):
 
 
 def product_command(product, package):
-    """The command of a product whose release build must be there."""
+    """The command of a product, which must have a release build."""
     path = find_product(product, ROOT / package)
     if path is None:
         raise RaceError(f"no {product}: swift build -c release --package-path {package} --product {product}")
@@ -57,7 +57,7 @@ def other_builds(arguments):
 
 
 def run_load(server, command, cpu, seconds):
-    """Runs a program that sends requests: its result, and the microseconds of CPU time that the server takes meanwhile."""
+    """Runs a program that sends requests. Returns its result, and the server's CPU time in microseconds meanwhile."""
     before = cpu_nanoseconds(server.process.pid)
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=seconds,
                           preexec_fn=pinning(cpu))

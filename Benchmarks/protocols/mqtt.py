@@ -4,8 +4,8 @@
     swift build -c release --package-path Examples --product mqtt-broker
     Benchmarks/protocols/mqtt.py
 
-measuring.py says what is compared, and how; a request is a delivered message. A batch of as many messages as the column P says is
-published at once, and the next when each subscriber has received it. The exit status is that of redis.py.
+measuring.py describes the comparison; a request is a delivered message. A batch of messages, of the size in column P, is
+published at once, and the next one when each subscriber has received it. The exit status is that of redis.py.
 """
 import os
 import socket
@@ -23,7 +23,7 @@ SUBSCRIBERS = 10
 
 
 class Mosquitto(RedisServer):
-    """mosquitto without a configuration, which listens on loopback alone and takes no port 0."""
+    """mosquitto without a configuration, which listens only on loopback and does not accept port 0."""
 
     OPTIONS = "-p"
 
@@ -33,7 +33,7 @@ def text(value):
 
 
 def client(server, *requests):
-    """A connected client that has got an answer to each of its requests."""
+    """A connected client whose requests have all been answered."""
     peer = socket.create_connection(("127.0.0.1", server.port), 10)
     peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     name = os.urandom(6).hex().encode()

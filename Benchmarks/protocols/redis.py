@@ -4,7 +4,7 @@
     swift build -c release --package-path Examples --product kv-server
     Benchmarks/protocols/redis.py
 
-measuring.py says what is compared, and how. The exit status is 0 if all targets are met or if there is no redis, 1 if one is
+measuring.py describes the comparison. The exit status is 0 if all targets are met or if there is no redis, 1 if one is
 missed, and 2 if not all was measured.
 """
 import csv
@@ -20,7 +20,7 @@ RUN_SECONDS = 120
 
 
 class RedisServer(Server):
-    """redis-server, which does not print when it listens, and takes no port 0."""
+    """redis-server, which does not print when it listens, and does not accept port 0."""
 
     OPTIONS = "--bind 127.0.0.1 --save '' --appendonly no --daemonize no --port"
 
@@ -47,7 +47,7 @@ class RedisServer(Server):
 def measure(server, cell, cpu, arguments):
     """One run of redis-benchmark."""
     test, pipeline = cell
-    # A run of pipelined requests would otherwise be over in a fifth of a second.
+    # Otherwise a run of pipelined requests would end after a fifth of a second.
     requests = arguments.requests * (5 if pipeline > 1 else 1)
     command = ["redis-benchmark", "-p", str(server.port), "-t", test, "-c", str(arguments.clients), "-n",
                str(requests), "-P", str(pipeline), "--csv"]

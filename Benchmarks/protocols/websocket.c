@@ -1,9 +1,9 @@
-// Texts of 32 bytes to a WebSocket echo on 127.0.0.1, on several connections: each sends some at once, and the next when all
-// of them have come back.
+// Texts of 32 bytes to a WebSocket echo on 127.0.0.1, on several connections: each sends a batch, and the next one when
+// all echoes have arrived.
 //
 //     websocket PORT CONNECTIONS AT_ONCE SECONDS
 //
-// Prints RESULT, the number of messages, and the nanoseconds that they took.
+// Prints RESULT, the number of messages, and their nanoseconds.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
@@ -52,7 +52,7 @@ static void make_frames(void) {
 }
 
 static void send_all(int fd, const char *bytes, size_t count) {
-    // What is under way fits into the buffers of the sockets: a part is never taken.
+    // The messages in flight fit into the sockets' buffers: no send is partial.
     if (send(fd, bytes, count, MSG_NOSIGNAL) != (ssize_t)count) fail("send");
 }
 
@@ -78,7 +78,7 @@ static int open_socket(int port) {
     return fd;
 }
 
-// Whether all echoes have arrived. They must be as expected.
+// True if all echoes have arrived. They must be correct.
 static int receive(struct client *client) {
     static char bytes[sizeof echo];
     long missing = at_once * echo_size - client->received;

@@ -5,7 +5,7 @@
     swift build -c release --package-path Benchmarks --product nio-websocket
     Benchmarks/protocols/websocket.py
 
-measuring.py says what is compared, and how; a request is an echoed message. The exit status is that of http.py.
+measuring.py describes the comparison; a request is an echoed message. The exit status is that of http.py.
 """
 import shlex
 import subprocess

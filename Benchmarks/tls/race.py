@@ -10,10 +10,9 @@ them with three loads:
     resumed   two openssl s_time -reuse: the same with a resumed session
     requests  wrk: requests over 16 connections that stay open
 
-Printed are the ratios of http-server to nginx within a round: median, lowest, highest. The server has a processor for
-itself, if there are several, as far as other programs leave it. The rate of a load depends on what else the machine does,
-and where one client takes longer than the server, on the client; the processor time of the server for each connection or
-request depends on neither.
+Printed are the ratios of http-server to nginx within a round: median, lowest, highest. The server has its own
+processor, if there are several and other programs leave it free. The rate of a load depends on other work on the machine, and, if a
+client takes longer than the server, on the client; the server's processor time per connection or request depends on neither.
 """
 import argparse
 import os
@@ -104,7 +103,7 @@ def processor_seconds(process):
 
 
 def check_cipher(port, version, key):
-    """Both servers must speak what the race is about."""
+    """Both servers must use the cipher of the race."""
     text = subprocess.run(
         ["openssl", "s_client", "-connect", f"127.0.0.1:{port}", f"-tls{version.replace('.', '_')}"],
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60).stdout
@@ -163,7 +162,7 @@ def main():
     parser.add_argument("--server", default=f"{root}/Examples/.build/release/http-server")
     options = parser.parse_args()
     results = {"http-server": [], "nginx": []}
-    # The loads inherit what is left for them.
+    # The loads inherit the remaining processors.
     if len(PROCESSORS) > 1:
         os.sched_setaffinity(0, PROCESSORS[1:])
     with tempfile.TemporaryDirectory(prefix="reactor-tls-race-") as folder:
