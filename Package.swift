@@ -2,7 +2,7 @@
 import PackageDescription
 
 let promisesTests: [Target.Dependency] = ["Promises", "TestSupport", "PromisesTestSupport"]
-/// Nobody looks for OpenSSL who does not ask for TLS.
+/// Builds without TLS do not look for OpenSSL.
 let openSSL = Target.Dependency.target(name: "COpenSSL", condition: .when(traits: ["TLS"]))
 
 let package = Package(
@@ -23,26 +23,26 @@ let package = Package(
     targets: [
         .target(name: "CLinux"),
         .target(name: "Reactor", dependencies: ["CLinux"]),
-        // A `ByteReader` is lent: its functions say on what the lifetime of their results depends.
+        // A `ByteReader` is lent: its functions declare the lifetime dependencies of their results.
         .target(
             name: "Promises", dependencies: ["CLinux", "Reactor"],
             swiftSettings: [.enableExperimentalFeature("Lifetimes")]),
-        // For those who migrate: names of PromiseKit for which the library has others.
+        // For migration: PromiseKit's names for functions that have other names here.
         .target(name: "PromiseKitNames", dependencies: ["Promises", "Reactor"]),
         .target(name: "ReactorHTTP", dependencies: ["Promises", "Reactor"]),
-        // Apart, since it needs Foundation.
+        // Separate, since it needs Foundation.
         .target(name: "ReactorHTTPJSON", dependencies: ["Promises", "Reactor", "ReactorHTTP"]),
         .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
         .target(name: "ReactorTLS", dependencies: ["Promises", "Reactor", openSSL]),
-        // Apart, since it needs Dispatch and CoreFoundation.
+        // Separate, since it needs Dispatch and CoreFoundation.
         .target(name: "ReactorDispatch", dependencies: ["Promises", "Reactor"]),
-        // Hosts and links inside a test: the system calls of the loop, simulated.
+        // Hosts and links inside a test: the loop's system calls, simulated.
         .target(name: "SimulatedNetwork", dependencies: ["CLinux", "Promises", "Reactor"]),
         .executableTarget(name: "echo-server", dependencies: ["CLinux", "Promises"]),
-        // Threads, gates, counters and the like, for all tests.
+        // Threads, gates, counters and so on, for all tests.
         .target(name: "TestSupport", path: "Tests/TestSupport"),
         .testTarget(name: "ReactorTests", dependencies: ["Reactor", "CLinux", "TestSupport"]),
-        // The tests of Promises are several modules, since the compiler takes longer for one large module than for its parts.
+        // The tests of Promises are several modules, since one large module takes longer to compile than its parts.
         .testTarget(name: "PromisesTestSupport", dependencies: ["Promises", "TestSupport"]),
         .testTarget(name: "CoreTests", dependencies: promisesTests),
         .testTarget(name: "OperatorsTests", dependencies: promisesTests + ["PromiseKitNames"]),
@@ -52,7 +52,7 @@ let package = Package(
         .testTarget(
             name: "ReactorHTTPTests",
             dependencies: ["Promises", "Reactor", "ReactorHTTP", "ReactorHTTPJSON", "TestSupport"]),
-        // Without the trait there is nothing in it.
+        // Empty without the trait.
         .testTarget(
             name: "ReactorTLSTests", dependencies: promisesTests + [openSSL, "ReactorHTTP", "ReactorTLS"],
             swiftSettings: [.define("STREAMS_OVER_TLS")]),
@@ -72,9 +72,9 @@ let package = Package(
     swiftLanguageModes: [.v6]
 )
 
-// Compiling all tests takes most of the time of one. Two targets and what they use:
+// To compile only some tests, for example two targets and their dependencies:
 //     REACTOR_TESTS="CoreTests StressTests" swift test --scratch-path .build-core
-// REACTOR_TESTS_WITHOUT="CoreTests/Time" leaves out a folder. See CONTRIBUTING.
+// REACTOR_TESTS_WITHOUT="CoreTests/Time" omits a folder. See CONTRIBUTING.
 if let tests = Context.environment["REACTOR_TESTS"]?.split(separator: " ").map(String.init) {
     let without = Context.environment["REACTOR_TESTS_WITHOUT"]?.split(separator: " ") ?? []
     var used = Set<String>()

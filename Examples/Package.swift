@@ -1,7 +1,7 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-/// What every target here is built of.
+/// The dependencies of every target here.
 let libraries: [Target.Dependency] = [
     .product(name: "Promises", package: "swift-reactor"),
     .product(name: "Reactor", package: "swift-reactor"),
@@ -10,11 +10,11 @@ let libraries: [Target.Dependency] = [
 let http = Target.Dependency.product(name: "ReactorHTTP", package: "swift-reactor")
 let json = Target.Dependency.product(name: "ReactorHTTPJSON", package: "swift-reactor")
 
-/// Whether http-server is built with TLS, which needs OpenSSL.
+/// True if http-server is built with TLS, which needs OpenSSL.
 let hasTLS = Context.environment["EXAMPLES_TLS"] != nil
 let tls: [Target.Dependency] = hasTLS ? [.product(name: "ReactorTLS", package: "swift-reactor")] : []
 
-// A package of its own, so that a package that depends on the library builds none of the examples.
+// A separate package, so that packages that depend on the library build none of the examples.
 let package = Package(
     name: "swift-reactor-examples",
     products: [
@@ -27,13 +27,13 @@ let package = Package(
         .executable(name: "tcp-proxy", targets: ["tcp-proxy"]),
     ],
     dependencies: [
-        // Named, since the name of a folder is whatever it was cloned as.
+        // Named, since a checkout's folder may have any name.
         .package(name: "swift-reactor", path: "..", traits: hasTLS ? ["TLS"] : [])
     ],
     targets: [
-        // Command lines, exit codes and the line that says where a server listens.
+        // Command lines, exit codes and the line with a server's address.
         .target(name: "ExampleSupport", dependencies: libraries),
-        // What check-addresses does between its command line and its output, for the tests on a virtual clock.
+        // The work of check-addresses without its command line and output, for tests on a virtual clock.
         .target(name: "AddressChecks", dependencies: libraries),
         .testTarget(name: "AddressChecksTests", dependencies: ["AddressChecks"] + libraries),
         .executableTarget(name: "check-addresses", dependencies: ["AddressChecks", "ExampleSupport"] + libraries),

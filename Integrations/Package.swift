@@ -1,7 +1,7 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-/// What every target here is built of.
+/// The dependencies of every target here.
 let libraries: [Target.Dependency] = [
     .product(name: "Promises", package: "swift-reactor"),
     .product(name: "Reactor", package: "swift-reactor"),
@@ -21,8 +21,8 @@ let lifecycle = product("ServiceLifecycle", of: "swift-service-lifecycle", for: 
 let context = product("ServiceContextModule", of: "swift-service-context", for: "Tracing")
 let nio = product("NIOCore", of: "swift-nio", for: "NIO")
 
-// A package of its own, since the library depends on no package. Those below are fetched for those who name the trait. See
-// docs/guides/integrations.md.
+// A separate package, since the library depends on no package. The dependencies below are fetched only with their
+// trait. See docs/guides/integrations.md.
 let package = Package(
     name: "swift-reactor-integrations",
     products: [
@@ -33,10 +33,10 @@ let package = Package(
         .library(name: "ReactorNIO", targets: ["ReactorNIO"]),
         .library(name: "ReactorTracing", targets: ["ReactorTracing"]),
     ],
-    // As the library without its `Reactor`. None is on by default.
+    // Named like the products, without `Reactor`. None is on by default.
     traits: ["Lifecycle", "Logging", "Metrics", "NIO", "Tracing"],
     dependencies: [
-        // Named, since the name of a folder is whatever it was cloned as.
+        // Named, since a checkout's folder may have any name.
         .package(name: "swift-reactor", path: "..", traits: ["TLS"]),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
@@ -60,7 +60,7 @@ let package = Package(
         .testTarget(
             name: "ReactorNIOTests",
             dependencies: ["ReactorNIO", product("NIOPosix", of: "swift-nio", for: "NIO")] + libraries),
-        // The code of docs/guides/integrations.md, which .ci/snippets.py writes beside it. Nothing of it runs.
+        // The code of docs/guides/integrations.md, which .ci/snippets.py writes here. It is compiled but not run.
         .testTarget(
             name: "IntegrationPagesTests",
             dependencies: [
@@ -68,7 +68,7 @@ let package = Package(
                 logging,
                 lifecycle, context, nio,
             ] + libraries),
-        // All of it in one program, which is also in that page.
+        // All integrations in one program, which that page shows too.
         .executableTarget(
             name: "https-hello",
             dependencies: [
