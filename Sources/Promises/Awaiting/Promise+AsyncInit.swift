@@ -180,6 +180,6 @@ private final class TaskCore: PromiseCore, @unchecked Sendable {
             return true
         }
         task?.cancel()
-        return isRunning ? .willEnd(nil) : .stopped(nil)
+        return isRunning ? .willEnd : .stopped(nil)
     }
 }

@@ -15,23 +15,12 @@ extension PromiseCore {
     /// Any thread; a core that belongs to another thread is cancelled there, later.
     func cancel(with error: (any Error)? = nil) { cancel(.itself(error)) }
 
-    func cancel(_ request: CancellationRequest) {
-        var climb = CancellationClimb(from: self, request)
-        climb.cancel(self, request)
-    }
+    func cancel(_ request: CancellationRequest) { Cancellation.cancel(self, request) }
 
     /// Cancels a promise that its holder no longer needs, unless another handler waits for it. Any thread.
     func cancelIfUnobserved() { cancel(.unobserved) }
 
-    /// Cancels one of several promises that are no longer needed, unless another handler waits for it. On this thread
-    /// one cancellation runs after the other, never inside the other, since combinators nest.
-    /// - Parameter climb: what is known of the clean-ups above.
-    func enqueueCancel(_ climb: CancellationClimb) {
-        InternalJob.runInline { [self] in
-            var climb = climb
-            climb.cancel(self, .unobserved)
-        }
-    }
+    // MARK: Questions
 
     /// The core whose operation settles this one: itself, or the core that a handler has returned and that is linked to it.
     var settlingCore: PromiseCore {
@@ -39,91 +28,67 @@ extension PromiseCore {
         return word.isLinkedFrom ? word.core.object : self
     }
 
-    // MARK: The producer
-
-    /// Ends the producer of this core, on the core's own thread, without waiting for a clean-up.
-    func stop() -> ProducerStop {
-        var climb = CancellationClimb()
-        return stop(with: nil, &climb)
-    }
-
-    /// What the end of the producer begins with.
-    private enum StopAction {
-        /// It has ended, or is about to.
-        case none(ProducerStop)
-        /// There is no operation, but something else that would settle the core.
-        case stopProducer
-        /// Its source is to be left.
-        case withdraw(from: PromiseCore)
-        /// Its source has settled, perhaps on another thread, and it is scheduled to run.
-        case unschedule
-        /// It waits for a clean-up that has begun.
-        case rejectBehindSource
-    }
-
-    private func stopAction(_ word: UpstreamWord) -> StopAction {
-        if marks.contains(.isEndingCancelled) { return .none(.willEnd(nil)) }
-        if word == .none { return .stopProducer }
-        if word == .taken { return .none(.stopped(nil)) }
-        guard word.isWaiting else { return .unschedule }
-        if isShielding { return .rejectBehindSource }
-        // Retained before the node withdraws: afterwards nothing keeps the source alive on its behalf.
-        return .withdraw(from: word.core.object)
-    }
-
-    /// Ends the producer of this core, on the core's own thread.
-    func stop(with error: (any Error)?, _ climb: inout CancellationClimb) -> ProducerStop {
-        let word = upstream.load()
-        switch stopAction(word) {
-        case .none(let stopping): return stopping
-        case .stopProducer:
-            if climb.position == .last && isCombinator {
-                cancelInputsFirst(with: error, climb)
-                return .willEnd(nil)
-            }
-            return cancelProducer() ? .stopped(nil) : .refused
-        case .rejectBehindSource:
-            rejectWhenRun(with: error)
-            return .willEnd(nil)
-        case .withdraw(let source) where upstream.replace(word, by: .taken):
-            return didWithdraw(from: source, with: error, &climb)
-        case .withdraw, .unschedule: return unschedule(with: error)
-        }
-    }
-
     /// Whether the operation must run in any case, and has not run.
     var mustRun: Bool { role.contains(.runsWhenCancelled) && !marks.contains(.isAdopting) }
+
+    /// As `mustRun`, and the operation is not running.
+    var isToRun: Bool { mustRun && !upstream.load().isTaken }
 
     /// Whether a cancellation ends here, and rejects this core when its source has settled.
     var isShielding: Bool { role.contains(.shielding) && !marks.contains(.isAdopting) }
 
-    private func didWithdraw(
-        from source: PromiseCore, with error: (any Error)?, _ climb: inout CancellationClimb
-    ) -> ProducerStop {
-        hasArrived()
-        defer { source.noteWithdrawal() }
-        let isBehind = climb.position == .behind
-        guard mustRun || isBehind else {
-            destroyOperation()
-            waitsNoMore()
-            return .stopped(source)
-        }
-        if mustRun { marks.insert(.isEndingCancelled) } else { rejectWhenRun(with: error) }
-        let run = CancelledRun(self, error)
-        if isBehind { run.wait(for: source) } else { climb.runLast(run) }
-        return .willEnd(source)
+    var isShieldedFromSource: Bool { isShielding && upstream.load().isWaiting }
+
+    /// Whether a cancellation has reached it and it settles later.
+    var isEndingLater: Bool {
+        guard settled == nil else { return false }
+        let core = root
+        if core.role.contains(.externallySettled) { return !core.isOpen }
+        // The marks of another thread's core change meanwhile, and its cancellation is only on its way there.
+        return core.loop == .ofThisThread && core.settlingCore.marks.contains(.isEndingCancelled)
     }
 
-    /// Its source has settled. The operation is dropped; or, if it must run, the core is rejected afterwards.
-    private func unschedule(with error: (any Error)?) -> ProducerStop {
-        guard mustRun else {
+    /// Calls `body` when this core has settled, on the thread that settles it. It keeps no work alive, and handles a rejection.
+    func whenEnded(_ body: @escaping () -> Void) {
+        attach(PromiseCore(inline: Ended(body: body), role: .keepsNoWorkAlive))
+    }
+
+    // MARK: The producer, on the core's own thread
+
+    /// Ends the producer of this core, without waiting for a clean-up.
+    func stop() -> ProducerStop {
+        let word = upstream.load()
+        // There is no operation, but something else that would settle the core.
+        if word == .none { return cancelProducer() ? .stopped(nil) : .refused }
+        // It is running.
+        if word == .taken { return .stopped(nil) }
+        return .stopped(leaveSource())
+    }
+
+    /// Drops the operation of this core, which has a source.
+    /// - Returns: the source, unless that has settled and the core was scheduled to run.
+    func leaveSource() -> PromiseCore? {
+        guard let source = withdrawFromSource() else {
             dropOperation()
             waitsNoMore()
-            return .stopped(nil)
+            return nil
         }
-        marks.insert(.isEndingCancelled)
-        runAndReject(with: error)
-        return .willEnd(nil)
+        destroyOperation()
+        waitsNoMore()
+        source.noteWithdrawal()
+        return source
+    }
+
+    /// Withdraws this waiter, whose operation the caller drops or moves. The caller then notes the withdrawal in the source.
+    /// - Returns: the source; `nil` if that has settled, perhaps on another thread.
+    private func withdrawFromSource() -> PromiseCore? {
+        let word = upstream.load()
+        guard word.isWaiting else { return nil }
+        // Retained before the node withdraws: afterwards nothing keeps the source alive on its behalf.
+        let source = word.core.object
+        guard upstream.replace(word, by: .taken) else { return nil }
+        hasArrived()
+        return source
     }
 
     /// Withdraws this waiter, which belongs to this thread. If its source has settled, nothing happens: it has run, or
@@ -139,18 +104,20 @@ extension PromiseCore {
         return true
     }
 
-    // MARK: Rejecting later
+    // MARK: Rejecting later, on the core's own thread
 
-    /// Makes this core, which loses its operation, reject when it runs.
-    private func rejectWhenRun(with error: (any Error)?) {
-        marks.insert(.isEndingCancelled)
-        destroyOperation()
+    /// Drops the operation of this core, and rejects the core when its source has settled.
+    func rejectWhenRun(with error: (any Error)?) {
+        // Dropped last: that may run code of the user's, which may turn the loop.
+        let operation = marks.contains(.isAdopting) ? nil : PromiseCore(operationOf: self)
+        if operation == nil { dropAdoption() }
         continueBy(.rejection(with: error))
+        withExtendedLifetime(operation) {}
     }
 
-    /// For a core whose source has settled: its operation still runs with that outcome, and the core is rejected once
-    /// the operation has ended, whatever its result.
-    private func runAndReject(with error: (any Error)?) {
+    /// The operation still runs with the outcome of the source, and the core is rejected once the operation has ended,
+    /// whatever its result.
+    func runAndReject(with error: (any Error)?) {
         // The operation moves to a core of its own, which no other code refers to. The closure below takes its place
         // here.
         let operation = PromiseCore(operationOf: self)
@@ -161,6 +128,26 @@ extension PromiseCore {
                 operation.runAndRelease()
                 core.reject(with: error, after: operation)
             })
+    }
+
+    /// Leaves the source, and lets the operation run in a job with the cancellation as its source's outcome. If the source has
+    /// settled, the operation runs with that.
+    /// - Returns: the job, with a reference, and the source.
+    func leaveSourceAndRun(with error: (any Error)?) -> (job: CoreRef?, source: PromiseCore?) {
+        guard let source = withdrawFromSource() else {
+            runAndReject(with: error)
+            return (nil, nil)
+        }
+        // The node stays in the list of the source. So the job is a core of its own, which settles this one as though it were a
+        // promise that the operation has returned.
+        let run = PromiseCore(operationOf: self)
+        _ = run.link(to: root, from: .pending)
+        run.upstream.store(.cancellation(error))
+        run.marks = [.isEndingCancelled, .countsAsWaiting]
+        waitsNoMore()
+        LoopRef.ofThisThread.borrow { $0.handlerDidAttach() }
+        source.noteWithdrawal()
+        return (.retaining(run), source)
     }
 
     /// Rejects this core once `operation` has settled. Consumes a reference to this core.
@@ -193,7 +180,8 @@ extension UpstreamWord {
 }
 
 extension PromiseCore {
-    /// A core that takes over the operation of another core, whose payload must then be stored anew.
+    /// A core that takes over the operation of another core, whose payload must then be stored anew. It is destroyed with the
+    /// core, unless it has run.
     fileprivate convenience init(operationOf other: PromiseCore) {
         self.init(state: .pending, loop: other.loop, code: other.code)
         payload.move(from: other.payload)
@@ -208,4 +196,15 @@ extension PromiseCore {
     }
 
     private static let plainlyCancelled = cancelled(with: PromiseError.asCancellation)
+}
+
+private struct Ended: Operation {
+    typealias Input = Never
+    typealias Output = Void
+    let body: () -> Void
+
+    func run(_ source: AnySource, _ core: PromiseCore) {
+        body()
+        core.finish(())
+    }
 }

@@ -17,12 +17,44 @@ class CombinatorCore: PromiseCore, @unchecked Sendable {
     /// The loop is ending, and the source at `index` has not settled. Must end with `inputDidEnd`.
     func loopEnds(beforeSourceAt index: Int) { preconditionFailure("abstract") }
 
-    /// Cancels the sources, except those that another handler waits for.
+    /// What rejects the result when the sources have settled that are left.
+    private var cancellation: CancellationRequest?
+
+    /// The nodes that wait for sources.
+    var inputs: [InputNode] { preconditionFailure("abstract") }
+
+    /// Leaves these pending sources.
+    /// - Returns: how many they are.
+    @discardableResult
+    func leaveInputs(where isToGo: (InputNode) -> Bool) -> Int { preconditionFailure("abstract") }
+
+    /// The cancellation that has come here cancels the sources, except those that another handler waits for.
     final override func cancelProducer() -> Bool {
-        // The cancellation that arrived here has already examined all of them: nested ones need not.
-        leaveInputs { $0.enqueueCancel(CancellationClimb()) }
+        leaveInputs { _ in true }
+        releaseInputs()
         return true
     }
+
+    /// Is cancelled, and settles after its sources.
+    final func endWithInputs(by request: CancellationRequest) {
+        cancellation = request
+        willEndWithInputs()
+    }
+
+    /// From now on outcomes of sources are only counted.
+    func willEndWithInputs() { preconditionFailure("abstract") }
+
+    /// Leaves the sources that the cancellation has not reached, or has ended at once.
+    final func leaveInputsThatGoOn() {
+        let left = leaveInputs { node in
+            // A node that is queued brings an outcome.
+            let word = node.upstream.load()
+            return word.isWaiting && !word.core.object.isEndingLater
+        }
+        for _ in 0..<left { inputDidEnd() }
+    }
+
+    final var isEnding: Bool { cancellation != nil }
 
     final override var isCombinator: Bool { true }
 
@@ -39,7 +71,7 @@ class CombinatorCore: PromiseCore, @unchecked Sendable {
     final func inputDidEnd(_ error: @autoclosure () -> PromiseError = .noProducer) {
         outstanding -= 1
         guard outstanding == 0, isOpen else { return }
-        producerDidEnd(error())
+        if let cancellation { reject(by: cancellation, at: nil) } else { producerDidEnd(error()) }
         releaseInputs()
     }
 }

@@ -156,6 +156,7 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
     /// Handles an outcome that comes too late, or a rejection that does not meet the rule.
     private func handleUnused(_ index: Int, _ source: CoreRef) {
         slots[index] = .empty
+        if isEnding { return source.release() }
         switch rule {
         case .all where isOpen, .first where isOpen:
             reject(source.payload.error, at: source.payload.callSite)
@@ -213,17 +214,21 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
 
     override var needsAllInputs: Bool { !rule.isRace }
 
-    override var inputs: [PromiseCore] {
+    override var inputs: [InputNode] {
         (0..<count).compactMap { slots[$0].node?.object }
     }
 
-    override func leaveInputs(_ each: (PromiseCore) -> Void) {
+    override func leaveInputs(where isToGo: (InputNode) -> Bool) -> Int {
+        var left = 0
         for index in 0..<count {
-            guard let node = slots[index].node else { continue }
-            slots[index] = .empty
             // The node is in its source's list or queued to run; either retains it.
-            if let source = node.object.leave() { each(source) }
+            guard let node = slots[index].node?.object, isToGo(node) else { continue }
+            slots[index] = .empty
+            _ = node.leave()
+            left += 1
         }
-        releaseInputs()
+        return left
     }
+
+    override func willEndWithInputs() { missing = .max }
 }

@@ -46,7 +46,7 @@ final class InputNode: PromiseCore, @unchecked Sendable {
     /// Withdraws from the source, which the combinator no longer needs. Returns the core to cancel for that, if any.
     func leave() -> PromiseCore? {
         combinator.take()?.release()
-        return stop().source
+        return leaveSource()
     }
 
     /// Withdraws from the source, which continues, and whose outcome is not reported.

@@ -119,16 +119,24 @@ final class ThrottledFanInCore: CombinatorCore, @unchecked Sendable {
 
     override func releaseInputs() { callbacks = nil }
 
-    override var inputs: [PromiseCore] { nodes.values.map { $0.object } }
+    override var inputs: [InputNode] { nodes.keys.sorted().compactMap { nodes[$0]?.object } }
 
-    /// Also takes no more sources.
-    override func leaveInputs(_ each: (PromiseCore) -> Void) {
+    override func leaveInputs(where isToGo: (InputNode) -> Bool) -> Int {
+        var left = 0
         wasCancelled = true
         for index in nodes.keys.sorted() {
             // Releasing objects here may run user code, which may drive the loop.
-            guard let node = nodes.removeValue(forKey: index) else { continue }
-            if let source = node.object.leave() { each(source) }
+            guard let node = nodes[index]?.object, isToGo(node) else { continue }
+            nodes[index] = nil
+            _ = node.leave()
+            left += 1
         }
+        return left
+    }
+
+    /// Also takes no more sources.
+    override func willEndWithInputs() {
+        wasCancelled = true
         callbacks = nil
     }
 }

@@ -44,6 +44,14 @@ struct LockedWaiters: ~Copyable {
         !isWithdrawn(node) && node.borrow { !$0.role.contains(.keepsNoWorkAlive) }
     }
 
+    /// Whether a cancellation has come to a node of this thread. It stays in the list, and waits for nothing but its end.
+    private func isCancelled(_ node: CoreRef) -> Bool {
+        node.borrow { node in
+            guard let loop = node.loop, loop == LoopRef.ofThisThreadIfAny else { return false }
+            return node.marks.contains(.isEndingCancelled)
+        }
+    }
+
     func contains(where isWanted: (CoreRef) -> Bool) -> Bool { newest?.list.contains(where: isWanted) ?? false }
 
     // MARK: Removing
@@ -131,21 +139,40 @@ struct LockedWaiters: ~Copyable {
 // What keeps the producer working.
 
 extension LockedWaiters {
-    /// Whether another node than `waiter` keeps the producer working.
+    /// Whether another node than `waiter` keeps the producer working. Without a waiter, one that is cancelled does not.
     consuming func keepWorkAlive(besides waiter: CoreRef?) -> Bool {
         // A caller that withdraws one waiter after the other asks this each time, and would walk past all the
-        // tombstones that it has left. So the tombstones at the head of the list are removed once there are 16.
-        var first = newest
-        var tombstones = 0
-        while let node = first, isWithdrawn(node) {
-            first = node.next
-            tombstones += 1
+        // tombstones that it has left. So those at the head of the list, and behind the waiter, are removed once there are 16.
+        let head = tombstones(from: newest)
+        var keeper = keeper(from: head.end)
+        var removed: (first: CoreRef?, end: CoreRef?) = (nil, nil)
+        if let waiter {
+            if keeper == waiter {
+                let behind = tombstones(from: waiter.next)
+                keeper = self.keeper(from: behind.end)
+                if behind.count >= 16 {
+                    removed = (waiter.next, behind.end)
+                    waiter.next = behind.end
+                }
+            }
+        } else if let found = keeper, isCancelled(found) {
+            keeper = found.list.first { keepsWorkAlive($0) && !isCancelled($0) }
         }
-        var keeper = keeper(from: first)
-        if let waiter, keeper == waiter { keeper = self.keeper(from: waiter.next) }
-        EventLoop.nodesWereVisited(tombstones)
-        if tombstones >= 16 { removeTombstones(upTo: first) }
-        return keeper != nil
+        let isKept = keeper != nil
+        if head.count >= 16 { removeTombstones(upTo: head.end) } else { _ = consume self }
+        Self.release(from: removed.first, upTo: removed.end)
+        return isKept
+    }
+
+    /// The tombstones from `first` on, and the node behind them.
+    private func tombstones(from first: CoreRef?) -> (count: Int, end: CoreRef?) {
+        var (count, next) = (0, first)
+        while let node = next, isWithdrawn(node) {
+            next = node.next
+            count += 1
+        }
+        EventLoop.nodesWereVisited(count)
+        return (count, next)
     }
 
     /// The newest node, from `first` to the oldest, that keeps the producer working.
@@ -184,19 +211,12 @@ extension PromiseCore {
     /// Whether a handler, or a `hang`, waits here. While a thread settles the core, it counts as wanted.
     var isWanted: Bool { isWanted(besides: nil) }
 
-    /// Whether another handler than `waiter`, or a `hang`, waits here.
+    /// Whether another handler than `waiter`, cancelled or not, or a `hang`, waits here.
     func isWanted(besides waiter: PromiseCore?) -> Bool {
         // A combinator that has settled lets it continue.
         if has(.isLetGo) || continuesUnobserved { return true }
         guard let waiters = LockedWaiters(of: self) else { return true }
         return waiters.keepWorkAlive(besides: waiter?.ref)
-    }
-
-    /// Whether a handler that is not among these waiters, or a `hang`, waits here.
-    func isWanted(besides others: Set<UInt>) -> Bool {
-        if has(.isLetGo) || continuesUnobserved { return true }
-        guard let waiters = LockedWaiters(of: self) else { return true }
-        return waiters.contains { waiters.keepsWorkAlive($0) && !others.contains($0.address) }
     }
 
     /// Counts a waiter of the list that has become a tombstone.

@@ -74,8 +74,8 @@ extension PromiseCore {
 
     /// A pending core whose operation runs inline, on whichever thread settles its source.
     @inlinable @inline(__always)
-    convenience init<Op: Operation>(inline operation: Op) {
-        self.init(state: .pending, loop: nil, code: .of(Op.self))
+    convenience init<Op: Operation>(inline operation: Op, role: CoreRole = []) {
+        self.init(state: .pending, loop: nil, role: role, code: .of(Op.self))
         payload.store(operation)
     }
 

@@ -69,7 +69,7 @@ extension PromiseCore {
     /// Makes this core, which was pending without a waiter, a link to `root`. Its producer settles the root from now on.
     /// - Returns: false if the state is no longer `seen`, without any effect.
     @inline(__always)
-    private func link(to root: PromiseCore, from seen: StateWord) -> Bool {
+    func link(to root: PromiseCore, from seen: StateWord) -> Bool {
         let link = StateWord.link(toAddress: CoreRef.retaining(root).address).claimed(asIn: seen)
         guard state.replace(seen, by: link) else {
             root.release()

@@ -99,13 +99,8 @@ class PromiseCore: Job, @unchecked Sendable {
         return marks.contains(.hasTimer) ? cancelTimer() : stopHeldProducer()
     }
 
-    /// The nodes that wait for the sources of a combinator.
-    var inputs: [PromiseCore] { [] }
-
+    /// Whether this is a `CombinatorCore`.
     var isCombinator: Bool { false }
-
-    /// Leaves the pending sources of a combinator, and calls `each` with those that its result no longer needs.
-    func leaveInputs(_ each: (PromiseCore) -> Void) {}
 
     /// Whether this externally settled promise may wait for another one, which its own thread cannot look at.
     var mayWaitForCleanUps: Bool { false }
@@ -181,19 +176,12 @@ enum CorePhase {
     case destroy
 }
 
-/// The result of stopping a producer, with the source that it was waiting for, if that is to be cancelled next.
+/// The result of stopping a producer, with the source that it was waiting for, which is to be cancelled next.
 enum ProducerStop {
     /// It cannot be stopped.
     case refused
-    /// It has ended, without settling its promise.
-    case stopped(PromiseCore?)
-    /// A job runs it with the cancellation as its source's rejection, and it settles then.
-    case willEnd(PromiseCore?)
-
-    var source: PromiseCore? {
-        switch self {
-        case .refused: nil
-        case .stopped(let source), .willEnd(let source): source
-        }
-    }
+    /// It has ended, without settling its promise: after `source`, the caller does that, or calls `settle`.
+    case stopped(_ source: PromiseCore?, settle: (() -> Void)? = nil)
+    /// It settles its promise later.
+    case willEnd
 }

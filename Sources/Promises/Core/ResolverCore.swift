@@ -24,7 +24,19 @@ final class ResolverCore: PromiseCore, @unchecked Sendable {
             let cleanUps = waiters.removeAll(where: WatchingCore.isCleanUp)
         else { return .stopped(nil) }
         rejectAfterCleanUps(from: cleanUps, with: error)
-        return .willEnd(nil)
+        return .willEnd
+    }
+
+    /// Begins the clean-ups, which have been taken out of the list, from the oldest on, and rejects this core when all have
+    /// ended. The caller has claimed the core.
+    private func rejectAfterCleanUps(from oldest: CoreRef, with error: (any Error)?) {
+        let end = CleanUpsEnd(of: self, with: error)
+        var next: CoreRef? = oldest
+        while let node = next {
+            next = node.next
+            node.object.whenEnded { withExtendedLifetime(end) {} }
+            deliver(.cancellation(error), to: node)
+        }
     }
 
     @usableFromInline override var callSite: CallSite? { madeAt }
@@ -44,4 +56,17 @@ final class ResolverCore: PromiseCore, @unchecked Sendable {
     ) {
         self.init(CallSite(file, line), isOfGuarantee: isOfGuarantee, code: .of(Follow<Value>.self))
     }
+}
+
+/// Rejects a cancelled core when the last of its clean-ups has ended, or never will: its last reference is released then.
+private final class CleanUpsEnd {
+    private let core: ResolverCore
+    private let error: (any Error)?
+
+    init(of core: ResolverCore, with error: (any Error)?) {
+        self.core = core
+        self.error = error
+    }
+
+    deinit { core.reject(by: .itself(error), at: core.callSite) }
 }

@@ -198,7 +198,7 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
         inner.markHandled()
         inner.cancelIfUnobserved()
         if inner.root !== self && inner.isEndingLater {
-            _ = AfterCleanUps(inner, on: nil) { [self] in settleUnlessCancelled {} }
+            inner.whenEnded { [self] in settleUnlessCancelled {} }
         } else {
             settleUnlessCancelled {}
         }
@@ -254,7 +254,7 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
         // A thread runs the closure, or is about to; or the waiter is about to dispatch it.
         if willRun && !isWithdrawn {
             if keepsLoop { home.endExternalWork() }
-            return .willEnd(nil)
+            return .willEnd
         }
         let isCounted = jobs == .ofPool ? stage == .queued : stage.isElsewhere
         let goOn = { [self] in
@@ -266,16 +266,8 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
             }
             if keepsLoop { home.endExternalWork() }
         }
-        let next = isWithdrawn ? place?.core : nil
-        if let next, next.isBehindCleanUps {
-            _ = AfterCleanUps(next, on: nil, goOn)
-        } else if willRun {
-            // Inline, but not inside another closure that runs inline.
-            InternalJob.runInline(goOn)
-        } else {
-            goOn()
-        }
-        return .willEnd(next)
+        // A closure runs inline, but not inside another one.
+        return .stopped(isWithdrawn ? place?.core : nil, settle: willRun ? { InternalJob.runInline(goOn) } : goOn)
     }
 
     /// Takes all further steps from the other parties. If the closure is running, which nothing can stop, or will run

@@ -30,6 +30,24 @@ let adopting: [Scenario] = [
         resolver.fulfill(5)
         checkEqual(try hang(outer), 5)
     },
+    onLoop("a handler returns a promise that another thread gives up") { _ in
+        let (source, resolver) = Promise<Int>.pending()
+        let log = Digits()
+        var inner: Promise<Int>? = source.map { $0 + 1 }
+        giveAway(inner) { inner in thread { inner?.pipe { _ in log.add(1) } } }
+        let outer = Promise.value(1).then { _ in inner.take() ?? .value(0) }
+        Promise.value(1).done { _ in resolver.fulfill(5) }.cauterize()
+        checkEqual(try hang(outer), 6)
+        atEnd { checkEqual(log.value, 1) }
+    },
+    onLoop("a handler returns a promise that another thread cancels and gives up") { _ in
+        let (source, resolver) = Promise<Int>.pending()
+        var inner: Promise<Int>? = source.map { $0 + 1 }
+        giveAway(inner) { inner in thread { inner?.cancel() } }
+        let outer = Promise.value(1).then { _ in inner.take() ?? .value(0) }
+        Promise.value(1).done { _ in resolver.fulfill(5) }.cauterize()
+        checkOneOf(outcome(of: outer), 6, -1)
+    },
     onLoop("cancel beside settle") { _ in
         let (promise, resolver) = Promise<Int>.pending()
         thread { resolver.fulfill(7) }
@@ -163,3 +181,6 @@ let adopting: [Scenario] = [
         checkOneOf(outcome(of: child), 7, -1)
     },
 ]
+
+/// The copy that `use` receives ends with it.
+private func giveAway<T>(_ promise: Promise<T>?, _ use: (Promise<T>?) -> Void) { use(promise) }

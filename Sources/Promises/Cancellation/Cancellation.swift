@@ -1,0 +1,153 @@
+import Reactor
+
+/// A cancellation, in two passes.
+///
+/// The first one climbs: from the promise that was cancelled to the promise that it waits for, and so on, as long as no other
+/// handler waits there; from a combinator to all its sources. It marks what it comes to, by `isEndingCancelled`, so a promise
+/// whose waiters are all marked is wanted by nobody. It changes nothing else, and no code of the user's runs.
+///
+/// The second one ends what is marked, from below: operations that need not run are dropped, and a promise without a clean-up
+/// above it settles at once. The others stay in the lists where they wait, and are rejected when the promise above them has been,
+/// as by any rejection. Only the topmost clean-up leaves its source, and a job runs it.
+struct Cancellation {
+    /// Clean-ups that are to run when all other promises have ended.
+    private var cleanUps: [CoreRef] = []
+    /// Combinators that wait for some of their sources.
+    private var combinators: [CombinatorCore] = []
+    /// What promises waited for that any thread may settle.
+    private var sources: [PromiseCore] = []
+    /// These promises settle after what they waited for.
+    private var settlements: [(source: PromiseCore, settle: () -> Void)] = []
+
+    /// Cancels `core`. On any thread; what belongs to another thread's loop is cancelled there, later.
+    static func cancel(_ core: PromiseCore, _ request: CancellationRequest) {
+        var cancellation = Cancellation()
+        cancellation.cancelRows(from: core, request)
+        var next = 0
+        while next < cancellation.sources.count {
+            cancellation.cancelRows(from: cancellation.sources[next], .unobserved)
+            next += 1
+        }
+        for (source, settle) in cancellation.settlements.reversed() {
+            if source.isEndingLater { source.whenEnded(settle) } else { settle() }
+        }
+    }
+
+    private mutating func cancelRows(from core: PromiseCore, _ request: CancellationRequest) {
+        let chain = Row(from: core.ref, below: nil, isWanted: request.sparesWanted ? nil : false, startedAt: nil)
+        if chain.combinator == nil {
+            end(chain, request)
+        } else {
+            for (index, row) in Rows.from(chain).enumerated() { end(row, index == 0 ? request : .unobserved) }
+        }
+        // Last, as a rejection comes to them: behind the hooks of the work above.
+        for cleanUp in cleanUps { EventLoop.ofCurrentThread.enqueueOwned(cleanUp.job) }
+        cleanUps = []
+        // The upper ones come first.
+        while let combinator = combinators.popLast() { combinator.leaveInputsThatGoOn() }
+    }
+
+    // MARK: The second pass
+
+    /// Where a promise is.
+    private enum Position {
+        /// No clean-up is above it: it settles at once.
+        case free
+        /// It is the topmost one that does not settle at once.
+        case last
+        /// The promise that it waits for does not settle at once.
+        case behind
+    }
+
+    private mutating func end(_ row: Row, _ request: CancellationRequest) {
+        var next: PromiseCore? = row.first
+        for index in 0..<row.height {
+            guard let core = next else { return }
+            let request = index == 0 ? request : .unobserved
+            var position = Position.behind
+            if index >= row.later || request.isOutOfTime {
+                position = .free
+            } else if index == row.later - 1 && !row.isBehind {
+                position = .last
+            }
+            next = end(core, request, position)
+        }
+    }
+
+    /// Ends one promise.
+    /// - Returns: the source that it was waiting for.
+    private mutating func end(
+        _ core: PromiseCore, _ request: CancellationRequest, _ position: Position
+    ) -> PromiseCore? {
+        if core.role.contains(.externallySettled) {
+            endExternally(core, request)
+            return nil
+        }
+        guard core.state.load().isClaimable, let loop = core.loop else { return nil }
+        guard loop == .ofThisThread else {
+            // While it is pending, its loop still exists.
+            loop.post(InternalJob { core.cancel(request) }) { core.state.load().isClaimable }
+            return nil
+        }
+        // The promise that a handler has returned settles this core.
+        let producer = core.settlingCore
+        guard producer.marks.contains(.isEndingCancelled) else {
+            // Code that has run meanwhile has turned the loop, and a handler has returned this promise.
+            core.cancelIfUnobserved()
+            return nil
+        }
+        switch position {
+        case .free where producer.isShieldedFromSource, .last where producer.isShieldedFromSource:
+            // It waits for a clean-up that has begun.
+            producer.rejectWhenRun(with: request.error)
+            return nil
+        case .last where producer.isCombinator:
+            let combinator = producer.as(CombinatorCore.self)
+            combinator.endWithInputs(by: request)
+            combinators.append(combinator)
+            return nil
+        case .free where producer.isToRun, .last where producer.isToRun:
+            let (cleanUp, source) = producer.leaveSourceAndRun(with: request.error)
+            if let cleanUp { cleanUps.append(cleanUp) }
+            return source
+        case .behind:
+            let word = producer.upstream.load()
+            let source = word.isWaiting ? word.core.object : nil
+            if producer.mustRun {
+                producer.runAndReject(with: request.error)
+            } else {
+                producer.rejectWhenRun(with: request.error)
+            }
+            return source
+        case .free, .last: return endAtOnce(core, producer, request)
+        }
+    }
+
+    private func endAtOnce(
+        _ core: PromiseCore, _ producer: PromiseCore, _ request: CancellationRequest
+    ) -> PromiseCore? {
+        guard case .stopped(let source, _) = producer.stop() else {
+            producer.marks.remove(.isEndingCancelled)
+            return nil
+        }
+        // The producer may be running right now, and end later.
+        if producer !== core { producer.state.markClaimed() }
+        // Code that ran when the operation was destroyed may have settled this core first.
+        if core.isOpen && core.settled == nil { core.reject(by: request, at: nil) }
+        return source
+    }
+
+    /// Ends a promise that any thread may settle. It cannot be looked through: its source, if it has one, comes later.
+    private mutating func endExternally(_ core: PromiseCore, _ request: CancellationRequest) {
+        guard !request.sparesWanted || !core.isWanted else { return }
+        guard case .stopped(let source, let settle) = core.cancelExternally(with: request.error) else { return }
+        let end =
+            settle ?? {
+                core.reject(by: request, at: core.callSite)
+                core.didCancel()
+            }
+        guard let source else { return end() }
+        sources.append(source)
+        settlements.append((source, end))
+    }
+}
