@@ -180,13 +180,6 @@ extension UpstreamWord {
 }
 
 extension PromiseCore {
-    /// A core that takes over the operation of another core, whose payload must then be stored anew. It is destroyed with the
-    /// core, unless it has run.
-    fileprivate convenience init(operationOf other: PromiseCore) {
-        self.init(state: .pending, loop: other.loop, code: other.code)
-        payload.move(from: other.payload)
-    }
-
     /// A core that was rejected by a cancellation, in place of a source.
     static func cancelled(with error: (any Error)?) -> PromiseCore {
         guard let error else { return plainlyCancelled }

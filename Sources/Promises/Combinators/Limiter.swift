@@ -54,12 +54,12 @@ public final class Limiter {
             active += 1
             return .value(Permit(self))
         }
-        let turn = Turn(Permit.self, self)
-        turn.number = nextNumber
+        let number = nextNumber
+        let turn = PromiseCore(Turn(limiter: self, number: number))
         nextNumber += 1
         if order.isEmpty { ending = loop.whenEnding { [unowned self] in loopWillEnd() } }
-        order.append(turn.number)
-        turns[turn.number] = turn
+        order.append(number)
+        turns[number] = turn
         return Promise(turn)
     }
 
@@ -77,14 +77,31 @@ public final class Limiter {
         if order.isEmpty { loop.forgetEnding(ending) }
     }
 
+    private func leave(_ number: Int) -> Bool {
+        guard order.remove(number) else { return false }
+        turns[number] = nil
+        forgetEndingIfNobodyWaits()
+        return true
+    }
+
     private func loopWillEnd() {
         while let number = order.popFirst() { turns.removeValue(forKey: number)?.producerDidEnd(.loopEnded) }
     }
 
-    /// A waiting call of `run`.
-    // @unchecked Sendable: as PromiseCore. Only the limiter accesses `number`.
-    private final class Turn: IOPromise, @unchecked Sendable {
-        var number = 0
+    /// A call of `run` that waits.
+    // The limiter is not owned: it settles all turns before it is released, since the works that are under way retain it.
+    private struct Turn: Operation {
+        typealias Input = Never
+        typealias Output = Permit
+        unowned(unsafe) let limiter: Limiter
+        let number: Int
+
+        func run(_ source: AnySource, _ core: PromiseCore) { preconditionFailure("a turn has no source") }
+
+        static func stop(_ core: PromiseCore) -> Bool {
+            let turn = core.payload.value(as: Turn.self)
+            return turn.limiter.leave(turn.number)
+        }
     }
 
     /// The permission to be in progress. It ends with its last reference, wherever that is released: with the work, or
@@ -104,14 +121,5 @@ public final class Limiter {
         let permit: Permit
 
         func run(_ source: AnySource, _ core: PromiseCore) { core.finish(()) }
-    }
-}
-
-extension Limiter: IOProducer {
-    func stop(_ promise: PromiseCore) -> Bool {
-        guard let turn = promise as? Turn, order.remove(turn.number) else { return false }
-        turns[turn.number] = nil
-        forgetEndingIfNobodyWaits()
-        return true
     }
 }

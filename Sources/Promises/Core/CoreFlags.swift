@@ -70,8 +70,6 @@ struct CoreMarks: OptionSet {
     @usableFromInline static var isEndingCancelled: CoreMarks { CoreMarks(rawValue: 1 << 1) }
     /// The payload refers to the producer that will settle it; see `beginProduction`.
     static var hasHeldProducer: CoreMarks { CoreMarks(rawValue: 1 << 2) }
-    /// It is the job of a timer that has not fired, whose id is in the payload; see After.swift.
-    static var hasTimer: CoreMarks { CoreMarks(rawValue: 1 << 3) }
     /// The loop counts it among its waiting handlers.
     static var countsAsWaiting: CoreMarks { CoreMarks(rawValue: 1 << 4) }
 }

@@ -15,6 +15,16 @@ protocol Operation<Input, Output>: ~Copyable {
 
     /// Runs on the core's loop. Must end with exactly one of the `finish` methods of `core`.
     consuming func run(_ source: Source<Input>, _ core: PromiseCore)
+
+    /// A cancellation has come to `core`, which has no source: its payload has this operation, which stands for the work that
+    /// settles it. Ends that work. On the core's loop.
+    /// - Returns: false if the work goes on; then the core stays pending.
+    static func stop(_ core: PromiseCore) -> Bool
+}
+
+extension Operation where Self: ~Copyable {
+    @inlinable @inline(__always)
+    static func stop(_ core: PromiseCore) -> Bool { false }
 }
 
 /// A core that has settled, as an operation sees it.
@@ -145,6 +155,8 @@ extension PromiseCore {
             _ = core.payload.take(Op.self)
         case .destroy:
             _ = core.payload.take(Op.Output.self)
+        case .stop:
+            if Op.stop(core) { core.upstream.store(.taken) }
         }
     }
 

@@ -93,7 +93,9 @@ extension PromiseCore {
         loop.borrow { loop in
             if loop.isDiscarding {
                 // Inside a `deinit` that another destroyed operation runs: do it afterwards, not nested.
-                loop.discard(CoreRef.retaining(DroppedOperation(self)).job)
+                let operation = PromiseCore(operationOf: self)
+                operation.upstream.store(.taken)
+                loop.discard(.passRetained(InternalJob({}) { operation.code(operation, .drop) }))
             } else {
                 loop.discarding { code(self, .drop) }
             }
@@ -101,17 +103,11 @@ extension PromiseCore {
     }
 }
 
-/// An operation that is still to be destroyed, moved out of a core that continues without it.
-// @unchecked Sendable: as PromiseCore; used on one thread only.
-private final class DroppedOperation: PromiseCore, @unchecked Sendable {
-    init(_ core: PromiseCore) {
-        super.init(state: .pending, loop: nil, code: core.code)
-        payload.move(from: core.payload)
-        upstream.store(.taken)
-    }
-
-    override func discardAndRelease() {
-        code(self, .drop)
-        release()
+extension PromiseCore {
+    /// A core that takes over the operation of another core, whose payload must then be stored anew. It is destroyed with the
+    /// core, unless it has run.
+    convenience init(operationOf other: PromiseCore) {
+        self.init(state: .pending, loop: other.loop, code: other.code)
+        payload.move(from: other.payload)
     }
 }

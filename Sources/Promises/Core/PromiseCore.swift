@@ -16,8 +16,8 @@ import Synchronization
 ///
 ///     waiting for a source           the operation: one closure and one more word
 ///     pending, externally settled    -
-///     pending, of a connection       the producer, not owned; see `beginProduction`
-///     pending, of a timer            the timer's id
+///     pending, of a connection       the producer, not owned; see `Produced` and `beginProduction`
+///     pending, of a timer            an operation that has the timer's id
 ///     fulfilled                      the value, or a pointer to it if it takes more than 24 bytes
 ///     rejected                       the error | file and line of the promise that was rejected first
 // @unchecked Sendable: `state` decides which thread may access the rest. While pending, `payload` belongs to the one
@@ -96,7 +96,8 @@ class PromiseCore: Job, @unchecked Sendable {
     // Other threads call this for an externally settled core, and may not read the marks.
     func cancelProducer() -> Bool {
         if role.contains(.externallySettled) { return false }
-        return marks.contains(.hasTimer) ? cancelTimer() : stopHeldProducer()
+        code(self, .stop)
+        return upstream.loadRelaxed() == .taken || stopHeldProducer()
     }
 
     /// Whether this is a `CombinatorCore`.
@@ -124,7 +125,7 @@ class PromiseCore: Job, @unchecked Sendable {
     // MARK: The core as a job
 
     /// The core as the job of a timer, which has fired.
-    override func run() { timerDidFire() }
+    override func run() { fulfill(()) }
 
     /// The node as a job: its source has settled.
     override func runAndRelease() {
@@ -174,6 +175,8 @@ enum CorePhase {
     case drop
     /// The node is released and fulfilled: destroy the value.
     case destroy
+    /// The node has no source and is cancelled: end the work that would settle it, and note that in `upstream`.
+    case stop
 }
 
 /// The result of stopping a producer, with the source that it was waiting for, which is to be cancelled next.

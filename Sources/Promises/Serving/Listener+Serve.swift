@@ -150,7 +150,7 @@ extension Listener {
                 signals = try StopSignals(
                     [self], options.drainTimeout, options.onSignal, options.stopSignals, file, line)
             }
-            let core = IOPromise(DrainResult.self, takers)
+            let core = PromiseCore(of: DrainResult.self, by: takers)
             takers.service = AcceptQueue.ServeCall(
                 limit: options.maxConnections, promise: core, endSignals: signals.map { signals in { signals.end() } },
                 start: start)

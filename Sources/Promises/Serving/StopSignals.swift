@@ -74,7 +74,7 @@ final class StopSignals: IOProducer {
 extension StopSignals {
     /// A promise of the account of all listeners together.
     fileprivate func join() -> Promise<DrainResult> {
-        let core = IOPromise(DrainResult.self, self)
+        let core = PromiseCore(of: DrainResult.self, by: self)
         promise = core
         for (index, listener) in listeners.enumerated() {
             let served = listener.takers.service?.promise

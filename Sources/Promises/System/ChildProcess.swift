@@ -201,7 +201,7 @@ private final class ChildEnd: IOProducer {
 
     func wait(kills: Bool) -> PromiseCore {
         if let status { return PromiseCore(value: status) }
-        let promise = IOPromise(ChildExitStatus.self, self)
+        let promise = PromiseCore(of: ChildExitStatus.self, by: self)
         waiting.append((promise, kills))
         return promise
     }

@@ -35,7 +35,7 @@ private final class SignalWait: IOProducer {
     }
 
     func start() -> PromiseCore {
-        let core = IOPromise(Void.self, self)
+        let core = PromiseCore(of: Void.self, by: self)
         promise = core
         return core
     }

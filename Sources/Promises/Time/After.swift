@@ -48,27 +48,24 @@ enum TimerPromise {
 
     @inline(__always)
     private static func make(_ start: (EventLoop, PromiseCore) -> UInt64) -> PromiseCore {
-        let core = PromiseCore.pending(.of(Follow<Void>.self))
+        let core = PromiseCore.pending(.of(TimerWait.self))
         let timer = LoopRef.ofThisThread.borrow { start($0, core) }
         // A loop that has ended has rejected the core, or is about to, and no longer has the timer.
-        if core.state.loadRelaxed().isPending {
-            core.payload.store(timer)
-            core.marks.insert(.hasTimer)
-        }
+        if core.state.loadRelaxed().isPending { core.payload.store(TimerWait(timer: timer)) }
         return core
     }
 }
 
-extension PromiseCore {
-    /// The timer has fired.
-    final func timerDidFire() {
-        marks.remove(.hasTimer)
-        fulfill(())
-    }
+/// Stands for a timer that has not fired.
+private struct TimerWait: Operation {
+    typealias Input = Never
+    typealias Output = Void
+    let timer: UInt64
 
-    /// Ends the timer.
-    final func cancelTimer() -> Bool {
-        marks.remove(.hasTimer)
-        return LoopRef.ofThisThread.borrow { $0.removeTimer(payload.value(as: UInt64.self)) }
+    func run(_ source: AnySource, _ core: PromiseCore) { preconditionFailure("a timer has no source") }
+
+    static func stop(_ core: PromiseCore) -> Bool {
+        let timer = core.payload.value(as: TimerWait.self).timer
+        return LoopRef.ofThisThread.borrow { $0.removeTimer(timer) }
     }
 }

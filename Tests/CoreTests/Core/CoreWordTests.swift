@@ -99,7 +99,7 @@ import Testing
     }
 
     @Test func marksAndANumberAreInOneWord() {
-        let all = CoreMarks([.isAdopting, .isEndingCancelled, .hasHeldProducer, .hasTimer, .countsAsWaiting])
+        let all = CoreMarks([.isAdopting, .isEndingCancelled, .hasHeldProducer, .countsAsWaiting])
         var word = HomeWord()
         expect(word.marks == [] && word.outsideNumber == 0)
         word.outsideNumber = UInt32(OutsideWaiters.largestNumber)
@@ -107,8 +107,8 @@ import Testing
         word.marks = all
         expect(word.marks == all && word.outsideNumber == OutsideWaiters.largestNumber)
         word.outsideNumber = 0
-        word.marks.remove(.hasTimer)
-        expect(word.marks == all.subtracting(.hasTimer) && word.outsideNumber == 0)
+        word.marks.remove(.hasHeldProducer)
+        expect(word.marks == all.subtracting(.hasHeldProducer) && word.outsideNumber == 0)
     }
 
     @Test func annotationsAndTheCountOfWithdrawalsAreInOneWord() {

@@ -7,21 +7,27 @@ protocol IOProducer: AnyObject {
     func stop(_ promise: PromiseCore) -> Bool
 }
 
-/// A promise that is settled when a descriptor is ready.
-// @unchecked: the producer is only used on the loop's thread.
-class IOPromise: PromiseCore, @unchecked Sendable {
-    // The producer settles this promise before it is released, also when the loop ends, and is not called afterwards.
-    private unowned let producer: any IOProducer
+/// Stands for the work of a producer.
+// Not owned, and unsafe: an owned or an unowned reference would be counted, and the payload is written over when the core
+// settles. Sound because the producer settles the core before it is released, also when the loop ends.
+struct Produced<Value>: Operation {
+    typealias Input = Never
+    typealias Output = Value
+    unowned(unsafe) let producer: any IOProducer
 
-    init<Value>(_ type: Value.Type, _ producer: any IOProducer) {
-        self.producer = producer
-        super.init(state: .pending, loop: .ofThisThread, code: .of(Follow<Value>.self))
-    }
+    func run(_ source: AnySource, _ core: PromiseCore) { preconditionFailure("a producer is no source") }
 
-    override func cancelProducer() -> Bool { producer.stop(self) }
+    static func stop(_ core: PromiseCore) -> Bool { core.payload.pointer(to: Self.self).pointee.producer.stop(core) }
 }
 
-/// The producer of a core that is no `IOPromise`. It is in the payload, which is free until the core settles.
+extension PromiseCore {
+    /// A pending core of this thread's loop that `producer` settles.
+    convenience init<Value>(of type: Value.Type, by producer: any IOProducer) {
+        self.init(Produced<Value>(producer: producer))
+    }
+}
+
+/// The producer of a read, in the payload, which is free until the core settles.
 // Not owned, and unsafe: an owned or an unowned reference would be counted for each read. Sound because the mark
 // `hasHeldProducer` is set only while the producer holds the core as its waiting one: the producer sets it when it
 // begins to hold the core, and resets it, by `endProduction`, where it gives up that reference, in its deinit at the
