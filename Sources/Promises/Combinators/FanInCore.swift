@@ -214,11 +214,11 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
 
     override var needsAllInputs: Bool { !rule.isRace }
 
-    override var inputs: [InputNode] {
+    override var inputs: [PromiseCore] {
         (0..<count).compactMap { slots[$0].node?.object }
     }
 
-    override func leaveInputs(where isToGo: (InputNode) -> Bool) -> Int {
+    override func leaveInputs(where isToGo: (PromiseCore) -> Bool) -> Int {
         var left = 0
         for index in 0..<count {
             // The node is in its source's list or queued to run; either retains it.

@@ -119,9 +119,9 @@ final class ThrottledFanInCore: CombinatorCore, @unchecked Sendable {
 
     override func releaseInputs() { callbacks = nil }
 
-    override var inputs: [InputNode] { nodes.keys.sorted().compactMap { nodes[$0]?.object } }
+    override var inputs: [PromiseCore] { nodes.keys.sorted().compactMap { nodes[$0]?.object } }
 
-    override func leaveInputs(where isToGo: (InputNode) -> Bool) -> Int {
+    override func leaveInputs(where isToGo: (PromiseCore) -> Bool) -> Int {
         var left = 0
         wasCancelled = true
         for index in nodes.keys.sorted() {

@@ -21,12 +21,12 @@ class CombinatorCore: PromiseCore, @unchecked Sendable {
     private var cancellation: CancellationRequest?
 
     /// The nodes that wait for sources.
-    var inputs: [InputNode] { preconditionFailure("abstract") }
+    var inputs: [PromiseCore] { preconditionFailure("abstract") }
 
     /// Leaves these pending sources.
     /// - Returns: how many they are.
     @discardableResult
-    func leaveInputs(where isToGo: (InputNode) -> Bool) -> Int { preconditionFailure("abstract") }
+    func leaveInputs(where isToGo: (PromiseCore) -> Bool) -> Int { preconditionFailure("abstract") }
 
     /// The cancellation that has come here cancels the sources, except those that another handler waits for.
     final override func cancelProducer() -> Bool {
