@@ -89,6 +89,8 @@ MUTANTS = [
     ("a loop that has ended takes the waiter of a hang", "Promises/Awaiting/Hang.swift",
      "    try loop.borrow { try $0.checkWhetherItCanWait() }\n",
      "    if !isMutant(#) { try loop.borrow { try $0.checkWhetherItCanWait() } }\n"),
+    ("a promise is linked that another thread knows", CORE + "PromiseCore+Adopt.swift",
+     "} && inner.referenceCount == 2", "} && (isMutant(#) || inner.referenceCount == 2)"),
     # ----
     ("relaxed: a load of the state", CORE + "StateWord.swift",
      "func load() -> StateWord { StateWord(bits: word.load(ordering: .acquiring)) }",

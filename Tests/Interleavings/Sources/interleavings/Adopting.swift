@@ -40,6 +40,25 @@ let adopting: [Scenario] = [
         checkEqual(try hang(outer), 6)
         atEnd { checkEqual(log.value, 1) }
     },
+    onLoop("a handler that has returned a promise is cancelled beside a handler of that") { loop in
+        let (source, resolver) = Promise<Int>.pending()
+        let log = Digits()
+        let attached = Digits()
+        var inner: Promise<Int>? = source.map { $0 + 1 }
+        giveAway(inner) { inner in
+            thread {
+                inner?.pipe { log.add((try? $0.get()) == 6 ? 1 : 2) }
+                attached.add(1)
+            }
+        }
+        let outer = Promise.value(1).then { _ in inner.take() ?? .value(0) }
+        try loop.turn(.poll)
+        let isAttached = attached.value == 1
+        outer.cancel()
+        resolver.fulfill(5)
+        try loop.run()
+        atEnd { checkOneOf(log.value, 1, isAttached ? 1 : 2) }
+    },
     onLoop("a handler returns a promise that another thread cancels and gives up") { _ in
         let (source, resolver) = Promise<Int>.pending()
         var inner: Promise<Int>? = source.map { $0 + 1 }
