@@ -15,7 +15,7 @@ struct CoreRole: OptionSet {
     @usableFromInline static var inlineAtHome: CoreRole { CoreRole(rawValue: 1 << 0) }
     /// The node does not make the rejection of its source a handled one.
     static var leavesUnhandled: CoreRole { CoreRole(rawValue: 1 << 1) }
-    /// The node is no reason to keep its source's producer working: a `WatchingCore`, or a `CancellationWaiter`.
+    /// The node is no reason to keep its source's producer working: a `WatchingCore`, or what waits for a cancelled promise.
     static var keepsNoWorkAlive: CoreRole { CoreRole(rawValue: 1 << 2) }
     /// The node belongs to a `hang`. It runs nothing, and therefore has no place in the order of the others.
     static var onlyWaking: CoreRole { CoreRole(rawValue: 1 << 3) }
@@ -65,13 +65,13 @@ struct CoreMarks: OptionSet {
 
     /// It, or a core that is linked to it, waits to adopt another core's outcome, without a link.
     static var isAdopting: CoreMarks { CoreMarks(rawValue: 1 << 0) }
-    /// Its operation receives a cancellation: the core settles when the operation has ended, and another cancellation has
-    /// no effect.
+    /// A cancellation has come to it: it settles when its source has, or its operation has ended, and another cancellation
+    /// has no effect.
     @usableFromInline static var isEndingCancelled: CoreMarks { CoreMarks(rawValue: 1 << 1) }
     /// The payload refers to the producer that will settle it; see `beginProduction`.
     static var hasHeldProducer: CoreMarks { CoreMarks(rawValue: 1 << 2) }
     /// The loop counts it among its waiting handlers.
-    static var countsAsWaiting: CoreMarks { CoreMarks(rawValue: 1 << 4) }
+    static var countsAsWaiting: CoreMarks { CoreMarks(rawValue: 1 << 3) }
 }
 
 // MARK: Any thread

@@ -267,7 +267,8 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
             if keepsLoop { home.endExternalWork() }
         }
         // A closure runs inline, but not inside another one.
-        return .stopped(isWithdrawn ? place?.core : nil, settle: willRun ? { EventLoop.ofCurrentThread.runInline(.passRetained(InternalJob(goOn))) } : goOn)
+        let inline = { EventLoop.ofCurrentThread.runInline(.passRetained(InternalJob(goOn))) }
+        return .stopped(isWithdrawn ? place?.core : nil, settle: willRun ? inline : goOn)
     }
 
     /// Takes all further steps from the other parties. If the closure is running, which nothing can stop, or will run
