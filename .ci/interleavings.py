@@ -145,6 +145,11 @@ def mutated():
         texts[f"{PACKAGE}/Sources/{module}/Seam.swift"] += (
             '\n@usableFromInline let mutant = getenv("MUTANT").flatMap { Int(String(cString: $0)) }\n'
             "@usableFromInline func isMutant(_ number: Int) -> Bool { mutant == number }\n")
+    for folder, _, names in os.walk(os.path.join(tree, "Sources")):
+        for name in names:
+            # Left by an earlier run, and moved since.
+            if os.path.relpath(os.path.join(folder, name), tree) not in texts:
+                os.remove(os.path.join(folder, name))
     for file, text in texts.items():
         # An unchanged file is not compiled again.
         copy = os.path.join(tree, file)
