@@ -19,6 +19,7 @@ extension Cancellation {
         /// The topmost one, if it is a combinator.
         private(set) var combinator: CombinatorCore?
         /// A promise that further handlers wait for, to which the row leads.
+        // Not owned: it exists as long as this thread does not run its waiter, and the first pass runs nothing.
         fileprivate var shared: CoreRef?
         /// The rows that lead to it, and whether they end where it begins, and not at a combinator.
         fileprivate var below: [Int] = []
@@ -34,7 +35,6 @@ extension Cancellation {
             let here = LoopRef.ofThisThread
             var (next, waiter, isWanted) = (first, waiter, isWanted)
             while true {
-                // The promise exists as long as this thread does not run its waiter: see `UpstreamWord`.
                 let core = next.object
                 // Promises that wait for each other in a circle lead back to the start.
                 let isStart = next == (height == 0 ? start : start ?? first)
