@@ -1,66 +1,54 @@
 import Reactor
 
-/// The listener whose connections are taken.
-protocol AcceptQueueOwner: AnyObject {
-    func acceptWasCancelled()
-    func serveWasCancelled()
-}
-
-/// The takers of a listener's connections: the waiting calls of `accept`, or `serve`.
+/// The takers of a listener's connections: the waiting calls of `accept`, or a call of `serve` until its promise settles.
 ///
 /// An object of its own, which is intact while the listener is released: an inline handler of one promise that is
 /// rejected then may cancel another.
 final class AcceptQueue: IOProducer {
+    weak var listener: Listener?
     var waiting: [PromiseCore] = []
-    var service: ServeCall?
-    weak var owner: (any AcceptQueueOwner)?
 
-    /// A call of `serve`, until its promise settles.
-    // A class: for each connection it is looked at twice, and a copy of a struct would count each of its references.
-    final class ServeCall {
-        let limit: Int
-        let promise: PromiseCore
-        /// Ends the watch of the signals that stop it, if there are any.
-        let endSignals: (() -> Void)?
-        /// Begins to serve an accepted socket, on this loop or on another.
-        let start: (Accepted) -> Void
-
-        init(
-            limit: Int, promise: PromiseCore, endSignals: (() -> Void)?, start: @escaping (Accepted) -> Void
-        ) {
-            self.limit = limit
-            self.promise = promise
-            self.endSignals = endSignals
-            self.start = start
-        }
-    }
+    /// The promise of `serve`.
+    private(set) var service: PromiseCore?
+    /// How many connections of `serve` may be active.
+    private(set) var limit = 0
+    /// Begins to serve an accepted socket, on this loop or on another.
+    private(set) var start: ((Accepted) -> Void)?
+    /// The signals that stop `serve`, if there are any.
+    private(set) var signals: StopSignals?
 
     /// Whether an `accept` waits, or `serve` is running.
     var isInUse: Bool { service != nil || !waiting.isEmpty }
+
+    /// A call of `serve` begins; no other may be running.
+    func begin(_ promise: PromiseCore, limit: Int, signals: StopSignals?, _ start: @escaping (Accepted) -> Void) {
+        (service, self.limit, self.signals, self.start) = (promise, limit, signals, start)
+    }
+
+    /// Ends the call of `serve`, and the watch of its signals.
+    /// - Returns: its promise, which the caller settles.
+    func endService() -> PromiseCore? {
+        guard let promise = service.take() else { return nil }
+        let (signals, start) = (signals.take(), start.take())
+        signals?.end()
+        return withExtendedLifetime(start) { promise }
+    }
 
     func refuseAll(_ error: SystemError) {
         while !waiting.isEmpty { waiting.removeFirst().reject(error) }
         endService()?.reject(error)
     }
 
-    /// Ends the call of `serve`, and the watch of its signals.
-    /// - Returns: its promise, which the caller settles.
-    func endService() -> PromiseCore? {
-        guard let call = service.take() else { return nil }
-        call.endSignals?()
-        return call.promise
-    }
-
     /// An `accept` or `serve` was cancelled.
     func stop(_ promise: PromiseCore) -> Bool {
-        if let service, service.promise === promise {
+        if service === promise {
             _ = endService()
-            owner?.serveWasCancelled()
+            listener?.serveWasCancelled()
             return true
         }
         guard let index = waiting.firstIndex(where: { $0 === promise }) else { return false }
         waiting.remove(at: index)
-        owner?.acceptWasCancelled()
+        listener?.updateInterest()
         return true
     }
 }

@@ -1,32 +1,18 @@
 import Glibc
 import Reactor
 
-/// What takes the connections that an acceptor accepts. Called on the loop's thread.
-protocol AcceptorOwner: AcceptSocketOwner {
-    /// Whether a further connection would be taken.
-    var hasRoom: Bool { get }
-    func take(_ accepted: Accepted)
-    func acceptingDidFail(_ error: SystemError)
-}
-
-/// The sockets of a listener: accepts clients while its owner has room, and pauses where the system refuses them.
+/// The sockets of a listener: accepts clients while it has room, and pauses where the system refuses them.
 ///
 /// Accessed only on the loop's thread, and when the last reference to the listener is released.
 final class Acceptor {
     private let loop: EventLoop
     private let sockets: [AcceptSocket]
     private var pause = AcceptPause()
-    private var stage = Stage.listening
-    /// Whether the owner had no room at the last update.
+    /// Whether the listener had no room at the last update.
     private var lacksRoom = false
-    var isClosed: Bool { stage == .closed }
-
-    private enum Stage {
-        case listening
-        /// The last clients are accepted before the sockets are closed.
-        case takingBacklog
-        case closed
-    }
+    /// Whether the last clients are being accepted, or have been, before the sockets are closed.
+    private var takesBacklog = false
+    private(set) var isClosed = false
 
     /// How many connections are accepted in one turn, so that a burst of new ones leaves time for the existing ones.
     private static var budget: Int { 64 }
@@ -42,72 +28,72 @@ final class Acceptor {
 
     /// Accepts the clients that already wait, as far as there is room, before the sockets are to be closed.
     /// - Returns: false if a handler has called this that this very function has started: it goes on.
-    func acceptBacklog(for owner: any AcceptorOwner) -> Bool {
-        if stage != .listening { return false }
-        stage = .takingBacklog
-        for socket in sockets { accept(on: socket, for: owner, atMost: Self.backlogBudget) }
+    func acceptBacklog(for listener: Listener) -> Bool {
+        if isClosed || takesBacklog { return false }
+        takesBacklog = true
+        for socket in sockets { accept(on: socket, for: listener, atMost: Self.backlogBudget) }
         return true
     }
 
-    func acceptReady(on socket: AcceptSocket, for owner: any AcceptorOwner) {
+    func acceptReady(on socket: AcceptSocket, for listener: Listener) {
         // Before any handler is called: it may turn the loop.
-        updateInterest(for: owner)
-        accept(on: socket, for: owner, atMost: Self.budget)
-        updateInterest(for: owner)
+        updateInterest(for: listener)
+        accept(on: socket, for: listener, atMost: Self.budget)
+        updateInterest(for: listener)
     }
 
-    private func accept(on socket: AcceptSocket, for owner: any AcceptorOwner, atMost count: Int) {
-        for _ in 0..<count where !isClosed && owner.hasRoom {
-            guard acceptOne(on: socket, for: owner) else { break }
+    private func accept(on socket: AcceptSocket, for listener: Listener, atMost count: Int) {
+        for _ in 0..<count where !isClosed && listener.hasRoom {
+            guard acceptOne(on: socket, for: listener) else { break }
         }
     }
 
     /// - Returns: whether further clients may be waiting.
-    private func acceptOne(on socket: AcceptSocket, for owner: any AcceptorOwner) -> Bool {
+    private func acceptOne(on socket: AcceptSocket, for listener: Listener) -> Bool {
         var storage = sockaddr_storage()
         let result = loop.kernel.accept(socket.socket.fd, &storage)
         if result >= 0 {
             pause.hasShortage = false
             socket.refusals = 0
-            owner.take(Accepted(fd: CInt(result), peer: SocketAddress(storage), isUnix: socket.address.isUnix))
+            listener.take(Accepted(fd: CInt(result), peer: SocketAddress(storage), isUnix: socket.address.isUnix))
             return true
         }
         let code = CInt(-result)
         switch pause.reaction(to: code, &socket.refusals) {
         case .acceptNext: return true
         case .wait: break
-        case .pause(let isNew): beginPause(socket.error(code), isNew: isNew, for: owner)
-        case .end: owner.acceptingDidFail(socket.error(code))
+        case .pause(let isNew): beginPause(socket.error(code), isNew: isNew, for: listener)
+        case .end: listener.end(socket.error(code))
         }
         return false
     }
 
-    private func beginPause(_ error: SystemError, isNew: Bool, for owner: any AcceptorOwner) {
+    private func beginPause(_ error: SystemError, isNew: Bool, for listener: Listener) {
         if isNew { conf.log(.acceptPaused(error)) }
         // The log handler may have closed the listener.
         if isClosed { return }
         pause.timer?.cancel()
         pause.timer = loop.schedule(after: AcceptPause.length) { [self] in
             pause.timer = nil
-            updateInterest(for: owner)
+            updateInterest(for: listener)
         }
-        updateInterest(for: owner)
+        updateInterest(for: listener)
     }
 
-    /// A connection of the owner no longer counts. Only where the owner was at its limit that makes a difference.
-    func roomMayHaveGrown(for owner: any AcceptorOwner) { if lacksRoom { updateInterest(for: owner) } }
+    /// A connection no longer counts. Only where the listener was at its limit that makes a difference.
+    func roomMayHaveGrown(for listener: Listener) { if lacksRoom { updateInterest(for: listener) } }
 
-    /// Each socket is registered exactly while there is room, and retains its owner exactly while it is registered.
-    func updateInterest(for owner: any AcceptorOwner) {
-        let hasRoom = owner.hasRoom
+    /// Each socket is registered exactly while there is room, and retains the listener exactly while it is registered.
+    func updateInterest(for listener: Listener) {
+        let hasRoom = listener.hasRoom
         lacksRoom = !hasRoom
         for socket in sockets where !isClosed {
             let waits = pause.timer == nil && hasRoom
-            socket.owner = waits ? owner : nil
+            socket.listener = waits ? listener : nil
             do throws(SystemError) {
                 try loop.setInterest(waits ? .reading : [], of: socket.socket.fd, handler: socket)
             } catch {
-                owner.acceptingDidFail(error)
+                listener.end(error)
             }
         }
     }
@@ -115,7 +101,7 @@ final class Acceptor {
     /// Closes the sockets. Any thread, once the loop has ended.
     func close() {
         if isClosed { return }
-        stage = .closed
+        isClosed = true
         if let timer = pause.timer.take(), !loop.hasEnded { timer.cancel() }
         for socket in sockets { socket.close(on: loop) }
     }

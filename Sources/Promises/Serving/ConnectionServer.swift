@@ -14,7 +14,7 @@ protocol ConnectionServer: AnyObject {
     func collect<Value: Sendable>(_ body: @escaping @Sendable (Connection) -> Value) -> Guarantee<[Value]>
 
     /// `listener` will accept connections.
-    func begin(for listener: any ServingListener)
+    func begin(for listener: Listener)
     /// The listener has stopped accepting.
     func listenerDidClose()
     /// The listener is closed and the last connection has ended.
@@ -36,12 +36,4 @@ protocol ConnectionKeeper: AnyObject {
     func connectionDidBeginLingering()
     /// The descriptor is closed.
     func connectionDidEnd()
-}
-
-/// A listener, as what serves on several loops sees it. Called on the listener's thread.
-protocol ServingListener: ConnectionKeeper {
-    /// All loops of the group have ended.
-    func allLoopsDidEnd()
-    /// The listener's own loop has ended, and connections on other loops continue.
-    func listenerLoopDidEnd()
 }

@@ -6,39 +6,32 @@ import Reactor
 /// own loop.
 final class ConnectionTracker: ConnectionServer {
     private let loop: EventLoop
-    private let counters: DrainCounters
+    private let counts: ConnectionCounts
     // `@exclusivity(unchecked)`: one thread, and no code of others is called during an access.
-    /// All open connections.
-    @exclusivity(unchecked) private(set) var running = RunningConnections()
-    /// The open connections whose handlers have finished.
-    @exclusivity(unchecked) private(set) var lingering = LingeringConnections()
-    private let options: TrackerOptions
-    /// The connections that draining has ended. By identity: `running` retains them for as long as they are looked up
-    /// here.
-    private var ended: Set<ObjectIdentifier> = []
-    private var sweeping: EventLoop.Timer?
-    /// From when on a drain takes a connection for idle that has received something just now.
-    private var lastCall = LoopInstant(nanoseconds: .max)
+    @exclusivity(unchecked) private(set) var connections = OpenConnections()
+    private let prepare: (@Sendable (Connection) -> Promise<Connection>)?
+    private let cancelsWhenPeerGone: Bool
+    /// How many connections may linger. One more evicts the one that has lingered longest.
+    private let lingeringLimit: Int
     private var budget: MemoryBudget?
+    /// Present from the beginning of a drain on.
+    private var drain: LoopDrain?
     /// Is called with the errors of handlers. Kept here and not with each connection, since a tracker serves for one
     /// listener; released with the last connection.
     private var onError: ((any Error, Connection) -> Void)?
     /// Runs the tasks of async handlers.
     private lazy var executor = ThreadBoundExecutor(loop)
 
-    /// The interval at which busy connections are checked for having become idle.
-    private static var interval: Duration { .milliseconds(20) }
-    /// For how long a connection must have received nothing to be taken for idle by a drain, unless it is between two
-    /// frames: what its peer has sent may be on its way.
-    private static var quietPeriod: Duration { .milliseconds(200) }
-
-    init(on loop: EventLoop, _ counters: DrainCounters, _ options: TrackerOptions) {
+    /// - Parameter loops: how many loops share the limits of `options`.
+    init(on loop: EventLoop, _ counts: ConnectionCounts, _ options: ServeOptions, loops: Int = 1) {
         self.loop = loop
-        self.counters = counters
-        self.options = options
+        self.counts = counts
+        prepare = options.prepare
+        cancelsWhenPeerGone = options.cancelsWhenPeerGone
+        lingeringLimit = options.lingeringLimit(loops: loops)
         budget = options.memoryLimit.map {
-            MemoryBudget($0, on: loop, didEvict: counters.countEvicted) { [weak self] in
-                self?.running.all.map { ($0.connection, $0.work) } ?? []
+            MemoryBudget($0 / loops, on: loop, didEvict: counts.countEvicted) { [weak self] in
+                self?.connections.all.map { ($0.connection, $0.work) } ?? []
             }
         }
     }
@@ -46,19 +39,19 @@ final class ConnectionTracker: ConnectionServer {
     private func begin(_ connection: Connection, _ onError: ((any Error, Connection) -> Void)?) -> Int {
         if self.onError == nil { self.onError = onError }
         budget?.begin(for: connection)
-        return running.insert(connection)
+        return connections.insert(connection)
     }
 
-    var activeCount: Int { running.count - lingering.count }
-    var lingeringCount: Int { lingering.count }
-    var openCount: Int { running.count }
+    var activeCount: Int { connections.count - connections.lingeringCount }
+    var lingeringCount: Int { connections.lingeringCount }
+    var openCount: Int { connections.count }
 
     func collect<Value: Sendable>(_ body: @escaping @Sendable (Connection) -> Value) -> Guarantee<[Value]> {
-        .value(running.all.map { body($0.connection) })
+        .value(connections.all.map { body($0.connection) })
     }
 
     // It is told of the listener with each connection.
-    func begin(for listener: any ServingListener) {}
+    func begin(for listener: Listener) {}
     func listenerDidClose() {}
     func end() {}
 
@@ -72,14 +65,14 @@ final class ConnectionTracker: ConnectionServer {
     ) {
         let place = begin(connection, onError)
         let work: PromiseCore
-        if let prepare = options.prepare {
+        if let prepare {
             work = prepare(connection).then(handler).core
         } else {
             work = firstly { try handler(connection) }.core
         }
         let served = work.derive(Served(tracker: self, place: place, keeper: keeper), role: .runsWhenCancelled)
-        running[place]?.work = served
-        if options.cancelsWhenPeerGone && connection.lifecycle == .open {
+        connections.setWork(served, at: place)
+        if cancelsWhenPeerGone && connection.lifecycle == .open {
             ServedConnection.of(connection).begin(cancelling: served)
             connection.updateInterest()
         }
@@ -93,114 +86,53 @@ final class ConnectionTracker: ConnectionServer {
         let place = begin(connection, onError)
         let work = HandlerTask(callSite, on: loop)
         // Not what waits for the task: that runs when the task has ended.
-        running[place]?.work = work
-        work.start(
-            connection, executor, cancelsWhenPeerGone: options.cancelsWhenPeerGone,
-            handler.prepared(by: options.prepare))
+        connections.setWork(work, at: place)
+        work.start(connection, executor, cancelsWhenPeerGone: cancelsWhenPeerGone, handler.prepared(by: prepare))
         _ = work.derive(Served(tracker: self, place: place, keeper: keeper), role: .runsWhenCancelled)
-    }
-
-    fileprivate func connectionDidClose(_ place: Int, _ keeper: some ConnectionKeeper) {
-        let entry = running.remove(place)
-        lingering.remove(place)
-        if !ended.isEmpty, let entry, ended.remove(ObjectIdentifier(entry.connection)) != nil { counters.countLeft() }
-        // Released last: what it has captured may run code that serves on.
-        var unused: ((any Error, Connection) -> Void)?
-        if running.count == 0 {
-            sweeping.take()?.cancel()
-            swap(&unused, &onError)
-        }
-        keeper.connectionDidEnd()
-        withExtendedLifetime(unused) {}
-    }
-
-    /// The handler of a connection has finished, but the connection is still closing. It no longer counts as active:
-    /// otherwise a slow peer would keep other clients from being served.
-    fileprivate func didBeginLingering(_ place: Int, _ keeper: some ConnectionKeeper) {
-        lingering.insert(place)
-        keeper.connectionDidBeginLingering()
-        // No eviction while the listener is drained: then it accepts no client that would need the descriptors, and it
-        // has a deadline.
-        while sweeping == nil, lingering.unevictedCount > options.lingeringLimit, let oldest = lingering.evictOldest() {
-            running[oldest]?.connection.close(linger: .zero)
-        }
-    }
-
-    // MARK: Draining
-
-    /// Ends idle connections, now and whenever one becomes idle.
-    func drain(within deadline: Duration) {
-        let now = loop.now
-        lastCall = now.advanced(by: deadline - min(deadline / 5, .seconds(1)))
-        for connection in running.all.map(\.connection) {
-            ServedConnection.of(connection).drain = .init(by: self, received: (connection.bytesReceived, now))
-        }
-        sweep()
-        // An inline handler of a closed connection may have ended the last one.
-        if running.count > 0 && sweeping == nil { sweeping = loop.schedule(every: Self.interval) { [self] in sweep() } }
-    }
-
-    private func sweep() {
-        noteDelivered()
-        let now = loop.now
-        for connection in running.all.map(\.connection) {
-            guard let served = connection.cold?.attachment as? ServedConnection, let drain = served.drain else {
-                continue
-            }
-            if drain.received.count != connection.bytesReceived { drain.received = (connection.bytesReceived, now) }
-            let isQuiet = drain.received.since.duration(to: now) >= Self.quietPeriod || now >= lastCall
-            if isQuiet || connection.isBetweenFrames { endIfIdle(connection) }
-        }
-    }
-
-    /// Ends a connection that waits for another frame and owes its peer nothing.
-    func endIfAnswered(_ connection: Connection) {
-        if connection.isBetweenFrames { endIfIdle(connection) }
-    }
-
-    private func endIfIdle(_ connection: Connection) {
-        guard connection.isIdle, connection.socket.unreadBytes == 0, !connection.endWaitingLoop() else { return }
-        noteIdle(connection)
-        connection.close()
-    }
-
-    private func noteIdle(_ connection: Connection) {
-        if ended.insert(ObjectIdentifier(connection)).inserted { counters.countIdle() }
-    }
-
-    /// The handler of a connection has finished. If its loop was ended, the connection counts as idle only now: the
-    /// handler might have failed, or have gone on until the deadline.
-    fileprivate func handlerDidFinish(_ connection: Connection) {
-        if (connection.cold?.attachment as? ServedConnection)?.drain?.hasEndedLoop == true { noteIdle(connection) }
-    }
-
-    /// Counts the connections whose handlers have finished, and from which the kernel has taken everything: a drain does
-    /// not abort them.
-    func noteDelivered() {
-        for (place, connection, _) in running.all where connection.lifecycle == .lingering && lingering.contains(place)
-        {
-            if ended.insert(ObjectIdentifier(connection)).inserted { counters.countLeaving() }
-        }
-    }
-
-    /// The drain deadline has been reached.
-    func abortAll() {
-        let rest = running.all
-        for entry in rest where ended.insert(ObjectIdentifier(entry.connection)).inserted { counters.countLeaving() }
-        for (_, connection, work) in rest {
-            // A reset would destroy what the kernel has still to deliver.
-            if connection.isClosed || connection.isIdle { connection.close(linger: .zero) } else { connection.abort() }
-            work?.cancel()
-        }
     }
 
     /// Calls `onError` for the handler of a connection.
     @inline(never)
     fileprivate func report(_ error: any Error, at place: Int) {
-        guard let onError, !error.isCancelled, let connection = running[place]?.connection else { return }
-        // Not if draining has ended the connection.
-        if !ended.contains(ObjectIdentifier(connection)) { onError(error, connection) }
+        guard let onError, !error.isCancelled, let connection = connections[place] else { return }
+        if drain?.hasEnded(connection) != true { onError(error, connection) }
     }
+
+    /// The handler of a connection has finished.
+    fileprivate func handlerDidFinish(_ connection: Connection) { drain?.handlerDidFinish(connection) }
+
+    /// The connection is still closing. It no longer counts as active: otherwise a slow peer would keep other clients from
+    /// being served.
+    fileprivate func didBeginLingering(_ place: Int, _ keeper: some ConnectionKeeper) {
+        connections.beginLingering(place)
+        keeper.connectionDidBeginLingering()
+        // No eviction while the listener is drained: then it accepts no client that would need the descriptors, and it
+        // has a deadline.
+        while drain == nil, connections.unevictedCount > lingeringLimit, let oldest = connections.evictOldest() {
+            oldest.close(linger: .zero)
+        }
+    }
+
+    fileprivate func connectionDidClose(_ place: Int, _ keeper: some ConnectionKeeper) {
+        let entry = connections.remove(place)
+        if let drain, let entry { drain.connectionDidClose(entry.connection) }
+        // Released last: what it has captured may run code that serves on.
+        var unused: ((any Error, Connection) -> Void)?
+        if connections.count == 0 { swap(&unused, &onError) }
+        keeper.connectionDidEnd()
+        withExtendedLifetime(unused) {}
+    }
+
+    // MARK: Draining
+
+    func drain(within deadline: Duration) {
+        let drain = LoopDrain(of: self, on: loop, counts, within: deadline)
+        self.drain = drain
+        drain.begin()
+    }
+
+    func noteDelivered() { drain?.noteDelivered() }
+    func abortAll() { drain?.abortAll() }
 }
 
 // One core per connection instead of a chain of operators: it exists for as long as the connection.
@@ -217,7 +149,7 @@ private struct Served<Keeper: ConnectionKeeper>: Operation {
 
     func run(_ source: AnySource, _ core: PromiseCore) {
         if !source.isFulfilled { tracker.report(source.error, at: place) }
-        if let connection = tracker.running[place]?.connection {
+        if let connection = tracker.connections[place] {
             tracker.handlerDidFinish(connection)
             _ = connection.close().core.derive(ReleaseSlot(tracker: tracker, place: place, keeper: keeper))
             if connection.lifecycle.hasDescriptor { tracker.didBeginLingering(place, keeper) }

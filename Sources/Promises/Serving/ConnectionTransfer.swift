@@ -24,7 +24,7 @@ final class ConnectionTransfer: Job, ConnectionKeeper, @unchecked Sendable {
         // The loop has ended before the socket arrived.
         if let accepted { _ = Glibc.close(accepted.fd) }
         destination?.load.subtract(1, ordering: .relaxed)
-        if !isDone { service.counters.countLost() }
+        if !isDone { service.counts.countLost() }
         service.connectionDidEnd(wasLingering: isLingering)
     }
 

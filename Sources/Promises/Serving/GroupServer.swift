@@ -4,16 +4,14 @@ import Synchronization
 /// The connections that a listener serves on a group of loops. Retained by the listener, and by each of the
 /// connections.
 // @unchecked: `listener` and the watches are accessed on the listener's own thread only, and no other thread has a
-// reference when they are released with this object, since `listener` refers back to it. The rest is constant, atomic,
-// or belongs to one tracker.
+// reference when they are released with this object, since `listener` refers back to it. The rest is constant since `init`,
+// atomic, or belongs to one tracker.
 final class GroupServer: ConnectionServer, @unchecked Sendable {
     typealias Start = @Sendable (ConnectionTracker, Connection, _ keeper: ConnectionTransfer) -> Void
 
     private let group: LoopGroup
-    private let balancing: LoopGroup.Balancing
-    private let limit: Int
-    private let optionsOfLoop: TrackerOptions
-    let counters: DrainCounters
+    private var options: ServeOptions
+    let counts: ConnectionCounts
     private let home: LoopRemote
     private let start: Start
     private let trackers: [TrackerBox]
@@ -22,7 +20,7 @@ final class GroupServer: ConnectionServer, @unchecked Sendable {
     /// of active connections is observed once.
     private let word = Atomic(0)
     // A retain cycle until the last connection has ended: a serving listener needs no other reference.
-    private var listener: (any ServingListener)?
+    private var listener: (Listener)?
     private var endWatch = 0
     private var endWatchesOfMembers: [Int] = []
     /// How many loops of the group have not ended.
@@ -35,47 +33,45 @@ final class GroupServer: ConnectionServer, @unchecked Sendable {
     }
 
     init(
-        _ group: LoopGroup, _ options: ServeOptions, _ counters: DrainCounters, _ home: LoopRemote,
+        _ group: LoopGroup, _ options: ServeOptions, _ counts: ConnectionCounts, _ home: LoopRemote,
         _ start: @escaping Start
     ) {
         self.group = group
-        balancing = options.balancing
-        limit = options.maxConnections
-        optionsOfLoop = options.share(of: group.count)
-        self.counters = counters
+        self.options = options
+        // It belongs to the listener's thread, and may refer to the listener.
+        self.options.onSignal = nil
+        self.counts = counts
         self.home = home
         self.start = start
         trackers = group.map { _ in TrackerBox() }
         living = Atomic(trackers.count)
     }
 
-    /// The fields of `word`: one bit for a closed listener, then the active connections, then the lingering ones. Fewer
-    /// of either than there are descriptor numbers, so no field overflows.
-    private enum WordOfCounts {
-        static let closed = 1
-        static let oneActive = 2
-        static let oneLingering = 1 << 32
+    // The fields of `word`: one bit for a closed listener, then the active connections, then the lingering ones. Fewer
+    // of either than there are descriptor numbers, so no field overflows.
+    private static let closed = 1
+    private static let oneActive = 2
+    private static let oneLingering = 1 << 32
 
-        static func activeCount(in word: Int) -> Int { word % oneLingering / oneActive }
-        static func lingeringCount(in word: Int) -> Int { word / oneLingering }
-    }
+    private static func active(in word: Int) -> Int { word % oneLingering / oneActive }
+    private static func lingering(in word: Int) -> Int { word / oneLingering }
 
-    var activeCount: Int { WordOfCounts.activeCount(in: word.load(ordering: .acquiring)) }
-    var lingeringCount: Int { WordOfCounts.lingeringCount(in: word.load(ordering: .acquiring)) }
+    var activeCount: Int { Self.active(in: word.load(ordering: .acquiring)) }
+    var lingeringCount: Int { Self.lingering(in: word.load(ordering: .acquiring)) }
     var openCount: Int {
         let word = word.load(ordering: .acquiring)
-        return WordOfCounts.activeCount(in: word) + WordOfCounts.lingeringCount(in: word)
+        return Self.active(in: word) + Self.lingering(in: word)
     }
 
     // MARK: On the listener's thread
 
     func collect<Value: Sendable>(_ body: @escaping @Sendable (Connection) -> Value) -> Guarantee<[Value]> {
         group.collect { [trackers] (index: Int) in
-            trackers[index].tracker?.running.all.map { body($0.connection) } ?? []
+            trackers[index].tracker?.connections.all.map { body($0.connection) } ?? []
         }.map { answers in answers.flatMap { (try? $0.get()) ?? [] } }
     }
 
-    func begin(for listener: any ServingListener) {
+    func begin(for listener: Listener) {
         self.listener = listener
         home.beginExternalWork()
         // At its limit the listener has no registration by which the loop would report its end.
@@ -92,16 +88,16 @@ final class GroupServer: ConnectionServer, @unchecked Sendable {
 
     /// - Returns: false if all loops of the group have ended; the socket is then closed.
     func handOver(_ accepted: Accepted) -> Bool {
-        word.add(WordOfCounts.oneActive, ordering: .relaxed)
+        word.add(Self.oneActive, ordering: .relaxed)
         let transfer = ConnectionTransfer(accepted, self)
-        while let member = group.pick(balancing) {
+        while let member = group.pick(options.balancing) {
             if transfer.dispatch(to: member) { return true }
             member.noteEnd()
         }
         return false
     }
 
-    func listenerDidClose() { word.bitwiseOr(WordOfCounts.closed, ordering: .acquiringAndReleasing) }
+    func listenerDidClose() { word.bitwiseOr(Self.closed, ordering: .acquiringAndReleasing) }
 
     func end() {
         guard listener.take() != nil else { return }
@@ -141,7 +137,7 @@ final class GroupServer: ConnectionServer, @unchecked Sendable {
     func arrived(_ transfer: ConnectionTransfer, _ accepted: Accepted, on member: LoopGroup.Member) {
         let loop = EventLoop.ofCurrentThread
         let box = trackers[member.index]
-        let tracker = box.tracker ?? ConnectionTracker(on: loop, counters, optionsOfLoop)
+        let tracker = box.tracker ?? ConnectionTracker(on: loop, counts, options, loops: group.count)
         box.tracker = tracker
         start(tracker, accepted.connection(on: loop), transfer)
     }
@@ -149,17 +145,17 @@ final class GroupServer: ConnectionServer, @unchecked Sendable {
     /// The listener gets a message only where a change makes a difference to it: it was at its limit, or this was the
     /// last connection. A message for each change would cost more than the rest.
     func connectionDidEnd(wasLingering: Bool) {
-        let change = wasLingering ? WordOfCounts.oneLingering : WordOfCounts.oneActive
+        let change = wasLingering ? Self.oneLingering : Self.oneActive
         let left = word.subtract(change, ordering: .acquiringAndReleasing).newValue
-        let hasRoomAgain = !wasLingering && WordOfCounts.activeCount(in: left) == limit - 1
-        guard hasRoomAgain || left == WordOfCounts.closed else { return }
+        let hasRoomAgain = !wasLingering && Self.active(in: left) == options.maxConnections - 1
+        guard hasRoomAgain || left == Self.closed else { return }
         home.submit { self.listener?.connectionDidEnd() }
     }
 
     func connectionDidBeginLingering() {
-        let left = word.add(WordOfCounts.oneLingering - WordOfCounts.oneActive, ordering: .acquiringAndReleasing)
+        let left = word.add(Self.oneLingering - Self.oneActive, ordering: .acquiringAndReleasing)
             .newValue
-        if WordOfCounts.activeCount(in: left) == limit - 1 {
+        if Self.active(in: left) == options.maxConnections - 1 {
             home.submit { self.listener?.connectionDidBeginLingering() }
         }
     }

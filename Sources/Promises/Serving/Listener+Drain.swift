@@ -39,17 +39,15 @@ extension Listener {
     @discardableResult
     @available(*, noasync, message: "on a loop write try await firstly { … }.value, else use a synchronous function")
     public func drain(deadline: Duration) -> Guarantee<DrainResult> {
-        if let drain { return drain.guarantee }
-        close(drain: !leavesBacklog)
-        // A handler of one of those clients may have called this.
-        if let drain { return drain.guarantee }
-        let drain = ListenerDrain(of: openConnections, counters)
-        self.drain = drain
-        if !isClosed { end(nil) }
-        server?.drain(within: deadline)
-        if openConnections == 0 { finishDrain() }
-        // An inline handler of a closed connection may have ended the last one.
-        if self.drain?.result == nil { self.drain?.deadline = loop.schedule(after: deadline) { [self] in abortAll() } }
+        // A handler of a client in the backlog may call this too.
+        if !isDraining { close(drain: !leavesBacklog) }
+        if drain.begin(open: openConnections) {
+            if !isClosed { end(nil) }
+            server?.drain(within: deadline)
+            if openConnections == 0 { finishDrain() }
+            // An inline handler of a closed connection may have ended the last one.
+            drain.schedule(after: deadline, on: loop) { [self] in abortDrain() }
+        }
         return drain.guarantee
     }
 
@@ -57,10 +55,7 @@ extension Listener {
     /// handlers wait for. Without effect if no drain has begun.
     public func abortDrain() {
         loop.assertOwner()
-        if drain != nil { abortAll() }
-    }
-
-    private func abortAll() {
+        guard isDraining else { return }
         server?.noteDelivered()
         // First the result: an aborted connection may be the last one, and a loop that does not respond must not delay
         // the result.
@@ -71,9 +66,9 @@ extension Listener {
     /// Settles the promise of `drain`, and of a `serve` that signals stop: no connection is open any more, or the rest is
     /// about to be aborted.
     func finishDrain() {
-        guard let settle = drain?.finish(counters, active: openConnections) else { return }
+        guard isDraining, drain.result == nil else { return }
         refused?.end()
-        settle()
-        if let result = drain?.result, takers.service?.endSignals != nil { takers.endService()?.fulfill(result) }
+        drain.end(open: openConnections)
+        if let result = drain.result, takers.signals != nil { takers.endService()?.fulfill(result) }
     }
 }

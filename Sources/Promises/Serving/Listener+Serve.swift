@@ -114,7 +114,7 @@ extension Listener {
         _ options: ServeOptions, _ file: StaticString, _ line: UInt,
         _ start: @escaping (ConnectionTracker, Connection, Listener) -> Void
     ) -> Promise<DrainResult> {
-        let tracker = ConnectionTracker(on: loop, counters, options.share(of: 1))
+        let tracker = ConnectionTracker(on: loop, drain.counts, options)
         // Unowned: only the listener calls it.
         return serve(options, by: tracker, file, line) { [unowned self] accepted in
             start(tracker, accepted.connection(on: loop), self)
@@ -130,7 +130,7 @@ extension Listener {
         if loop.kernel.table.isSimulated {
             return Promise(refused: SystemError(.accept, ENOTSUP, detail: Syscalls.simulationHasOneThread))
         }
-        let server = GroupServer(group, options, counters, loop.remote, start)
+        let server = GroupServer(group, options, drain.counts, loop.remote, start)
         // Unowned, as above.
         return serve(options, by: server, file, line) { [unowned self] accepted in
             if !server.handOver(accepted) { allLoopsDidEnd() }
@@ -151,9 +151,7 @@ extension Listener {
                     [self], options.drainTimeout, options.onSignal, options.stopSignals, file, line)
             }
             let core = PromiseCore(of: DrainResult.self, by: takers)
-            takers.service = AcceptQueue.ServeCall(
-                limit: options.maxConnections, promise: core, endSignals: signals.map { signals in { signals.end() } },
-                start: start)
+            takers.begin(core, limit: options.maxConnections, signals: signals, start)
             begin(server, options.refusedClients)
             return Promise(core.traced(root: "serve", Promise<DrainResult>.self, file, line))
         } catch {

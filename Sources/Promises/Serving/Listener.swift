@@ -34,7 +34,7 @@ public final class Listener: CustomStringConvertible {
     var openConnections: Int { server?.openCount ?? 0 }
 
     /// How many connections were reset because of `ServeOptions.memoryLimit`, on all loops.
-    public var evictedConnections: Int { counters.evicted }
+    public var evictedConnections: Int { drain.counts.evicted }
     /// How many clients were refused because of `ServeOptions.overflow`.
     public private(set) var refusedConnections = 0
 
@@ -44,10 +44,9 @@ public final class Listener: CustomStringConvertible {
     var isClosed: Bool { acceptor.isClosed }
     /// Whether a drain leaves the backlog to the process that comes next.
     var leavesBacklog = false
-    var drain: ListenerDrain?
+    let drain = Drain()
     /// Whether `drain` has been called.
-    public var isDraining: Bool { drain != nil }
-    let counters = DrainCounters()
+    public var isDraining: Bool { drain.hasBegun }
     /// What serves the connections, from the call of `serve` until the last one has ended.
     private(set) var server: (any ConnectionServer)?
     /// Present if clients beyond the limit of `serve` are refused.
@@ -58,17 +57,16 @@ public final class Listener: CustomStringConvertible {
         self.loop = loop
         localAddresses = sockets.map(\.address)
         acceptor = Acceptor(sockets, on: loop)
-        takers.owner = self
+        takers.listener = self
     }
 
     // When the loop ends, it releases what retained this listener: the timer of a pause, or the handlers of active
     // connections.
     deinit {
         if loop.isOwnedByThisThread { release() }
-        loop.performCleanup { [acceptor, drain, takers, counters, active = openConnections] in
+        loop.performCleanup { [acceptor, drain, takers, open = openConnections] in
             acceptor.close()
-            var drain = drain
-            drain?.finish(counters, active: active)?()
+            drain.end(open: open)
             takers.refuseAll(SystemError(.accept, ECANCELED, detail: "the loop has ended"))
         }
     }
@@ -107,7 +105,7 @@ public final class Listener: CustomStringConvertible {
 
     private func finishIfDone() {
         endServerIfDone()
-        if isClosed, openConnections == 0 { takers.endService()?.fulfill(drain?.result ?? DrainResult()) }
+        if isClosed, openConnections == 0 { takers.endService()?.fulfill(drain.result ?? DrainResult()) }
     }
 
     private func release() {
@@ -123,15 +121,18 @@ public final class Listener: CustomStringConvertible {
     }
 }
 
-extension Listener: AcceptorOwner {
+// MARK: Accepting
+
+extension Listener {
     /// Whether an `accept` waits for a connection, or `serve` is below its limit or refuses those beyond it.
     var hasRoom: Bool {
-        takers.service.map { activeConnections < $0.limit || refused != nil } ?? !takers.waiting.isEmpty
+        if takers.service == nil { return !takers.waiting.isEmpty }
+        return activeConnections < takers.limit || refused != nil
     }
 
     func take(_ accepted: Accepted) {
-        if let service = takers.service {
-            guard let refused, activeConnections >= service.limit else { return service.start(accepted) }
+        if let start = takers.start {
+            guard let refused, activeConnections >= takers.limit else { return start(accepted) }
             refusedConnections += 1
             return refused.take(accepted.connection(on: loop))
         }
@@ -140,22 +141,18 @@ extension Listener: AcceptorOwner {
 
     func acceptReady(on socket: AcceptSocket) { acceptor.acceptReady(on: socket, for: self) }
 
-    func acceptingDidFail(_ error: SystemError) { end(error) }
-
     func loopWillEnd() {
         if !isClosed { end(SystemError(.accept, ECANCELED, detail: "the loop has ended")) }
     }
-}
-
-extension Listener: AcceptQueueOwner {
-    func acceptWasCancelled() { updateInterest() }
 
     func serveWasCancelled() {
         if !isClosed { release() }
     }
 }
 
-extension Listener: ServingListener {
+// MARK: Connections of serve
+
+extension Listener: ConnectionKeeper {
     func connectionDidBeginLingering() { acceptor.roomMayHaveGrown(for: self) }
 
     func connectionDidEnd() {
@@ -171,9 +168,7 @@ extension Listener: ServingListener {
     /// Connections on other loops continue, but will not be reported here any more.
     func listenerLoopDidEnd() {
         loopWillEnd()
-        // Not in one expression: the access to `drain` would last while the handlers are released.
-        let settle = drain?.finish(counters, active: openConnections)
-        settle?()
+        drain.end(open: openConnections)
         takers.refuseAll(SystemError(.accept, ECANCELED, detail: "the loop has ended"))
     }
 }

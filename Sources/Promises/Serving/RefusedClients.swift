@@ -20,8 +20,7 @@ extension ServeOptions {
 final class RefusedClients {
     private let answer: [UInt8]
     private let limit: Int
-    private var connections = RunningConnections()
-    private var lingering = LingeringConnections()
+    private var connections = OpenConnections()
 
     /// - Parameter limit: how many connections may linger. One more ends the one that has lingered longest.
     init(_ answer: [UInt8], limit: Int) {
@@ -35,13 +34,9 @@ final class RefusedClients {
         let closed = connection.close()
         guard connection.lifecycle.hasDescriptor else { return }
         let place = connections.insert(connection)
-        lingering.insert(place)
-        closed.done { [self] in
-            _ = connections.remove(place)
-            lingering.remove(place)
-        }
-        guard lingering.unevictedCount > limit, let oldest = lingering.evictOldest() else { return }
-        connections[oldest]?.connection.close(linger: .zero)
+        connections.beginLingering(place)
+        closed.done { [self] in _ = connections.remove(place) }
+        if connections.unevictedCount > limit { connections.evictOldest()?.close(linger: .zero) }
     }
 
     func end() { for entry in connections.all { entry.connection.close(linger: .zero) } }

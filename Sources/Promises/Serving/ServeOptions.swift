@@ -102,28 +102,15 @@ public struct ServeOptions {
         return nil
     }
 
-    private var lingeringLimit: Int { maxLingering ?? min(max(maxConnections, 64), 1024) }
+    /// How many connections may linger on each of `loops` loops.
+    func lingeringLimit(loops: Int = 1) -> Int {
+        let limit = maxLingering ?? min(max(maxConnections, 64), 1024)
+        // Rounded up, without a sum that could overflow.
+        return limit / loops + (limit % loops == 0 ? 0 : 1)
+    }
 
     /// `nil` if clients wait.
     var refusedClients: RefusedClients? {
-        if case .refuse(let answer) = overflow { RefusedClients(answer, limit: lingeringLimit) } else { nil }
+        if case .refuse(let answer) = overflow { RefusedClients(answer, limit: lingeringLimit()) } else { nil }
     }
-
-    /// What applies to the connections of one of `loops` loops.
-    func share(of loops: Int) -> TrackerOptions {
-        let lingering = lingeringLimit
-        return TrackerOptions(
-            // Rounded up, without a sum that could overflow.
-            lingeringLimit: lingering / loops + (lingering % loops == 0 ? 0 : 1),
-            memoryLimit: memoryLimit.map { $0 / loops }, prepare: prepare, cancelsWhenPeerGone: cancelsWhenPeerGone)
-    }
-}
-
-/// The part of the options of `serve` that applies to the connections of one loop.
-struct TrackerOptions: Sendable {
-    /// How many connections may linger. One more evicts the one that has lingered longest.
-    var lingeringLimit = Int.max
-    var memoryLimit: Int?
-    var prepare: (@Sendable (Connection) -> Promise<Connection>)?
-    var cancelsWhenPeerGone = false
 }

@@ -1,20 +1,45 @@
 import Glibc
 import Reactor
 
-/// Watches the signals that stop listeners: the first one drains them, and a later one aborts what remains.
+/// Watches the signals that stop listeners, one or several: the first one drains them, and a later one aborts what remains.
 ///
 /// Accessed only on the loop's thread. Retained by its watches until `end()`, which restores the process's own actions, or
 /// until the loop ends.
 final class StopSignals: IOProducer {
+    /// What the signals so far ask for.
+    private enum State {
+        case serve
+        /// Since the first signal.
+        case drain(since: LoopInstant)
+        case abort
+        case over
+
+        /// How long further signals count as copies of the first one; see `ServeOptions.stopSignals`.
+        static var duplicateWindow: Duration { .milliseconds(100) }
+
+        /// - Returns: false if the signal counts as a copy of the first one.
+        mutating func signalDidArrive(at now: LoopInstant) -> Bool {
+            switch self {
+            case .serve: self = .drain(since: now)
+            case .drain(let since) where since.duration(to: now) < Self.duplicateWindow: return false
+            case .drain: self = .abort
+            case .abort: break
+            case .over: return false
+            }
+            return true
+        }
+
+        var drains: Bool { if case .serve = self { false } else { true } }
+    }
+
     private var listeners: [Listener]
     private let timeout: Duration
     private let onSignal: ((CInt) -> Void)?
     private let loop = EventLoop.ofCurrentThread
     private var watches: [EventLoop.Watch] = []
-    /// When the first signal arrived; `nil` before that.
-    private var firstArrival: LoopInstant?
-    private var isToAbort = false
-    private var hasEnded = false
+    /// Present while the signals are watched; the identifier of `loopWillEnd`.
+    private var ending: Int?
+    private var state = State.serve
     /// The promise of `Listener.drain(_:atFirstOf:)`, while it is pending.
     private var promise: PromiseCore?
     /// The indices of the listeners that it waits for.
@@ -28,44 +53,46 @@ final class StopSignals: IOProducer {
         self.timeout = timeout
         self.onSignal = onSignal
         if signals.isEmpty { throw SystemError(.sigaction, EINVAL, detail: "no signals") }
-        let last = LastWatch(self)
         do throws(SystemError) {
             for signal in Set(signals) {
                 watches.append(
-                    try loop.onSignal(signal, { last.owner.signalDidArrive(signal) }, file: file, line: line))
+                    try loop.onSignal(signal, { [self] in signalDidArrive(signal) }, file: file, line: line))
             }
         } catch {
             end()
             throw error
         }
+        ending = loop.whenEnding { [self] in loopWillEnd() }
     }
 
-    /// How long further signals count as copies of the first one; see `ServeOptions.stopSignals`.
-    private static var duplicateWindow: Duration { .milliseconds(100) }
-
     private func signalDidArrive(_ signal: CInt) {
-        let isFirst = firstArrival == nil
-        let now = loop.now
-        if let firstArrival {
-            if firstArrival.duration(to: now) < Self.duplicateWindow { return }
-            isToAbort = true
-        } else {
-            firstArrival = now
-        }
+        let isFirst = !state.drains
+        guard state.signalDidArrive(at: loop.now) else { return }
         onSignal?(signal)
         // The closure may have ended this, or turned the loop so that another signal has arrived.
-        for (index, listener) in listeners.enumerated() where !hasEnded {
+        for (index, listener) in listeners.enumerated() {
+            if case .over = state { return }
             if isFirst { listener.drain(deadline: timeout).core.watch(ListenerEnd(owner: self, index: index)) }
-            if isToAbort { listener.abortDrain() }
+            if case .abort = state { listener.abortDrain() }
         }
     }
 
     func end() {
-        hasEnded = true
-        let watches = watches
+        state = .over
+        let (watches, ending) = (watches, ending.take())
         self.watches = []
-        // Otherwise the loop has ended, and its watches with it.
-        if loop.isOwnedByThisThread { for watch in watches { watch.cancel() } }
+        guard loop.isOwnedByThisThread else { return }
+        if let ending { loop.forgetEnding(ending) }
+        for watch in watches { watch.cancel() }
+    }
+
+    /// A listener that serves until these signals refers back to this.
+    private func loopWillEnd() {
+        end()
+        promise.take()?.producerDidEnd(.loopEnded)
+        let released = listeners
+        listeners = []
+        withExtendedLifetime(released) {}
     }
 }
 
@@ -77,7 +104,7 @@ extension StopSignals {
         let core = PromiseCore(of: DrainResult.self, by: self)
         promise = core
         for (index, listener) in listeners.enumerated() {
-            let served = listener.takers.service?.promise
+            let served = listener.takers.service
             if served == nil, listener.isClosed { continue }
             missing.insert(index)
             served?.watch(ListenerEnd(owner: self, index: index))
@@ -90,7 +117,7 @@ extension StopSignals {
         guard missing.isEmpty, let core = promise.take() else { return }
         let listeners = listeners
         end()
-        core.fulfill(listeners.reduce(DrainResult()) { $0 + ($1.drain?.guarantee.settledValue ?? DrainResult()) })
+        core.fulfill(listeners.reduce(DrainResult()) { $0 + ($1.drain.result ?? DrainResult()) })
     }
 
     /// The drain of a listener has ended, or its `serve`, whichever comes first.
@@ -112,24 +139,6 @@ extension StopSignals {
         end()
         return true
     }
-
-    /// The handlers of the watches were released: the loop has ended.
-    fileprivate func watchesWereReleased() {
-        promise.take()?.producerDidEnd()
-        // A listener that serves until these signals refers back to this.
-        let released = listeners
-        listeners = []
-        withExtendedLifetime(released) {}
-    }
-}
-
-/// Retained only by the handlers of the watches, so its `deinit` marks their end.
-private final class LastWatch {
-    let owner: StopSignals
-
-    init(_ owner: StopSignals) { self.owner = owner }
-
-    deinit { owner.watchesWereReleased() }
 }
 
 /// Waits for the promise of `serve`, or for that of `drain`.

@@ -1,0 +1,114 @@
+import Reactor
+import Synchronization
+
+/// How the connections of a drained listener ended.
+public struct DrainResult: Hashable, Sendable {
+    /// Connections that the drain has ended because they were idle; see `Listener.drain`.
+    public internal(set) var idle = 0
+    /// Connections whose handlers finished by themselves, and from which the kernel has taken everything.
+    public internal(set) var finished = 0
+    /// Connections that were aborted at the deadline, or that ended with their loop before it.
+    public internal(set) var aborted = 0
+
+    static func + (one: DrainResult, other: DrainResult) -> DrainResult {
+        var sum = one
+        sum.idle += other.idle
+        sum.finished += other.finished
+        sum.aborted += other.aborted
+        return sum
+    }
+}
+
+/// The drain of one listener: its state, its deadline and its account. A `LoopDrain` for each loop ends the connections.
+///
+/// ```
+///   [not begun] -- begin --> [draining] -- end --> [ended]
+/// ```
+///
+/// The drain ends when the last connection has ended, at the deadline, by `abortDrain`, or with the loop. Accessed on the
+/// listener's thread, and when the last reference to the listener is released.
+final class Drain {
+    private enum State {
+        case notBegun
+        /// So many connections were open at the beginning.
+        case draining(Int)
+        case ended(DrainResult)
+    }
+
+    private var state = State.notBegun
+    private var deadline: EventLoop.Timer?
+    private lazy var pending = Guarantee<DrainResult>.pending()
+    let counts = ConnectionCounts()
+
+    var hasBegun: Bool { if case .notBegun = state { false } else { true } }
+    var result: DrainResult? { if case .ended(let result) = state { result } else { nil } }
+    /// Once it has begun.
+    var guarantee: Guarantee<DrainResult> { pending.guarantee }
+
+    /// - Returns: false if it has begun before.
+    func begin(open: Int) -> Bool {
+        if hasBegun { return false }
+        state = .draining(open)
+        counts.beginDrain()
+        return true
+    }
+
+    /// Calls `end` at the deadline, unless the drain ends before.
+    func schedule(after time: Duration, on loop: EventLoop, _ end: @escaping () -> Void) {
+        if result == nil { deadline = loop.schedule(after: time, end) }
+    }
+
+    /// Settles the guarantee, unless the drain has not begun or has ended before.
+    /// - Parameter open: how many connections are left, for which the drain does not wait.
+    func end(open: Int) {
+        guard case .draining(let all) = state else { return }
+        let result = counts.result(all, open: open)
+        state = .ended(result)
+        deadline.take()?.cancel()
+        pending.resolve(result)
+    }
+}
+
+/// Counts how the connections of a listener end, on all its loops: most of them while it is drained. Any thread.
+final class ConnectionCounts: Sendable {
+    private let isDraining = Atomic(false)
+    private let idle = Atomic(0)
+    /// How many of the idle and aborted connections are not closed yet.
+    private let leaving = Atomic(0)
+    /// How many connections have ended with their loop.
+    private let lost = Atomic(0)
+    /// How many connections were ended because of `ServeOptions.memoryLimit`.
+    private let evictedCount = Atomic(0)
+    var evicted: Int { evictedCount.load(ordering: .relaxed) }
+
+    func countEvicted() { evictedCount.add(1, ordering: .relaxed) }
+
+    func beginDrain() { isDraining.store(true, ordering: .relaxed) }
+
+    /// An idle connection is being closed.
+    func countIdle() {
+        idle.add(1, ordering: .relaxed)
+        countLeaving()
+    }
+
+    /// A connection is being closed, or aborted.
+    func countLeaving() { leaving.add(1, ordering: .relaxed) }
+
+    /// One of these connections is closed.
+    func countLeft() { leaving.subtract(1, ordering: .relaxed) }
+
+    /// A connection has ended with its loop.
+    func countLost() {
+        if isDraining.load(ordering: .relaxed) { lost.add(1, ordering: .relaxed) }
+    }
+
+    /// The result for `all` connections, of which `open` have not ended; those of them that are not leaving will be aborted. A
+    /// connection that ends on another thread at this moment may be counted either way.
+    func result(_ all: Int, open: Int) -> DrainResult {
+        var result = DrainResult()
+        result.aborted = lost.load(ordering: .relaxed) + max(open - leaving.load(ordering: .relaxed), 0)
+        result.idle = idle.load(ordering: .relaxed)
+        result.finished = max(all - result.idle - result.aborted, 0)
+        return result
+    }
+}
