@@ -159,6 +159,6 @@ extension InstalledFilter {
             return
         }
         guard queueEnd(), connection.lifecycle.isOpen, connection.failure == nil else { return }
-        WriteShutdown.endWriter(of: connection)
+        connection.endWriter()
     }
 }

@@ -148,7 +148,7 @@ final class InstalledFilter: ConnectionLayer {
         connection.writer.isCongested = false
         let promises = (connection.writer.queue?.takePromises() ?? []) + connection.takeUnqueuedPromises()
         if connection.lifecycle.isOpen {
-            WriteShutdown.endWriter(of: connection)
+            connection.endWriter()
         } else if !connection.writer.isQueued {
             ConnectionClose.lingerIfDelivered(connection)
         }

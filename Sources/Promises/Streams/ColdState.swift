@@ -4,7 +4,11 @@ import Reactor
 final class ColdState {
     /// What a connection of a server does not need either, as long as nothing fails.
     private var rare: RareState?
-    var ending = ConnectionEnding()
+    /// The promise of a `shutdownWrite` that waits for the queue.
+    var shutdown: PromiseCore?
+    var close: ConnectionClose?
+    /// The promise of `closed`.
+    var closed: PromiseCore?
     /// The listener that serves the connection, or the pool in which it is idle.
     var attachment: (any ConnectionAttachment)?
     /// The filter.
@@ -30,7 +34,7 @@ final class ColdState {
     /// When a close begins, which sets a limit of its own, and when the descriptor is released: no timer may fire for a
     /// descriptor whose number another connection may have.
     func cancelTimers(on loop: EventLoop) {
-        ending.close?.cancelTimer()
+        close?.cancelTimer()
         idleClock?.cancelTimer()
         writeClock?.cancelTimer()
         frames?.cancelTimer(on: loop)
@@ -41,7 +45,7 @@ final class ColdState {
     /// - Parameter usual: the end that is reported if nothing else was recorded.
     func descriptorWasClosed(_ usual: ConnectionEnd) {
         memory.take()?.end()
-        ending.close.take()?.promise.fulfill(())
+        close.take()?.promise.fulfill(())
         settleClosed(usual)
         layer.take()?.connectionDidEnd(failure?.error)
     }
@@ -52,7 +56,7 @@ final class ColdState {
         // `closed` takes a connection without one for closed.
         if end != .closed { self.end = end }
         attachment?.connectionDidEnd(end)
-        ending.closed.take()?.fulfill(end)
+        closed.take()?.fulfill(end)
     }
 }
 
@@ -121,15 +125,6 @@ struct ConnectionFailure {
     var cause: (any Error)?
 
     var reported: any Error { cause ?? error }
-}
-
-/// The calls that end a connection, and how it ends.
-struct ConnectionEnding {
-    /// The promise of a `shutdownWrite` that waits for the queue.
-    var shutdown: PromiseCore?
-    var close: ConnectionClose?
-    /// The promise of `closed`.
-    var closed: PromiseCore?
 }
 
 /// What a connection allows its queue of writes to become.

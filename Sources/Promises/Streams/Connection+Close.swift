@@ -26,7 +26,7 @@ extension Connection {
     @discardableResult
     @inlinable @inline(__always)
     public func shutdownWrite(file: StaticString = #fileID, line: UInt = #line) -> Promise<Void> {
-        Promise(WriteShutdown.start(on: self).core.traced(root: "shutdownWrite", Promise<Void>.self, file, line))
+        Promise(startShutdown().core.traced(root: "shutdownWrite", Promise<Void>.self, file, line))
     }
 
     // MARK: Orderly close

@@ -19,8 +19,8 @@ extension Connection {
         loop.assertOwner()
         guard lifecycle.hasDescriptor else { return .value(cold?.end ?? .closed) }
         let cold = ensuredColdState
-        let core = cold.ending.closed ?? .connectionEnd()
-        cold.ending.closed = core
+        let core = cold.closed ?? .connectionEnd()
+        cold.closed = core
         return Guarantee(core)
     }
 

@@ -43,7 +43,7 @@ extension Connection: ReadinessHandler {
 
     @inline(never)
     private func readIndirectly() {
-        if path == .lingering { cold?.ending.close?.discardInput() } else { layer?.descriptorIsReadable() }
+        if path == .lingering { cold?.close?.discardInput() } else { layer?.descriptorIsReadable() }
     }
 
     /// Whether the poller is to report input: on the direct path while a read waits (`reader.isWaiting`), on others as the

@@ -105,7 +105,7 @@ extension Connection {
     }
 
     private func writesDidFinish() {
-        if writer.drained() { WriteShutdown.sendEnd(of: self) }
+        if writer.drained() { sendEnd() }
         ConnectionClose.lingerIfDelivered(self)
         mayBeIdle()
     }
@@ -148,7 +148,7 @@ extension Connection {
     /// The promises of deferred writes, and of a `shutdownWrite`.
     func takeUnqueuedPromises() -> [PromiseCore] {
         let deferred = layer?.takeDeferredPromises() ?? []
-        return deferred + (cold?.ending.shutdown.take().map { [$0] } ?? [])
+        return deferred + (cold?.shutdown.take().map { [$0] } ?? [])
     }
 
     /// Fails the connection for a reason that is not the kernel's, and resets it: what waits, and `closed`, report `error`.

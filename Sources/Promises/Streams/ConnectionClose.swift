@@ -1,7 +1,8 @@
 import Glibc
 import Reactor
 
-/// The close of a connection, from the call until the descriptor is closed: what it waits for, and its limits.
+/// The close of a connection, from the call until the descriptor is closed: what it waits for, and its limits, so that a peer
+/// that reads or sends now and then cannot hold the descriptor.
 @usableFromInline
 final class ConnectionClose: ConnectionPart {
     // The connection retains this, and cancels the timer before its descriptor is closed. Until then the poller, or the job
@@ -9,7 +10,12 @@ final class ConnectionClose: ConnectionPart {
     private unowned let connection: Connection
     /// Fulfilled when the descriptor is closed.
     let promise = PromiseCore(root: Void.self)
-    private var limits: CloseLimits?
+    /// When the close is over, whatever the peer does.
+    private var deadline: LoopInstant?
+    /// Within each interval the peer must take and send as many bytes together; `nil` if it need not.
+    private var leastProgress: Int?
+    /// How many it had taken and sent at the last check.
+    private var lastProgress = 0
     private var timer: EventLoop.Timer?
 
     private init(_ connection: Connection) { self.connection = connection }
@@ -31,12 +37,12 @@ final class ConnectionClose: ConnectionPart {
             return .value
         }
         let cold = connection.ensuredColdState
-        if let close = cold.ending.close {
+        if let close = cold.close {
             if lingerTime != nil { close.limit(to: lingerTime) }
             return Guarantee(close.promise)
         }
         let close = ConnectionClose(connection)
-        cold.ending.close = close
+        cold.close = close
         cold.attachment?.connectionWillClose()
         cold.cancelTimers(on: connection.loop)
         connection.cancelRead()
@@ -60,15 +66,15 @@ final class ConnectionClose: ConnectionPart {
         guard connection.lifecycle == .flushing else { return }
         // The kernel may not take the end record of a filter, or the filter may need input before it. Sending it may
         // also have got here again, and have gone on.
-        guard WriteShutdown.queueEndRecord(of: connection), !connection.writer.isQueued, connection.lifecycle.deliver()
+        guard connection.queueEndRecord(), !connection.writer.isQueued, connection.lifecycle.deliver()
         else { return connection.updateInterest() }
-        WriteShutdown.endWriter(of: connection)
+        connection.endWriter()
         connection.path = .lingering
         let hasEnded = connection.layer?.sourceHasEnded ?? connection.reader.hasEnded
         if hasEnded || !connection.kind.contains(.socket) {
             connection.release()
         } else {
-            connection.cold?.ending.close?.discardInput()
+            connection.cold?.close?.discardInput()
         }
     }
 
@@ -99,18 +105,32 @@ final class ConnectionClose: ConnectionPart {
 
     // MARK: Limits
 
+    /// The time limit for a `close()` at a socket, from its beginning.
+    private static var timeLimit: Duration { .seconds(30) }
+    /// A `close()` is checked for progress after each interval of this length.
+    private static var checkInterval: Duration { .seconds(5) }
+    /// How many bytes a peer at a socket must take or send within each interval: 1 KiB a second.
+    private static var leastProgress: Int { 5 << 10 }
+
     /// Limits the close to a time from now; `nil` for the limits of `close()`. With a time, there is no check for progress;
     /// a time of zero or less ends the close now.
     func limit(to lingerTime: Duration?) {
         timer?.cancel()
         if let lingerTime, lingerTime <= .zero { return end() }
-        limits = CloseLimits(linger: lingerTime, connection.kind, at: connection.loop.now)
+        // The reader of a pipe or a terminal is a program of this machine, which may take its time as long as it makes
+        // progress.
+        let isSocket = connection.kind.contains(.socket)
+        deadline = (lingerTime ?? (isSocket ? Self.timeLimit : nil)).map { connection.loop.now.advanced(by: $0) }
+        leastProgress = lingerTime != nil ? nil : isSocket ? Self.leastProgress : 1
         scheduleCheck()
     }
 
+    /// Begins an interval.
     private func scheduleCheck() {
-        let (progress, loop) = (progress, connection.loop)
-        guard let moment = limits?.nextCheck(progress: progress, at: loop.now) else { return }
+        lastProgress = progress
+        let loop = connection.loop
+        let check = leastProgress.map { _ in loop.now.advanced(by: Self.checkInterval) }
+        guard let moment = [check, deadline].compactMap(\.self).min() else { return }
         timer = loop.schedule(at: moment) { self.check() }
     }
 
@@ -120,10 +140,15 @@ final class ConnectionClose: ConnectionPart {
         // ready than it has processed.
         if connection.lifecycle == .flushing { connection.flush() }
         discardInput()
-        guard connection.lifecycle.hasDescriptor, let limits else { return }
-        if limits.areReached(progress: progress, at: connection.loop.now) { return end() }
+        guard connection.lifecycle.hasDescriptor else { return }
+        if isLimitReached { return end() }
         scheduleCheck()
         connection.updateInterest()
+    }
+
+    private var isLimitReached: Bool {
+        if let deadline, deadline <= connection.loop.now { return true }
+        return leastProgress.map { progress - lastProgress < $0 } ?? false
     }
 
     /// A limit is reached. What the kernel has taken, it delivers; the peer is reset only where written bytes are lost.
@@ -142,44 +167,5 @@ final class ConnectionClose: ConnectionPart {
     private var progress: Int {
         let unsent = connection.kind.contains(.tcp) ? connection.socket.unacknowledgedBytes : 0
         return connection.bytesSent - unsent + connection.bytesReceived
-    }
-}
-
-/// The limits of a close, so that a peer that reads or sends now and then cannot hold the descriptor.
-private struct CloseLimits {
-    /// The time limit for a `close()` at a socket, from its beginning.
-    private static var timeLimit: Duration { .seconds(30) }
-    /// A `close()` is checked for progress after each interval of this length.
-    private static var checkInterval: Duration { .seconds(5) }
-    /// How many bytes a peer at a socket must take or send within each interval: 1 KiB a second.
-    private static var leastProgress: Int { 5 << 10 }
-
-    /// When the close is over, whatever the peer does.
-    private let deadline: LoopInstant?
-    /// Within each interval the peer must take and send as many bytes together; `nil` if it need not.
-    private let leastProgress: Int?
-    /// How many it had taken and sent at the last check.
-    private var progress = 0
-
-    /// - Parameter linger: the time of the close; `nil` for the limits of `close()`.
-    init(linger: Duration?, _ kind: DescriptorKind, at now: LoopInstant) {
-        // The reader of a pipe or a terminal is a program of this machine, which may take its time as long as it makes
-        // progress.
-        let isSocket = kind.contains(.socket)
-        deadline = (linger ?? (isSocket ? Self.timeLimit : nil)).map { now.advanced(by: $0) }
-        leastProgress = linger != nil ? nil : isSocket ? Self.leastProgress : 1
-    }
-
-    /// Begins an interval.
-    /// - Returns: when to check the limits.
-    mutating func nextCheck(progress: Int, at now: LoopInstant) -> LoopInstant? {
-        self.progress = progress
-        let check = leastProgress.map { _ in now.advanced(by: Self.checkInterval) }
-        return [check, deadline].compactMap(\.self).min()
-    }
-
-    func areReached(progress: Int, at now: LoopInstant) -> Bool {
-        if let deadline, deadline <= now { return true }
-        return leastProgress.map { progress - self.progress < $0 } ?? false
     }
 }

@@ -1,0 +1,62 @@
+import Glibc
+import Reactor
+
+// The end of the write side, by `shutdownWrite` or by `close`.
+
+extension Connection {
+    @usableFromInline
+    func startShutdown() -> Promise<Void> {
+        if lifecycle == .shutDown { return .value }
+        if let refusal = refusalToShutDown { return Promise(refused: refusal) }
+        sendGathered()
+        if let failure = reportedFailure { return Promise(refused: failure) }
+        if layer?.isInHandshake == true {
+            return Promise(
+                refused: SystemError(.shutdown, EBUSY, detail: "the handshake of the filter has not finished"))
+        }
+        if let waiting = cold?.shutdown { return Promise(waiting) }
+        if queueEndRecord() {
+            if let failure = reportedFailure { return Promise(refused: failure) }
+            if !endWriter() { return .value }
+        }
+        let core = PromiseCore(root: Void.self)
+        ensuredColdState.shutdown = core
+        return Promise(core)
+    }
+
+    /// Queues the end record of a filter, unless there is none.
+    /// - Returns: false if it must wait. Then the filter ends this side when it can.
+    func queueEndRecord() -> Bool {
+        path != .filtered || layer?.queueEnd() != false
+    }
+
+    /// Ends this side behind the queue.
+    /// - Returns: whether the end waits for the queue.
+    @discardableResult
+    func endWriter() -> Bool {
+        let action = writer.end()
+        if action == .sendEnd { sendEnd() }
+        return action == .waitForQueue
+    }
+
+    /// The writer has ended.
+    func sendEnd() {
+        if kind.contains(.socket) {
+            // ENOTCONN: the peer has reset. The next read or write reports it.
+            _ = loop.kernel.shutdown(fd, CInt(SHUT_WR))
+        } else if lifecycle.isOpen {
+            release(as: .shutDown)
+        }
+        cold?.shutdown.take()?.fulfill(())
+    }
+
+    private var refusalToShutDown: SystemError? {
+        if kind.contains(.socket) && loop.kernel.isForked {
+            return SystemError(.shutdown, EPERM, detail: "the connection belongs to the parent process")
+        }
+        let isClosed = !lifecycle.isOpen
+        if let refusal = descriptor.refusal(of: .shutdown, .writes, isClosed: isClosed) { return refusal }
+        if kind.contains(.socket) || !kind.contains(.reads) { return nil }
+        return SystemError(.shutdown, ENOTSOCK, detail: "only a socket can end one direction alone")
+    }
+}
