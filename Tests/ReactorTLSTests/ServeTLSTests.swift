@@ -52,10 +52,10 @@ import Testing
             let listener = try Listener.bind("127.0.0.1:0")
             let served =
                 onGroup
-                ? listener.serve(on: group, .tls(server)) { connection async throws in
+                ? listener.serveAsync(on: group, .tls(server)) { connection async throws in
                     for try await line in connection.lines { try await connection.write(line + "\n").value }
                 }
-                : listener.serve(.tls(server)) { connection async throws in
+                : listener.serveAsync(.tls(server)) { connection async throws in
                     for try await line in connection.lines { try await connection.write(line + "\n").value }
                 }
             let client = isSecure ? try TLSClient(clientConfiguration()) : nil

@@ -230,7 +230,7 @@ func serveByPromises(_ listener: Listener) -> Promise<DrainResult> {
 }
 
 func serveByAwaiting(_ listener: Listener) -> Promise<DrainResult> {
-    listener.serve { connection in
+    listener.serveAsync { connection in
         for try await line in connection.lines { try await connection.write(line + "\n").value }
     }
 }
@@ -238,7 +238,7 @@ func serveByAwaiting(_ listener: Listener) -> Promise<DrainResult> {
 try measureEcho("A line and its echo on one loop: the server is a chain of promises", serveByPromises)
 try measureEcho("The same: the server is an async handler", serveByAwaiting)
 try measureEcho("The same: the async handler belongs to the main actor") { listener in
-    listener.serve { @MainActor connection in
+    listener.serveAsync { @MainActor connection in
         for try await line in connection.lines { try await connection.write(line + "\n").value }
     }
 }

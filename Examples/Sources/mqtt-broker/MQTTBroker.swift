@@ -18,7 +18,7 @@ enum MQTTBroker {
         let serving = ServeOptions(
             maxConnections: limits.clients, memoryLimit: limits.memory, stopSignals: [SIGTERM, SIGINT],
             drainTimeout: limits.drain)
-        let served = listener.serve(on: group, serving) { connection in
+        let served = listener.serveAsync(on: group, serving) { connection in
             let local = clients.value(for: connection)
             try await Session(connection: connection, clients: local, broker: broker, limits: limits).run()
         }

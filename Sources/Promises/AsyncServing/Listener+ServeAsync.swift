@@ -8,7 +8,7 @@ extension Listener {
     /// handler has returned or thrown.
     ///
     /// ```swift
-    /// listener.serve(ServeOptions(maxConnections: 10_000)) { connection in
+    /// listener.serveAsync(ServeOptions(maxConnections: 10_000)) { connection in
     ///     for try await line in connection.lines { try await connection.write(line + "\n").value }
     /// }
     /// ```
@@ -30,23 +30,21 @@ extension Listener {
     ///     by a failure of the connection, which is then the error; nor for a connection that `drain` has ended.
     ///     Without it errors are not reported.
     ///   - handler: handles one connection; called on the loop of the listener.
-    /// - Returns: as the form with promises. Also rejected at once with `DispatchError.badInput` if `handler` belongs
+    /// - Returns: as `serve`. Also rejected at once with `DispatchError.badInput` if `handler` belongs
     ///   to an actor that does not live on this loop.
-    @_disfavoredOverload
     @discardableResult
-    public func serve(
+    public func serveAsync(
         _ options: ServeOptions = ServeOptions(), onError: ((any Error, Connection) -> Void)? = nil,
         handler: @escaping @isolated(any) (Connection) async throws -> Void, file: StaticString = #fileID,
         line: UInt = #line
     ) -> Promise<DrainResult> {
         if let error = refusal(of: handler.isolation) { return Promise(error: error, file, line) }
-        let handler = AsyncHandler(handler)
         return serve(options, file, line) { tracker, connection, listener in
             tracker.serve(connection, listener, onError, awaiting: handler, CallSite(file, line))
         }
     }
 
-    /// As `serve(on:)`, with an async `handler`: each runs in a task on the loop of its connection.
+    /// As `serve(on:)`, with an async `handler`, as in `serveAsync`: each runs in a task on the loop of its connection.
     ///
     /// Values that a handler makes may be used on the loop of its connection and need not be `Sendable`. Values that
     /// handlers share must be `Sendable`, such as an actor, or a `LoopLocal`, whose value on this loop is
@@ -54,20 +52,18 @@ extension Listener {
     /// - Parameters:
     ///   - group: the loops that run the handlers.
     ///   - options: the limits, and the signals that stop the server.
-    ///   - onError: as for `serve` with an async handler; called on the connection's loop.
+    ///   - onError: as for `serveAsync`; called on the connection's loop.
     ///   - handler: called on the connection's loop.
     /// - Returns: as `serve(on:)`. Also rejected at once with `DispatchError.badInput` if `handler` belongs to an
     ///   actor, such as the main actor.
-    @_disfavoredOverload
     @discardableResult
-    public func serve(
+    public func serveAsync(
         on group: LoopGroup, _ options: ServeOptions = ServeOptions(),
         onError: (@Sendable (any Error, Connection) -> Void)? = nil,
         handler: @escaping @isolated(any) @Sendable (Connection) async throws -> Void, file: StaticString = #fileID,
         line: UInt = #line
     ) -> Promise<DrainResult> {
         if let error = refusal(ofOnGroup: handler.isolation) { return Promise(error: error, file, line) }
-        let handler = AsyncHandler(handler)
         return serve(options, on: group, file, line) { tracker, connection, transfer in
             tracker.serve(connection, transfer, onError, awaiting: handler, CallSite(file, line))
         }
@@ -77,7 +73,7 @@ extension Listener {
     private func refusal(of actor: (any Actor)?) -> DispatchError? {
         guard let actor, !loop.runsJobs(of: actor) else { return nil }
         return .badInput(
-            "serve with a handler of the actor \(type(of: actor)), which does not live on the listener's loop; pass a "
+            "serveAsync with a handler of the actor \(type(of: actor)), which does not live on the listener's loop; pass a "
                 + "handler that belongs to no actor, and await the actor's methods in it")
     }
 
@@ -85,7 +81,7 @@ extension Listener {
     private func refusal(ofOnGroup actor: (any Actor)?) -> DispatchError? {
         guard let actor else { return nil }
         return .badInput(
-            "serve(on:) with a handler of the actor \(type(of: actor)), to which connections of several loops cannot "
+            "serveAsync(on:) with a handler of the actor \(type(of: actor)), to which connections of several loops cannot "
                 + "belong; pass a handler that belongs to no actor, and await the actor's methods in it")
     }
 }

@@ -81,13 +81,13 @@ final class ConnectionTracker: ConnectionServer {
     /// Serves `connection` with an async handler, as `serve`.
     func serve<Keeper: ConnectionKeeper>(
         _ connection: Connection, _ keeper: Keeper, _ onError: ((any Error, Connection) -> Void)?,
-        awaiting handler: AsyncHandler, _ callSite: CallSite
+        awaiting handler: @escaping @isolated(any) (Connection) async throws -> Void, _ callSite: CallSite
     ) {
         let place = begin(connection, onError)
         let work = HandlerTask(callSite, on: loop)
         // Not what waits for the task: that runs when the task has ended.
         connections.setWork(work, at: place)
-        work.start(connection, executor, cancelsWhenPeerGone: cancelsWhenPeerGone, handler.prepared(by: prepare))
+        work.start(connection, executor, cancelsWhenPeerGone: cancelsWhenPeerGone, prepare, handler)
         _ = work.derive(Served(tracker: self, place: place, keeper: keeper), role: .runsWhenCancelled)
     }
 

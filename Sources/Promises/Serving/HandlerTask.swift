@@ -29,10 +29,11 @@ final class HandlerTask: PromiseCore, @unchecked Sendable {
 
     override var callSite: CallSite? { madeAt }
 
-    /// Calls `handler` in a task that runs on the loop: at once, up to the first suspension.
+    /// Calls `prepare`, if there is one, and `handler` in a task that runs on the loop: at once, up to the first suspension.
     func start(
         _ connection: Connection, _ executor: ThreadBoundExecutor, cancelsWhenPeerGone: Bool,
-        _ handler: @escaping (Connection) async throws -> Void
+        _ prepare: ((Connection) -> Promise<Connection>)?,
+        _ handler: @escaping @isolated(any) (Connection) async throws -> Void
     ) {
         hold = home.hold(at: madeAt)
         ending = home.whenEnding { [self] in
@@ -44,13 +45,14 @@ final class HandlerTask: PromiseCore, @unchecked Sendable {
         ServedConnection.of(connection).begin(self, cancelsWhenPeerGone: cancelsWhenPeerGone)
         let resolver = Resolver<Void>(self)
         // Sound because the task's executor is bound to this thread: `handler`, what it has captured and the connection
-        // are used on no other thread. A handler that is isolated to an actor runs on this thread too, which `serve`
+        // are used on no other thread. A handler that is isolated to an actor runs on this thread too, which `serveAsync`
         // has checked.
-        nonisolated(unsafe) let (connection, handler) = (connection, handler)
+        nonisolated(unsafe) let (connection, prepare, handler) = (connection, prepare, handler)
         // Detached: this may be called inside another task.
         let task = Task.immediateDetached(executorPreference: executor) { [self] in
             do {
-                try await handler(connection)
+                nonisolated(unsafe) let prepared = try await prepare?(connection).value ?? connection
+                try await handler(prepared)
                 finish()
                 resolver.fulfill()
             } catch {

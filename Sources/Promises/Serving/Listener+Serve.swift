@@ -78,31 +78,6 @@ extension Listener {
             tracker.serve(connection, transfer, onError, handler)
         }
     }
-
-    /// Cannot be called: a connection ends with its handler, so a handler returns a promise, or awaits. Without this form
-    /// a handler that forgets its `return` would be taken for an async one, and compile.
-    @available(*, deprecated, message: "this handler returns nothing: write `return` before its promise, or await")
-    @available(*, noasync, message: "this handler returns nothing: write `return` before its promise, or await")
-    @ThisHandlerReturnsNothing_WriteReturnOrAwait
-    @_disfavoredOverload
-    @discardableResult
-    public func serve(
-        on group: LoopGroup? = nil, _ options: ServeOptions = ServeOptions(),
-        onError: ((any Error, Connection) -> Void)? = nil, handler: @escaping (Connection) throws -> Void,
-        file: StaticString = #fileID, line: UInt = #line
-    ) -> Promise<DrainResult> {
-        // Not `unavailable`, since the compiler then prefers the async forms. An async function gets here in Swift 5 mode,
-        // where `noasync` is a warning.
-        Promise(refused: SystemError(.accept, EINVAL, detail: "a handler of serve returns a promise, or awaits"))
-    }
-}
-
-/// What the compiler names where a handler of `serve` returns nothing: its message begins with "call to global actor" and this
-/// name. Nothing belongs to it.
-@globalActor
-public actor ThisHandlerReturnsNothing_WriteReturnOrAwait {
-    /// The actor, which has nothing to do.
-    public static let shared = ThisHandlerReturnsNothing_WriteReturnOrAwait()
 }
 
 // MARK: All forms

@@ -45,7 +45,7 @@ private actor Stranger {
             switch caller {
             case .asyncHandler:
                 let listener = try network.listen()
-                let served = listener.serve { _ in
+                let served = listener.serveAsync { _ in
                     await call()
                     listener.close()
                 }

@@ -192,7 +192,7 @@ import Testing
             var count = 0
             let served =
                 isAsync
-                ? listener.serve(onError: { error, _ in errors.append(error) }) { connection in
+                ? listener.serveAsync(onError: { error, _ in errors.append(error) }) { connection in
                     connection.frameTimeouts = limits
                     for try await _ in connection.lines { count += 1 }
                 }
@@ -219,7 +219,7 @@ import Testing
             let listener = try net.listen()
             var errors: [any Error] = []
             var count = 0
-            let served = listener.serve(onError: { error, _ in errors.append(error) }) { connection in
+            let served = listener.serveAsync(onError: { error, _ in errors.append(error) }) { connection in
                 connection.frameTimeouts = limits
                 for try await _ in connection.lines { break }
                 while try await connection.readLine().value != nil { count += 1 }

@@ -18,7 +18,7 @@ private actor Log {
             let listener = try network.listen()
             let log = Log()
             var errors: [String] = []
-            let served = listener.serve(onError: { error, _ in errors.append("\(error)") }) { connection in
+            let served = listener.serveAsync(onError: { error, _ in errors.append("\(error)") }) { connection in
                 do {
                     try await connection.write("begun").value
                     _ = try await firstly { endless() }.value
@@ -47,7 +47,7 @@ private actor Log {
             let (gate, open) = Promise<Void>.pending()
             var errors: [String] = []
             var ends: [Bool] = []
-            let served = listener.serve(onError: { error, _ in errors.append("\(error)") }) { connection in
+            let served = listener.serveAsync(onError: { error, _ in errors.append("\(error)") }) { connection in
                 for try await line in connection.lines {
                     try await connection.write("begun").value
                     if line == "busy" { try await gate.value }
@@ -83,7 +83,7 @@ private actor Log {
             let (gate, open) = Promise<Void>.pending()
             var connections: [Connection] = []
             var ends: [String] = []
-            let served = listener.serve { connection in
+            let served = listener.serveAsync { connection in
                 connections.append(connection)
                 do { try await gate.value } catch { ends.append("\(type(of: error))") }
                 ends.append("\(Task.isCancelled)")
@@ -105,7 +105,7 @@ private actor Log {
         try withNetwork { network in
             let listener = try network.listen()
             var ends: [String] = []
-            let served = listener.serve { connection in
+            let served = listener.serveAsync { connection in
                 connection.abort()
                 do { _ = try await firstly { endless() }.value } catch { ends.append("\(type(of: error))") }
                 listener.close()
@@ -122,7 +122,7 @@ private actor Log {
             let listener = try network.listen()
             var begun = false
             var ends: [String] = []
-            let served = listener.serve { connection in
+            let served = listener.serveAsync { connection in
                 let closed = firstly { connection.closed }
                 let written = connection.write(how == "limit" ? Array(repeating: 1, count: 32 << 20) : [])
                 if how == "limit" { connection.close(linger: .zero) } else { connection.close() }
@@ -153,7 +153,7 @@ private actor Log {
             let client = try EventLoop.withLoop { _ -> Peer in
                 let listener = try Listener.bind("127.0.0.1:0")
                 var begun = 0
-                listener.serve { connection in
+                listener.serveAsync { connection in
                     do {
                         begun += 1
                         try await connection.write("begun").value
@@ -184,7 +184,7 @@ private actor Log {
         try withGroup(2) { _, group in
             let listener = try Listener.bind("127.0.0.1:0")
             let log = Log()
-            let served = listener.serve(on: group) { connection in
+            let served = listener.serveAsync(on: group) { connection in
                 do {
                     try await connection.write("x").value
                     // Nothing on the loop waits for this.

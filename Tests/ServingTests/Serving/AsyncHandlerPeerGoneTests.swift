@@ -17,7 +17,7 @@ import Testing
     }
 
     private func serve(_ listener: Listener, _ session: Session) -> Promise<DrainResult> {
-        listener.serve(onError: { error, _ in session.errors.append("\((error as? SystemError)?.code ?? 0)") }) {
+        listener.serveAsync(onError: { error, _ in session.errors.append("\((error as? SystemError)?.code ?? 0)") }) {
             connection in
             let question = try await connection.readLine().value ?? ""
             session.hasBegun = true
@@ -101,7 +101,7 @@ import Testing
         try withNetwork { network in
             let listener = try network.listen()
             var ends: [String] = []
-            let served = listener.serve { connection in
+            let served = listener.serveAsync { connection in
                 do { _ = try await connection.readLine().value } catch {
                     ends.append("\((error as? SystemError)?.code ?? 0) \(Task.isCancelled)")
                 }
@@ -135,7 +135,7 @@ import Testing
         try withNetwork(clock: clock, turns: 4000) { network in
             let listener = try network.listen()
             var errors: [CInt] = []
-            let served = listener.serve(onError: { error, _ in errors.append((error as? SystemError)?.code ?? 0) }) {
+            let served = listener.serveAsync(onError: { error, _ in errors.append((error as? SystemError)?.code ?? 0) }) {
                 connection in
                 prepare(connection)
                 _ = try await firstly { endless() }.value

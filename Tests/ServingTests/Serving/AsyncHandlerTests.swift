@@ -29,7 +29,7 @@ private actor Resident {
     func serve() throws -> (SocketAddress, Promise<DrainResult>) {
         let listener = try Listener.bind("127.0.0.1:0")
         self.listener = listener
-        let served = listener.serve { connection in
+        let served = listener.serveAsync { connection in
             self.visits += 1
             for try await line in connection.lines { try await connection.write("\(self.visits) \(line)").value }
             self.listener?.close()
@@ -45,7 +45,7 @@ private actor Stranger {
     func serve() throws -> (any Error)? {
         try EventLoop.withLoop { _ in
             let listener = try Listener.bind("127.0.0.1:0")
-            return listener.serve { connection in
+            return listener.serveAsync { connection in
                 self.visits += 1
                 try await connection.write("\(self.visits)").value
             }.error
@@ -69,7 +69,7 @@ private final class Store {
         try withNetwork { network in
             let listener = try network.listen()
             let store = Store()
-            let served = listener.serve { connection in
+            let served = listener.serveAsync { connection in
                 for try await line in connection.lines {
                     store.lines.append(line)
                     try await connection.write("\(store.lines.count) \(line)\n").value
@@ -95,7 +95,7 @@ private final class Store {
             let home = network.loop.remote
             let (counter, resident, far) = (Counter(), Resident(on: home), Resident(on: other))
             let store = Store()
-            let served = listener.serve { connection in
+            let served = listener.serveAsync { connection in
                 store.places.append(isCurrent(home))
                 await counter.add()
                 store.places.append(isCurrent(home))
@@ -130,7 +130,7 @@ private final class Store {
         try withNetwork { network in
             let listener = try network.listen()
             var errors: [String] = []
-            let served = listener.serve(onError: { error, connection in
+            let served = listener.serveAsync(onError: { error, connection in
                 errors.append("\(error) \(connection.isClosed)")
             }) { connection in
                 switch try await connection.readLine().value {
@@ -155,7 +155,7 @@ private final class Store {
         try withNetwork { network in
             let listener = try network.listen()
             var codes: [CInt?] = []
-            let served = listener.serve { connection in
+            let served = listener.serveAsync { connection in
                 do {
                     for try await _ in connection.chunks { try await connection.write("begun").value }
                     codes.append(nil)
@@ -180,7 +180,7 @@ private final class Store {
             let listener = try network.listen()
             let (gate, open) = Promise<Void>.pending()
             var begun = 0
-            let served = listener.serve(ServeOptions(maxConnections: 1)) { connection in
+            let served = listener.serveAsync(ServeOptions(maxConnections: 1)) { connection in
                 begun += 1
                 connection.close()
                 try await gate.value
@@ -203,7 +203,7 @@ private final class Store {
             let listener = try network.listen()
             let (gate, open) = Promise<Void>.pending()
             var ended = false
-            let served = listener.serve { connection in
+            let served = listener.serveAsync { connection in
                 listener.close()
                 connection.abort()
                 try? await gate.value
@@ -225,7 +225,7 @@ private final class Store {
     @Test func clientsThatTheListenerAcceptsAsItClosesAreServed() throws {
         try withNetwork { network in
             let listener = try network.listen()
-            let served = listener.serve { connection in try await connection.write("late").value }
+            let served = listener.serveAsync { connection in try await connection.write("late").value }
             let client = try Peer(to: listener.localAddress)
             listener.close(drain: true)
             expectEqual(try reply(of: client), "late")
@@ -255,14 +255,14 @@ private final class Store {
         try withGroup(1) { _, group in
             let listener = try Listener.bind("127.0.0.1:0")
             let handler: @MainActor (Connection) async throws -> Void = { _ in }
-            let alone = listener.serve(handler: handler)
+            let alone = listener.serveAsync(handler: handler)
             expect(alone.error is DispatchError)
-            let served = listener.serve(on: group) { @MainActor (_: Connection) async throws -> Void in }
+            let served = listener.serveAsync(on: group) { @MainActor (_: Connection) async throws -> Void in }
             guard case .badInput(let text) = served.error as? DispatchError else {
                 Issue.record("\(String(describing: served.error))")
                 return
             }
-            expect(text.hasPrefix("serve(on:) with a handler of the actor MainActor"))
+            expect(text.hasPrefix("serveAsync(on:) with a handler of the actor MainActor"))
             listener.close()
         }
     }

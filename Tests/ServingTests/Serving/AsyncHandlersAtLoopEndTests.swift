@@ -15,7 +15,7 @@ import Testing
             try EventLoop.withLoop { loop in
                 let listener = try Listener.bind("127.0.0.1:0")
                 var begun = false
-                listener.serve { connection in
+                listener.serveAsync { connection in
                     let closed = firstly { connection.closed }
                     if how == "close" { connection.close() } else { _ = Glibc.close(try connection.detach()) }
                     _ = await closed.value
@@ -41,7 +41,7 @@ import Testing
         try withGroup(1) { _, group in
             let listener = try Listener.bind("127.0.0.1:0")
             let (promise, resolver) = Promise<Void>.pending()
-            let served = listener.serve(on: group) { connection in
+            let served = listener.serveAsync(on: group) { connection in
                 leaveHandler(on: promise, tally.token())
                 try await connection.write("x").value
                 _ = try await firstly { endless() }.value
@@ -63,7 +63,7 @@ import Testing
             let listener = try Listener.bind("127.0.0.1:0")
             let (gate, open) = Guarantee<Void>.pending()
             let ends = Shared<[String]>([])
-            let served = listener.serve(on: group, ServeOptions(balancing: .roundRobin)) { connection in
+            let served = listener.serveAsync(on: group, ServeOptions(balancing: .roundRobin)) { connection in
                 do {
                     try await connection.write("x").value
                     for try await _ in connection.chunks {}

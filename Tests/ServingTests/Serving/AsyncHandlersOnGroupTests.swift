@@ -27,7 +27,7 @@ import Testing
         try withGroup(2) { _, group in
             let listener = try Listener.bind("127.0.0.1:0")
             let room = Room()
-            let served = listener.serve(on: group, ServeOptions(balancing: .roundRobin)) { connection in
+            let served = listener.serveAsync(on: group, ServeOptions(balancing: .roundRobin)) { connection in
                 let store = Store()
                 for try await line in connection.lines {
                     store.places.insert(nameOfLoop())
@@ -59,7 +59,7 @@ import Testing
             }
             let served =
                 isAsync
-                ? listener.serve(on: group, ServeOptions(balancing: .roundRobin), onError: onError) {
+                ? listener.serveAsync(on: group, ServeOptions(balancing: .roundRobin), onError: onError) {
                     connection in
                     let store = stores.value(for: connection)
                     for try await line in connection.lines {

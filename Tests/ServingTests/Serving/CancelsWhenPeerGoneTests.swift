@@ -34,7 +34,7 @@ import Testing
                 }.then { connection.write("answer\n") }.done { session.answered += 1 }
             }
         case .async:
-            return listener.serve(options, onError: onError) { connection in
+            return listener.serveAsync(options, onError: onError) { connection in
                 _ = try await connection.readLine().value
                 session.begun += 1
                 try await session.query.value
@@ -123,7 +123,7 @@ import Testing
                             .done { cleanUps.append(true) }
                     }
                 case .async:
-                    listener.serve(options, onError: onError) { connection in
+                    listener.serveAsync(options, onError: onError) { connection in
                         for try await _ in connection.lines {}
                         try await firstly { after(.milliseconds(5)).asPromise() }.value
                         cleanUps.append(!Task.isCancelled)

@@ -23,7 +23,7 @@ import Testing
                 connection.forEachLine { connection.write($0 + "!\n") }.then { connection.write("bye\n") }
             }
         case .asyncLines:
-            listener.serve { connection in
+            listener.serveAsync { connection in
                 for try await line in connection.lines { try await connection.write(line + "!\n").value }
                 try await connection.write("bye\n").value
             }

@@ -98,7 +98,7 @@ import Testing
         try withNetwork(turns: 4000) { net in
             let listener = try net.listen()
             var errors: [CInt] = []
-            let served = listener.serve(
+            let served = listener.serveAsync(
                 ServeOptions(memoryLimit: 4 << 20),
                 onError: { error, _ in errors.append((error as? SystemError)?.code ?? 0) }
             ) {

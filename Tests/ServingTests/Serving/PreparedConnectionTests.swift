@@ -40,7 +40,7 @@ import Testing
             let onError = { (error: any Error, _: Connection) in errors.append("\(error)") }
             let served =
                 isAsync
-                ? listener.serve(Self.options, onError: onError) { connection in
+                ? listener.serveAsync(Self.options, onError: onError) { connection in
                     for try await line in connection.lines { try await connection.write(line + "\n").value }
                 }
                 : listener.serve(Self.options, onError: onError) { connection in

@@ -12,7 +12,7 @@ extension ServeUntilStoppedTests {
         try withSignals { net in
             let listener = try net.listen()
             var ends: [String] = []
-            let served = listener.serve(ServeOptions(stopSignals: Self.signals, drainTimeout: .seconds(3600))) {
+            let served = listener.serveAsync(ServeOptions(stopSignals: Self.signals, drainTimeout: .seconds(3600))) {
                 connection in
                 let kind = try await connection.receive(upTo: 1).value
                 do {
@@ -47,7 +47,7 @@ extension ServeUntilStoppedTests {
         try withSignals { net in
             let listener = try net.listen()
             var isCancelled = false
-            let served = listener.serve(ServeOptions(stopSignals: Self.signals, drainTimeout: .milliseconds(300))) {
+            let served = listener.serveAsync(ServeOptions(stopSignals: Self.signals, drainTimeout: .milliseconds(300))) {
                 connection in
                 _ = try await connection.receive(upTo: 1).value
                 _ = try? await firstly { endless() }.value

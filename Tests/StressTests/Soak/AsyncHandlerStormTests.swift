@@ -17,7 +17,7 @@ import Testing
         try withGroup(2) { _, group in
             let listener = try Listener.bind("127.0.0.1:0")
             let books = LoopLocal { Book() }
-            let served = listener.serve(on: group) { connection in
+            let served = listener.serveAsync(on: group) { connection in
                 let book = books.value(for: connection)
                 defer { book.left += 1 }
                 for try await line in connection.lines {

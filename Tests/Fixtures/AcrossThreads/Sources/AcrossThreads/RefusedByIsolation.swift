@@ -41,7 +41,7 @@ actor Registry {
 
 /// An actor that does not live on the loop; whether one does, the compiler does not know.
 func connectionToActor(_ listener: Listener, _ registry: Registry) -> Promise<DrainResult> {
-    listener.serve { connection in
+    listener.serveAsync { connection in
         await registry.add(connection)  // error: sending 'connection' risks causing data races
     }
 }
@@ -56,7 +56,7 @@ func frameKept(_ connection: Connection) -> Promise<Void> {
 
 /// A connection belongs to the loop of its handler, and so does what the handler shares with others of the loop.
 func connectionOfHandlerInTask(_ listener: Listener) -> Promise<DrainResult> {
-    listener.serve { connection in
+    listener.serveAsync { connection in
         Task {  // error: risks causing data races
             try await connection.write("there").value
         }
@@ -65,7 +65,7 @@ func connectionOfHandlerInTask(_ listener: Listener) -> Promise<DrainResult> {
 }
 
 func valueOfLoopInTask(_ listener: Listener, _ group: LoopGroup, _ ledgers: LoopLocal<Ledger>) -> Promise<DrainResult> {
-    listener.serve(on: group) { connection in
+    listener.serveAsync(on: group) { connection in
         let ledger = ledgers.value(for: connection)
         Task.detached {  // error: risks causing data races
             ledger.entries.append("there")
@@ -86,7 +86,7 @@ func valueOfLoopInTaskOfPromiseHandler(_ listener: Listener, _ group: LoopGroup,
 
 /// Two child tasks.
 func objectInChildTask(_ listener: Listener) -> Promise<DrainResult> {
-    listener.serve { connection in
+    listener.serveAsync { connection in
         let ledger = Ledger()
         async let entry: Void = { ledger.entries.append("there") }()  // error: data races
         ledger.entries.append("here")
@@ -195,7 +195,7 @@ func resourceInTask(_ pool: Pool<Ledger>) async throws {
 /// What a handler of a listener has captured is the listener's, which here is the caller's too.
 func objectOfHandlerInTask(_ listener: Listener) {
     let ledger = Ledger()
-    listener.serve { connection in
+    listener.serveAsync { connection in
         for try await line in connection.lines { ledger.entries.append(line) }
     }.cauterize()
     Task {  // error: risks causing data races
@@ -207,7 +207,7 @@ func objectOfHandlerInTask(_ listener: Listener) {
 func objectOfHandlerOfOwnListener() throws {
     let listener = try Listener.bind("127.0.0.1:0")
     let ledger = Ledger()
-    listener.serve { connection in
+    listener.serveAsync { connection in
         for try await line in connection.lines { ledger.entries.append(line) }
     }.cauterize()
     Task {  // error: risks causing data races

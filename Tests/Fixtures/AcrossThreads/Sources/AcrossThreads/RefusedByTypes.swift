@@ -22,7 +22,7 @@ func handlersInAsync(_ promise: Promise<Int>, _ guarantee: Guarantee<Int>) async
 
 /// Connections of a group's loops are not the main actor's.
 func handlerOfMainActor(_ listener: Listener, _ group: LoopGroup, _ window: Window) -> Promise<DrainResult> {
-    listener.serve(on: group) { connection in
+    listener.serveAsync(on: group) { connection in
         window.title = "joined"  // error: main actor-isolated property 'title' can not be mutated
         for try await line in connection.lines { print(line) }
     }
@@ -106,7 +106,7 @@ func objectOfAsyncGuarantee() {
 
 /// Handlers on the loops of a group run on several threads.
 func objectInGroupHandler(_ listener: Listener, _ group: LoopGroup, _ ledger: Ledger) -> Promise<DrainResult> {
-    listener.serve(on: group) { connection in
+    listener.serveAsync(on: group) { connection in
         ledger.entries.append("joined")  // error: capture of 'ledger' with non-Sendable type 'Ledger'
         for try await line in connection.lines { print(line) }
     }

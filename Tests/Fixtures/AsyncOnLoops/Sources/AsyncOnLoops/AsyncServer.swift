@@ -34,7 +34,7 @@ final class OneLoopServer {
 
     func serve(_ listener: Listener) -> Promise<DrainResult> {
         var begun = 0
-        return listener.serve(onError: { error, connection in print("\(connection): \(error)") }) { connection in
+        return listener.serveAsync(onError: { error, connection in print("\(connection): \(error)") }) { connection in
             begun += 1
             connection.idleTimeout = .seconds(60)
             try await self.guestbook.serve(connection, self.hall)
@@ -48,7 +48,7 @@ final class OneLoopServer {
 /// Handlers on several loops: each loop has a guestbook of its own.
 func serve(_ listener: Listener, on group: LoopGroup, _ guestbooks: LoopLocal<Guestbook>) -> Promise<DrainResult> {
     let hall = Hall()
-    return listener.serve(on: group) { connection in
+    return listener.serveAsync(on: group) { connection in
         try await guestbooks.value(for: connection).serve(connection, hall)
     }
 }

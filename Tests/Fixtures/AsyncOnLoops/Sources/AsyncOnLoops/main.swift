@@ -51,7 +51,7 @@ for name in ["ada", "bob"] {
 print("\(hang(guests(group, guestbooks))) guests")
 // A handler at the top level belongs to the main actor, whose thread drives this loop.
 let own = try Listener.bind("127.0.0.1:0")
-let servingHere = own.serve { connection in
+let servingHere = own.serveAsync { connection in
     tally.count += 1
     for try await line in connection.lines { try await connection.write("\(tally.count) \(line)\n").value }
     own.close()

@@ -56,7 +56,7 @@ final class Register {
 
     func serve(_ account: Account) -> Promise<DrainResult> {
         var sales = 0
-        return listener.serve(onError: { error, _ in account.history.append("\(error)") }) { connection in
+        return listener.serveAsync(onError: { error, _ in account.history.append("\(error)") }) { connection in
             for try await line in connection.lines {
                 sales += 1
                 self.total += Int(line) ?? 0

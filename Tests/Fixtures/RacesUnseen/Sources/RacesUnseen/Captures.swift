@@ -71,7 +71,7 @@ actor Till {
 func objectOfAsyncHandlerInTask() throws -> Promise<DrainResult> {
     let listener = try Listener.bind("127.0.0.1:0")
     let cart = Cart()
-    let served = listener.serve { connection in
+    let served = listener.serveAsync { connection in
         for try await line in connection.lines { cart.items.append(line) }
     }
     Task { cart.items.append("task") }
@@ -80,7 +80,7 @@ func objectOfAsyncHandlerInTask() throws -> Promise<DrainResult> {
 
 /// A handler that leaves the loop by a preference for another executor.
 func connectionOfHandlerOnOtherExecutor(_ listener: Listener, _ other: LoopRemote) -> Promise<DrainResult> {
-    listener.serve { connection in
+    listener.serveAsync { connection in
         await withTaskExecutorPreference(other) { connection.abort() }
     }
 }
@@ -96,6 +96,6 @@ actor Shop {
             connection.close()
             await Task.yield()
         }
-        return listener.serve(handler: handler)
+        return listener.serveAsync(handler: handler)
     }
 }
