@@ -53,19 +53,9 @@ extension SocketOption where Value == Bool {
     public static var noDelay: Self { flag("TCP_NODELAY", CInt(IPPROTO_TCP), TCP_NODELAY) }
     /// The kernel probes a silent peer, and fails the connection if the peer stays silent. SO_KEEPALIVE.
     public static var keepAlive: Self { flag("SO_KEEPALIVE", SOL_SOCKET, SO_KEEPALIVE) }
-    /// A port may be bound while connections of a predecessor are still closing. Every TCP listener has this option.
-    /// SO_REUSEADDR.
-    public static var reuseAddress: Self { flag("SO_REUSEADDR", SOL_SOCKET, SO_REUSEADDR) }
     /// Several sockets may be bound to one address, and the kernel spreads clients or datagrams over them.
     /// SO_REUSEPORT.
     public static var reusePort: Self { flag("SO_REUSEPORT", SOL_SOCKET, SO_REUSEPORT) }
-    /// An IPv6 socket does not take the IPv4 port. Every IPv6 listener has this option. To be set before binding only.
-    /// IPV6_V6ONLY.
-    public static var ipv6Only: Self { flag("IPV6_V6ONLY", CInt(IPPROTO_IPV6), IPV6_V6ONLY) }
-    /// Datagrams may be sent to broadcast addresses. SO_BROADCAST.
-    public static var broadcast: Self { flag("SO_BROADCAST", SOL_SOCKET, SO_BROADCAST) }
-    /// This machine receives the IPv4 multicast that the socket sends; the kernel's default. IP_MULTICAST_LOOP.
-    public static var multicastLoop: Self { flag("IP_MULTICAST_LOOP", CInt(IPPROTO_IP), IP_MULTICAST_LOOP) }
 
     private static func flag(_ name: String, _ level: CInt, _ number: CInt) -> Self {
         Self(
@@ -75,6 +65,17 @@ extension SocketOption where Value == Bool {
 }
 
 extension SocketOption where Value == Int {
+    /// Any other option whose value is an `int`, by its numbers: `SocketOption(level: SOL_SOCKET, name: SO_BROADCAST)`. A flag
+    /// is 0 or 1.
+    /// - Parameters:
+    ///   - level: `SOL_SOCKET`, or the number of a protocol, such as `CInt(IPPROTO_IP)`.
+    ///   - name: the number of the option.
+    public init(level: CInt, name: CInt) {
+        self.init(
+            name: "option \(name) of level \(level)", level: level, number: name, encode: { CInt(exactly: $0) },
+            decode: { Int($0) }, range: "\(CInt.min) to \(CInt.max)")
+    }
+
     /// The size of the kernel's receive buffer in bytes, at least 1. The kernel cuts the number to net.core.rmem_max,
     /// doubles it for its own bookkeeping, and returns the result when the option is read. SO_RCVBUF.
     public static var receiveBuffer: Self { count("SO_RCVBUF", SOL_SOCKET, SO_RCVBUF, 1...Int(CInt.max / 2)) }
@@ -86,10 +87,6 @@ extension SocketOption where Value == Int {
     /// kernel, where they cannot be taken back. 0 means no limit. TCP_NOTSENT_LOWAT.
     public static var notSentLowWater: Self {
         count("TCP_NOTSENT_LOWAT", CInt(IPPROTO_TCP), TCP_NOTSENT_LOWAT, 0...Int(CInt.max))
-    }
-    /// The number of routers that IPv4 multicast may pass: 0 to 255. IP_MULTICAST_TTL.
-    public static var multicastTTL: Self {
-        count("IP_MULTICAST_TTL", CInt(IPPROTO_IP), IP_MULTICAST_TTL, 0...255)
     }
 
     private static func count(_ name: String, _ level: CInt, _ number: CInt, _ range: ClosedRange<Int>) -> Self {

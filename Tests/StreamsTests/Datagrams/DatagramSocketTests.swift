@@ -6,6 +6,9 @@ import Testing
 
 @testable import PromisesTestSupport
 
+/// SO_BROADCAST.
+let broadcasting = SocketOption(level: SOL_SOCKET, name: SO_BROADCAST)
+
 @Suite struct DatagramSocketTests {
     private func pair() throws -> (DatagramSocket, DatagramSocket) {
         let one = try DatagramSocket.bind("127.0.0.1:0")
@@ -56,11 +59,11 @@ import Testing
             let text = "\(server.localAddress!)"
             // So that both can have one port, and no other test takes it in between.
             let shared = SocketSetting.set(.reusePort, to: true)
-            let options = [SocketSetting.set(.broadcast, to: true), shared]
+            let options = [SocketSetting.set(broadcasting, to: 1), shared]
             let client = try DatagramSocket.connect(to: text, packetSize: 9, options: options)
             expectEqual(client.peerAddress, server.localAddress)
             expectEqual(client.packetSize, 9)
-            expect(try client.value(of: .broadcast))
+            expect(try client.value(of: broadcasting) == 1)
             try hang(client.send([1, 2]), timeout: patience)
             expectEqual(try receive(1, from: server)[0].address, client.localAddress)
             let source = client.localAddress!

@@ -126,7 +126,8 @@ import Testing
     @Test(.enabled(if: hasIPv6, "there is no IPv6 loopback address"))
     func anIPv6ListenerMayTakeTheIPv4PortToo() throws {
         try withNetwork { net in
-            let listener = try Listener.bind("[::]:0", options: [.set(.ipv6Only, to: false)])
+            let ipv6Only = SocketOption(level: CInt(IPPROTO_IPV6), name: IPV6_V6ONLY)
+            let listener = try Listener.bind("[::]:0", options: [.set(ipv6Only, to: 0)])
             let port = listener.localAddress.port
             for host in ["127.0.0.1", "[::1]"] {
                 let client = connect(to: try SocketAddress("\(host):\(port)"))
@@ -157,7 +158,8 @@ import Testing
             hang(closed)
             first.close()
             func second() throws -> Listener {
-                try Listener.bind(first.localAddress, options: [.set(.reuseAddress, to: isOn)])
+                let reuse = SocketOption(level: SOL_SOCKET, name: SO_REUSEADDR)
+                return try Listener.bind(first.localAddress, options: [.set(reuse, to: isOn ? 1 : 0)])
             }
             if isOn { return try second().close() }
             #expect(throws: SystemError(.bind, EADDRINUSE)) { try second() }
