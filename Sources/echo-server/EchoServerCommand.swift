@@ -55,8 +55,6 @@ enum EchoServerCommand {
             // Not `exit`, which would clean up while other threads are still running.
             _exit(128 + signal)
         }
-        // Until the process ends: a signal that arrives when the listeners have failed does not replace its exit code.
-        for number in [SIGINT, SIGTERM] { try loop.onSignal(number) {}.unref() }
         try loop.onSignal(SIGUSR1) { statistics("statistics").cauterize() }.unref()
         // Opens the descriptors of the loop, or throws: the lines below tell the reader that the server is ready.
         try loop.turn(.poll)

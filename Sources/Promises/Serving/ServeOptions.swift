@@ -39,9 +39,9 @@ public struct ServeOptions {
     /// For 100 ms after the first signal, by the loop's clock, further ones are ignored: programs that stop others may send
     /// a signal to a process and then to its group, as `timeout` of coreutils does.
     ///
-    /// They are watched from the call of `serve` on, as by `EventLoop.onSignal`. When the promise of `serve` settles, the
-    /// process's own actions are restored, so that a further SIGTERM ends the process. Several listeners stop together
-    /// by `Listener.drain(_:atFirstOf:deadline:)`.
+    /// They are watched from the call of `serve` on, as by `EventLoop.onSignal`. When the promise of `serve` settles, and
+    /// not before those 100 ms are over, the process's own actions are restored, so that a further SIGTERM ends the process.
+    /// Several listeners stop together by `Listener.drain(_:atFirstOf:deadline:)`.
     public var stopSignals: [CInt]
     /// How long the drain at the first of `stopSignals` may take; see `Listener.drain(deadline:)`.
     public var drainTimeout: Duration

@@ -3,8 +3,7 @@ import Reactor
 
 /// Watches the signals that stop listeners, one or several: the first one drains them, and a later one aborts what remains.
 ///
-/// Accessed only on the loop's thread. Retained by its watches until `end()`, which restores the process's own actions, or
-/// until the loop ends.
+/// Accessed only on the loop's thread. Retained by its watches, until the process's own actions are restored or the loop ends.
 final class StopSignals: IOProducer {
     /// What the signals so far ask for.
     private enum State {
@@ -77,8 +76,25 @@ final class StopSignals: IOProducer {
         }
     }
 
+    /// Nothing more is to be stopped. The process's own actions are restored; after the first signal only when no copy of it can
+    /// arrive any more, since that would end a process that has stopped in order.
     func end() {
+        var copiesEnd: LoopInstant?
+        if case .drain(let since) = state { copiesEnd = since.advanced(by: State.duplicateWindow) }
         state = .over
+        // A listener that serves until these signals refers back to this.
+        let released = listeners
+        listeners = []
+        if let copiesEnd, loop.now < copiesEnd {
+            for watch in watches { watch.unref() }
+            loop.schedule(at: copiesEnd) { [self] in restoreActions() }.unref()
+        } else {
+            restoreActions()
+        }
+        withExtendedLifetime(released) {}
+    }
+
+    private func restoreActions() {
         let (watches, ending) = (watches, ending.take())
         self.watches = []
         guard loop.isOwnedByThisThread else { return }
@@ -86,13 +102,10 @@ final class StopSignals: IOProducer {
         for watch in watches { watch.cancel() }
     }
 
-    /// A listener that serves until these signals refers back to this.
     private func loopWillEnd() {
+        state = .over
         end()
         promise.take()?.producerDidEnd(.loopEnded)
-        let released = listeners
-        listeners = []
-        withExtendedLifetime(released) {}
     }
 }
 
@@ -172,7 +185,7 @@ extension Listener {
     /// A single listener stops by `ServeOptions.stopSignals`.
     ///
     /// The signals are watched from this call on, as by `EventLoop.onSignal`, and keep the loop alive. When the promise
-    /// settles, the process's own actions are restored.
+    /// settles, the process's own actions are restored, but not within those 100 ms.
     /// - Parameters:
     ///   - listeners: listeners of this thread's loop. If one of them does not serve yet, the promise waits for the
     ///     first signal, which drains that listener, even if it is closed before.

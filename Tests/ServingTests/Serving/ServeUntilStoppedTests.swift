@@ -177,6 +177,29 @@ import Testing
         }
     }
 
+    /// Copies of the signal would end a process that has stopped in order, as those of `timeout` of coreutils.
+    @Test(arguments: [false, true]) func aCopyOfTheSignalIsIgnoredAfterTheEndToo(ofSeveral: Bool) throws {
+        let before = actions
+        try withSignals { net in
+            let listener = try net.listen()
+            let served = listener.serve(
+                ServeOptions(stopSignals: ofSeveral ? [] : Self.signals), handler: serveByFirstByte)
+            let drained =
+                ofSeveral ? Listener.drain([listener], atFirstOf: Self.signals, deadline: .seconds(1)) : served
+            raise(SIGPWR)
+            try hang(drained)
+            try hang(served)
+            expect(actions != before && !net.loop.isAlive)
+            raise(SIGPWR)
+            try net.loop.turn(.poll)
+            hang(after(.milliseconds(99)))
+            expect(actions != before)
+            hang(after(.milliseconds(1)))
+            expectEqual(actions, before)
+            expect(net.loop.metrics.signalWatches == 0 && net.loop.nextDeadline == nil)
+        }
+    }
+
     @Test func withoutASignalItEndsWithTheListener() throws {
         try withServer("b") { server in
             server.listener.close()
