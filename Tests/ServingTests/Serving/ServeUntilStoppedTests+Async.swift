@@ -47,8 +47,8 @@ extension ServeUntilStoppedTests {
         try withSignals { net in
             let listener = try net.listen()
             var isCancelled = false
-            let served = listener.serveAsync(ServeOptions(stopSignals: Self.signals, drainTimeout: .milliseconds(300))) {
-                connection in
+            let options = ServeOptions(stopSignals: Self.signals, drainTimeout: .milliseconds(300))
+            let served = listener.serveAsync(options) { connection in
                 _ = try await connection.receive(upTo: 1).value
                 _ = try? await firstly { endless() }.value
                 isCancelled = Task.isCancelled
