@@ -4,16 +4,16 @@ import Reactor
 // Handlers of `serve` that return nothing.
 
 func twoStatements(_ listener: Listener) {
-    listener.serve { connection in  // error: call to global actor 'ThisHandlerReturnsNothing
+    listener.serve { connection in  // error: type '()' cannot conform to 'Thenable'
         connection.idleTimeout = .seconds(60)
-        connection.write("hello\n")  // warning: result of call to 'write(_:file:line:)' is unused
+        connection.write("hello\n")
     }
 }
 
 func twoStatements(_ listener: Listener, on group: LoopGroup) -> Promise<DrainResult> {
-    listener.serve(on: group, .untilStopped) { connection in  // error: call to global actor 'ThisHandlerReturnsNothing
+    listener.serve(on: group, .untilStopped) { connection in  // error: type '()' cannot conform to 'Thenable'
         connection.idleTimeout = .seconds(60)
-        connection.write("hello\n")  // warning: result of call to 'write(_:file:line:)' is unused
+        connection.write("hello\n")
     }
 }
 
@@ -25,21 +25,21 @@ func waitedFor(_ listener: Listener) throws {
 }
 
 func withoutElse(_ listener: Listener, _ isBusy: Bool) {
-    listener.serve { connection in  // error: call to global actor 'ThisHandlerReturnsNothing
+    listener.serve { connection in  // error: type '()' cannot conform to 'Thenable'
         if !isBusy {
-            connection.write("hello\n")  // warning: result of call to 'write(_:file:line:)' is unused
+            connection.write("hello\n")
         }
     }
 }
 
 func cauterized(_ listener: Listener) {
-    listener.serve { connection in  // error: call to global actor 'ThisHandlerReturnsNothing
+    listener.serve { connection in  // error: instance method 'serve(_:onError:handler:file:line:)' requires that 'Finalizer'
         connection.forEachChunk { connection.write($0) }.cauterize()
     }
 }
 
-func inAnAsyncFunction(_ listener: Listener) async {
-    await listener.serve { connection in  // error: instance method 'serve' is unavailable from asynchronous contexts
-        connection.write("hello\n").cauterize()
+func awaiting(_ listener: Listener) {
+    listener.serve { connection in  // error: cannot pass function of type '(Connection) async throws
+        for try await line in connection.lines { print(line) }
     }
 }
