@@ -135,8 +135,8 @@ import Testing
         try withNetwork(clock: clock, turns: 4000) { network in
             let listener = try network.listen()
             var errors: [CInt] = []
-            let served = listener.serveAsync(onError: { error, _ in errors.append((error as? SystemError)?.code ?? 0) }) {
-                connection in
+            let note = { (error: any Error, _: Connection) in errors.append((error as? SystemError)?.code ?? 0) }
+            let served = listener.serveAsync(onError: note) { connection in
                 prepare(connection)
                 _ = try await firstly { endless() }.value
             }

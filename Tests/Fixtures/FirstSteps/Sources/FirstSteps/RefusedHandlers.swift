@@ -33,7 +33,7 @@ func withoutElse(_ listener: Listener, _ isBusy: Bool) {
 }
 
 func cauterized(_ listener: Listener) {
-    listener.serve { connection in  // error: instance method 'serve(_:onError:handler:file:line:)' requires that 'Finalizer'
+    listener.serve { connection in  // error: instance method 'serve(_:onError:handler:file:line:)' requires
         connection.forEachChunk { connection.write($0) }.cauterize()
     }
 }
