@@ -81,6 +81,9 @@ func orders(of count: Int) -> [[Int]] {
 }
 
 extension Result where Failure == any Error {
+    var error: (any Error)? { if case .failure(let error) = self { error } else { nil } }
+    var flaw: Flaw? { error as? Flaw }
+
     var isCancelled: Bool {
         guard case .failure(let error) = self else { return false }
         return error.isCancelled

@@ -101,16 +101,6 @@ import Testing
         }
     }
 
-    @Test func manyFollowOne() throws {
-        try inLoop { loop throws in
-            let (inner, resolver) = Promise<Int>.pending()
-            let outers = (0..<10).map { _ in Promise.value(()).then { inner } }
-            try loop.run()
-            resolver.fulfill(1)
-            for outer in outers { expect(outer, gives: 1) }
-        }
-    }
-
     @Test func twoResolversOfAPromiseThatIsFollowed() throws {
         try inLoop { loop throws in
             let (outer, inner, resolver) = try followed(loop)
@@ -167,58 +157,8 @@ import Testing
     }
 }
 
+/// Circles of which some are linked and some wait; APlusCircleTests has the others.
 @Suite struct ReturnedSelfAdoptionTests {
-    @Test func directly() throws {
-        inLoop { _ in
-            var promise: Promise<Int>?
-            promise = Promise.value(1).then { _ in promise! }
-            expect(promise!, failsWith: PromiseError.returnedSelf)
-        }
-    }
-
-    @Test func fromRecover() throws {
-        inLoop { _ in
-            var promise: Promise<Int>?
-            promise = Promise<Int>(error: Flaw()).recover { _ in promise! }
-            expect(promise!, failsWith: PromiseError.returnedSelf)
-        }
-    }
-
-    @Test func throughTwo() throws {
-        inLoop { _ in
-            var first: Promise<Int>?
-            var second: Promise<Int>?
-            first = Promise.value(1).then { _ in second! }
-            second = Promise.value(1).then { _ in first! }
-            expect(first!, failsWith: PromiseError.returnedSelf)
-            expect(second!, failsWith: PromiseError.returnedSelf)
-        }
-    }
-
-    @Test func throughTwoThatHaveHandlers() throws {
-        let recorder = LogRecorder(where: { $0.description == "an event loop ended with 4 undelivered handlers" })
-        defer { recorder.stop() }
-        try inLoop { loop throws in
-            var first: Promise<Int>?
-            var second: Promise<Int>?
-            var seen: [PromiseError?] = []
-            first = Promise.value(1).then { _ in second! }
-            second = Promise.value(1).then { _ in first! }
-            first?.catch { seen.append($0 as? PromiseError) }
-            second?.catch { seen.append($0 as? PromiseError) }
-            try loop.run()
-            expectEqual(seen, [.returnedSelf, .returnedSelf])
-        }
-    }
-
-    @Test func throughThree() throws {
-        inLoop { _ in
-            var promises: [Promise<Int>] = []
-            promises = (0..<3).map { index in Promise.value(1).then { _ in promises[(index + 1) % 3] } }
-            for promise in promises { expect(promise, failsWith: PromiseError.returnedSelf) }
-        }
-    }
-
     @Test func throughOneThatWaitsAndIsLinked() throws {
         try inLoop { loop throws in
             let (gate, resolver) = Promise<Int>.pending()
@@ -269,20 +209,6 @@ import Testing
             expectEqual(errors, [.returnedSelf, .returnedSelf, .returnedSelf])
             promises = []
         }
-    }
-
-    @Test func nothingIsLeaked() throws {
-        let tally = Tally()
-        inLoop { _ in
-            let token = tally.token()
-            var promise: Promise<Int>?
-            promise = Promise.value(1).then { _ in
-                token.use()
-                return promise!
-            }
-            expect(promise!, failsWith: PromiseError.returnedSelf)
-        }
-        expectEqual(tally.alive, 0)
     }
 
     @Test(.ownThread) func aGuaranteeTraps() async {

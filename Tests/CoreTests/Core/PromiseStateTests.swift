@@ -38,48 +38,11 @@ import Testing
         expectEqual(promise.settledValue, .some(nil))
     }
 
-    @Test func settlingChangesNothingTwice() throws {
-        try inLoop { loop throws in
-            let (promise, resolver) = Promise<Int>.pending()
-            var calls = 0
-            promise.done { _ in calls += 1 }.orFail()
-            resolver.fulfill(1)
-            resolver.fulfill(2)
-            try loop.run()
-            resolver.reject(Flaw())
-            try loop.run()
-            expectEqual(calls, 1)
-            expectEqual(promise.settledValue, 1)
-        }
-    }
-
     @Test func copiesAreTheSamePromise() {
         let (promise, resolver) = Promise<Int>.pending()
         let copy = promise
         resolver.fulfill(1)
         expectEqual(copy.settledValue, 1)
-    }
-
-    @Test func aDerivedPromiseIsPendingUntilItsHandlerRan() throws {
-        try inLoop { loop throws in
-            let derived = Promise.value(1).map { $0 + 1 }
-            expect(derived.isPending)
-            try loop.turn(.poll)
-            expectEqual(derived.settledValue, 2)
-        }
-    }
-
-    @Test func aFollowerShowsTheStateOfWhatItFollows() throws {
-        try inLoop { loop throws in
-            let (inner, resolver) = Promise<Int>.pending()
-            let outer = Promise.value(()).then { inner }
-            try loop.run()
-            expect(outer.isPending && inner.isPending)
-            resolver.fulfill(5)
-            expectEqual(inner.settledValue, 5)
-            try loop.run()
-            expectEqual(outer.settledValue, 5)
-        }
     }
 
     @Test func linkedPromisesSettleTogether() throws {

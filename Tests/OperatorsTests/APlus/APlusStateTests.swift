@@ -8,94 +8,53 @@ import Testing
 extension APlusTests {
     /// 2.1
     @Suite struct APlusStateTests {
-        @Test("2.1.1.1 a pending promise may become fulfilled", arguments: Setting.all)
-        func mayBecomeFulfilled(setting: Setting) throws {
-            var wasPending = setting.settling == .already
-            var promise: Promise<Int>?
-            try setting.run(
-                .success(1), beforeSettling: { wasPending = promise!.isPending },
-                attach: { promise = $0 })
-            expect(wasPending)
-            expect(promise?.isFulfilled == true && promise?.isPending == false && promise?.isRejected == false)
-            expectEqual(promise?.settledValue, 1)
-        }
-
-        @Test("2.1.1.1 a pending promise may become rejected", arguments: Setting.all)
-        func mayBecomeRejected(setting: Setting) throws {
-            var wasPending = setting.settling == .already
-            var promise: Promise<Int>?
-            try setting.run(
-                .failure(Flaw(1)), beforeSettling: { wasPending = promise!.isPending },
-                attach: { promise = $0 })
-            expect(wasPending)
-            expect(promise?.isRejected == true && promise?.isPending == false && promise?.isFulfilled == false)
-            expectEqual(promise?.flaw, Flaw(1))
-        }
-
-        @Test("2.1.1 a promise that is not settled stays pending, whatever else runs", arguments: Kind.allCases)
-        func staysPending(kind: Kind) throws {
-            try inLoop { loop throws in
-                let (promise, resolver) = try kind.make(loop) as (Promise<Int>, Resolver<Int>)
-                loop.schedule(after: .seconds(1)) {}
-                for _ in 0..<3 { try loop.turn(.poll) }
-                expect(promise.isPending)
-                resolver.fulfill(1)
-                try loop.run()
+        @Test("2.1.1.1 a pending promise may become fulfilled or rejected", arguments: Setting.all)
+        func mayBecomeSettled(setting: Setting) throws {
+            for outcome in [Result<Int, any Error>.success(1), .failure(Flaw(1))] {
+                var wasPending = setting.settling == .already
+                var promise: Promise<Int>?
+                try setting.run(
+                    outcome, beforeSettling: { wasPending = promise!.isPending }, attach: { promise = $0 })
+                let seen = try #require(promise)
+                expect(wasPending && !seen.isPending && isSame(seen, outcome))
+                expect(seen.isFulfilled == (outcome.flaw == nil) && seen.isRejected == (outcome.flaw != nil))
             }
         }
 
-        @Test("2.1.2.1 a fulfilled promise stays fulfilled", arguments: Second.allCases, Place.allCases)
-        func staysFulfilled(second: Second, place: Place) throws {
+        @Test("2.1.2, 2.1.3 a settled promise stays as it is", arguments: Second.allCases, Place.allCases)
+        func staysSettled(second: Second, place: Place) throws {
             for kind in Kind.allCases {
-                let (promise, calls) = try settleTwice(kind, { $0.fulfill(1) }, second, place)
-                expect(promise.isFulfilled && promise.settledValue == 1, "\(kind)")
-                expectEqual(calls, ["fulfilled with 1"], "\(kind)")
-            }
-        }
-
-        @Test("2.1.3.1 a rejected promise stays rejected", arguments: Second.allCases, Place.allCases)
-        func staysRejected(second: Second, place: Place) throws {
-            for kind in Kind.allCases {
-                let (promise, calls) = try settleTwice(kind, { $0.reject(Flaw(1)) }, second, place)
-                expect(promise.isRejected && promise.flaw == Flaw(1), "\(kind)")
-                expectEqual(calls, ["rejected with Flaw(number: 1)"], "\(kind)")
-            }
-        }
-
-        @Test("2.1.2.2 the value is there and never another", arguments: Setting.all)
-        func theValueNeverChanges(setting: Setting) throws {
-            let thing = Thing()
-            var seen: [Thing?] = []
-            var promise: Promise<Thing>?
-            try setting.run(.success(thing)) {
-                promise = $0
-                $0.done { value in
-                    seen.append(value)
-                    promise!.done { seen.append($0) }.orFail()
-                    seen.append(promise!.settledValue)
-                }.orFail()
-            }
-            seen += [promise?.settledValue, promise?.settledValue]
-            let same = seen.filter { $0 === thing }.count
-            expect(same == 5 && seen.count == 5)
-        }
-
-        @Test("2.1.3.2 the error is there and never another", arguments: Setting.all)
-        func theErrorNeverChanges(setting: Setting) throws {
-            let thing = Thing()
-            var seen: [(any Error)?] = []
-            var promise: Promise<Int>?
-            try setting.run(.failure(thing)) {
-                promise = $0
-                $0.catch { error in
-                    seen.append(error)
-                    promise!.catch { seen.append($0) }
-                    seen.append(promise!.error)
+                for outcome in [Result<Int, any Error>.success(1), .failure(Flaw(1))] {
+                    let (promise, seen) = try settleTwice(kind, outcome, second, place)
+                    expect(isSame(promise, outcome) && seen == ["\(outcome)"], "\(kind), \(seen)")
                 }
             }
-            seen += [promise?.error, promise?.error]
-            let same = seen.filter { $0 as? Thing === thing }.count
-            expect(same == 5 && seen.count == 5)
+        }
+
+        @Test("2.1.2.2, 2.1.3.2 the value or error is there and never another", arguments: Setting.all)
+        func neverChanges(setting: Setting) throws {
+            let thing = Thing()
+            for outcome in [Result<Thing, any Error>.success(thing), .failure(thing)] {
+                func isThing(_ result: Result<Thing, any Error>?) -> Bool {
+                    switch result {
+                    case .success(let value)?: value === thing
+                    case .failure(let error)?: error as? Thing === thing
+                    case nil: false
+                    }
+                }
+                var seen: [Bool] = []
+                var promise: Promise<Thing>?
+                try setting.run(outcome) {
+                    promise = $0
+                    $0.tap { result in
+                        seen.append(isThing(result))
+                        promise!.tap { seen.append(isThing($0)) }.ignoringErrors()
+                        seen.append(isThing(promise!.result))
+                    }.ignoringErrors()
+                }
+                seen += [isThing(promise?.result), isThing(promise?.result)]
+                expectEqual(seen, [true, true, true, true, true])
+            }
         }
 
         @Test("2.1.2.1, 2.1.3.1 of the resolver's forms each counts once", arguments: Second.allCases)
@@ -119,10 +78,7 @@ extension APlusTests {
             try inLoop { loop throws in
                 let (guarantee, resolve) = Guarantee<Int>.pending()
                 var calls: [Int] = []
-                let settle = {
-                    resolve(1)
-                    resolve(2)
-                }
+                let settle = { for value in 1...2 { resolve(value) } }
                 try settling.run(loop, settle: settle) {
                     guarantee.done {
                         calls.append($0)
@@ -131,14 +87,11 @@ extension APlusTests {
                 }
                 resolve(4)
                 try loop.run()
-                expectEqual(calls, [1])
-                expectEqual(guarantee.settledValue, 1)
+                expect(calls == [1] && guarantee.settledValue == 1)
             }
         }
     }
-}
 
-extension APlusTests {
     /// A second settlement, which must not count.
     enum Second: CaseIterable {
         case fulfill, reject, result, failedResult, valueAndNoError, errorAndNoValue, neither
@@ -161,10 +114,10 @@ extension APlusTests {
         case nextLine, inlineWhileSettling, handler, handlerOfAHandler, jobBeforeTheHandlers, timer, otherThread
     }
 
-    /// Settles a promise of `kind` by `first`, and by `second` from `place`; what becomes of it, and all that its
-    /// handlers have been told.
+    /// Settles a promise of `kind` with `outcome`, and by `second` from `place`; what becomes of it, and with what its handler
+    /// is called.
     private static func settleTwice(
-        _ kind: Kind, _ first: (Resolver<Int>) -> Void, _ second: Second, _ place: Place
+        _ kind: Kind, _ outcome: Result<Int, any Error>, _ second: Second, _ place: Place
     ) throws -> (Promise<Int>, [String]) {
         try inLoop { loop throws in
             let (promise, resolver) = try kind.make(loop) as (Promise<Int>, Resolver<Int>)
@@ -176,14 +129,9 @@ extension APlusTests {
             case .handlerOfAHandler:
                 promise.ensure { Promise.value(1).done { _ in second.settle(resolver) }.orFail() }.ignoringErrors()
             }
-            promise.tap { outcome in
-                switch outcome {
-                case .success(let value): calls.append("fulfilled with \(value)")
-                case .failure(let error): calls.append("rejected with \(error)")
-                }
-            }.ignoringErrors()
+            promise.tap { calls.append("\($0)") }.ignoringErrors()
             if place == .jobBeforeTheHandlers { loop.enqueue { second.settle(resolver) } }
-            first(resolver)
+            resolver.resolve(outcome)
             switch place {
             case .nextLine: second.settle(resolver)
             case .timer: loop.schedule(after: .seconds(1)) { second.settle(resolver) }

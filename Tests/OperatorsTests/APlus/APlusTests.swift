@@ -4,7 +4,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// The clauses 2.1 to 2.3 of Promises/A+ 1.1, one by one; docs/coming-from/javascript.md has the departures.
+/// The clauses 2.1 to 2.3 of Promises/A+ 1.1, each once; docs/coming-from/javascript.md has the departures.
 ///
 /// Each is tried with promises that settle before a handler is attached, at once afterwards, and later.
 @Suite enum APlusTests {}
@@ -120,85 +120,79 @@ extension APlusTests {
 }
 
 extension APlusTests {
-    /// The operators that call what the specification names onFulfilled; the last three call it whatever the outcome.
-    enum OnFulfilled: CaseIterable {
-        case map, then, done, get, tap, ensure, ensureThen
+    /// The operators that call what the specification names onFulfilled and onRejected, and those of a guarantee.
+    enum Handler: CaseIterable {
+        case map, then, done, get, tapOfAValue, ensureOfAValue, ensureThenOfAValue
+        case `catch`, recover, recoverToAGuarantee, tapOfAnError, ensureOfAnError, ensureThenOfAnError
+        case mapOfAGuarantee, thenOfAGuarantee, doneOfAGuarantee, getOfAGuarantee, tapOfAGuarantee
 
-        /// Attaches `body`, which is given the value, and answers with the promise that the operator makes.
-        @discardableResult
-        func attach(to promise: Promise<Int>, _ body: @escaping (Int) -> Void) -> Promise<Void> {
-            // The last three tell no value, so they ask the promise.
-            let ask = { if let value = promise.settledValue { body(value) } }
-            let result =
-                switch self {
-                case .map: promise.map { body($0) }
-                case .then:
-                    promise.then { value -> Promise<Void> in
-                        body(value)
-                        return .value
-                    }
-                case .done: promise.done { body($0) }
-                case .get: promise.get { body($0) }.asVoid()
-                case .tap: promise.tap { if case .success(let value) = $0 { body(value) } }.asVoid()
-                case .ensure: promise.ensure { ask() }.asVoid()
-                case .ensureThen:
-                    promise.ensureThen {
-                        ask()
-                        return .value
-                    }.asVoid()
+        static let ofValues = Array(allCases[..<7]), ofErrors = Array(allCases[7..<13])
+        static let ofGuarantees = Array(allCases[13...])
+
+        var isForErrors: Bool { Self.ofErrors.contains(self) }
+        var isForGuarantees: Bool { Self.ofGuarantees.contains(self) }
+        /// The outcome with which it is called.
+        var outcome: Result<Int, any Error> { isForErrors ? .failure(Flaw(7)) : .success(7) }
+
+        /// Attaches `body`, which is called with the outcome.
+        func attach(to source: Source, _ body: @escaping (Result<Int, any Error>) -> Void) {
+            let promise = source.promise
+            let value = { (value: Int) in body(.success(value)) }
+            let error = { (error: any Error) in body(.failure(error)) }
+            // Those that are called whatever the outcome.
+            let ofThis = { (outcome: Result<Int, any Error>?) in
+                switch outcome {
+                case .success(let number)? where !isForErrors: value(number)
+                case .failure(let flaw)? where isForErrors: error(flaw)
+                default: break
                 }
-            result.ignoringErrors()
-            return result
-        }
-    }
-
-    /// The operators that call what the specification names onRejected; the last three call it whatever the outcome.
-    enum OnRejected: CaseIterable {
-        case `catch`, recover, recoverToAGuarantee, tap, ensure, ensureThen
-
-        /// Attaches `body`, which is given the error.
-        func attach(to promise: Promise<Int>, _ body: @escaping (any Error) -> Void) {
-            let ask = { if let error = promise.error { body(error) } }
+            }
             switch self {
-            case .catch: promise.catch { body($0) }
+            case .map: promise.map { value($0) }.ignoringErrors()
+            case .then:
+                promise.then { number -> Promise<Void> in
+                    value(number)
+                    return .value
+                }.ignoringErrors()
+            case .done: promise.done { value($0) }.ignoringErrors()
+            case .get: promise.get { value($0) }.ignoringErrors()
+            case .tapOfAValue, .tapOfAnError: promise.tap { ofThis($0) }.ignoringErrors()
+            case .ensureOfAValue, .ensureOfAnError: promise.ensure { ofThis(promise.result) }.ignoringErrors()
+            case .ensureThenOfAValue, .ensureThenOfAnError:
+                promise.ensureThen {
+                    ofThis(promise.result)
+                    return .value
+                }.ignoringErrors()
+            case .catch: promise.catch { error($0) }
             case .recover:
-                promise.recover { error -> Promise<Int> in
-                    body(error)
+                promise.recover { flaw -> Promise<Int> in
+                    error(flaw)
                     return .value(0)
                 }.ignoringErrors()
             case .recoverToAGuarantee:
-                promise.recover { error -> Guarantee<Int> in
-                    body(error)
+                promise.recover { flaw -> Guarantee<Int> in
+                    error(flaw)
                     return .value(0)
                 }
-            case .tap: promise.tap { if case .failure(let error) = $0 { body(error) } }.ignoringErrors()
-            case .ensure: promise.ensure { ask() }.ignoringErrors()
-            case .ensureThen:
-                promise.ensureThen {
-                    ask()
+            case .mapOfAGuarantee: _ = source.guarantee.map { value($0) }
+            case .thenOfAGuarantee:
+                source.guarantee.then { number -> Guarantee<Void> in
+                    value(number)
                     return .value
-                }.ignoringErrors()
+                }
+            case .doneOfAGuarantee: source.guarantee.done { value($0) }
+            case .getOfAGuarantee: source.guarantee.get { value($0) }
+            case .tapOfAGuarantee: source.guarantee.tap { ofThis($0) }
             }
         }
     }
 
-    /// The operators of a guarantee.
-    enum OnGuaranteed: CaseIterable {
-        case map, then, done, get, tap
+    /// What handlers are attached to: a promise, or the guarantee that is made of it when it is first needed.
+    final class Source {
+        let promise: Promise<Int>
+        lazy var guarantee = promise.recover { _ -> Guarantee<Int> in fatalError("it is never rejected") }
 
-        func attach(to guarantee: Guarantee<Int>, _ body: @escaping (Int) -> Void) {
-            switch self {
-            case .map: _ = guarantee.map { body($0) }
-            case .then:
-                guarantee.then { value -> Guarantee<Void> in
-                    body(value)
-                    return .value
-                }
-            case .done: guarantee.done { body($0) }
-            case .get: guarantee.get { body($0) }
-            case .tap: guarantee.tap { if case .success(let value) = $0 { body(value) } }
-            }
-        }
+        init(_ promise: Promise<Int>) { self.promise = promise }
     }
 }
 

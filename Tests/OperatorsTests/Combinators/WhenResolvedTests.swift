@@ -142,9 +142,4 @@ import Testing
 
 extension Result where Failure == any Error {
     fileprivate var number: Success? { try? get() }
-
-    fileprivate var flaw: Flaw? {
-        guard case .failure(let error) = self else { return nil }
-        return error as? Flaw
-    }
 }

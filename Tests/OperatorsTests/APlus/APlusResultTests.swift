@@ -7,7 +7,7 @@ import Testing
 
 extension APlusTests {
     /// 2.2.7
-    @Suite struct ThenResultTests {
+    @Suite struct APlusResultTests {
         @Test(
             "2.2.7 an operator's promise is another one and pending until its handler has run", arguments: Setting.all)
         func anotherPromise(setting: Setting) throws {
@@ -37,23 +37,6 @@ extension APlusTests {
                 promise.recover { _ in Guarantee.value(thing) }.done { seen.append($0 === thing) }
             }
             expectEqual(seen, [true, true, true, true])
-        }
-
-        @Test("2.2.7.1 a promise that a handler returns settles the next one", arguments: Setting.all)
-        func aPromiseReturned(setting: Setting) throws {
-            var results: [Promise<Int>] = []
-            try setting.run(.success(1)) { promise in
-                results.append(promise.then { value in after(.seconds(1)).map { value + 1 } })
-                results.append(promise.then { value in after(.seconds(1)).then { Promise<Int>(error: Flaw(value)) } })
-            }
-            try setting.run(.failure(Flaw(1))) { promise in
-                results.append(promise.recover { _ in after(.seconds(1)).map { 3 } })
-                results.append(promise.recover { _ in after(.seconds(1)).then { Promise<Int>(error: Flaw(4)) } })
-            }
-            let values = results.map(\.settledValue)
-            let flaws = results.map(\.flaw)
-            expectEqual(values, [2, nil, 3, nil])
-            expectEqual(flaws, [nil, Flaw(1), nil, Flaw(4)])
         }
 
         @Test("2.2.7.2 the error that a handler throws is the next promise's", arguments: Setting.all, Thrower.allCases)
@@ -174,6 +157,67 @@ extension APlusTests {
             case .recover: promise.recover { _ -> Promise<Int> in throw error }
             case .recoverOfVoid: promise.asVoid().recover { _ throws -> Void in throw error }.map { 0 }
             }
+        }
+    }
+}
+
+extension APlusTests {
+    /// 2.3.4
+    @Suite struct APlusValueTests {
+        @Test("2.3.4 a value that is no thenable fulfills, an error among them", arguments: Setting.all)
+        func ofEveryKind(setting: Setting) throws {
+            let thing = Thing()
+            try check(setting, 7) { $0 == 7 }
+            try check(setting, ()) { _ in true }
+            try check(setting, Int??.some(nil)) { $0 == .some(nil) }
+            try check(setting, (1, "b", thing)) { $0 == 1 && $1 == "b" && $2 === thing }
+            try check(setting, thing as Any) { $0 as? Thing === thing }
+            try check(setting, { 8 }) { $0() == 8 }
+            try check(setting, Int.self) { $0 == Int.self }
+            try check(setting, thing as any Error) { $0 as? Thing === thing }
+            try check(setting, Result<Int, Flaw>.failure(Flaw(1))) { $0 == .failure(Flaw(1)) }
+        }
+
+        @Test("2.3.4 map and value take a promise for a plain value and do not wait for it", arguments: Setting.all)
+        func aPromiseAsAValue(setting: Setting) throws {
+            let (inner, resolver) = Promise<Int>.pending()
+            var outer: Promise<Promise<Int>>?
+            try setting.run(.success(1)) { promise in outer = promise.map { _ in inner } }
+            expect(outer?.isFulfilled == true && outer?.settledValue?.isPending == true)
+            resolver.fulfill(5)
+            expectEqual(outer?.settledValue?.settledValue, 5)
+        }
+
+        @Test("2.3.4 what happens to a value after settling does not happen to the promise", arguments: Setting.all)
+        func isACopy(setting: Setting) throws {
+            var list = [1, 2]
+            var seen: [[Int]] = []
+            try setting.run(.success(list)) { promise in
+                list.append(3)
+                promise.done {
+                    var mine = $0
+                    mine.append(4)
+                    seen.append(mine)
+                }.orFail()
+                promise.done { seen.append($0) }.orFail()
+            }
+            expectEqual(seen, [[1, 2, 4], [1, 2]])
+        }
+
+        /// Lets a promise be fulfilled with `value`, by a resolver and by a handler that returns it.
+        private func check<Value>(
+            _ setting: Setting, _ value: Value, _ isRight: @escaping (Value) -> Bool,
+            _ location: SourceLocation = #_sourceLocation
+        ) throws {
+            var seen: [Bool] = []
+            try setting.run(.success(value)) { promise in
+                promise.done { seen.append(isRight($0)) }.orFail()
+                promise.map { $0 }.done { seen.append(isRight($0)) }.orFail()
+                promise.then { Promise.value($0) }.done { seen.append(isRight($0)) }.orFail()
+            }
+            try setting.run(.success(())) { promise in promise.map { value }.done { seen.append(isRight($0)) }.orFail()
+            }
+            #expect(seen == [true, true, true, true], sourceLocation: location)
         }
     }
 }

@@ -1,0 +1,300 @@
+import Promises
+import Reactor
+import TestSupport
+import Testing
+
+@testable import PromisesTestSupport
+
+extension APlusTests {
+    /// 2.2.2 to 2.2.6
+    @Suite struct APlusHandlerTests {
+        @Test(
+            "2.2.2, 2.2.3, 2.2.4 called once each, after the promise has settled, with its outcome, not inside a call",
+            arguments: Setting.all, Handler.allCases)
+        func called(setting: Setting, handler: Handler) throws {
+            var calls: [String] = []
+            var early = 0
+            var isInside = false
+            try setting.run(handler.outcome, beforeSettling: { early = calls.count }) { promise in
+                let source = Source(promise)
+                func attach(_ index: Int) {
+                    isInside = true
+                    handler.attach(to: source) {
+                        calls.append("\(index) \($0) \(!source.promise.isPending && !isInside)")
+                    }
+                    isInside = false
+                }
+                attach(0)
+                attach(1)
+                EventLoop.current.schedule(after: .seconds(2)) { attach(2) }
+            }
+            expectEqual(early, 0)
+            expectEqual(calls, (0..<3).map { "\($0) \(handler.outcome) true" })
+        }
+
+        @Test("2.2.3.1 onRejected is called with the very error", arguments: Setting.all, Handler.ofErrors)
+        func withTheReason(setting: Setting, handler: Handler) throws {
+            let thing = Thing()
+            var seen: [Bool] = []
+            try setting.run(.failure(thing)) { promise in
+                handler.attach(to: Source(promise)) { seen.append($0.error as? Thing === thing) }
+            }
+            expectEqual(seen, [true])
+        }
+
+        @Test(
+            "2.2.2, 2.2.3 not called for the other outcome", arguments: Setting.all, Handler.ofValues + Handler.ofErrors
+        )
+        func notForTheOtherOutcome(setting: Setting, handler: Handler) throws {
+            var calls = 0
+            try setting.run(handler.isForErrors ? .success(1) : .failure(Flaw())) { promise in
+                handler.attach(to: Source(promise)) { _ in calls += 1 }
+            }
+            expectEqual(calls, 0)
+        }
+
+        @Test(
+            "2.2.2.3, 2.2.3.3 called once, however often the promise is settled",
+            arguments: Settling.allCases, Handler.allCases)
+        func onceIfSettledOften(settling: Settling, handler: Handler) throws {
+            try inLoop { loop throws in
+                let (promise, resolver) = Promise<Int>.pending()
+                var calls: [String] = []
+                let settle = {
+                    resolver.resolve(handler.outcome)
+                    for number in 1...2 {
+                        if handler.isForErrors { resolver.reject(Flaw(number)) } else { resolver.fulfill(number) }
+                    }
+                }
+                try settling.run(loop, settle: settle) {
+                    handler.attach(to: Source(promise)) { calls.append("\($0)") }
+                }
+                settle()
+                loop.enqueue(settle)
+                loop.schedule(after: .seconds(1), settle)
+                try loop.run()
+                expectEqual(calls, ["\(handler.outcome)"])
+            }
+        }
+
+        @Test("2.2.2, 2.2.3 of a pair of handlers one is called", arguments: Setting.all)
+        func oneOfAPair(setting: Setting) throws {
+            for outcome in [Result<Int, any Error>.success(1), .failure(Flaw())] {
+                var calls: [String] = []
+                try setting.run(outcome) { promise in
+                    promise.done { _ in calls.append("fulfilled") }.catch { _ in calls.append("rejected") }
+                    promise.catch { _ in calls.append("rejected too") }
+                }
+                expectEqual(calls, outcome.flaw == nil ? ["fulfilled"] : ["rejected too", "rejected"])
+            }
+        }
+
+        // MARK: 2.2.4, on a clean stack
+
+        @Test("2.2.4 after the code that follows the settlement", arguments: Kind.allCases, Handler.allCases)
+        func afterTheCodeThatSettles(kind: Kind, handler: Handler) throws {
+            try inLoop { loop throws in
+                let (promise, resolver) = try kind.make(loop) as (Promise<Int>, Resolver<Int>)
+                var order: [String] = []
+                handler.attach(to: Source(promise)) { _ in order.append("handler") }
+                loop.enqueue {
+                    resolver.resolve(handler.outcome)
+                    order.append("after settling")
+                }
+                try loop.run()
+                expectEqual(order, ["after settling", "handler"])
+            }
+        }
+
+        @Test("2.2.4 one whose promise a handler settles runs after it", arguments: Kind.allCases, Handler.ofValues)
+        func settledInAHandler(kind: Kind, handler: Handler) throws {
+            try inLoop { loop throws in
+                let (promise, resolver) = try kind.make(loop) as (Promise<Int>, Resolver<Int>)
+                var order: [String] = []
+                handler.attach(to: Source(promise)) { _ in order.append("inner") }
+                handler.attach(to: Source(.value(1))) { _ in
+                    resolver.fulfill(1)
+                    order.append("outer")
+                }
+                try loop.run()
+                expectEqual(order, ["outer", "inner"])
+            }
+        }
+
+        @Test("2.2.4 one that is attached in a handler runs after it", arguments: Handler.allCases)
+        func attachedInAHandler(handler: Handler) throws {
+            let others = [Handler.ofValues, Handler.ofErrors, Handler.ofGuarantees].first { $0.contains(handler) }!
+            for other in others {
+                try inLoop { loop throws in
+                    let source = Source(handler.isForErrors ? Promise(error: Flaw()) : .value(1))
+                    var order: [String] = []
+                    other.attach(to: source) { _ in
+                        handler.attach(to: source) { _ in order.append("inner") }
+                        order.append("outer")
+                    }
+                    try loop.run()
+                    expectEqual(order, ["outer", "inner"], "\(other)")
+                }
+            }
+        }
+
+        @Test("2.2.4 after jobs and handlers that were queued before it, before later ones")
+        func inTheQueue() throws {
+            try inLoop { loop throws in
+                let (promise, resolver) = Promise<Int>.pending()
+                var order: [Int] = []
+                promise.done { _ in order.append(2) }.orFail()
+                loop.enqueue { order.append(0) }
+                Promise.value(1).done { _ in order.append(1) }.orFail()
+                resolver.fulfill(1)
+                loop.enqueue { order.append(3) }
+                promise.done { _ in order.append(4) }.orFail()
+                Promise<Int>(error: Flaw()).catch { _ in order.append(5) }
+                try loop.run()
+                expectEqual(order, [0, 1, 2, 3, 4, 5])
+            }
+        }
+
+        @Test("2.2.4 no handler runs inside another, and none deeper in the stack than another")
+        func theStackIsClean() throws {
+            try inLoop { loop throws in
+                var depth = 0
+                var deepest = 0
+                var addresses: [UInt] = []
+                /// Settles a promise, attaches to it before or after, and leaves.
+                func step(_ number: Int) {
+                    depth += 1
+                    defer { depth -= 1 }
+                    deepest = max(deepest, depth)
+                    addresses.append(stackAddress())
+                    guard number < 1000 else { return }
+                    let (promise, resolver) = Promise<Int>.pending()
+                    let attach = {
+                        number % 3 == 0
+                            ? promise.catch { _ in step(number + 1) }.finally {}
+                            : promise.done { step($0) }.orFail()
+                    }
+                    if number % 2 == 0 { attach() }
+                    if number % 3 == 0 { resolver.reject(Flaw(number)) } else { resolver.fulfill(number + 1) }
+                    if number % 2 != 0 { attach() }
+                }
+                Promise.value(0).done { step($0) }.orFail()
+                try loop.run()
+                expect(deepest == 1 && addresses.count == 1001)
+                // A frame or two apart, since one is called by way of `catch` and the other of `map`. (The address sanitizer
+                // moves locals off the stack.)
+                expect(isSanitized || addresses.max()! - addresses.min()! < 4096)
+            }
+        }
+
+        @Test("2.2.4 never inside the call of another thread that settles")
+        func notInsideAnotherThreadsCall() throws {
+            try EventLoop.withLoop { loop throws in
+                let hold = loop.hold()
+                let (promise, resolver) = Promise<Int>.pending()
+                let isSettled = Shared(false)
+                var sawItSettled: [Bool] = []
+                let ended = promise.done { _ in sawItSettled.append(isSettled.value) }
+                TestThread.run {
+                    resolver.fulfill(1)
+                    isSettled.change { $0 = true }
+                }
+                try hang(ended)
+                expectEqual(sawItSettled, [true])
+                hold.cancel()
+            }
+        }
+
+        // MARK: 2.2.6, several
+
+        @Test(
+            "2.2.6 in the order of the calls", arguments: Setting.all,
+            [Handler.ofValues, Handler.ofErrors, Handler.ofGuarantees])
+        func inOrder(setting: Setting, handlers: [Handler]) throws {
+            var calls: [String] = []
+            try setting.run(handlers[0].outcome) { promise in
+                let source = Source(promise)
+                for round in 0..<2 {
+                    for handler in handlers {
+                        handler.attach(to: source) { _ in calls.append("\(round) \(handler)") }
+                        // One for the other outcome between them.
+                        (handler.isForErrors ? Handler.done : .catch).attach(to: source) { _ in calls.append("other") }
+                    }
+                }
+            }
+            expectEqual(calls, (0..<2).flatMap { round in handlers.map { "\(round) \($0)" } })
+        }
+
+        @Test("2.2.6 in order also if some throw, each with a result of its own", arguments: Setting.all)
+        func someThrow(setting: Setting) throws {
+            for outcome in [Result<Int, any Error>.success(1), .failure(Flaw(100))] {
+                var calls: [Int] = []
+                var results: [Promise<Int>] = []
+                try setting.run(outcome) { promise in
+                    for index in 0..<6 {
+                        func step() throws -> Int {
+                            calls.append(index)
+                            if index % 2 == 1 { throw Flaw(index) }
+                            return index
+                        }
+                        results.append(
+                            outcome.flaw == nil
+                                ? promise.map { _ in try step() }
+                                : promise.recover { _ throws -> Promise<Int> in .value(try step()) })
+                    }
+                }
+                expectEqual(calls, [0, 1, 2, 3, 4, 5])
+                let values = results.map(\.settledValue), flaws = results.map(\.flaw)
+                expectEqual(values, [0, nil, 2, nil, 4, nil])
+                expectEqual(flaws, [nil, Flaw(1), nil, Flaw(3), nil, Flaw(5)])
+            }
+        }
+
+        @Test(
+            "2.2.6 one that is attached in a handler comes after all that wait", arguments: Setting.all,
+            Handler.allCases)
+        func attachedInside(setting: Setting, handler: Handler) throws {
+            var calls: [Int] = []
+            try setting.run(handler.outcome) { promise in
+                let source = Source(promise)
+                handler.attach(to: source) { _ in
+                    calls.append(0)
+                    for index in 3..<5 {
+                        handler.attach(to: source) { _ in
+                            calls.append(index)
+                            handler.attach(to: source) { _ in calls.append(index + 2) }
+                        }
+                    }
+                }
+                for index in 1..<3 { handler.attach(to: source) { _ in calls.append(index) } }
+            }
+            expectEqual(calls, [0, 1, 2, 3, 4, 5, 6])
+        }
+
+        @Test("2.2.6 in order, whether attached before, during or after the settlement", arguments: Kind.allCases)
+        func beforeDuringAndAfter(kind: Kind) throws {
+            for outcome in [Result<Int, any Error>.success(1), .failure(Flaw())] {
+                try inLoop { loop throws in
+                    let (promise, resolver) = try kind.make(loop) as (Promise<Int>, Resolver<Int>)
+                    var calls: [Int] = []
+                    func attach(_ index: Int) { promise.ensure { calls.append(index) }.ignoringErrors() }
+                    attach(0)
+                    attach(1)
+                    resolver.resolve(outcome)
+                    attach(2)
+                    loop.enqueue { attach(3) }
+                    loop.schedule(after: .seconds(1)) { attach(4) }
+                    try loop.run()
+                    expectEqual(calls, [0, 1, 2, 3, 4])
+                }
+            }
+        }
+    }
+}
+
+/// Where the stack of the caller is, roughly.
+@inline(never)
+private func stackAddress() -> UInt {
+    var local = 0
+    return withUnsafeMutablePointer(to: &local) { UInt(bitPattern: $0) }
+}
