@@ -4,19 +4,24 @@ import TestSupport
 import Testing
 
 @Suite struct ServingTests {
-    @Test func aMegabyteComesBackWhole() throws {
-        let server = try ServerProcess.serving()
-        let client = try Client(to: server.address)
+    /// Of 20 clients at once, each of which ends its side and reads on.
+    @Test(arguments: [false, true]) func aMegabyteOfEachComesBackWhole(isUnix: Bool) throws {
+        let folder = Folder()
+        let server = try isUnix ? .serving("--listen", "unix:\(folder["echo.sock"])") : ServerProcess.serving()
+        let clients = try (0..<20).map { _ in try Client(to: server.address) }
         let (sent, chunk) = (randomBytes(1 << 20), 65536)
-        var received: [UInt8] = []
+        var received = clients.map { _ in [UInt8]() }
         for start in stride(from: 0, to: sent.count, by: chunk) {
-            try client.send(Array(sent[start..<start + chunk]))
-            if start >= 4 * chunk { received += try client.receive(exactly: chunk) }
+            for client in clients { try client.send(Array(sent[start..<start + chunk])) }
+            guard start >= 4 * chunk else { continue }
+            for (index, client) in clients.enumerated() { received[index] += try client.receive(exactly: chunk) }
         }
-        client.end()
-        received += try client.readToEnd()
-        expectEqual(received, sent)
-        expect(try server.terminate().hasPrefix("totals: 0 open, 1 connections (peak 1, 0 failed), 1048576 bytes, "))
+        for (index, client) in clients.enumerated() {
+            client.end()
+            received[index] += try client.readToEnd()
+            expect(received[index] == sent)
+        }
+        expect(try server.terminate().hasPrefix("totals: 0 open, 20 connections (peak 20, 0 failed), 20971520 bytes, "))
     }
 
     @Test(.enabled(if: mayHaveDescriptors(2000), "the hard limit of descriptors is below 2,000"))
