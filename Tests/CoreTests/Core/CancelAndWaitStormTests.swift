@@ -88,7 +88,7 @@ import Testing
     }
 
     @Test(arguments: 0..<10) func nothingIsUnderWayAfterwards(seed: Int) throws {
-        for round in 0..<(isSanitized ? 100 : 1_000) {
+        for round in 0..<(scaled(1_000)) {
             try inLoop { loop throws in
                 let account = Account()
                 var dice = SplitMix64(UInt64(seed * 1_000_000 + round))

@@ -9,7 +9,7 @@ import Testing
 @Suite(.serialized) struct DeepChainTests {
     #if DEBUG
     // A debug build's frames fill the stack within 20,000.
-    private let length = scaled(250_000)
+    private let length = scaled(125_000)
     #else
     private let length = scaled(1_000_000)
     #endif

@@ -8,7 +8,7 @@ import Testing
 /// A promise that a handler returns is linked to the one it settles, so recursion takes constant memory.
 @Suite struct RecursionTests {
     private let tally = Tally()
-    private let depth = scaled(100_000)
+    private let depth = scaled(20_000)
 
     /// Expects that the levels of a recursion do not pile up, by what their handlers hold.
     private func check(_ body: (Int) -> Promise<Int>) {
@@ -150,7 +150,7 @@ private func measureRecursionInAVariable() throws {
         current = next
         return next
     }
-    let depth = scaled(500_000)
+    let depth = scaled(150_000)
     try inLoop { _ throws in
         _ = try hang(step(10_000))
         let before = residentBytes()
@@ -169,7 +169,7 @@ private func measureRecursion() throws {
             .ensure {}
             .then { $0 == 0 ? Promise.value(0) : step($0 - 1) }
     }
-    let depth = scaled(500_000)
+    let depth = scaled(150_000)
     try inLoop { _ throws in
         _ = try hang(step(10_000))
         let before = residentBytes()

@@ -148,7 +148,7 @@ import Testing
         try inLoop { loop throws in
             let (source, resolver) = Promise<Int>.pending()
             var end = source
-            for _ in 0..<scaled(500_000) { end = end.map { $0 } }
+            for _ in 0..<scaled(125_000) { end = end.map { $0 } }
             end.cancel()
             expect(source.isRejected)
             withExtendedLifetime(resolver) {}

@@ -161,7 +161,7 @@ import Testing
     @Test(arguments: [Duration.zero, .milliseconds(1)])
     func manyAttemptsKeepNothingOfThoseBefore(pause: Duration) throws {
         try inLoop { _ throws in
-            let count = scaled(200_000)
+            let count = scaled(20_000)
             let tally = Tally()
             let promise = retry(maxAttempts: .max, delay: .constant(pause)) { attempt -> Promise<Int> in
                 let token = tally.token()

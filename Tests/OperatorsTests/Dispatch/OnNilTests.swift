@@ -9,7 +9,7 @@ import Testing
 /// `on: nil`: inline, where the promise is settled.
 @Suite(.serialized) struct OnNilTests {
     #if DEBUG
-    private let length = scaled(250_000)
+    private let length = scaled(125_000)
     #else
     private let length = scaled(1_000_000)
     #endif

@@ -10,7 +10,7 @@ import Testing
 
 /// Settling, running and cancelling against each other on several threads. Under ThreadSanitizer and AddressSanitizer.
 @Suite struct OnThreadTests {
-    private let rounds = scaled(10_000)
+    private let rounds = scaled(2_000)
 
     /// Both threads are at it before either begins.
     private func together(_ one: @escaping @Sendable () -> Void, _ other: @escaping @Sendable () -> Void) {

@@ -27,7 +27,7 @@ import Testing
         }
         let first = UInt64(Setting.firstSeed ?? 1)
         var failures = 0
-        for seed in first..<first + UInt64(Setting.seeds ?? scaled(30_000)) where failures < 3 {
+        for seed in first..<first + UInt64(Setting.seeds ?? scaled(15_000)) where failures < 3 {
             if !check(seed) { failures += 1 }
         }
     }
