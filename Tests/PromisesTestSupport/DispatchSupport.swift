@@ -12,7 +12,7 @@ final class Shelf: Dispatcher {
     /// How many jobs are there.
     var count: Int { jobs.withLock { $0.count } }
 
-    /// Runs those that are there, on this thread, and lets go of them.
+    /// Runs those that are there, on this thread, and releases them.
     func run() {
         for job in take() { job() }
     }

@@ -80,7 +80,7 @@ import Testing
         expectEqual(lines, report(line))
     }
 
-    @Test func aDerivedPromiseThatIsLetGoIsNotReported() throws {
+    @Test func aDerivedPromiseThatIsReleasedIsNotReported() throws {
         let lines = try logged {
             try inLoop { loop throws in
                 let (promise, resolver) = Promise<Int>.pending()

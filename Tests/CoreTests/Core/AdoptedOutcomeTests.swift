@@ -42,7 +42,7 @@ import Testing
 
     /// A failed `when` lets its other promises continue, and a cancellation from elsewhere does not end them.
     @Test("after a failed when, which lets it continue", arguments: AdoptedShape.allCases, [false, true])
-    func letGo(shape: AdoptedShape, isHeld: Bool) throws {
+    func released(shape: AdoptedShape, isHeld: Bool) throws {
         try inLoop { loop throws in
             var isStopped = false
             var values: [Int] = []

@@ -34,7 +34,7 @@ enum Happening: CaseIterable {
     case source, inner
     /// A handler is attached.
     case attachToOuter, attachToInner
-    /// The promises themselves are let go.
+    /// The promises themselves are released.
     case dropOuter, dropInner
 
     /// All orders in which handlers are attached to promises that are still there.
@@ -147,7 +147,7 @@ extension Play {
         if reports != expectedReports { faults.append("\(reports) reports, not \(expectedReports)") }
         let here = pthread_self()
         let strangers = tally.enders.filter { pthread_equal($0, here) == 0 }.count
-        if strangers != 0 { faults.append("\(strangers) closures were let go elsewhere") }
+        if strangers != 0 { faults.append("\(strangers) closures were released elsewhere") }
         return faults
     }
 
@@ -192,7 +192,7 @@ private func settle(_ resolver: Shared<Resolver<Int>?>, _ outcome: Play.Outcome,
     resolver.clear()
 }
 
-/// The promises of a play, each where any thread can let go of it.
+/// The promises of a play, each where any thread can release it.
 private final class Props: Sendable {
     let outer: Shared<Promise<Int>?>
     let inner: Shared<Promise<Int>?>
@@ -239,7 +239,7 @@ private final class Told: @unchecked Sendable {
 }
 
 extension Shared {
-    /// Lets go of what it holds, on this thread and outside the lock.
+    /// Releases what it holds, on this thread and outside the lock.
     func clear<Wrapped: Sendable>() where Value == Wrapped? {
         let old = change { value in
             defer { value = nil }
@@ -278,7 +278,7 @@ final class OtherThread: Sendable {
         isDone.wait()
     }
 
-    /// Runs `body` there and waits for it; what it holds is let go there too.
+    /// Runs `body` there and waits for it; what it holds is released there too.
     func run(_ body: @escaping @Sendable () -> Void) {
         work.change { $0 = body }
         isAsked.open()

@@ -5,7 +5,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// A promise that settles as another: whichever is held, settled or let go first.
+/// A promise that settles as another: whichever is held, settled or released first.
 @Suite struct AdoptionTests {
     private func followed(_ loop: EventLoop) throws -> (outer: Promise<Int>, inner: Promise<Int>, Resolver<Int>) {
         let (inner, resolver) = Promise<Int>.pending()

@@ -5,7 +5,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// What a loop lets go at its end cancels promises, while another thread settles what these wait for. Under
+/// What a loop releases at its end cancels promises, while another thread settles what these wait for. Under
 /// ThreadSanitizer.
 @Suite struct CancellationAtLoopEndTests {
     @Test func againstASettlementElsewhere() {

@@ -254,7 +254,7 @@ import Testing
         }
     }
 
-    @Test func cleanupWhoseLoopEndsIsLetGo() {
+    @Test func cleanupWhoseLoopEndsIsReleased() {
         let tally = Tally()
         weak var ended: EventLoop?
         let lines = logged {
@@ -309,7 +309,7 @@ import Testing
         }
     }
 
-    @Test func closuresThatCancelWhenTheyAreLetGo() throws {
+    @Test func closuresThatCancelWhenTheyAreReleased() throws {
         try inLoop { loop throws in
             final class Canceller {
                 var promise: Promise<Int>?
@@ -382,7 +382,7 @@ import Testing
         expectEqual(lines, [])
     }
 
-    @Test func onCancelIsLetGoUncalled() throws {
+    @Test func onCancelIsReleasedUncalled() throws {
         try inLoop { loop throws in
             let tally = Tally()
             var calls = 0

@@ -88,7 +88,7 @@ import Testing
         expectEqual(lines, ["an event loop ended with \(length + 1) undelivered handlers"])
     }
 
-    @Test func allHeldAndThenLetGo() throws {
+    @Test func allHeldAndThenReleased() throws {
         try inLoop { loop throws in
             let (start, resolver) = Promise<Int>.pending()
             var all = [start]
@@ -134,7 +134,7 @@ import Testing
         }
     }
 
-    @Test func linksLetGoFromTheStart() throws {
+    @Test func linksReleasedFromTheStart() throws {
         try inLoop { loop throws in
             var (start, resolver): (Promise<Int>?, Resolver<Int>) = Promise<Int>.pending()
             let end = try links(from: start!, loop)

@@ -67,15 +67,15 @@ import Testing
         }
     }
 
-    @Test("those that follow it are let go, each as it is let go", arguments: [false, true])
-    func followersAreLetGo(hasHandlers: Bool) throws {
+    @Test("those that follow it are released, each as it is released", arguments: [false, true])
+    func followersAreReleased(hasHandlers: Bool) throws {
         let tally = Tally()
         try inLoop { loop throws in
             let (inner, resolver) = Promise<Int>.pending()
             if hasHandlers { inner.tap { _ in }.ignoringErrors() }
             for _ in 0..<100 {
                 let token = tally.token()
-                // It waits for the end of a row of links that itself is let go.
+                // It waits for the end of a row of links that itself is released.
                 _ = Promise.value(()).then {
                     Promise.value(()).then { () -> Promise<Int> in
                         token.use()
@@ -125,9 +125,9 @@ import Testing
         await #expect(processExitsWith: .success) {
             conf.logHandler = { _ in }
             inLoop { loop in
-                NeverSettledTests.makeAndLetGo(5_000, loop)
+                NeverSettledTests.makeAndRelease(5_000, loop)
                 let before = residentBytes()
-                NeverSettledTests.makeAndLetGo(scaled(150_000), loop)
+                NeverSettledTests.makeAndRelease(scaled(150_000), loop)
                 let growth = residentBytes() - before
                 precondition(growth < 2 << 20, "\(growth) bytes are left")
             }
@@ -135,7 +135,7 @@ import Testing
     }
 
     /// Guarantees that stay pending forever, and chains that wait for them.
-    fileprivate static func makeAndLetGo(_ count: Int, _ loop: EventLoop) {
+    fileprivate static func makeAndRelease(_ count: Int, _ loop: EventLoop) {
         for _ in 0..<count {
             let guarantee = Guarantee<Int> { _ in }
             guarantee.map { $0 + 1 }.then { Promise.value($0) }.ensure {}.catch { _ in }

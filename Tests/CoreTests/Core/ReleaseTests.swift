@@ -6,7 +6,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// What handlers hold is let go with them: once they have run or never will, and on the thread that attached them.
+/// What handlers hold is released with them: once they have run or never will, and on the thread that attached them.
 @Suite struct ReleaseTests {
     private let tally = Tally()
 
@@ -147,7 +147,7 @@ import Testing
         }
     }
 
-    @Test func combinatorsLetGo() throws {
+    @Test func combinatorsReleaseTheirSources() throws {
         try inLoop { loop throws in
             let tokens = when(fulfilled: [Promise.value(tally.token()), Promise.value(tally.token())]).map(\.count)
             let winner = race(Promise.value(tally.token()), Promise.value(tally.token())).map { _ in 1 }

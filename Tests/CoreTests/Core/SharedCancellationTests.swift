@@ -94,7 +94,7 @@ import Testing
         owner.join()
     }
 
-    @Test func besideASettlementThatLetsGoOfTheSource() {
+    @Test func besideASettlementThatReleasesTheSource() {
         for _ in 0..<scaled(2000) {
             inLoop { _ in cancelBesideSettlement() }
         }

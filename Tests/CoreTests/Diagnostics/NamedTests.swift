@@ -165,7 +165,7 @@ private func at(_ line: UInt) -> String { "\(#fileID):\(line)" }
         for promise in shared { expect("\(promise)".hasPrefix("Promise(\"by ")) }
     }
 
-    @Test func whoeverIsTheLastToLetGo() {
+    @Test func whoeverIsTheLastToRelease() {
         for _ in 0..<scaled(500) {
             let (promise, resolver) = Promise<Int>.pending()
             let thread = TestThread {

@@ -50,13 +50,13 @@ import Testing
 
     @Test func cancelsAReadOfAResolverThroughOnCancel() throws {
         try inLoop { loop throws in
-            var isTold = false
+            var wasCancelled = false
             let (promise, resolver) = Promise<Int>.pending()
-            resolver.onCancel { isTold = true }
+            resolver.onCancel { wasCancelled = true }
             let limited = promise.timeout(.seconds(1))
             expect(limited, failsWith: PromiseError.timedOut)
             try loop.run()
-            expect(isTold)
+            expect(wasCancelled)
             expect(promise.error as? PromiseError == .cancelled)
         }
     }

@@ -29,7 +29,7 @@ import Testing
     func aSourceThatSettlesTheNext(kind: Kind, isFirst: Bool) throws {
         try inLoop { loop throws in
             let pairs = pairs(50)
-            // The optimiser would let go of resolvers after the last use of the array, and so abandon promises.
+            // The optimiser would release resolvers after the last use of the array, and so abandon promises.
             defer { withExtendedLifetime(pairs) {} }
             func link() {
                 for index in 0..<49 {

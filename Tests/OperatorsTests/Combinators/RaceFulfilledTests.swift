@@ -91,7 +91,7 @@ import Testing
         }
     }
 
-    @Test func errorsAreLetGoWithTheRace() throws {
+    @Test func errorsAreReleasedWithTheRace() throws {
         try inLoop { loop throws in
             struct Heavy: Error { let token: Tally.Token }
             let tally = Tally()

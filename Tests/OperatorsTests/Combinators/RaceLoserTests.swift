@@ -192,7 +192,7 @@ import Testing
         }
     }
 
-    @Test func whatIsLetGoMayStartAnotherRace() throws {
+    @Test func whatIsReleasedMayStartAnotherRace() throws {
         try inLoop { loop throws in
             final class Starter {
                 let source: Promise<Int>

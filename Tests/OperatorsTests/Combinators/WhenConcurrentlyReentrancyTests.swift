@@ -114,13 +114,13 @@ import Testing
             expectEqual(tally.alive, 1)
             all.cancel()
             expect(all.error as? PromiseError == .cancelled)
-            expectEqual(tally.alive, 0, "iterator and closure are let go at once")
+            expectEqual(tally.alive, 0, "iterator and closure are released at once")
             try loop.run()
             expect(stops == [2, 4, 5] && shared?.isPending == true)
         }
     }
 
-    @Test func whatIsLetGoWhenItIsCancelledMayDriveTheLoop() throws {
+    @Test func whatIsReleasedWhenItIsCancelledMayDriveTheLoop() throws {
         try inLoop { loop throws in
             final class Driver {
                 deinit { hang(after(.seconds(1))) }
@@ -137,7 +137,7 @@ import Testing
         }
     }
 
-    @Test func aRejectionLetsGoOfTheClosure() throws {
+    @Test func aRejectionReleasesTheClosure() throws {
         try inLoop { loop throws in
             let tally = Tally()
             let all = { () -> Promise<[Int]> in

@@ -73,7 +73,7 @@ import Testing
         }
     }
 
-    @Test func sourcesAreLetGoWhenItSettles() throws {
+    @Test func sourcesAreReleasedWhenItSettles() throws {
         try inLoop { loop throws in
             let tally = Tally()
             let count = {

@@ -83,7 +83,7 @@ import Testing
         }
     }
 
-    @Test func norForOneThatIsLetGo() {
+    @Test func norForOneThatIsReleased() {
         let lines = logged {
             inLoop { _ in
                 let mapped = Promise.value(1).map(on: shelf) { $0 + 1 }

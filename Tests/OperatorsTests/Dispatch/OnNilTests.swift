@@ -104,7 +104,7 @@ import Testing
         }
     }
 
-    @Test func aChainLetGo() {
+    @Test func aChainThatIsReleased() {
         let tally = Tally()
         let lines = logged {
             inLoop { _ in

@@ -25,7 +25,7 @@ import Testing
 
     private func number() throws -> Int { 1 }
 
-    @Test func aJobThatIsLetGoIsAbandoned() {
+    @Test func aJobThatIsReleasedIsAbandoned() {
         inLoop { _ in
             let line: UInt = #line + 3
             var mapped: Promise<Int>?
@@ -37,7 +37,7 @@ import Testing
         }
     }
 
-    @Test func aJobThatIsLetGoLater() {
+    @Test func aJobThatIsReleasedLater() {
         inLoop { _ in
             let (shelf, tally) = (Shelf(), Tally())
             let mapped = {

@@ -6,7 +6,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// When closures, values and sources are let go.
+/// When closures, values and sources are released.
 @Suite struct OnReleaseTests {
     /// Who learns of the outcome, on whatever thread, finds the closure gone.
     @Test func theClosureGoesBeforeTheResultSettles() throws {
@@ -61,7 +61,7 @@ import Testing
         expectEqual(tally.alive, 0)
     }
 
-    @Test func aDispatcherThatIsLetGoLetsItsJobsGo() {
+    @Test func aDispatcherThatIsReleasedReleasesItsJobs() {
         inLoop { _ in
             var shelf: Shelf? = Shelf()
             let mapped = Promise.value(1).map(on: shelf) { $0 }

@@ -249,7 +249,7 @@ import Testing
     }
 
     /// What waits for it is told before the loop may end.
-    @Test func whatAJobLeavesWaitingIsLetGoBeforeTheJobCounts() throws {
+    @Test func whatAJobLeavesWaitingIsReleasedBeforeTheJobCounts() throws {
         try EventLoop.withLoop { loop throws in
             let (isCounted, isGone) = (Shared(false), Gate())
             // Asked while this thread waits for the gate.

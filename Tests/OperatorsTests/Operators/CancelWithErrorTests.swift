@@ -36,12 +36,12 @@ import Testing
 
     @Test func ofAPromiseWithAResolverCallsOnCancel() throws {
         try inLoop { loop throws in
-            var isTold = false
+            var wasCancelled = false
             let (promise, resolver) = Promise<Int>.pending()
-            resolver.onCancel { isTold = true }
+            resolver.onCancel { wasCancelled = true }
             promise.cancel(with: Flaw(5))
             try loop.run()
-            expect(isTold && promise.flaw == Flaw(5))
+            expect(wasCancelled && promise.flaw == Flaw(5))
             resolver.fulfill(1)
             expectEqual(promise.flaw, Flaw(5))
         }

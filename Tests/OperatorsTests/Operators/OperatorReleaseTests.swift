@@ -5,7 +5,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// What the closures of these operators hold is let go once they have run or never will.
+/// What the closures of these operators hold is released once they have run or never will.
 @Suite struct OperatorReleaseTests {
     private let tally = Tally()
 

@@ -125,7 +125,7 @@ import Testing
         }
     }
 
-    /// The kernel does not let go of room to write, which is always there and for which nothing waits any more.
+    /// The kernel does not forget room to write, which is always there and for which nothing waits any more.
     @Test(arguments: [[EPOLL_CTL_MOD], [EPOLL_CTL_DEL], [EPOLL_CTL_MOD, EPOLL_CTL_DEL]])
     func aRegistrationThatCannotBeNarrowedOrRemovedDoesNotSpin(refused: [CInt]) throws {
         var table = Syscalls()

@@ -126,7 +126,7 @@ extension ProcessWide {
             }
         }
 
-        @Test(arguments: WayToWatch.allCases) func lettingGoOfALeaderLeavesNoZombie(way: WayToWatch) throws {
+        @Test(arguments: WayToWatch.allCases) func releasingALeaderLeavesNoZombie(way: WayToWatch) throws {
             try way.withLoop { loop in
                 var request = SpawnRequest("/bin/true")
                 request.hasOwnGroup = true
@@ -162,7 +162,7 @@ extension ProcessWide {
             expectEqual(offspring?.reports, [.exited(5)])
         }
 
-        @Test(arguments: WayToWatch.allCases) func lettingGoOfItLeavesNoZombie(way: WayToWatch) throws {
+        @Test(arguments: WayToWatch.allCases) func releasingItLeavesNoZombie(way: WayToWatch) throws {
             try way.withLoop { loop in
                 let process = try loop.spawn(SpawnRequest("/bin/true")).process
                 try loop.run()

@@ -37,8 +37,8 @@ import Testing
         let states: [ServiceManager.State] = [
             .ready, .status("two\nlines"), .other("MAINPID=\(12)"), .other("X_OWN=1"),
         ]
-        let isTold = try ServiceManager.notify(states, environment(["NOTIFY_SOCKET": place]))
-        expect(isTold)
+        let isNotified = try ServiceManager.notify(states, environment(["NOTIFY_SOCKET": place]))
+        expect(isNotified)
         expectEqual(received(fd), "READY=1\nSTATUS=two lines\nMAINPID=12\nX_OWN=1")
         expectEqual(received(fd), nil)
         expectEqual(ServiceManager.State.stopping.text, "STOPPING=1")
@@ -52,19 +52,19 @@ import Testing
             let manager = socket(AF_UNIX, CInt(SOCK_DGRAM.rawValue | SOCK_NONBLOCK.rawValue), 0)
             let isBound = try SocketAddress("unix:\(name)").withSocketAddress { bind(manager, $0, $1) } == 0
             setenv("NOTIFY_SOCKET", name, 1)
-            func isTold() throws -> Bool {
+            func isNotified() throws -> Bool {
                 var buffer = [UInt8](repeating: 0, count: 16)
                 return try ServiceManager.notify(.ready) && recv(manager, &buffer, buffer.count, 0) == 7
             }
             let before = (0..<1024).map { fcntl($0, F_GETFD) }
-            let first = try isTold()
+            let first = try isNotified()
             guard let kept = (0..<1024).first(where: { before[Int($0)] < 0 && fcntl($0, F_GETFD) >= 0 }) else {
                 preconditionFailure("it is not kept")
             }
             // The number of the kept descriptor is another file's afterwards, which is left alone.
             let pipe = Ends.pipe()
             dup2(pipe.far, kept)
-            let second = try isTold()
+            let second = try isNotified()
             precondition(isBound && first && second)
             precondition(take(from: pipe.near) == -Int(EAGAIN), "the note went into another file")
             put(into: kept)
@@ -73,8 +73,8 @@ import Testing
 
     @Test func withoutAManagerNothingHappens() throws {
         for variables in [[:], ["NOTIFY_SOCKET": ""]] {
-            let isTold = try ServiceManager.notify([.ready], environment(variables))
-            expect(!isTold)
+            let isNotified = try ServiceManager.notify([.ready], environment(variables))
+            expect(!isNotified)
         }
     }
 

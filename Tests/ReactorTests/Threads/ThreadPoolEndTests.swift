@@ -100,7 +100,7 @@ import Testing
         ran.wait()
     }
 
-    /// What jobs are let go by is not under the lock: it may use the pool.
+    /// What jobs are released by is not under the lock: it may use the pool.
     @Test func aJobsEndMayUseThePool() throws {
         let pool = try ThreadPool(threads: 1, queueLimit: 1)
         let (latch, ran) = (Gate(), Counter())

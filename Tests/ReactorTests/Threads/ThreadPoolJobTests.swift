@@ -63,7 +63,7 @@ import Testing
         for _ in 0..<3 { try pool.dispatch(tally.boundForThreads()) }
         let error = failure { try pool.dispatch(tally.boundForThreads()) }
         expect(error as? DispatchError == DispatchError.queueIsFull(name: "small", limit: 3))
-        expectEqual(tally.alive, 3, "what is refused is let go")
+        expectEqual(tally.alive, 3, "what is refused is released")
         expectEqual(pool.metrics.queued, 3)
         latch.open(2)
         spin { pool.metrics.completed == 5 }

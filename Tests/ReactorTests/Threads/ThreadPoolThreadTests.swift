@@ -122,7 +122,7 @@ import Testing
         expectEqual(log.value, ["job", "ready", "and what that makes ready", "next job"])
     }
 
-    @Test func whatStillWaitsOnTheirLoopsIsLetGoAfterTheJob() throws {
+    @Test func whatStillWaitsOnTheirLoopsIsReleasedAfterTheJob() throws {
         let pool = try ThreadPool(threads: 1)
         let tally = Tally()
         let (serials, livingThen) = (SharedList<Int>(), Shared(-1))

@@ -163,7 +163,7 @@ import Testing
         }
     }
 
-    @Test func aTimerWithJitterLetsGoWhenItIsCancelled() throws {
+    @Test func aTimerWithJitterReleasesItsHandlerWhenItIsCancelled() throws {
         try EventLoop.withLoop(clock: clock) { loop in
             let tally = Tally()
             let timer = loop.schedule(every: .seconds(1), jitter: .seconds(1), tally.bound())

@@ -56,7 +56,7 @@ import Testing
                 }
             }
             expect(interrupted <= (isCancelled ? 1 : 0), "case \(index)")
-            // So it counts as told.
+            // So its error counts as handled.
             expect(promise.result != nil)
         }
     }
@@ -86,7 +86,7 @@ import Testing
         }
     }
 
-    /// The same where a loop of another thread settles, which so is told of each cancellation by a job.
+    /// The same where a loop of another thread settles, which learns of each cancellation by a job.
     @Test func promisesOfALoop() async {
         let driver = Driver()
         for _ in 0..<scaled(50) {

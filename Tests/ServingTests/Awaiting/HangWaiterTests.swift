@@ -8,7 +8,7 @@ import Testing
 
 /// What a `hang` leaves in the list of a promise to be woken by, which the next one of the thread uses again.
 @Suite struct HangWaiterTests {
-    @Test func theLoopThatKeepsOneIsLetGo() {
+    @Test func theLoopThatKeepsOneIsReleased() {
         weak var ended: EventLoop?
         EventLoop.withLoop { loop in
             ended = loop
@@ -17,7 +17,7 @@ import Testing
         #expect(ended == nil)
     }
 
-    @Test func theLoopOfNestedHangsIsLetGo() {
+    @Test func theLoopOfNestedHangsIsReleased() {
         weak var ended: EventLoop?
         inLoop { loop in
             ended = loop

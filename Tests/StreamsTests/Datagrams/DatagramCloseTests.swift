@@ -95,7 +95,7 @@ import Testing
         }
     }
 
-    @Test func lettingGoClosesItUnlessItWaits() throws {
+    @Test func itsReleaseClosesItUnlessItWaits() throws {
         try withNetwork { net in
             var socket: DatagramSocket? = try DatagramSocket.bind("127.0.0.1:0")
             let address = socket?.localAddress

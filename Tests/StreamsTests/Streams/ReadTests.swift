@@ -159,7 +159,7 @@ import Testing
         }
     }
 
-    @Test func lettingGoOfAnIdleConnectionClosesIt() throws {
+    @Test func releasingAnIdleConnectionClosesIt() throws {
         try withNetwork { net in
             let peer = try net.pair().1
             expect(!net.ledger.open.contains(net.ledger.accepted[0]))

@@ -17,7 +17,7 @@ import Testing
     }
 
     /// The caller must keep no reference to what is made.
-    private func letGoElsewhere<Content>(_ make: () throws -> Content) rethrows {
+    private func releaseElsewhere<Content>(_ make: () throws -> Content) rethrows {
         let parcel = try Parcel(make)
         TestThread.run { parcel.content = nil }
     }
@@ -52,7 +52,7 @@ import Testing
 
     @Test func aConnection() throws {
         try inLoop { loop throws in
-            let (there, socket) = try pairWithOneLetGo()
+            let (there, socket) = try pairWithOneReleased()
             expect(socket.isOpen, "it is closed on the loop's thread")
             expect(there.receive(), gives: [])
             expect(!socket.isOpen)
@@ -66,7 +66,7 @@ import Testing
     @Test func aConnectionWithTheTimerOfALimit() throws {
         try inLoop { loop throws in
             var there: Connection?
-            try letGoElsewhere { () throws -> Connection in
+            try releaseElsewhere { () throws -> Connection in
                 let (one, other) = try Connection.pair()
                 one.frameTimeouts = FrameTimeouts(idle: .seconds(5), frame: .seconds(5))
                 let line = one.readLine()
@@ -86,7 +86,7 @@ import Testing
     @Test func aConnectionWhoseIdleTimeoutHasPassedWhenTheLoopComesToIt() throws {
         let clock = VirtualClock()
         try EventLoop.withLoop(clock: clock) { loop throws in
-            let (there, socket) = try pairWithOneLetGo()
+            let (there, socket) = try pairWithOneReleased()
             clock.advance(by: .seconds(20))
             expect(there.receive(), gives: [])
             expect(!socket.isOpen)
@@ -95,9 +95,9 @@ import Testing
         }
     }
 
-    private func pairWithOneLetGo() throws -> (Connection, OpenSocket) {
+    private func pairWithOneReleased() throws -> (Connection, OpenSocket) {
         var (there, socket): (Connection?, OpenSocket?) = (nil, nil)
-        try letGoElsewhere { () throws -> Connection in
+        try releaseElsewhere { () throws -> Connection in
             let (one, other) = try Connection.pair()
             one.idleTimeout = .seconds(5)
             (there, socket) = (other, OpenSocket(of: one))
@@ -108,7 +108,7 @@ import Testing
 
     @Test func aConnectionOfALoopThatHasEnded() throws {
         var socket: OpenSocket?
-        try letGoElsewhere { () throws -> Connection in
+        try releaseElsewhere { () throws -> Connection in
             try EventLoop.withLoop { _ throws in
                 let (one, other) = try Connection.pair()
                 one.idleTimeout = .seconds(5)
@@ -122,7 +122,7 @@ import Testing
 
     @Test func aConnectionOfALoopThatEndsBeforeItComesToIt() throws {
         try EventLoop.withLoop { _ throws in
-            let (there, socket) = try pairWithOneLetGo()
+            let (there, socket) = try pairWithOneReleased()
             expect(socket.isOpen)
             withExtendedLifetime(there) {}
         }
@@ -131,7 +131,7 @@ import Testing
     @Test func aListener() throws {
         try EventLoop.withLoop { loop throws in
             var address: SocketAddress?
-            try letGoElsewhere { () throws -> Listener in
+            try releaseElsewhere { () throws -> Listener in
                 let listener = try Listener.bind("127.0.0.1:0")
                 address = listener.localAddress
                 return listener
@@ -150,7 +150,7 @@ import Testing
     @Test func aDatagramSocket() throws {
         try EventLoop.withLoop { loop throws in
             var address: SocketAddress?
-            try letGoElsewhere { () throws -> DatagramSocket in
+            try releaseElsewhere { () throws -> DatagramSocket in
                 let socket = try DatagramSocket.bind("127.0.0.1:0")
                 address = socket.localAddress
                 return socket
@@ -168,7 +168,7 @@ import Testing
 
     @Test func aHold() throws {
         try EventLoop.withLoop { loop throws in
-            letGoElsewhere { loop.hold() }
+            releaseElsewhere { loop.hold() }
             // It is still held, by one that comes at the same address perhaps.
             let other = loop.hold()
             try loop.turn(.poll)
@@ -183,7 +183,7 @@ import Testing
         try EventLoop.withLoop { loop throws in
             // Which no other test watches: actions are the process's.
             let unusual: CInt = 61
-            try letGoElsewhere { try signals(unusual) }
+            try releaseElsewhere { try signals(unusual) }
             var action = sigaction()
             sigaction(unusual, nil, &action)
             expect(action.sa_flags & SA_RESTART != 0, "it is watched until the loop comes to it")

@@ -6,7 +6,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// A loop that ends lets go of what waits on it. That this closes every descriptor is checked by `withNetwork`.
+/// A loop that ends releases what waits on it. That this closes every descriptor is checked by `withNetwork`.
 @Suite struct StreamsAtLoopEndTests {
     @Test func aWaitingReadWhoseHandlerHoldsTheConnection() throws {
         weak var witness: Connection?

@@ -71,7 +71,7 @@ import Testing
         }
     }
 
-    @Test func lettingGoOfItClosesItsPipesAndReapsItInTheEnd() throws {
+    @Test func releasingItClosesItsPipesAndReapsItInTheEnd() throws {
         try withNetwork { network in
             var child: ChildProcess? = try cat()
             let process = child!.processID

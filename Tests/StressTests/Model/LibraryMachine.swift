@@ -37,13 +37,13 @@ extension Fault {
     }
 }
 
-/// Counts what is alive of one run, and what was let go on the wrong thread.
+/// Counts what is alive of one run, and what was released on the wrong thread.
 final class Census: Sendable {
     private let alive = Atomic<Int>(0)
     private let strayed = Atomic<Int>(0)
 
     var count: Int { alive.load(ordering: .acquiring) }
-    /// How many were let go on another thread than the one that must.
+    /// How many were released on another thread than the one that must.
     var strays: Int { strayed.load(ordering: .acquiring) }
 
     /// Counted while it lives.
@@ -51,7 +51,7 @@ final class Census: Sendable {
         private let census: Census
         private let home: pthread_t?
 
-        /// - Parameter staysHome: whether it must be let go on this thread.
+        /// - Parameter staysHome: whether it must be released on this thread.
         init(_ census: Census, staysHome: Bool) {
             self.census = census
             home = staysHome ? pthread_self() : nil
@@ -152,26 +152,26 @@ final class LibraryMachine<Value: ModelValue>: Machine {
     ) -> Promise<Value>? {
         // An inline handler belongs to no thread.
         let witness = Census.Witness(census, staysHome: op != .pipe)
-        let told = { (outcome: Outcome) -> Answer<Promise<Value>> in
+        let called = { (outcome: Outcome) -> Answer<Promise<Value>> in
             witness.use()
             return body(outcome)
         }
         switch op {
-        case .map: return promise.map { try self.value(of: told(.value($0.number))) }
-        case .get: return promise.get { _ = try self.value(of: told(.value($0.number))) }
-        case .then: return promise.then { try self.promise(of: told(.value($0.number))) }
+        case .map: return promise.map { try self.value(of: called(.value($0.number))) }
+        case .get: return promise.get { _ = try self.value(of: called(.value($0.number))) }
+        case .then: return promise.then { try self.promise(of: called(.value($0.number))) }
         case .recover:
-            return promise.recover(policy: .allErrorsExceptCancellation) { try self.promise(of: told(Outcome($0))) }
-        case .recoverAll: return promise.recover(policy: .allErrors) { try self.promise(of: told(Outcome($0))) }
+            return promise.recover(policy: .allErrorsExceptCancellation) { try self.promise(of: called(Outcome($0))) }
+        case .recoverAll: return promise.recover(policy: .allErrors) { try self.promise(of: called(Outcome($0))) }
         case .guarantee:
             return promise.recover { error -> Guarantee<Value> in
-                guard case .value(let number) = told(Outcome(error)) else { return .value(self.value(-1)) }
+                guard case .value(let number) = called(Outcome(error)) else { return .value(self.value(-1)) }
                 return .value(self.value(number))
             }.asPromise()
-        case .tap: return promise.tap { _ = told(Outcome($0)) }
-        case .ensure: return promise.ensure { _ = told(.value(0)) }
-        case .ensureThen: return promise.ensureThen { self.guarantee(of: told(.value(0))) }
-        case .catch: promise.catch(policy: .allErrorsExceptCancellation) { _ = told(Outcome($0)) }
+        case .tap: return promise.tap { _ = called(Outcome($0)) }
+        case .ensure: return promise.ensure { _ = called(.value(0)) }
+        case .ensureThen: return promise.ensureThen { self.guarantee(of: called(.value(0))) }
+        case .catch: promise.catch(policy: .allErrorsExceptCancellation) { _ = called(Outcome($0)) }
         case .pipe:
             if keepsPipes {
                 let record = PipeRecord()
@@ -179,8 +179,8 @@ final class LibraryMachine<Value: ModelValue>: Machine {
                 promise.pipe { record.take(Outcome($0)) }
             } else {
                 // There is but this thread.
-                nonisolated(unsafe) let unsafeTold = told
-                promise.pipe { _ = unsafeTold(Outcome($0)) }
+                nonisolated(unsafe) let unsafeCalled = called
+                promise.pipe { _ = unsafeCalled(Outcome($0)) }
             }
         }
         return nil

@@ -20,7 +20,7 @@ protocol Machine: AnyObject {
     func gather(_ combinator: Combinator, _ handles: [Handle]) -> Handle
     func cancel(_ handle: Handle)
     func onCancel(_ key: Key, _ body: @escaping () -> Void)
-    /// Counts as being told.
+    /// Handles an error.
     func look(_ handle: Handle) -> Outcome?
     /// Does not. As text, which is what the library gives without telling.
     func peek(_ handle: Handle) -> String
@@ -50,9 +50,9 @@ enum Event: Hashable {
 extension Event: CustomStringConvertible {
     var description: String {
         switch self {
-        case .ran(let name, let outcome): "handler \(name) is told \(outcome)"
+        case .ran(let name, let outcome): "handler \(name) runs with \(outcome)"
         case .replied(let name, let promise): "handler \(name) replies p\(promise)"
-        case .cancelled(let name): "handler \(name) is told to cancel"
+        case .cancelled(let name): "handler \(name) runs for a cancellation"
         case .looked(let name, let outcome): "p\(name) is " + (outcome?.description ?? "pending")
         case .abandoned(let name): "p\(name) is reported as abandoned"
         case .attached(let name, let op, let source): "p\(name) = p\(source).\(op.rawValue)"
@@ -155,7 +155,7 @@ final class Execution<M: Machine> {
     // MARK: The end
 
     /// Lets the resolvers go, and the loop come to rest.
-    func letGoOfResolvers() {
+    func releaseResolvers() {
         // Handlers that run now may make more.
         while !keys.isEmpty {
             for name in keys.keys.sorted() { run([Step(name: 0, action: .dropResolver(name))]) }
@@ -178,10 +178,10 @@ final class Execution<M: Machine> {
     func cancelAll() {
         for name in promises.keys.sorted() { run([Step(name: 0, action: .cancel(name))]) }
         machine.turn()
-        letGoOfResolvers()
+        releaseResolvers()
     }
 
-    func letGoOfPromises() {
+    func releasePromises() {
         for name in promises.keys.sorted() { run([Step(name: 0, action: .dropPromise(name))]) }
         machine.turn()
     }

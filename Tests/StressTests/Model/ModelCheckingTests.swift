@@ -20,7 +20,7 @@ import Testing
 @Suite(.serialized) struct ModelCheckingTests {
     @Test func programsOfOneThread() {
         if let seed = Setting.seed {
-            let program = Generator.program(seed: seed)
+            let program = RandomProgram.program(seed: seed)
             print("seed \(seed):\n\(program)\n")
             check(seed)
             return
@@ -32,15 +32,15 @@ import Testing
         }
     }
 
-    /// Threads attach, settle, return and let go of the same promises at once. What then happens is one of the things
-    /// that the model allows; see `ThreadVerdict`.
+    /// Threads attach, settle, return and release the same promises at once. What then happens is one of the things
+    /// that the model allows; see `ThreadProgramVerdict`.
     @Test(arguments: [2, 3, 4]) func programsOfSeveralThreads(_ threads: Int) {
         let first = UInt64(Setting.firstSeed ?? 1)
         let count = Setting.seeds ?? scaled(threads == 2 ? 6000 : 2000)
         let limit: Duration? = Setting.seed ?? Setting.seeds.map(UInt64.init) == nil ? .seconds(3) : nil
         // The same seed a thousand times: threads never meet in the same way twice.
         let seeds = Setting.seed.map { Array(repeating: $0, count: 1000) } ?? Array(first..<first + UInt64(count))
-        if let complaint = Crew(threads).run(seeds, within: limit) { Issue.record("\(complaint)") }
+        if let complaint = ThreadProgramRun(threads).run(seeds, within: limit) { Issue.record("\(complaint)") }
     }
 
     /// Answers whether all was as it should be.
@@ -55,7 +55,7 @@ import Testing
     }
 
     private func check<Value: ModelValue>(_ seed: UInt64, _ type: Value.Type) -> Bool {
-        let program = Generator.program(seed: seed)
+        let program = RandomProgram.program(seed: seed)
         if Setting.forks { return checkInChild(seed, program, type) }
         guard Comparison(program, type).difference != nil else { return true }
         let small = program.minimized { Comparison($0, type).difference != nil }
@@ -113,7 +113,7 @@ struct Comparison {
     var difference: String? {
         if expected.trace != seen.trace { return "the traces differ" }
         if expected.states != seen.states { return "the final states differ" }
-        if seen.alive < 0 || seen.strays > 0 { return "something was let go twice, or on another thread" }
+        if seen.alive < 0 || seen.strays > 0 { return "something was released twice, or on another thread" }
         // A circle of waiting keeps what it holds forever.
         if expected.hasPending { return nil }
         if expected.unhandled != seen.unhandled { return "the reports of unhandled rejections differ" }
@@ -184,10 +184,10 @@ struct Observation: CustomStringConvertible {
     private mutating func perform(_ program: Program, _ execution: Execution<some Machine>) {
         execution.run(program.steps)
         execution.machine.turn()
-        execution.letGoOfResolvers()
+        execution.releaseResolvers()
         states = execution.states
         execution.cancelAll()
-        execution.letGoOfPromises()
+        execution.releasePromises()
         trace = execution.trace
     }
 

@@ -28,7 +28,7 @@ enum Action {
     case cancel(Int)
     /// The resolver's closure for the case that its promise is cancelled.
     case onCancel(Int, Handler)
-    /// Reads the result, which counts as being told of an error.
+    /// Reads the result, which handles an error.
     case look(Int)
     /// Runs the loop until it has nothing to do.
     case turn

@@ -12,7 +12,7 @@ final class ReferenceModel: Machine {
         /// A resolver has won; or what a handler will bring comes too late.
         var isClaimed = false
         /// It has or had a waiter, or its outcome was read.
-        var isTold = false
+        var isHandled = false
         /// How many hold it, apart from the machine. The library asks that where a handler has returned a promise.
         var handles = 0
         /// This one, which only the machine has, has become one with that of the handler which it was made for.
@@ -30,7 +30,7 @@ final class ReferenceModel: Machine {
         var cleansUp = false
         /// That has happened: another cancellation adds nothing.
         var isEndingCancelled = false
-        /// Its handler was to run anyway, since the source had settled: it is told of that, and the promise is rejected then.
+        /// Its handler was to run anyway, since the source had settled: it runs with that outcome, and the promise is rejected then.
         var isCancelledLate = false
         /// A cancellation does not go on from here.
         var isShielding = false
@@ -53,7 +53,7 @@ final class ReferenceModel: Machine {
 
     final class Waiter {
         let isInline: Bool
-        /// Neither told nor a reason to go on.
+        /// Neither handles an error nor is a reason to go on.
         let isWatching: Bool
         /// In whose list it stands.
         var source: Promise?
@@ -134,7 +134,7 @@ final class ReferenceModel: Machine {
         _ run: @escaping (Promise) -> Void
     ) -> Waiter {
         let waiter = Waiter(promise, isInline: isInline, isWatching: isWatching, run: run)
-        if !isWatching { promise.isTold = true }
+        if !isWatching { promise.isHandled = true }
         let promise = promise.root
         if promise.settlement == nil || promise.isSettling {
             promise.waiters.append(waiter)
@@ -148,7 +148,7 @@ final class ReferenceModel: Machine {
         waiter.source = nil
         let job = {
             if waiter.isDone { return }
-            // What the handler has captured is let go of when it has run.
+            // What the handler has captured is released when it has run.
             let run = waiter.run
             waiter.end()
             run(source)
@@ -194,7 +194,7 @@ final class ReferenceModel: Machine {
             next = promise.settlement == nil ? promise.follows?.root : nil
         }
         if inner.settlement != nil {
-            inner.isTold = true
+            inner.isHandled = true
             finish(child, as: inner)
         } else if inner.waiters.isEmpty && inner.origin == nil && inner.handles == 0 {
             inner.link = outer
@@ -205,7 +205,7 @@ final class ReferenceModel: Machine {
             outer.isGone = true
             waiter.follower!.root.follows = inner
             waiter.source = inner
-            inner.isTold = true
+            inner.isHandled = true
             inner.waiters.append(waiter)
         } else {
             outer.follows = inner
@@ -411,7 +411,7 @@ final class ReferenceModel: Machine {
 
     func look(_ handle: Handle) -> Outcome? {
         guard let outcome = handle.promise.settlement?.outcome else { return nil }
-        handle.promise.isTold = true
+        handle.promise.isHandled = true
         return outcome
     }
 
@@ -464,7 +464,7 @@ final class ReferenceModel: Machine {
             }
         }
         if child.waits.isEmpty { child.waits = [waiter] }
-        if !op.makesPromise { child.isTold = true }
+        if !op.makesPromise { child.isHandled = true }
         return op.makesPromise ? child : nil
     }
 
@@ -524,7 +524,7 @@ final class ReferenceModel: Machine {
         result.isGathering = true
         for source in sources {
             if source.root.settlement != nil {
-                source.isTold = true
+                source.isHandled = true
                 run(source.root)
             } else {
                 result.waits.append(wait(for: source, inline: true, run))
@@ -535,7 +535,7 @@ final class ReferenceModel: Machine {
     /// The errors that no handler has received, with the promises that were rejected first.
     var unhandled: [Rejection] {
         all.compactMap { promise in
-            guard promise.link == nil, !promise.isTold, let (outcome, origin) = promise.settlement,
+            guard promise.link == nil, !promise.isHandled, let (outcome, origin) = promise.settlement,
                 case .error(let fault) = outcome, fault != .abandoned, fault != .cancelled
             else { return nil }
             return Rejection(fault: fault, origin: origin)

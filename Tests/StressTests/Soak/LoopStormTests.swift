@@ -12,7 +12,7 @@ import Testing
 ///
 /// So many steps in each run; `STORM_SECONDS=60` goes on for so long, for `swift test --sanitize=thread --filter LoopStorm`.
 @Suite(.serialized, .ownThread) struct LoopStormTests {
-    @Test func everyHandlerRunsOnceOrIsLetGo() throws {
+    @Test func everyHandlerRunsOnceOrIsReleased() throws {
         let seconds = getenv("STORM_SECONDS").flatMap { Int(String(cString: $0)) }
         let storm = try Storm()
         // Who is abandoned, and what a loop that is stopped leaves behind, is reported; that is what happens here.
@@ -29,7 +29,7 @@ import Testing
         if seconds != nil { print("storm: \(counts.text), \(reports.count) reports") }
         expectEqual(counts.twice.value, 0, "a handler has run more than once")
         expectEqual(counts.strays.value, 0, "a handler has run on another loop than the one that attached it")
-        expectEqual(counts.tickets.value, counts.ended.value, "a handler is neither run nor let go")
+        expectEqual(counts.tickets.value, counts.ended.value, "a handler is neither run nor released")
         expectEqual(counts.waits.value, counts.resumed.value, "a task waits forever, or has been resumed twice")
         expect(counts.ran.value > 0 && counts.stops.value > 0)
     }
@@ -53,7 +53,7 @@ private struct Counts: Sendable {
     }
 }
 
-/// What a handler holds: it is to be called once at most, on its own thread, and to be let go.
+/// What a handler holds: it is to be called once at most, on its own thread, and to be released.
 private final class Ticket: Sendable {
     private let calls = Atomic(0)
     private let counts: Counts

@@ -3,7 +3,7 @@ import TestSupport
 @testable import PromisesTestSupport
 
 /// Makes programs for one thread.
-struct Generator {
+struct RandomProgram {
     private var random: SplitMix64
     private var lastName = 0
     /// The promises of earlier steps, whether or not those have run by then.
@@ -15,7 +15,7 @@ struct Generator {
     private let cancels: Bool
 
     static func program(seed: UInt64) -> Program {
-        var generator = Generator(random: SplitMix64(seed))
+        var generator = RandomProgram(random: SplitMix64(seed))
         let count = 4 + generator.random.below(24)
         return Program(steps: generator.steps(count, depth: 0))
     }

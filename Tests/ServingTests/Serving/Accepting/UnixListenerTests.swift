@@ -72,7 +72,7 @@ import Testing
         }
     }
 
-    @Test func lettingGoOfItRemovesTheFileToo() throws {
+    @Test func releasingItRemovesTheFileToo() throws {
         let folder = Folder()
         try withNetwork { net in
             var listener: Listener? = try net.listen("unix:\(folder / "a")")

@@ -10,12 +10,12 @@ import TestSupport
 /// Nothing may come to wait for itself, except in ways that the library promises to detect: a handler attached in the
 /// prelude returns a promise of a lower thread, or of its own thread's prelude, so circles go through `then` and its
 /// kin and stay on one thread. A handler attached later returns a promise older than its own.
-struct ThreadPlan {
+struct ThreadProgram {
     var prelude: [Step] = []
     var script: [Step] = []
 
     /// The plans of all threads.
-    static func plans(seed: UInt64, threads: Int) -> [ThreadPlan] {
+    static func plans(seed: UInt64, threads: Int) -> [ThreadProgram] {
         var drafter = Drafter(SplitMix64(seed), threads)
         return drafter.plans()
     }
@@ -45,8 +45,8 @@ private struct Drafter {
         self.cancels = cancels || meets
     }
 
-    mutating func plans() -> [ThreadPlan] {
-        var plans = (0..<threads).map { ThreadPlan(prelude: prelude($0)) }
+    mutating func plans() -> [ThreadProgram] {
+        var plans = (0..<threads).map { ThreadProgram(prelude: prelude($0)) }
         for thread in plans.indices {
             lastName = thread * 1000 + 100
             local = []

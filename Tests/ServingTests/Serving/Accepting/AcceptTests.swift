@@ -184,7 +184,7 @@ import Testing
         }
     }
 
-    @Test func lettingGoOfAListenerClosesIt() throws {
+    @Test func releasingAListenerClosesIt() throws {
         try withNetwork { net in
             var listener: Listener? = try net.listen()
             let client = try Peer(to: listener!.localAddress)

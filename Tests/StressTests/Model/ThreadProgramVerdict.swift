@@ -1,6 +1,6 @@
 /// Judges a round of several threads: every outcome that the model allows, however the threads have met.
-struct ThreadVerdict: CustomStringConvertible {
-    private let plans: [ThreadPlan]
+struct ThreadProgramVerdict: CustomStringConvertible {
+    private let plans: [ThreadProgram]
     private let logs: [ThreadLog]
     private(set) var complaints: [String] = []
 
@@ -10,7 +10,7 @@ struct ThreadVerdict: CustomStringConvertible {
     private var sources: [Int: (op: Operator, source: Int)] = [:]
     private var gathered: [Int: (sources: [Int], combinator: Combinator)] = [:]
     private var replies: [Int: Int] = [:]
-    private var told: Set<Int> = []
+    private var handled: Set<Int> = []
     private var adopted: Set<Int> = []
     private var outcomes: [Int: String] = [:]
     private var runs: [Int: [Outcome]] = [:]
@@ -19,7 +19,7 @@ struct ThreadVerdict: CustomStringConvertible {
     private var stops: [Int: Int] = [:]
     private var ignoring: Set<Int> = []
 
-    init(_ plans: [ThreadPlan], _ logs: [ThreadLog]) {
+    init(_ plans: [ThreadProgram], _ logs: [ThreadLog]) {
         self.plans = plans
         self.logs = logs
     }
@@ -50,11 +50,11 @@ struct ThreadVerdict: CustomStringConvertible {
                 switch event {
                 case .attached(let name, let op, let source):
                     sources[name] = (op, source)
-                    told.insert(source)
+                    handled.insert(source)
                 case .gathered(let name, let sources, let combinator):
                     gathered[name] = (sources, combinator)
                     if combinator.isRace { cancelled = true }
-                    told.formUnion(sources)
+                    handled.formUnion(sources)
                 case .replied(let name, let promise): replies[name] = promise
                 case .ran(let name, let outcome): runs[name, default: []].append(outcome)
                 case .asked: cancelled = true
@@ -66,7 +66,7 @@ struct ThreadVerdict: CustomStringConvertible {
             ignoring.formUnion(log.ignoring)
         }
         for (name, promise) in replies {
-            if sources[name]!.op == .ensureThen { told.insert(promise) } else { adopted.insert(promise) }
+            if sources[name]!.op == .ensureThen { handled.insert(promise) } else { adopted.insert(promise) }
         }
         for (name, outcomes) in runs where sources[name]!.op.tellsOutcome {
             // A cleanup may receive a cancellation that its source does not have, as may those who wait for a promise
@@ -272,9 +272,9 @@ struct ThreadVerdict: CustomStringConvertible {
         var most: [String: Int] = [:]
         for group in groups.values {
             let error = outcomes[group[0]]!
-            let ends = group.filter { !told.contains($0) && !adopted.contains($0) }.count
+            let ends = group.filter { !handled.contains($0) && !adopted.contains($0) }.count
             let isRound = group.contains { isInCircle($0) }
-            if group.allSatisfy({ !told.contains($0) }) { least[error, default: 0] += isRound ? 0 : 1 }
+            if group.allSatisfy({ !handled.contains($0) }) { least[error, default: 0] += isRound ? 0 : 1 }
             most[error, default: 0] += isRound ? group.count : ends
         }
         var seen: [String: Int] = [:]

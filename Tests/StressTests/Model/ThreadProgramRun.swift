@@ -68,7 +68,7 @@ struct ThreadLog {
 
 /// Threads that run rounds together.
 // @unchecked: a member's `seat` is written only by its thread, and read by others only after a barrier.
-final class Crew: @unchecked Sendable {
+final class ThreadProgramRun: @unchecked Sendable {
     let size: Int
     private let barrier: Barrier
     private let isBusy = Atomic<Bool>(false)
@@ -139,7 +139,7 @@ final class Crew: @unchecked Sendable {
     private var census = Census()
 
     private func round<Value: ModelValue>(_ seed: UInt64, _ member: Int, _ type: Value.Type) {
-        let plans = ThreadPlan.plans(seed: seed, threads: size)
+        let plans = ThreadProgram.plans(seed: seed, threads: size)
         let plan = plans[member]
         let seat = seats[member]
         seat.log = ThreadLog()
@@ -170,11 +170,11 @@ final class Crew: @unchecked Sendable {
                 seat.log.ignoring = execution.pendingDespiteCancellation
                 barrier.wait()
             }
-            execution.letGoOfResolvers()
+            execution.releaseResolvers()
             comeToRest(loop, seed)
             seat.log.states = execution.states
             barrier.wait()
-            execution.letGoOfPromises()
+            execution.releasePromises()
             comeToRest(loop, seed)
             seat.log.trace = execution.trace
             seat.log.pipes = machine.pipes
@@ -183,10 +183,12 @@ final class Crew: @unchecked Sendable {
         }
         barrier.wait()
         if member == 0 {
-            var verdict = ThreadVerdict(plans, seats.map(\.log))
+            var verdict = ThreadProgramVerdict(plans, seats.map(\.log))
             verdict.judge()
             if census.count != 0 { verdict.complain("\(census.count) witnesses are alive") }
-            if census.strays != 0 { verdict.complain("\(census.strays) handlers ran or were let go on another thread") }
+            if census.strays != 0 {
+                verdict.complain("\(census.strays) handlers ran or were released on another thread")
+            }
             if !verdict.complaints.isEmpty {
                 complaint = "MODEL_SEED=\(seed) on \(size) threads, with \(type)s:\n\(verdict)"
                 isOver.store(true, ordering: .releasing)
@@ -196,7 +198,7 @@ final class Crew: @unchecked Sendable {
         barrier.wait()
     }
 
-    /// Turns until no loop of the crew has anything left to do.
+    /// Turns until no loop of these threads has anything left to do.
     private func comeToRest(_ loop: EventLoop, _ seed: UInt64) {
         for _ in 0..<10_000 {
             do { try loop.turn(.poll) } catch { fatalError("a turn without descriptors failed: \(error)") }

@@ -7,7 +7,7 @@ import Testing
 @testable import PromisesTestSupport
 
 /// When the closure of an operator is released, and on which thread, whichever branch was taken.
-@Suite struct LettingGoTests {
+@Suite struct ClosureReleaseTests {
     enum Outcome: CaseIterable {
         case fulfilled, rejected, abandoned
     }
@@ -133,8 +133,9 @@ import Testing
     }
 
     @Test(
-        "on its thread also when the last promise of a chain is let go elsewhere", arguments: ChainedOperator.allCases)
-    func ofPromisesLetGoElsewhere(operation: ChainedOperator) throws {
+        "on its thread also when the last promise of a chain is released elsewhere", arguments: ChainedOperator.allCases
+    )
+    func ofPromisesReleasedElsewhere(operation: ChainedOperator) throws {
         let other = OtherThread()
         defer { other.stop() }
         for outcome in Outcome.allCases {
@@ -173,7 +174,7 @@ import Testing
     }
 }
 
-private func settle(_ resolver: Shared<Resolver<Int>?>, _ outcome: LettingGoTests.Outcome) {
+private func settle(_ resolver: Shared<Resolver<Int>?>, _ outcome: ClosureReleaseTests.Outcome) {
     switch outcome {
     case .fulfilled: resolver.value?.fulfill(1)
     case .rejected: resolver.value?.reject(Flaw(1))
