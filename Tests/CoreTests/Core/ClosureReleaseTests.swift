@@ -36,6 +36,67 @@ import Testing
         }
     }
 
+    /// How else what it waits for may end, or not.
+    enum End: CaseIterable {
+        case fulfilledBefore, rejectedBefore, cancelled, promiseAndResolverGo, loopEndsBeforeItRuns,
+            loopEndsWhileItWaits
+        case loopEndsBeforeItsTimer
+    }
+
+    @Test("at each end", arguments: ChainedOperator.allCases, End.allCases)
+    func atEachEnd(operation: ChainedOperator, end: End) throws {
+        let tally = Tally()
+        let lines = try logged {
+            let (promise, resolver) = pair()
+            try inLoop { loop throws in
+                func attach(to promise: Promise<Int>) {
+                    for _ in 0..<3 { operation.attach(to: promise, tally.token()).ignoringErrors() }
+                }
+                switch end {
+                case .fulfilledBefore: attach(to: .value(1))
+                case .rejectedBefore: attach(to: Promise(error: Flaw(1)))
+                case .cancelled:
+                    attach(to: promise)
+                    promise.cancel()
+                case .promiseAndResolverGo: attach(to: Promise { _ in })
+                case .loopEndsBeforeItRuns:
+                    attach(to: promise)
+                    resolver.value?.fulfill(1)
+                    return expectEqual(tally.alive, 3)
+                case .loopEndsWhileItWaits:
+                    attach(to: promise)
+                    try loop.run()
+                    return expect(!loop.isAlive && tally.alive == 3)
+                case .loopEndsBeforeItsTimer: return attach(to: after(.seconds(1)).map { 1 }.asPromise())
+                }
+                try loop.run()
+                expectEqual(tally.alive, 0)
+            }
+            // Although the promise lives on.
+            expectEqual(tally.alive, 0)
+            withExtendedLifetime(promise) {}
+            if end != .loopEndsWhileItWaits { resolver.value?.fulfill(1) }
+        }
+        switch end {
+        case .fulfilledBefore, .rejectedBefore, .cancelled: expectEqual(lines, [])
+        case .promiseAndResolverGo, .loopEndsBeforeItRuns, .loopEndsBeforeItsTimer: expectEqual(lines.count, 1)
+        case .loopEndsWhileItWaits: expectEqual(lines.count, 2)
+        }
+    }
+
+    @Test func withdrawnOnesAtOnce() {
+        inLoop { _ in
+            let tally = Tally()
+            let (promise, resolver) = pair()
+            let operations: [ChainedOperator] = [.map, .then, .recover, .compactMap, .mapError, .validate]
+            let derived = operations.reduce(promise) { $1.attach(to: $0, tally.token()) }
+            expectEqual(tally.alive, operations.count)
+            derived.cancel()
+            expect(tally.alive == 0 && promise.isCancelled)
+            withExtendedLifetime(resolver) {}
+        }
+    }
+
     @Test(
         "while the promise that it returned is still pending", arguments: [ChainedOperator.then, .recover, .ensureThen])
     func beforeWhatItReturnedSettles(operation: ChainedOperator) throws {
@@ -186,6 +247,7 @@ private func settle(_ resolver: Shared<Resolver<Int>?>, _ outcome: ClosureReleas
 /// The operators, by their possible results.
 enum ChainedOperator: CaseIterable {
     case map, then, done, get, tap, ensure, ensureThen, recover, recoverToAGuarantee, `catch`, finally
+    case compactMap, validate, mapError, tapError, catchOfAType, catchOfAValue, recoverOfAType, recoverOfAValue, thenMap
 
     /// Attaches a closure that holds `token`.
     func attach(to promise: Promise<Int>, _ token: Tally.Token) -> Promise<Int> {
@@ -225,6 +287,22 @@ enum ChainedOperator: CaseIterable {
         case .finally:
             promise.catch { _ in }.finally { token.use() }
             return promise.tap { _ in }.tap { _ in }.tap { _ in }
+        case .compactMap: return promise.compactMap { value in withExtendedLifetime(token) { value } }
+        case .validate: return promise.validate { _ in token === token }
+        case .mapError: return promise.mapError { error in withExtendedLifetime(token) { error } }
+        case .tapError: return promise.tapError { _ in token.use() }
+        case .catchOfAType:
+            promise.catch(only: Flaw.self) { _ in token.use() }.ignoringErrors()
+            return promise.tap { _ in }
+        case .catchOfAValue:
+            promise.catch(only: Flaw(1)) { token.use() }.ignoringErrors()
+            return promise.tap { _ in }
+        case .recoverOfAType: return promise.recover(only: Flaw.self) { _ in Promise.value([token].count) }
+        case .recoverOfAValue: return promise.recover(only: Flaw(1)) { Promise.value([token].count) }
+        case .thenMap:
+            return promise.map { [$0] }.thenMap { value in Promise.value(withExtendedLifetime(token) { value }) }.map {
+                $0[0]
+            }
         }
     }
 }

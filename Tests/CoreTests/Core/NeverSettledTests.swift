@@ -7,45 +7,6 @@ import Testing
 
 /// A promise that is never settled keeps what waits for it, and nothing else; and is released with it.
 @Suite struct NeverSettledTests {
-    @Test("its handlers and what they hold go when its resolver goes", arguments: ChainedOperator.allCases)
-    func goesWithItsResolver(operation: ChainedOperator) throws {
-        let tally = Tally()
-        let lines = try logged {
-            try inLoop { loop throws in
-                do {
-                    let (promise, resolver) = Promise<Int>.pending()
-                    for _ in 0..<3 { operation.attach(to: promise, tally.token()).ignoringErrors() }
-                    try loop.run()
-                    expectEqual(tally.alive, 3)
-                    withExtendedLifetime((promise, resolver)) {}
-                }
-                try loop.run()
-                expectEqual(tally.alive, 0)
-            }
-        }
-        expectEqual(lines.count, 1)
-    }
-
-    @Test("it does not keep its loop from coming to an end", arguments: ChainedOperator.allCases)
-    func doesNotKeepTheLoop(operation: ChainedOperator) throws {
-        let tally = Tally()
-        let lines = try logged {
-            let (promise, resolver) = Promise<Int>.pending()
-            try inLoop { loop throws in
-                _ = operation.attach(to: promise, tally.token())
-                try loop.run()
-                expect(!loop.isAlive)
-                expectEqual(tally.alive, 1)
-            }
-            // Although the promise lives on.
-            expectEqual(tally.alive, 0)
-            withExtendedLifetime((promise, resolver)) {}
-        }
-        expectEqual(lines.count, 2)
-        expectEqual(lines.first?.hasPrefix("an event loop ended with"), true)
-        expectEqual(lines.last?.contains("was abandoned"), true)
-    }
-
     @Test("the source that has settled is not kept by what follows a promise that never does")
     func theSourceIsNotKept() throws {
         try inLoop { loop throws in
