@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 @Suite struct ServingTests {
-    /// Of 20 clients at once, each of which ends its side and reads on.
+    /// From 20 clients at once, each of which half-closes and reads on.
     @Test(arguments: [false, true]) func aMegabyteOfEachComesBackWhole(isUnix: Bool) throws {
         let folder = Folder()
         let server = try isUnix ? .serving("--listen", "unix:\(folder["echo.sock"])") : ServerProcess.serving()
@@ -57,7 +57,7 @@ import Testing
                 if count < chunk.count { break }
             }
         }
-        // What the kernel has taken is the kernel's; the server has a chunk of each.
+        // The kernel buffers the bytes that it has taken; the server has a chunk of each.
         expect(taken < 1 << 30)
         expect(isSanitized || server.residentBytes - before < 4 << 20)
         for number in 0..<50 { expect(try bystander.echoes("meanwhile \(number)")) }

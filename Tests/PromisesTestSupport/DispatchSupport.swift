@@ -3,21 +3,21 @@ import Reactor
 import Synchronization
 import TestSupport
 
-/// Keeps jobs until a test runs them, or lets them go.
+/// Keeps jobs until a test runs or releases them.
 final class Shelf: Dispatcher {
     private let jobs = Mutex<[@Sendable () -> Void]>([])
 
     func dispatch(_ job: @escaping @Sendable () -> Void) { jobs.withLock { $0.append(job) } }
 
-    /// How many jobs are there.
+    /// The number of jobs.
     var count: Int { jobs.withLock { $0.count } }
 
-    /// Runs those that are there, on this thread, and releases them.
+    /// Runs the jobs on this thread, and releases them.
     func run() {
         for job in take() { job() }
     }
 
-    /// Lets them go, unrun.
+    /// Releases the jobs without running them.
     func clear() { _ = take() }
 
     func take() -> [@Sendable () -> Void] {
@@ -28,12 +28,12 @@ final class Shelf: Dispatcher {
     }
 }
 
-/// Takes nothing.
+/// Refuses everything.
 struct Refuser: Dispatcher {
     func dispatch(_ job: @escaping @Sendable () -> Void) throws { throw Flaw(503) }
 }
 
-/// Takes everything and runs nothing.
+/// Accepts everything and runs nothing.
 struct Shredder: Dispatcher {
     func dispatch(_ job: @escaping @Sendable () -> Void) {}
 }
@@ -43,7 +43,7 @@ struct Immediate: Dispatcher {
     func dispatch(_ job: @escaping @Sendable () -> Void) { job() }
 }
 
-/// Gives each job a thread of its own, which has ended when the test joins it.
+/// Gives each job its own thread, which has ended when the test joins it.
 final class Spawner: Dispatcher {
     private let threads = Mutex<[TestThread]>([])
 
@@ -58,10 +58,10 @@ final class Spawner: Dispatcher {
     }
 }
 
-/// The calling thread, as something to compare.
+/// The calling thread, for comparison.
 func thisThread() -> UInt { UInt(pthread_self()) }
 
 extension Tally.Token {
-    /// What it is given, from a closure that holds it.
+    /// Returns its argument, from a closure that holds it.
     func with<Value>(_ value: Value) -> Value { value }
 }

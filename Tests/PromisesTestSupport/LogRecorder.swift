@@ -2,17 +2,17 @@ import Glibc
 import Promises
 import TestSupport
 
-/// Takes down what the library reports while it is in use.
+/// Records the library's reports while it is in use.
 ///
-/// The log handler is the process's, and other tests run at the same time: so one handler is installed for all of
-/// them, and hands each event to the recorders that claim it; one that no recorder claims goes where it went before.
+/// The log handler is process-wide, and other tests run at the same time: so one handler is installed for all of them,
+/// and passes each event to the recorders that claim it; an event that no recorder claims goes to the previous handler.
 final class LogRecorder: Sendable {
     private let claims: @Sendable (LogEvent) -> Bool
     // Locks that ThreadSanitizer sees.
     private let events = Shared<[LogEvent]>([])
     private let reaction: @Sendable (LogEvent) -> Void
 
-    /// Records the events that `claims` picks, on whatever thread they happen, and calls `reaction` for each.
+    /// Records the events that `claims` selects, on any thread, and calls `reaction` for each.
     init(
         where claims: @escaping @Sendable (LogEvent) -> Bool,
         reaction: @escaping @Sendable (LogEvent) -> Void = { _ in }
@@ -25,12 +25,12 @@ final class LogRecorder: Sendable {
 
     func stop() { Self.all.change { $0.removeAll { $0 === self } } }
 
-    /// How much has been recorded.
+    /// The number of recorded events.
     var count: Int { events.value.count }
 
     var recorded: [LogEvent] { events.value }
 
-    /// What has been recorded, as it would be printed.
+    /// The recorded events, as they would be printed.
     var lines: [String] { events.value.map(\.description) }
 
     private static let all = Shared<[LogRecorder]>([])

@@ -3,23 +3,23 @@ import Promises
 import Reactor
 import Testing
 
-/// The error of these tests; the number tells one from another.
+/// The error of these tests; the number identifies it.
 struct Flaw: Error, Equatable {
     let number: Int
 
     init(_ number: Int = 0) { self.number = number }
 }
 
-/// Runs `body` on a loop of its own in virtual time.
+/// Runs `body` on a separate loop in virtual time.
 @discardableResult
 func inLoop<Value>(_ body: (EventLoop) throws -> Value) rethrows -> Value {
     try EventLoop.withLoop(clock: VirtualClock(), body)
 }
 
-/// A promise that nothing settles but its cancellation.
+/// A promise that settles only when cancelled.
 func endless(_ file: StaticString = #fileID, _ line: UInt = #line) -> Promise<Int> {
     let (promise, resolver) = Promise<Int>.pending(file, line)
-    // A circle, which the cancellation breaks.
+    // A cycle, which the cancellation breaks.
     resolver.onCancel { withExtendedLifetime(resolver) {} }
     return promise
 }
@@ -30,7 +30,7 @@ extension Catchable {
         self.catch(policy: .allErrors) { Issue.record($0, sourceLocation: location) }
     }
 
-    /// The end of a chain whose rejection is none of the test's business.
+    /// The end of a chain whose rejection does not matter to the test.
     func ignoringErrors() { self.catch(policy: .allErrors) { _ in } }
 
     /// The error, if it is a `Flaw`.
@@ -49,7 +49,7 @@ func residentBytes() -> Int {
 }
 
 // These two are functions because closures inside the arguments of a macro can share a symbol with other closures of
-// the same function (Swift 6.3): the wrong one then runs, in silence. So no `#expect` here contains a closure.
+// the same function (Swift 6.3): the wrong one then runs silently. So no `#expect` here contains a closure.
 
 /// Hangs on `thenable` and expects `value`.
 func expect<Each: Thenable>(

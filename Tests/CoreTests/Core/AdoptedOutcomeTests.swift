@@ -5,8 +5,8 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// `other = start.then { q }`: each of the two has one outcome, whoever asks, when, and by which question. How `q` was made
-/// decides whether the library could treat both as one, and must not be seen.
+/// `other = start.then { q }`: each of the two has one outcome, whoever asks, when, and by which query. The origin of
+/// `q` decides whether the library may merge both, which must not be observable.
 @Suite struct AdoptedOutcomeTests {
     @Test("that answer all questions alike", arguments: AdoptedShape.allCases, AdoptionEnd.allCases)
     func allAlike(shape: AdoptedShape, end: AdoptionEnd) throws {
@@ -69,7 +69,7 @@ import Testing
     }
 }
 
-/// How the promise is made that a handler returns.
+/// The ways to make the promise that a handler returns.
 enum AdoptedShape: CaseIterable {
     case derived, resolver, adopted, gathered, raced, limited, dispatched, guarded, named
 
@@ -100,7 +100,7 @@ struct AdoptionPlay {
     let isHeardBefore: Bool
     let isHeardAfter: Bool
 
-    /// The others wait for a clean-up, or another thread may settle what they wait for.
+    /// The others wait for a clean-up, or for a promise that another thread may settle.
     private var rejectsAtOnce: Bool { shape != .guarded && shape != .dispatched }
 
     private func outcome(_ isCancelled: Bool) -> String {
@@ -151,7 +151,7 @@ struct AdoptionPlay {
         expectEqual(early, expected, "\(self)")
     }
 
-    /// All questions, now that it has settled.
+    /// All queries, after it has settled.
     private func check(_ promise: Promise<Int>, _ expected: String, _ name: String) {
         let comment = "\(name) of \(self)"
         expect(!promise.isPending && promise.isResolved, comment)

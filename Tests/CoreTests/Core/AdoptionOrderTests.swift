@@ -6,12 +6,12 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// A promise that follows another, `outer = source.then { inner }`: what can happen to the two happens in every order, on
-/// this thread and on another, and a model of a few lines says what must come of it.
+/// A promise that follows another, `outer = source.then { inner }`: all events happen to the two in every order, on
+/// this thread and on another, and a small model gives the expected results.
 @Suite(.serialized) struct AdoptionOrderTests {
     @Test(arguments: Happening.orders) func everyOrder(events: [Happening]) throws {
         let other = OtherThread()
-        // One for all, since it is in the way of other tests' reports.
+        // One recorder for all, since it intercepts other tests' reports.
         let threads = [pthread_self(), other.thread]
         let recorder = LogRecorder(where: { _ in
             let here = pthread_self()
@@ -28,7 +28,7 @@ import Testing
     }
 }
 
-/// What happens once in each play.
+/// The events, each of which happens once in a play.
 enum Happening: CaseIterable {
     /// The source and the inner promise are fulfilled, rejected or abandoned.
     case source, inner
@@ -37,7 +37,7 @@ enum Happening: CaseIterable {
     /// The promises themselves are released.
     case dropOuter, dropInner
 
-    /// All orders in which handlers are attached to promises that are still there.
+    /// All orders in which handlers are attached to promises that still exist.
     static let orders = PromisesTestSupport.orders(of: allCases.count).map { $0.map { allCases[$0] } }.filter { order in
         func place(_ event: Happening) -> Int { order.firstIndex(of: event)! }
         return place(.attachToOuter) < place(.dropOuter) && place(.attachToInner) < place(.dropInner)
@@ -56,9 +56,9 @@ private struct Play {
     let events: [Happening]
     let source: Outcome
     let inner: Outcome
-    /// What happens on the other thread.
+    /// The events on the other thread.
     let elsewhere: Set<Happening>
-    /// Whether the loop is driven after each event, and not only at the end.
+    /// True if the loop is driven after each event, not only at the end.
     let isDriven: Bool
     let shape: Shape
     let hasHandlers: (ofOuter: Bool, ofInner: Bool)
@@ -93,7 +93,7 @@ private struct Play {
 // MARK: - The model
 
 extension Play {
-    /// Whether the handler runs that returns the inner promise.
+    /// True if the handler runs that returns the inner promise.
     private var follows: Bool { (source == .fulfilled) == (shape != .recover) }
 
     private var expectedOfInner: String { text(inner, "2") }
@@ -108,19 +108,19 @@ extension Play {
         }
     }
 
-    /// Whether the outer promise has settled when these have happened and the loop has been driven.
+    /// True if the outer promise has settled after these events and after driving the loop.
     private func outerHasSettled(after events: ArraySlice<Happening>) -> Bool {
         events.contains(.source) && (!follows || events.contains(.inner))
     }
 
-    /// How many promises are reported as abandoned. Nothing else is.
+    /// The number of promises reported as abandoned. Nothing else is.
     var expectedReports: Int { [source, inner].filter { $0 == .abandoned }.count }
 }
 
 // MARK: - The play
 
 extension Play {
-    /// Lets it all happen; answers with what was not as expected.
+    /// Runs all events; returns the deviations.
     func run(_ loop: EventLoop, _ other: OtherThread, _ recorder: LogRecorder) throws -> [String] {
         let reported = recorder.count
         let tally = Tally(keepsEnders: true)
@@ -178,7 +178,7 @@ extension Play {
     }
 }
 
-/// Sees to it that a rejection is not reported, without a handler in the way.
+/// Keeps a rejection from being reported, without a handler in the way.
 private func hush(_ promise: Promise<Int>?) {
     promise?.pipe { _ in }
 }
@@ -192,7 +192,7 @@ private func settle(_ resolver: Shared<Resolver<Int>?>, _ outcome: Play.Outcome,
     resolver.clear()
 }
 
-/// The promises of a play, each where any thread can release it.
+/// The promises of a play, each released by any thread.
 private final class Props: Sendable {
     let outer: Shared<Promise<Int>?>
     let inner: Shared<Promise<Int>?>
@@ -221,9 +221,9 @@ private final class Props: Sendable {
     }
 }
 
-/// What the handlers were told; of the thread of the play.
+/// The outcomes that the handlers received; belongs to the play's thread.
 private final class Told: @unchecked Sendable {
-    // The handlers run on the thread that attached them, which is the one that asks.
+    // The handlers run on the thread that attached them, which is also the reader.
     private(set) var ofOuter: [String] = []
     private(set) var ofInner: [String] = []
 
@@ -239,7 +239,7 @@ private final class Told: @unchecked Sendable {
 }
 
 extension Shared {
-    /// Releases what it holds, on this thread and outside the lock.
+    /// Releases its value, on this thread and outside the lock.
     func clear<Wrapped: Sendable>() where Value == Wrapped? {
         let old = change { value in
             defer { value = nil }
@@ -249,7 +249,7 @@ extension Shared {
     }
 }
 
-/// A thread that does one thing after the other for this one, which waits meanwhile.
+/// A thread that runs closures for this one, which waits meanwhile.
 final class OtherThread: Sendable {
     private let work = Shared<(@Sendable () -> Void)?>(nil)
     private let isAsked = Gate()
@@ -257,7 +257,7 @@ final class OtherThread: Sendable {
     private let testThread: Shared<TestThread?> = Shared(nil)
     private let identity = Shared<pthread_t?>(nil)
 
-    /// Which one it is.
+    /// Its identity.
     var thread: pthread_t { identity.value! }
 
     init() {
@@ -278,7 +278,7 @@ final class OtherThread: Sendable {
         isDone.wait()
     }
 
-    /// Runs `body` there and waits for it; what it holds is released there too.
+    /// Runs `body` there and waits for it; its captures are released there too.
     func run(_ body: @escaping @Sendable () -> Void) {
         work.change { $0 = body }
         isAsked.open()

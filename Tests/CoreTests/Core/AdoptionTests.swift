@@ -96,7 +96,7 @@ import Testing
             inner.done { _ in order.append("second") }.orFail()
             resolver.fulfill(1)
             try loop.run()
-            // Those of each promise in order; the outer's need one step more.
+            // The handlers of each promise in order; the outer's need one step more.
             expectEqual(order, ["first", "second", "outer"])
         }
     }
@@ -157,7 +157,7 @@ import Testing
     }
 }
 
-/// Circles of which some are linked and some wait; APlusCircleTests has the others.
+/// Circles, some of whose promises are linked and some wait; APlusCircleTests has the others.
 @Suite struct ReturnedSelfAdoptionTests {
     @Test func throughOneThatWaitsAndIsLinked() throws {
         try inLoop { loop throws in

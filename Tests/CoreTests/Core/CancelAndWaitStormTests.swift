@@ -5,10 +5,10 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// Trees of operators and combinators over works that take time to end, cancelled at any moment: when `cancelAndWait` is
-/// fulfilled, no clean-up is under way, and each has run at most once.
+/// Trees of operators and combinators over operations that take time to end, cancelled at any moment: when
+/// `cancelAndWait` is fulfilled, no clean-up is in progress, and each has run at most once.
 @Suite struct CancelAndWaitStormTests {
-    /// What has begun and ended, by the numbers of the clean-ups.
+    /// The clean-ups that have begun and ended, by number.
     private final class Account {
         private(set) var begun: [Int: Int] = [:]
         private(set) var ended: [Int: Int] = [:]
@@ -36,7 +36,7 @@ import Testing
 
     private struct Tree {
         let account: Account
-        /// A race that has been won does not wait for its losers, and a rejected `when` not for its other inputs. So works either
+        /// A won race does not wait for its losers, nor a rejected `when` for its other inputs. So operations either
         /// end by themselves, or race.
         let endsByItself: Bool
         var dice: SplitMix64
@@ -65,7 +65,7 @@ import Testing
             switch dice.below(13) {
             case 0: return first.ensureThen(account.cleanUp(time))
             case 1: return first.map { $0 }
-            // What a handler returns is made there: what was made before, and not returned, goes on by itself.
+            // The returned promise is made there: one made before, and not returned, continues by itself.
             case 2:
                 var later = self
                 return first.then { _ in later.grow(depth - 1) }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// What a loop releases at its end cancels promises, while another thread settles what these wait for. Under
+/// A loop that ends releases objects that cancel promises, while another thread settles the sources of these. Under
 /// ThreadSanitizer.
 @Suite struct CancellationAtLoopEndTests {
     @Test func againstASettlementElsewhere() {

@@ -5,7 +5,7 @@ import Testing
 @testable import Promises
 @testable import PromisesTestSupport
 
-/// `cancel()`: what it stops, whom it tells, and how far it climbs.
+/// `cancel()`: the work that it stops, the handlers that it notifies, and how far it climbs.
 @Suite struct CancellationTests {
     @Test func itRejectsAndTellsByJobs() throws {
         try inLoop { loop throws in
@@ -220,7 +220,7 @@ import Testing
             cleaned.cancel()
             try loop.turn(.poll)
             expect(source.isPending)
-            // It waits for its cleanup now, and `other` was the last that waited for the source.
+            // It waits for its cleanup now, and `other` was the last waiter of the source.
             other.cancel()
             expect(source.error as? PromiseError == .cancelled)
             try loop.run()
@@ -265,7 +265,7 @@ import Testing
             }
         }
         expect(tally.alive == 0 && lines.count == 1)
-        // A handler that it still counted would keep it.
+        // If it still counted a handler, that would keep it.
         #expect(ended == nil)
     }
 

@@ -36,7 +36,7 @@ import Testing
         }
     }
 
-    /// How else what it waits for may end, or not.
+    /// The other ends of the promise that it waits for.
     enum End: CaseIterable {
         case fulfilledBefore, rejectedBefore, cancelled, promiseAndResolverGo, loopEndsBeforeItRuns,
             loopEndsWhileItWaits
@@ -72,7 +72,7 @@ import Testing
                 try loop.run()
                 expectEqual(tally.alive, 0)
             }
-            // Although the promise lives on.
+            // Although the promise stays alive.
             expectEqual(tally.alive, 0)
             withExtendedLifetime(promise) {}
             if end != .loopEndsWhileItWaits { resolver.value?.fulfill(1) }

@@ -4,7 +4,7 @@ import Testing
 @testable import Promises
 @testable import Reactor
 
-/// The words of a core: which transitions lead where. What threads do with them is in the other tests.
+/// The words of a core and their transitions. The other tests have their use by threads.
 @Suite struct CoreWordTests {
     private let waiter: UInt = 0x7F00_0000_1230
 

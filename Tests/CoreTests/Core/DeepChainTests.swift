@@ -8,7 +8,7 @@ import Testing
 /// Chains of a million links on a stack of 8 MB or less: nothing may recurse along them.
 @Suite(.serialized) struct DeepChainTests {
     #if DEBUG
-    // A debug build's frames fill the stack within 20,000.
+    // The frames of a debug build fill the stack within 20,000.
     private let length = scaled(125_000)
     #else
     private let length = scaled(1_000_000)
@@ -20,7 +20,7 @@ import Testing
         return promise
     }
 
-    /// `start` at the end of as many links: each promise follows the one before.
+    /// `start` at the end of that many links: each promise follows the one before.
     private func links(from start: Promise<Int>, _ loop: EventLoop) throws -> Promise<Int> {
         var promise = start
         for _ in 0..<length {
@@ -65,7 +65,7 @@ import Testing
             inLoop { _ in _ = chain(from: start) }
         }
         expectEqual(lines, ["an event loop ended with \(length) undelivered handlers"])
-        // The first is refused by the loop that has ended, and those after it with it.
+        // The ended loop refuses the first one, and with it those after it.
         resolver.fulfill(0)
         expectEqual(start.settledValue, 0)
     }

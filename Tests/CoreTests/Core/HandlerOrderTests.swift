@@ -5,7 +5,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// Of several promises; those of one are APlusHandlerTests'.
+/// The order for several promises; APlusHandlerTests has the order for one.
 @Suite struct HandlerOrderTests {
     @Test func acrossPromisesInTheOrderOfSettling() throws {
         try inLoop { loop throws in

@@ -10,7 +10,7 @@ import Testing
     private let tally = Tally()
     private let depth = scaled(20_000)
 
-    /// Expects that the levels of a recursion do not pile up, by what their handlers hold.
+    /// Expects that the levels of a recursion do not accumulate, by counting the captures of their handlers.
     private func check(_ body: (Int) -> Promise<Int>) {
         inLoop { _ in expect(body(depth), gives: 0) }
         expectEqual(tally.alive, 0)
@@ -71,7 +71,7 @@ import Testing
     }
 
     @Test func throughThenAndEnsureThen() {
-        // The outcome is held by the cleanup of each level; none of it may be kept.
+        // The cleanup of each level holds the outcome; none may be kept.
         func step(_ left: Int) -> Promise<Int> {
             let token = tally.token()
             return Promise.value(left).ensureThen { after(.milliseconds(1)).done { token.use() } }
@@ -132,7 +132,7 @@ import Testing
 }
 
 @Suite struct LinkingMemoryTests {
-    // In a process of its own: the others here allocate too. Forwarding instead of linking takes 270 bytes a level.
+    // In a separate process: the others here allocate too. Forwarding instead of linking takes 270 bytes per level.
     @Test(.ownThread, .disabled(if: isSanitized)) func recursionIsFlat() async {
         await #expect(processExitsWith: .success) { try measureRecursion() }
     }
@@ -142,7 +142,7 @@ import Testing
     }
 }
 
-/// A variable has the promise of the present level, so no promise is linked.
+/// A variable holds the promise of the present level, so no promise is linked.
 private func measureRecursionInAVariable() throws {
     var current: Promise<Int>?
     func step(_ left: Int) -> Promise<Int> {
@@ -162,7 +162,7 @@ private func measureRecursionInAVariable() throws {
 }
 
 private func measureRecursion() throws {
-    // Nothing throws here: the test library keeps a backtrace of each error that is thrown.
+    // Nothing throws here: the test library keeps a backtrace of each thrown error.
     func step(_ left: Int) -> Promise<Int> {
         after(.milliseconds(1)).then { left % 3 == 0 ? Promise(error: Flaw()) : Promise.value(left) }
             .recover { _ in Promise.value(left) }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// A promise that is never settled keeps what waits for it, and nothing else; and is released with it.
+/// A promise that is never settled keeps its waiters, and nothing else; they are released with it.
 @Suite struct NeverSettledTests {
     @Test("the source that has settled is not kept by what follows a promise that never does")
     func theSourceIsNotKept() throws {
@@ -36,7 +36,7 @@ import Testing
             if hasHandlers { inner.tap { _ in }.ignoringErrors() }
             for _ in 0..<100 {
                 let token = tally.token()
-                // It waits for the end of a row of links that itself is released.
+                // It waits for the end of a row of links that is itself released.
                 _ = Promise.value(()).then {
                     Promise.value(()).then { () -> Promise<Int> in
                         token.use()
@@ -80,7 +80,7 @@ import Testing
         expectEqual(tally.alive, 0)
     }
 
-    // In a process of its own: other tests allocate too.
+    // In a separate process: other tests allocate too.
     @Test("a great many of them leave no memory behind", .ownThread, .disabled(if: isSanitized))
     func leaveNoMemoryBehind() async {
         await #expect(processExitsWith: .success) {

@@ -60,7 +60,8 @@ import Testing
         }
         promise.pipe { _ in seen.change { $0.append("second") } }
         resolver.fulfill(1)
-        // Those of one promise keep their order; the other's come in between, but none inside another.
+        // The handlers of one promise keep their order; the other's may come between them, but none runs inside
+        // another.
         let own = seen.value.filter { $0 != "other" }
         expectEqual(own, ["first", "second", "late"])
         expectEqual(seen.value.count, 4)
@@ -68,7 +69,7 @@ import Testing
     }
 
     @Test func aHandlerMayHang() throws {
-        // Combinators work inline too, so they must go on while one handler waits for them.
+        // Combinators also work inline, so they must continue while one handler waits for them.
         try inLoop { _ throws in
             let values = Shared<[Int]>([])
             let (promise, resolver) = Promise<Void>.pending()

@@ -6,7 +6,7 @@ import Testing
 @testable import Promises
 @testable import PromisesTestSupport
 
-/// Cancelling where promises are shared: by two handlers that return one, by threads, and by long or nested rows.
+/// Cancelling shared promises: by two handlers that return one, by threads, and by long or nested rows.
 @Suite struct SharedCancellationTests {
     @Test func whatTwoHandlersReturnGoesOnForTheOther() throws {
         try inLoop { loop throws in
@@ -87,7 +87,7 @@ import Testing
         }
         isThere.wait()
         EventLoop.withLoop { loop in
-            // It was woken, and did not find out when its time was up.
+            // It was woken by the cancellation, not by its time limit.
             expect(box.value!, failsWith: PromiseError.cancelled)
             expectEqual(loop.metrics.timersFired, 0)
         }
@@ -123,7 +123,7 @@ import Testing
             let (source, resolver) = Promise<Int>.pending()
             let all = (0..<2000).map { number in source.map { $0 + number } }
             for promise in all.dropFirst(1000).reversed() { promise.cancel() }
-            // Each looks for a remaining waiter, and must not go past all that have withdrawn before.
+            // Each looks for a remaining waiter, and must not visit all that have withdrawn before.
             expect(waiterCount(of: source) < 1020)
             resolver.fulfill(1)
             try loop.run()
@@ -174,7 +174,7 @@ import Testing
             let shared = after(.seconds(1)).map { 5 }.asPromise()
             let first = after(.zero).then { shared }
             hang(after(.milliseconds(1)))
-            // `shared` is one with `first` now, which has no listener yet.
+            // `shared` is merged with `first` now, which has no listener yet.
             var second: Promise<Int>?
             second = after(.zero).then { () -> Promise<Int> in
                 second?.cancel()

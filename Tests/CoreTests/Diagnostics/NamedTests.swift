@@ -43,12 +43,12 @@ private func at(_ line: UInt) -> String { "\(#fileID):\(line)" }
     @Test func theSharedPromiseOfVoidKeepsNone() {
         expectEqual("\(Promise<Void>.value.named("mine"))", "\(Promise<Void>.value)")
         expectEqual("\(Guarantee<Void>.value.named("mine"))", "\(Guarantee<Void>.value)")
-        // One of its own keeps its own.
+        // A promise with its own name keeps it.
         expectEqual("\(Promise.value(()).named("mine"))", "Promise(\"mine\": ())")
     }
 
     @Test func goWithThePromise() {
-        // The next ones have the address of those before, one may expect.
+        // The next ones probably have the addresses of those before.
         for number in 0..<100 {
             let promise = Promise.value(number)
             expectEqual("\(promise)", "Promise(\(number))")

@@ -117,7 +117,7 @@ import Testing
 
     @Test func whatHasComeInTheSameMomentIsInTime() throws {
         try inLoop { _ throws in
-            // The timer of the source fires first, and its handler is on its way when the limit is reached.
+            // The timer of the source fires first, and its handler is queued when the limit is reached.
             let limited = after(.seconds(1)).map { 3 }.timeout(.seconds(2)).map { $0 }
             expectEqual(try hang(limited), 3)
             let (promise, resolver) = Promise<Int>.pending()

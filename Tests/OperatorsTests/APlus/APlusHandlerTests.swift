@@ -181,8 +181,8 @@ extension APlusTests {
                 Promise.value(0).done { step($0) }.orFail()
                 try loop.run()
                 expect(deepest == 1 && addresses.count == 1001)
-                // A frame or two apart, since one is called by way of `catch` and the other of `map`. (The address sanitizer
-                // moves locals off the stack.)
+                // A frame or two apart, since one is called through `catch` and the other through `map`. (The address
+                // sanitizer moves locals off the stack.)
                 expect(isSanitized || addresses.max()! - addresses.min()! < 4096)
             }
         }
@@ -292,7 +292,7 @@ extension APlusTests {
     }
 }
 
-/// Where the stack of the caller is, roughly.
+/// The approximate address of the caller's stack.
 @inline(never)
 private func stackAddress() -> UInt {
     var local = 0

@@ -109,13 +109,13 @@ extension APlusTests {
         }
     }
 
-    /// Where it comes from.
+    /// Its origin.
     enum Place: CaseIterable {
         case nextLine, inlineWhileSettling, handler, handlerOfAHandler, jobBeforeTheHandlers, timer, otherThread
     }
 
-    /// Settles a promise of `kind` with `outcome`, and by `second` from `place`; what becomes of it, and with what its handler
-    /// is called.
+    /// Settles a promise of `kind` with `outcome`, and by `second` from `place`; returns its outcome, and the argument
+    /// of its handler.
     private static func settleTwice(
         _ kind: Kind, _ outcome: Result<Int, any Error>, _ second: Second, _ place: Place
     ) throws -> (Promise<Int>, [String]) {

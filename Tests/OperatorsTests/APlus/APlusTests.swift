@@ -10,20 +10,20 @@ import Testing
 @Suite enum APlusTests {}
 
 extension APlusTests {
-    /// When a promise settles, as seen by whoever attaches handlers to it.
+    /// The time when a promise settles, relative to attaching handlers.
     enum Settling: CaseIterable {
         /// It has settled.
         case already
         /// On the next line, in the same turn.
         case atOnce
-        /// By a job that is queued behind the line that attaches.
+        /// By a job that is queued after the line that attaches.
         case laterByAJob
         /// By a timer.
         case laterByATimer
 
         var isLater: Bool { self == .laterByAJob || self == .laterByATimer }
 
-        /// Calls `settle` and `attach` in the order that this stands for, and runs the loop till nothing is left to do.
+        /// Calls `settle` and `attach` in the order of this case, and runs the loop until nothing is left.
         func run(_ loop: EventLoop, settle: @escaping () -> Void, attach: () throws -> Void) throws {
             switch self {
             case .already:
@@ -44,20 +44,20 @@ extension APlusTests {
         }
     }
 
-    /// How a promise comes by its outcome.
+    /// The origin of a promise's outcome.
     enum Kind: CaseIterable {
         /// Settled by a resolver.
         case handMade
         /// The result of an operator.
         case derived
-        /// Equal to the result of an operator, which a handler has returned.
+        /// Merged with the result of an operator, which a handler has returned.
         case linked
         /// Waits for the promise that a handler has returned.
         case following
-        /// The same, where that one has handlers of its own.
+        /// The same, if that one has its own handlers.
         case followingWithOthers
 
-        /// A pending promise of this kind, and the resolver that makes it settle in the end.
+        /// A pending promise of this kind, and the resolver that finally settles it.
         func make<Value>(_ loop: EventLoop) throws -> (Promise<Value>, Resolver<Value>) {
             let (promise, resolver) = Promise<Value>.pending()
             let inner: Promise<Value>
@@ -76,7 +76,7 @@ extension APlusTests {
         }
     }
 
-    /// A promise of some kind that settles in some way.
+    /// A promise of some kind that settles at some time.
     struct Setting: CustomTestStringConvertible, Sendable {
         let settling: Settling
         let kind: Kind
@@ -87,10 +87,10 @@ extension APlusTests {
 
         var testDescription: String { "\(settling), \(kind)" }
 
-        /// Hands `attach` a promise that settles with `outcome`, on a loop in virtual time, which it then runs till nothing
-        /// is left to do.
+        /// Passes `attach` a promise that settles with `outcome`, on a loop in virtual time, which it then runs until
+        /// nothing is left.
         ///
-        /// - Parameter beforeSettling: is called while the promise is certainly pending, and its loop has been driven.
+        /// - Parameter beforeSettling: called while the promise is certainly pending, and its loop has been driven.
         func run<Value>(
             _ outcome: Result<Value, any Error>, beforeSettling: () -> Void = {},
             attach: (Promise<Value>) throws -> Void
@@ -100,7 +100,7 @@ extension APlusTests {
                 try settling.run(loop, settle: { resolver.resolve(outcome) }) {
                     try attach(promise)
                     if settling != .already {
-                        // What is queued now, the job that settles among it, comes after this.
+                        // The jobs queued now, including the one that settles, come after this.
                         try loop.turn(.poll)
                         beforeSettling()
                     }
@@ -120,7 +120,8 @@ extension APlusTests {
 }
 
 extension APlusTests {
-    /// The operators that call what the specification names onFulfilled and onRejected, and those of a guarantee.
+    /// The operators that call the functions named onFulfilled and onRejected in the specification, and those of a
+    /// guarantee.
     enum Handler: CaseIterable {
         case map, then, done, get, tapOfAValue, ensureOfAValue, ensureThenOfAValue
         case `catch`, recover, recoverToAGuarantee, tapOfAnError, ensureOfAnError, ensureThenOfAnError
@@ -139,7 +140,7 @@ extension APlusTests {
             let promise = source.promise
             let value = { (value: Int) in body(.success(value)) }
             let error = { (error: any Error) in body(.failure(error)) }
-            // Those that are called whatever the outcome.
+            // Handlers called for any outcome.
             let ofThis = { (outcome: Result<Int, any Error>?) in
                 switch outcome {
                 case .success(let number)? where !isForErrors: value(number)
@@ -187,7 +188,7 @@ extension APlusTests {
         }
     }
 
-    /// What handlers are attached to: a promise, or the guarantee that is made of it when it is first needed.
+    /// The source of handlers: a promise, or the guarantee that is made from it on first use.
     final class Source {
         let promise: Promise<Int>
         lazy var guarantee = promise.recover { _ -> Guarantee<Int> in fatalError("it is never rejected") }
@@ -196,7 +197,7 @@ extension APlusTests {
     }
 }
 
-/// Something that is itself and nothing else: to see that a value or an error is the very same one.
+/// An object with identity: shows that a value or an error is the very same one.
 final class Thing: Error, Sendable {}
 
 extension Promise {

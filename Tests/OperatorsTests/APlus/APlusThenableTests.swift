@@ -183,7 +183,7 @@ extension APlusTests {
 }
 
 extension APlusTests {
-    /// A thenable of another library: calls its handlers with the outcomes that the test gives, as often as it gives them.
+    /// A thenable of another library: calls its handlers with the outcomes that the test supplies, as often as it does.
     final class Foreign<T: Sendable>: Catchable, Sendable {
         private typealias Handler = @Sendable (Result<T, any Error>) -> Void
         private struct State {
@@ -193,12 +193,12 @@ extension APlusTests {
         }
         private let state: Mutex<State>
 
-        /// - Parameter outcomes: what every handler is called with inside `pipe`, one after the other.
+        /// - Parameter outcomes: the arguments of every handler inside `pipe`, one after the other.
         init(_ outcomes: [Result<T, any Error>]) { state = Mutex(State(outcomes: outcomes)) }
 
         var result: Result<T, any Error>? { state.withLock { $0.outcomes.first } }
 
-        /// How often `pipe` has been called.
+        /// The number of calls of `pipe`.
         var count: Int { state.withLock { $0.count } }
 
         func pipe(to handler: @escaping @Sendable (Result<T, any Error>) -> Void) {
@@ -221,7 +221,7 @@ extension APlusTests {
             for handler in handlers { handler(outcome) }
         }
 
-        /// Lets all handlers go.
+        /// Releases all handlers.
         func forget() {
             let handlers = state.withLock { state in
                 defer { state.handlers = [] }
@@ -231,7 +231,7 @@ extension APlusTests {
         }
     }
 
-    /// A thenable that is made of another and leaves everything to it.
+    /// A thenable that wraps another and forwards everything to it.
     struct Wrapped<Inner: Thenable>: Catchable where Inner.T: Sendable {
         let inner: Inner
 
@@ -244,7 +244,7 @@ extension APlusTests {
         func asPromise() -> Promise<Inner.T> { Promise { seal in pipe { seal.resolve($0) } } }
     }
 
-    /// How a foreign thenable calls.
+    /// The ways in which a foreign thenable calls.
     enum Manner: CaseIterable {
         /// Inside `pipe`.
         case inline
@@ -282,7 +282,7 @@ extension APlusTests {
         }
     }
 
-    /// Whether the promise has this outcome.
+    /// True if the promise has this outcome.
     static func isSame(_ promise: Promise<Int>, _ outcome: Result<Int, any Error>) -> Bool {
         switch outcome {
         case .success(let value): promise.settledValue == value

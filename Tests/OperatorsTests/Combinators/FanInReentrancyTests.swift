@@ -29,7 +29,7 @@ import Testing
     func aSourceThatSettlesTheNext(kind: Kind, isFirst: Bool) throws {
         try inLoop { loop throws in
             let pairs = pairs(50)
-            // The optimiser would release resolvers after the last use of the array, and so abandon promises.
+            // Otherwise the optimiser would release resolvers after the last use of the array, and so abandon promises.
             defer { withExtendedLifetime(pairs) {} }
             func link() {
                 for index in 0..<49 {
@@ -41,7 +41,7 @@ import Testing
             if !isFirst { link() }
             pairs[0].resolver.fulfill(0)
             switch kind {
-            // Handlers that came before the race see to it that the second one's are told first.
+            // Handlers attached before the race make the second promise's handlers be called first.
             case .race, .raceFulfilled: expect(result, gives: [isFirst ? 1 : 0])
             default: expect(result, gives: Array(0..<50))
             }

@@ -74,7 +74,7 @@ import Testing
             let shared = after(.seconds(2)).map { 2 }.asPromise()
             let other = after(.zero).then { shared }
             hang(after(.milliseconds(1)))
-            // `shared` is one with `other` now.
+            // `shared` is merged with `other` now.
             expect(race(shared, after(.seconds(1)).map { 1 }.asPromise()), gives: 1)
             expect(other, gives: 2)
         }
@@ -238,7 +238,7 @@ import Testing
     }
 }
 
-/// Those that wait for descriptors.
+/// Losers that wait for descriptors.
 @Suite struct RaceLoserIOTests {
     @Test func aReadIsWithdrawn() throws {
         try withNetwork { network in

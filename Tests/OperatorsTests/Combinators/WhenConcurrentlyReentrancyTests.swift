@@ -5,7 +5,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// Iterators and closures that do to `when(…concurrently:)` what they like, and how it is cancelled.
+/// Iterators and closures that misuse `when(…concurrently:)`, and its cancellation.
 @Suite struct WhenConcurrentlyReentrancyTests {
     @Test func anIteratorThatSettlesWhatIsUnderWay() throws {
         try inLoop { loop throws in

@@ -7,15 +7,15 @@ import Testing
 
 /// A `hang` in a job of a pool that waits for another job of the pool.
 @Suite(.ownThread) struct HangInPoolTests {
-    /// What waits for a job that no thread is left to run.
+    /// The promises that wait for a job that no thread is left to run.
     enum Wanted: CaseIterable { case made, mapped, gathered, chained, returned, raced }
 
-    /// What another thread may settle, or what may give a thread back.
+    /// Other ways to settle, or to get a thread back.
     enum Other: CaseIterable {
         case outside, busyThread, otherPool, raceWithOutside, gatheredWithOutside, timeLimit, deadline, timer
     }
 
-    /// All at once, since a report comes after a second; what must not be reported begins first.
+    /// All at once, since a report comes after a second; cases that must not be reported begin first.
     @Test func onlyWhatCertainlyNeverEndsIsReported() throws {
         let reported = Gate()
         let recorder = LogRecorder(where: { Scene.line(of: $0) != nil }, reaction: { _ in reported.open() })
@@ -55,7 +55,7 @@ private final class Scene: Sendable {
     let line: UInt
     let pool: ThreadPool
     let outside = Promise<Int>.pending()
-    /// Holds a thread until the end.
+    /// Blocks a thread until the end.
     let held = Gate()
     private let promises = Shared<[Promise<Int>]>([])
     private let count: Int

@@ -6,12 +6,12 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// A `hang` knows that a dispatcher has a handler of its thread, and so does not report that its promise cannot be settled. Jobs of
-/// a `ThreadPool` the loop counts: see `OnThreadPoolTests`.
+/// A `hang` knows that a dispatcher has a handler of its thread, and so does not report that its promise cannot be
+/// settled. For jobs of a `ThreadPool`, which the loop counts, see `OnThreadPoolTests`.
 @Suite struct HangOnDispatcherTests {
     private let shelf = Shelf()
 
-    /// Whether a `hang` on this thread would find that its promise may be settled.
+    /// True if a `hang` on this thread would find that its promise may be settled.
     private var hasHope: Bool { EventLoop.current.canWakeItself }
 
     @Test func aHangOnAHandlerOfAnotherLoopIsSilent() throws {
@@ -115,7 +115,7 @@ import Testing
                 shelf.run()
                 expect(!mapped.isPending)
             }
-            // What the other thread has settled has been posted here.
+            // The other thread's settlement has been posted here.
             while loop.isReady { try? loop.turn(.poll) }
             expect(!hasHope)
         }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// Dispatchers that do not take a job, let it go, or run it more than once.
+/// Dispatchers that refuse a job, release it, or run it more than once.
 @Suite struct OnRefusalTests {
     @Test func whatTheDispatcherThrowsRejects() {
         inLoop { _ in

@@ -8,7 +8,7 @@ import Testing
 
 /// When closures, values and sources are released.
 @Suite struct OnReleaseTests {
-    /// Who learns of the outcome, on whatever thread, finds the closure gone.
+    /// A handler that receives the outcome, on any thread, runs after the closure has been released.
     @Test func theClosureGoesBeforeTheResultSettles() throws {
         try EventLoop.withLoop { _ throws in
             for _ in 0..<scaled(2000) {

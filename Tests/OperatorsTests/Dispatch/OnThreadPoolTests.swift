@@ -40,7 +40,7 @@ import Testing
         pool.shutDown()
     }
 
-    /// What a job gives out to a pool is work for the same loop.
+    /// Work that a job gives to a pool belongs to the same loop.
     @Test func itWaitsForAJobOfAJob() throws {
         for _ in 0..<scaled(1000) {
             try EventLoop.withLoop { loop throws in
@@ -58,7 +58,7 @@ import Testing
         }
     }
 
-    /// And so is a task that a job starts.
+    /// As does a task that a job starts.
     @Test(.ownThread) func itWaitsForATaskOfAJob() throws {
         for _ in 0..<scaled(200) {
             try EventLoop.withLoop { loop throws in
@@ -74,7 +74,7 @@ import Testing
         }
     }
 
-    /// A promise that a handler has returned is not the job's business any more: here it waits for time to pass.
+    /// A promise that a handler has returned no longer belongs to the job: here it waits for time to pass.
     @Test func whatTheHandlerHasReturnedIsNotCounted() throws {
         let clock = VirtualClock()
         try EventLoop.withLoop(clock: clock) { loop throws in
@@ -179,7 +179,7 @@ import Testing
         expectEqual(lines, [])
     }
 
-    /// A job that a job gives out is counted for the loop that both work for, and not for that of the job's own thread.
+    /// A job that a job starts is counted for the loop that both work for, not for the loop of the job's own thread.
     @Test func hangInAJobKnowsThatThePoolCanSettle() throws {
         let pool = try ThreadPool(threads: 2)
         try EventLoop.withLoop { loop throws in
@@ -198,7 +198,7 @@ import Testing
         pool.shutDown()
     }
 
-    /// A time-out of virtual time beside a job that another thread lets go on: the job takes no virtual time.
+    /// A virtual time-out beside a job that another thread releases: the job takes no virtual time.
     @Test func aTimeOutInVirtualTimeWaitsForTheJob() throws {
         let clock = VirtualClock()
         try EventLoop.withLoop(clock: clock) { loop throws in
@@ -217,7 +217,7 @@ import Testing
         }
     }
 
-    /// Handlers that a job attaches without `on:` have a loop that is not driven: those that are ready are run.
+    /// Handlers that a job attaches without `on:` have a loop that is not driven: ready ones are run.
     @Test func whatAJobLeavesReadyIsRunAndCounted() throws {
         for _ in 0..<scaled(1000) {
             try EventLoop.withLoop { loop throws in
@@ -248,7 +248,7 @@ import Testing
         }
     }
 
-    /// What waits for it is told before the loop may end.
+    /// Its waiters are notified before the loop may end.
     @Test func whatAJobLeavesWaitingIsReleasedBeforeTheJobCounts() throws {
         try EventLoop.withLoop { loop throws in
             let (isCounted, isGone) = (Shared(false), Gate())
@@ -269,7 +269,7 @@ import Testing
     }
 }
 
-/// Calls its closure when it goes.
+/// Calls its closure in its deinit.
 private final class AtItsEnd {
     private let body: () -> Void
 

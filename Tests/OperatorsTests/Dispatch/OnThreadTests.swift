@@ -12,7 +12,7 @@ import Testing
 @Suite struct OnThreadTests {
     private let rounds = scaled(2_000)
 
-    /// Both threads are at it before either begins.
+    /// Both threads are running before either begins.
     private func together(_ one: @escaping @Sendable () -> Void, _ other: @escaping @Sendable () -> Void) {
         let line = Counted()
         let begin: @Sendable () -> Void = {
@@ -176,7 +176,7 @@ import Testing
         }
     }
 
-    /// A number for several threads, without a lock of the kind that ThreadSanitizer does not know.
+    /// A number for several threads, with a lock that ThreadSanitizer knows.
     private final class Counted: Sendable {
         private let number = Atomic(0)
 

@@ -4,7 +4,7 @@ import Reactor
 import TestSupport
 import Testing
 
-/// Watching descriptors: what is refused, what is reported, and what two watches of one descriptor share.
+/// Watching descriptors: refused ones, reported events, and two watches of one descriptor.
 @Suite struct WatchTests {
     private let clock = VirtualClock()
 
@@ -125,7 +125,7 @@ import Testing
         }
     }
 
-    /// The kernel does not forget room to write, which is always there and for which nothing waits any more.
+    /// The kernel does not forget that there is room to write, for which nothing waits any more.
     @Test(arguments: [[EPOLL_CTL_MOD], [EPOLL_CTL_DEL], [EPOLL_CTL_MOD, EPOLL_CTL_DEL]])
     func aRegistrationThatCannotBeNarrowedOrRemovedDoesNotSpin(refused: [CInt]) throws {
         var table = Syscalls()
@@ -151,7 +151,7 @@ import Testing
         }
     }
 
-    /// Nor has it room for a new epoll descriptor's registrations: what is left is to wake seldom.
+    /// Nor is there room for the registrations of a new epoll descriptor: the remaining option is to wake seldom.
     @Test func withoutAnyRegistrationItWakesSeldom() throws {
         var table = Syscalls()
         let real = table
@@ -265,7 +265,7 @@ import Testing
                 try loop.watch(fd, for: .reading) { _ in hits[index] += 1 }
             }
             for _ in 0..<8 { try loop.turn(.poll) }
-            // More than one batch of events, none taken: the kernel passes through all of them in turn.
+            // More than one batch of events, none consumed: the kernel rotates through all of them.
             expect(hits.min()! >= 3)
             expect(hits.max()! <= 8)
             for watch in watches { watch.cancel() }

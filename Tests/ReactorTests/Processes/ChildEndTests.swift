@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 extension ProcessWide {
-    /// How a loop learns that a child has ended, by each of the ways there are.
+    /// How a loop learns of the end of a child, in each of the ways.
     @Suite struct ChildEndTests {
         @Test(arguments: WayToWatch.allCases) func theCodeOrTheSignalIsToldOnce(way: WayToWatch) throws {
             try way.withLoop { loop in
@@ -92,7 +92,7 @@ extension ProcessWide {
             }
         }
 
-        /// Its number remains the group's, which no other process may have, until it is released.
+        /// Its number stays reserved for the group until it is released, so no other process may have it.
         @Test(arguments: WayToWatch.allCases) func whatItLeavesInItsGroupCanBeKilled(way: WayToWatch) throws {
             let pipe = Ends.pipe()
             try way.withLoop { loop in
@@ -136,13 +136,14 @@ extension ProcessWide {
             }
         }
 
-        /// The kernel has dropped its registration with the descriptor, and the loop has not been told.
+        /// The kernel has dropped its registration with the descriptor, without notifying the loop.
         @Test func aWatchOfAClosedDescriptorDoesNotHideTheEnd() throws {
             let real = Syscalls()
             let number = CInt(real.eventCreate())
             var calls = real
-            // Closes what is watched and gives its number to the pidfd, in one step that no other thread breaks into. Not to
-            // the loop's placeholder: the loop closes it first, and the number would be free for any thread.
+            // Closes the watched descriptor and gives its number to the pidfd, atomically, so that no other thread can
+            // take it. Not to the loop's placeholder: the loop closes it first, and the number would be free for any
+            // thread.
             calls.pidfdOpen = {
                 let fd = CInt(real.pidfdOpen($0))
                 if $0 == getpid() { return Int(fd) }

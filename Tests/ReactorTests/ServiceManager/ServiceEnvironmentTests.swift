@@ -3,7 +3,7 @@ import Reactor
 import TestSupport
 import Testing
 
-/// What a service manager says by the environment, and what it is told.
+/// The environment that a service manager passes, and the messages to it.
 @Suite struct ServiceEnvironmentTests {
     private func environment(
         _ variables: [String: String], process: pid_t = 7, first: CInt = 3
@@ -45,7 +45,8 @@ import Testing
         expectEqual(ServiceManager.State.watchdog.text, "WATCHDOG=1")
     }
 
-    /// Whoever closes descriptors that are not its own, as some daemons do at their start, may close the one for the manager.
+    /// Code that closes descriptors that are not its own, as some daemons do at their start, may close the one for the
+    /// manager.
     @Test(.ownThread) func aDescriptorThatOtherCodeHasClosedIsOpenedAgain() async {
         await #expect(processExitsWith: .success) {
             let name = "@reactor-notify-\(getpid())-\(UInt64.random(in: 0 ... .max))"
@@ -61,7 +62,7 @@ import Testing
             guard let kept = (0..<1024).first(where: { before[Int($0)] < 0 && fcntl($0, F_GETFD) >= 0 }) else {
                 preconditionFailure("it is not kept")
             }
-            // The number of the kept descriptor is another file's afterwards, which is left alone.
+            // Afterwards the number of the kept descriptor belongs to another file, which must not be touched.
             let pipe = Ends.pipe()
             dup2(pipe.far, kept)
             let second = try isNotified()

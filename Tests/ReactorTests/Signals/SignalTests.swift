@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 extension ProcessWide {
-    /// Watching signals. Each test has put back what it found when it ends.
+    /// Watching signals. Each test restores the previous actions.
     @Suite struct SignalTests {
         private static let hitsOfOldAction = Atomic<Int>(0)
 
@@ -16,7 +16,7 @@ extension ProcessWide {
             return unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self)
         }
 
-        /// A loop on a thread that takes signals: those on which tests run leave them to others.
+        /// A loop on a thread that accepts signals: the threads of tests leave them to others.
         private func withLoop(
             clock: VirtualClock? = nil, syscalls: Syscalls = Syscalls(), _ body: (EventLoop) throws -> Void
         ) rethrows {
@@ -28,7 +28,7 @@ extension ProcessWide {
             try EventLoop.withLoop(clock: clock, syscalls: syscalls, body)
         }
 
-        /// Runs `body` with an action of the test's own for `signal`, which counts.
+        /// Runs `body` with the test's own, counting action for `signal`.
         private func withOldAction(for signal: CInt, _ body: () throws -> Void) rethrows {
             var action = sigaction()
             action.__sigaction_handler.sa_handler = { _ in
@@ -58,7 +58,7 @@ extension ProcessWide {
             }
         }
 
-        /// The eventfd's number is another file's, into which the signal cannot be written.
+        /// The eventfd's number belongs to another file, to which the signal cannot be written.
         @Test func oneThatInterruptsAWaitIsReportedThoughItsWriteIsLost() throws {
             var table = Syscalls()
             let real = table
@@ -140,7 +140,7 @@ extension ProcessWide {
                 watch.cancel()
                 expectEqual(tally.alive, 0)
                 for _ in 0..<3 { try loop.turn(.poll) }
-                // Nor does it reach one that comes after.
+                // Nor does it reach a later one.
                 let next = try loop.onSignal(SIGUSR2) { Issue.record("that was for the one before") }
                 for _ in 0..<3 { try loop.turn(.poll) }
                 next.cancel()
@@ -167,7 +167,7 @@ extension ProcessWide {
         /// A thread of the library that raises a signal.
         enum Raiser: CaseIterable { case loop, laterLoop, pool, laterPool }
 
-        /// raise(3) is for the thread that calls it, and the library's threads block what nobody watches.
+        /// raise(3) signals the calling thread, and the library's threads block unwatched signals.
         @Test(arguments: Raiser.allCases) func whatAThreadOfTheLibraryRaisesIsHeard(raiser: Raiser) throws {
             try withLoop { loop in
                 let pool = try ThreadPool(name: "raising", threads: 1)
@@ -183,7 +183,7 @@ extension ProcessWide {
                     if let worker { worker.submit { raise(SIGUSR1) } } else { try pool.dispatch { raise(SIGUSR1) } }
                     try loop.drive { reports == number }
                 }
-                // What is not watched stays blocked.
+                // Unwatched signals stay blocked.
                 let blocked = Shared<[CInt]>([])
                 let look: @Sendable () -> Void = {
                     var mask = sigset_t()

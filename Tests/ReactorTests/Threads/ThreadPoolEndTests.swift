@@ -3,7 +3,7 @@ import Reactor
 import TestSupport
 import Testing
 
-/// How a pool ends: by `shutDown()`, or with its last reference.
+/// The end of a pool: by `shutDown()`, or with its last reference.
 @Suite struct ThreadPoolEndTests {
     @Test func shuttingDownRunsWhatWaitsAndTakesNoMore() throws {
         let pool = try ThreadPool(name: "ending", threads: 2)
@@ -59,7 +59,7 @@ import Testing
         isClosed.wait()
         let error = refusal { try pool.dispatch {} }
         expect(error != nil)
-        // Others still can wait for the end.
+        // Others can still wait for the end.
         pool.shutDown()
         expectEqual(ran.value, 1)
     }
@@ -100,7 +100,7 @@ import Testing
         ran.wait()
     }
 
-    /// What jobs are released by is not under the lock: it may use the pool.
+    /// Jobs are not released under the lock: a release may use the pool.
     @Test func aJobsEndMayUseThePool() throws {
         let pool = try ThreadPool(threads: 1, queueLimit: 1)
         let (latch, ran) = (Gate(), Counter())

@@ -3,7 +3,7 @@ import Reactor
 import TestSupport
 import Testing
 
-/// What a pool does with jobs, and which it does not take.
+/// How a pool handles jobs, and the jobs that it refuses.
 @Suite struct ThreadPoolJobTests {
     @Test func oneThreadRunsThemInOrder() throws {
         let pool = try ThreadPool(threads: 1)
@@ -72,8 +72,8 @@ import Testing
         expectEqual(tally.alive, 0)
     }
 
-    /// The limit is of jobs that no thread is free for, so what the first jobs of a pool meet does not depend on how soon
-    /// its threads are at work.
+    /// The limit counts jobs for which no thread is free, so it does not depend on how soon the threads of a new pool
+    /// start.
     @Test func jobsThatThreadsAreFreeForDoNotCount() throws {
         for _ in 0..<100 {
             let pool = try ThreadPool(threads: 2, queueLimit: 1)

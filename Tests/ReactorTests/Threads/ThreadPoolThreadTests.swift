@@ -4,7 +4,7 @@ import Reactor
 import TestSupport
 import Testing
 
-/// The threads of a pool: names, signals, trouble in starting them, and their loops.
+/// The threads of a pool: names, signals, failures to start, and their loops.
 @Suite struct ThreadPoolThreadTests {
     @Test(arguments: [
         ("pool", "pool-1", "pool-2"), ("a-very-long-name-of-a-pool", "a-very-long-n-1", "a-very-long-n-2"),

@@ -93,7 +93,7 @@ import Testing
                 slow.cancel()
             }
             try loop.run()
-            // At 60 ms the slow one stands in front: it was put there at 30 ms, the fast one at 40 ms.
+            // At 60 ms the slow one is first: it was scheduled at 30 ms, the fast one at 40 ms.
             expectEqual(ticks, ["fast 20", "slow 30", "fast 40", "slow 60", "fast 60"])
         }
     }
@@ -125,7 +125,7 @@ import Testing
             try loop.run()
             expectEqual(delays.count, 100)
             expect(delays.allSatisfy { 0...300 ~= $0 }, "\(delays)")
-            // Of 100 draws fewer than 20 values, or none in a half, is chance of less than 1 in 10^20.
+            // In 100 draws, fewer than 20 values, or none in one half, has a chance of less than 1 in 10^20.
             expect(Set(delays).count > 20 && delays.contains { $0 < 150 } && delays.contains { $0 > 150 })
         }
     }

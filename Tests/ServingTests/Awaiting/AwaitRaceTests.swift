@@ -8,7 +8,7 @@ import Testing
 
 /// Tasks that wait while several threads settle, cancel and drop at once. Under ThreadSanitizer.
 @Suite struct AwaitRaceTests {
-    /// One promise, the tasks that wait for it, and how they ended.
+    /// One promise, its waiting tasks, and their ends.
     private final class Case: Sendable {
         let index: Int
         let promise: Promise<Int>
@@ -29,7 +29,7 @@ import Testing
             } catch { outcomes.change { $0.append(.failure(error)) } }
         }
 
-        /// What settles it in the end.
+        /// Settles it finally.
         func end() {
             switch index % 4 {
             case 0: resolver.value?.fulfill(index)
@@ -39,7 +39,7 @@ import Testing
             }
         }
 
-        /// Each task has ended once, and as it may.
+        /// Checks that each task has ended once, with a valid outcome.
         func check(tasks: Int, isCancelled: Bool) {
             let all = outcomes.value
             expectEqual(all.count, tasks, "case \(index)")
@@ -49,7 +49,7 @@ import Testing
                 case .success(let value): expect(value == index && index % 4 == 0)
                 case .failure(let flaw as Flaw): expect(flaw == Flaw(index) && index % 4 == 1)
                 case .failure(PromiseError.abandoned): expectEqual(index % 4, 2)
-                // By `cancel()`, or since another task has given up before this one waited.
+                // By `cancel()`, or since another task withdrew before this one waited.
                 case .failure(PromiseError.cancelled): expect(index % 4 == 3 || isCancelled)
                 case .failure(is CancellationError): interrupted += 1
                 case .failure(let error): Issue.record(error)
@@ -68,13 +68,13 @@ import Testing
         defer { recorder.stop() }
         for _ in 0..<scaled(50) {
             let cases = (0..<60).map(Case.init)
-            // Of three cases two have a task that is cancelled, and of five one has a task that is not.
+            // Two of three cases have a task that is cancelled, and one of five has a task that is not.
             let cancelled = cases.map { one in one.index % 3 == 0 ? nil : Task { await one.wait() } }
             let others = cases.map { one in one.index % 5 == 0 ? Task { await one.wait() } : nil }
             let threads = [
                 TestThread { for one in cases { one.end() } },
                 TestThread { for task in cancelled { task?.cancel() } },
-                // Those that the first comes to last.
+                // The cases that the first thread reaches last.
                 TestThread { for one in cases.reversed() where one.index % 2 == 0 { one.end() } },
             ]
             for task in cancelled + others { await task?.value }
@@ -86,7 +86,7 @@ import Testing
         }
     }
 
-    /// The same where a loop of another thread settles, which learns of each cancellation by a job.
+    /// The same with a loop of another thread that settles, and receives each cancellation by a job.
     @Test func promisesOfALoop() async {
         let driver = Driver()
         for _ in 0..<scaled(50) {
@@ -109,7 +109,7 @@ import Testing
             }
             thread.join()
             expectEqual(ends.value, promises.count)
-            // What the cancellations have posted comes before this: no timer is left.
+            // The jobs of the cancellations come before this: no timer is left.
             let isIdle = await driver.run { EventLoop.current.nextDeadline == nil }
             expect(isIdle)
         }

@@ -6,11 +6,11 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// An actor without an executor of its own.
+/// An actor without its own executor.
 private actor Stranger {
     private(set) var visits = 0
 
-    /// Whether a handler that this method attached would belong to `home`.
+    /// True if a handler that this method attached would belong to `home`.
     func attachesHandlers(to home: LoopRemote) -> Bool {
         visits += 1
         return EventLoop.current.remote == home
@@ -18,18 +18,18 @@ private actor Stranger {
 
     func visit() { visits += 1 }
 
-    /// Gives another thread ample opportunity to do something meanwhile.
+    /// Gives another thread ample time to act meanwhile.
     func visitAtLength() {
         for _ in 0..<1000 { sched_yield() }
         visits += 1
     }
 }
 
-/// Actors without an executor of their own, which Swift runs where the calling task prefers to run.
+/// Actors without their own executor, which Swift runs where the calling task prefers to run.
 @Suite(.ownThread) struct DefaultActorTests {
     enum Caller: CaseIterable { case asyncHandler, body, task }
 
-    /// What is attached there would be isolated to the actor, and be called while the actor runs elsewhere.
+    /// A handler attached there would be isolated to the actor, and be called while the actor runs elsewhere.
     @Test(arguments: Caller.allCases) func noneRunsOnTheLoopOfItsCaller(caller: Caller) throws {
         try withNetwork { network in
             let stranger = Stranger()

@@ -6,7 +6,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// What a `hang` leaves in the list of a promise to be woken by, which the next one of the thread uses again.
+/// The waiter that a `hang` leaves in a promise's list, which the thread's next `hang` reuses.
 @Suite struct HangWaiterTests {
     @Test func theLoopThatKeepsOneIsReleased() {
         weak var ended: EventLoop?
@@ -30,7 +30,7 @@ import Testing
         inLoop { loop in
             let (first, firstResolver) = Promise<Int>.pending()
             let (second, secondResolver) = Promise<Int>.pending()
-            // A handler in its list keeps the place of the waiter that is withdrawn.
+            // A handler in its list keeps the place of the withdrawn waiter.
             first.done { _ in }.orFail()
             for limit in 1...3 {
                 #expect(throws: PromiseError.timedOut) { try hang(first, timeout: .seconds(limit)) }
@@ -48,7 +48,7 @@ import Testing
             let (first, firstResolver) = Promise<Int>.pending()
             let (second, secondResolver) = Promise<Int>.pending()
             loop.schedule(after: .seconds(1)) {
-                // The last job of a turn: the waiter's turn comes in the next, when the promise has long been asked.
+                // The last job of a turn: the waiter is notified in the next one, long after the promise was checked.
                 for _ in 0..<1023 { loop.enqueue {} }
                 loop.enqueue { firstResolver.fulfill(1) }
             }

@@ -6,7 +6,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// `FrameTimeouts.message` and `minimumRate`. A message is a line, and further lines up to one that says "end".
+/// `FrameTimeouts.message` and `minimumRate`. A message is a line, followed by further lines up to one that says "end".
 @Suite struct MessageTimeoutTests {
     private final class Conversation {
         let connection: Connection
@@ -15,7 +15,7 @@ import Testing
         private let clock: VirtualClock
         private(set) var messages: [String] = []
         private(set) var all = Promise<Void>.value
-        /// How long the handler works before each read of a part.
+        /// The time that the handler works before each read of a part.
         var work = Duration.zero
 
         init(_ net: Network, _ clock: VirtualClock, _ limits: FrameTimeouts) throws {
@@ -46,7 +46,7 @@ import Testing
             hang(after(.seconds(seconds)))
         }
 
-        /// How many bytes of the message had come when its time was over.
+        /// The number of bytes of the message that had arrived when its time was over.
         var late: Int? {
             guard case StreamError.timedOut(let got)? = all.error else { return nil }
             return got
@@ -103,7 +103,7 @@ import Testing
             try it.send("head\n", andWait: 5)
             for _ in 0..<100 { try it.send("part\n", andWait: 5) }
             expectEqual(it.late, nil)
-            // Half as fast: five seconds behind after each, of ten.
+            // Half as fast: five seconds behind after each ten.
             try it.send("part\n", andWait: 10)
             expectEqual(it.late, nil)
             try it.send("part\n", andWait: 11)
@@ -131,7 +131,7 @@ import Testing
         }
     }
 
-    /// Otherwise a peer that sends a part whenever its time is over would stay for ever.
+    /// Otherwise a peer that sends a part whenever the time is over would stay forever.
     @Test func aPartThatIsThereWhenTheTimeIsOverGainsNone() throws {
         let clock = VirtualClock()
         try withNetwork(clock: clock) { net in
@@ -235,7 +235,7 @@ import Testing
         }
     }
 
-    /// Otherwise a peer that sends the parts of a body slowly would stay for ever.
+    /// Otherwise a peer that sends the parts of a body slowly would stay forever.
     @Test(arguments: [false, true]) func aLoopInABodyReadsAPartOfItsMessage(isInside: Bool) throws {
         try withNetwork(clock: VirtualClock(), turns: 4000) { net in
             let (connection, peer) = try net.pair()

@@ -107,7 +107,7 @@ import Testing
         }
     }
 
-    /// A handler that reads learns of the end by its read; its clean-up is not cancelled then.
+    /// A handler that reads is notified of the end by its read; its clean-up is not cancelled then.
     @Test(arguments: Form.allCases) func aHandlerThatHasReadTheEndIsNotCancelled(form: Form) throws {
         try withNetwork { net in
             let listener = try net.listen()

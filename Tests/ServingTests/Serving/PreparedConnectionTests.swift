@@ -64,7 +64,7 @@ import Testing
         }
     }
 
-    /// A client that says nothing counts, and a drain aborts it.
+    /// A silent client counts, and a drain aborts it.
     @Test func countsAsActiveMeanwhile() throws {
         try withNetwork(clock: VirtualClock()) { net in
             let listener = try net.listen()

@@ -17,7 +17,7 @@ import Testing
                 return echo(connection)
             }
             let clients = try (0..<5).map { _ in try Peer(to: listener.localAddress) }
-            // A request that nobody reads does not turn the answer into a reset.
+            // An unread request does not turn the answer into a reset.
             for client in clients { try client.send("hello") }
             for client in clients[2...] {
                 let answer = elsewhere { try client.readToEnd() }
@@ -61,7 +61,7 @@ import Testing
         }
     }
 
-    /// Clients that keep their connections are closed when too many do; at the end of a drain, all are.
+    /// Clients that keep their connections are closed when there are too many; at the end of a drain, all are.
     @Test func theyDoNotKeepDescriptors() throws {
         try withNetwork(turns: 4000) { net in
             let listener = try net.listen()
@@ -69,7 +69,7 @@ import Testing
             let done = listener.serve(options) { connection in connection.receive().asVoid() }
             let clients = try (0..<8).map { _ in try Peer(to: listener.localAddress) }
             try net.loop.run(until: { listener.refusedConnections == 7 })
-            // The one that is served, and two of the refused.
+            // The served one, and two of the refused.
             expectEqual(net.ledger.open.intersection(net.ledger.accepted).count, 3)
             for client in clients[1...] { expectEqual(try client.readToEnd(), []) }
             clients[0].end()
@@ -79,7 +79,7 @@ import Testing
         }
     }
 
-    /// The backlog that a drain takes is refused as far as it exceeds the limit.
+    /// The backlog that a drain accepts is refused as far as it exceeds the limit.
     @Test func inTheBacklogOfADrain() throws {
         try withNetwork(turns: 4000) { net in
             let listener = try net.listen()

@@ -6,7 +6,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// Making, closing and cancelling of UDP sockets.
+/// Creating, closing and cancelling UDP sockets.
 @Suite struct DatagramCloseTests {
     @Test func whatCannotBeMade() throws {
         try withNetwork { net in
@@ -120,7 +120,7 @@ import Testing
         expectEqual(each.flatMap { code($0) }, ECANCELED)
     }
 
-    /// The poller does not know of a reception that is to have what is there already.
+    /// The poller has no entry for a receive of packets that are already here.
     @Test func theLoopEndsWhilePacketsAreLeftOver() throws {
         var again: Promise<Void>?
         try withNetwork { net in

@@ -15,7 +15,7 @@ let broadcasting = SocketOption(level: SOL_SOCKET, name: SO_BROADCAST)
         return (one, try DatagramSocket.connect(to: one.localAddress!))
     }
 
-    /// So many, in as many receptions as it takes.
+    /// Receives this number of packets, in as many calls as needed.
     private func receive(_ count: Int, from socket: DatagramSocket) throws -> [Datagram] {
         var packets: [Datagram] = []
         while packets.count < count { packets += try hang(socket.receive(), timeout: patience) }
@@ -294,7 +294,7 @@ let broadcasting = SocketOption(level: SOL_SOCKET, name: SO_BROADCAST)
     @Test func whatIsLentIsCopiedIfItHasToWait() throws {
         try withNetwork { net in
             let (server, client) = try pair()
-            // More than one call brings: the second call's take the place of the first's.
+            // More than one call receives: the second call's replace the first's.
             let expected = (1...40).map { pattern($0) }
             expectEqual(try hang(client.send(expected.map { Datagram($0) }), timeout: patience), 40)
             let real = net.kernel.sendMessages

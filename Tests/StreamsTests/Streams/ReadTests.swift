@@ -68,7 +68,7 @@ import Testing
                 }
                 try hang(write, timeout: patience)
             }
-            // With room for much: nothing after all, then little, then the end.
+            // Large reads: first nothing, then little, then the end.
             #expect(try hang(b.write(pattern(5000)), timeout: patience) == ())
             _ = try hang(a.read(), timeout: patience)
             let last = a.read()
@@ -99,7 +99,7 @@ import Testing
         for ending in [Peer.close, Peer.reset] {
             try withNetwork { net in
                 let (connection, peer) = try net.pair()
-                // Once waited for, so that the registration is there.
+                // Wait once, so that the registration exists.
                 try peer.send("x")
                 try hang(connection.read(), timeout: patience)
                 connection.shutdownWrite()
@@ -182,5 +182,5 @@ import Testing
     }
 }
 
-/// Makes each value too large for a promise's own room, and tells when it goes.
+/// Makes each value too large for inline storage, and shows when it is released.
 private final class Witness {}

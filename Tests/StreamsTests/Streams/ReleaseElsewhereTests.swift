@@ -6,23 +6,23 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// The last reference to what belongs to a loop may go on another thread, as that of an actor's or a task's does. It is put in
-/// order on the loop's own all the same.
+/// The last reference to an object of a loop may be released on another thread, as by an actor or a task. The object is
+/// still torn down on the loop's own.
 @Suite struct ReleaseElsewhereTests {
     /// Carries the last reference to another thread.
-    // @unchecked: what is in it is used by one thread after the other.
+    // @unchecked: its content is used by one thread after the other.
     private final class Parcel<Content>: @unchecked Sendable {
         var content: Content?
         init(_ make: () throws -> Content) rethrows { content = try make() }
     }
 
-    /// The caller must keep no reference to what is made.
+    /// The caller must keep no reference to the new object.
     private func releaseElsewhere<Content>(_ make: () throws -> Content) rethrows {
         let parcel = try Parcel(make)
         TestThread.run { parcel.content = nil }
     }
 
-    /// The socket of a connection, and no other that has its number after it.
+    /// The socket of a connection, not a later one with its number.
     private struct OpenSocket {
         let fd: CInt
         let inode: ino_t?
@@ -40,7 +40,8 @@ import Testing
         }
     }
 
-    /// Tries for as long as a test waits: a child that another test is starting has all sockets until it executes its program.
+    /// Retries as long as a test waits: a child that another test is starting has all sockets until it executes its
+    /// program.
     private func soon(_ body: () throws -> Bool) rethrows -> Bool {
         let end = ContinuousClock.now + patience
         while ContinuousClock.now < end {
@@ -62,7 +63,7 @@ import Testing
         }
     }
 
-    /// The timer of a limit outlives the read that has set it.
+    /// The timer of a limit outlives the read that set it.
     @Test func aConnectionWithTheTimerOfALimit() throws {
         try inLoop { loop throws in
             var there: Connection?
@@ -169,7 +170,7 @@ import Testing
     @Test func aHold() throws {
         try EventLoop.withLoop { loop throws in
             releaseElsewhere { loop.hold() }
-            // It is still held, by one that comes at the same address perhaps.
+            // It is still held, perhaps by another one at the same address.
             let other = loop.hold()
             try loop.turn(.poll)
             expect(loop.isAlive)
@@ -181,7 +182,7 @@ import Testing
 
     @Test func aSequenceOfSignals() throws {
         try EventLoop.withLoop { loop throws in
-            // Which no other test watches: actions are the process's.
+            // Watched by no other test: actions are process-wide.
             let unusual: CInt = 61
             try releaseElsewhere { try signals(unusual) }
             var action = sigaction()
@@ -194,7 +195,7 @@ import Testing
         }
     }
 
-    /// What an actor holds goes wherever the last reference to the actor does.
+    /// An actor's objects are released where its last reference is.
     @Test(.ownThread) func whatAnActorOfALoopHolds() throws {
         let worker = try EventLoop.spawn(name: "worker")
         for _ in 0..<scaled(200) {

@@ -7,7 +7,7 @@ import Testing
 @testable import PromisesTestSupport
 
 @Suite struct SocketOptionTests {
-    /// The kernel's own view, by another way than the library's.
+    /// The kernel's own view, not through the library.
     private func raw(_ fd: CInt, _ level: CInt, _ option: CInt) -> CInt {
         var value: CInt = -1
         var length = socklen_t(MemoryLayout<CInt>.size)
@@ -122,7 +122,7 @@ import Testing
         }
     }
 
-    /// What every listener has may be turned off.
+    /// Options that every listener has may be turned off.
     @Test(.enabled(if: hasIPv6, "there is no IPv6 loopback address"))
     func anIPv6ListenerMayTakeTheIPv4PortToo() throws {
         try withNetwork { net in

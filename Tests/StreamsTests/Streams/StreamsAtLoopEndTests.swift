@@ -6,7 +6,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// A loop that ends releases what waits on it. That this closes every descriptor is checked by `withNetwork`.
+/// A loop that ends releases everything that waits on it. `withNetwork` checks that every descriptor is closed.
 @Suite struct StreamsAtLoopEndTests {
     @Test func aWaitingReadWhoseHandlerHoldsTheConnection() throws {
         weak var witness: Connection?
@@ -114,5 +114,5 @@ import Testing
     }
 }
 
-/// The object itself is nothing to print.
+/// A function, since the object itself should not be printed.
 private func isGone(_ witness: AnyObject?) -> Bool { witness == nil }

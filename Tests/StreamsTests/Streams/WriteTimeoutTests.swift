@@ -6,16 +6,16 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// Virtual time: whatever is sent has arrived before the clock moves.
+/// Virtual time: sent bytes have arrived before the clock moves.
 @Suite struct WriteTimeoutTests {
     private func pair(_ net: Network, filtered: Bool) throws -> (Connection, Peer) {
         filtered ? try net.filteredPair(receiveBuffer: 262_144) : try net.pair(receiveBuffer: 262_144)
     }
 
-    /// More than the kernel takes while the peer reads what these tests let it read.
+    /// More than the kernel takes while the peer reads as much as these tests allow.
     private let block = [UInt8](repeating: 7, count: 24 << 20)
 
-    /// What the peer sends meanwhile does not count.
+    /// Bytes from the peer do not count meanwhile.
     @Test(arguments: [false, true]) func aStalledWriteFails(filtered: Bool) throws {
         let clock = VirtualClock()
         try withNetwork(clock: clock) { net in
@@ -48,7 +48,7 @@ import Testing
             let write = connection.write(block)
             for _ in 0..<3 {
                 let before = connection.bytesSent
-                // The kernel tells of room when a third of its buffer is free.
+                // The kernel reports room when a third of its buffer is free.
                 while connection.bytesSent == before {
                     _ = try peer.receive(exactly: 65_536)
                     try net.loop.turn(.poll)
@@ -123,7 +123,7 @@ import Testing
         }
     }
 
-    /// A close has limits of its own, and ends the timer.
+    /// A close has its own limits, and ends the timer.
     @Test func aCloseIsNotLimitedByIt() throws {
         let clock = VirtualClock()
         try withNetwork(clock: clock) { net in

@@ -37,13 +37,13 @@ extension Fault {
     }
 }
 
-/// Counts what is alive of one run, and what was released on the wrong thread.
+/// Counts the live objects of one run, and the releases on a wrong thread.
 final class Census: Sendable {
     private let alive = Atomic<Int>(0)
     private let strayed = Atomic<Int>(0)
 
     var count: Int { alive.load(ordering: .acquiring) }
-    /// How many were released on another thread than the one that must.
+    /// The number of releases on another thread than the required one.
     var strays: Int { strayed.load(ordering: .acquiring) }
 
     /// Counted while it lives.
@@ -51,7 +51,7 @@ final class Census: Sendable {
         private let census: Census
         private let home: pthread_t?
 
-        /// - Parameter staysHome: whether it must be released on this thread.
+        /// - Parameter staysHome: true if it must be released on this thread.
         init(_ census: Census, staysHome: Bool) {
             self.census = census
             home = staysHome ? pthread_self() : nil
@@ -63,7 +63,7 @@ final class Census: Sendable {
             census.alive.subtract(1, ordering: .releasing)
         }
 
-        /// For the closure that holds it, where it runs.
+        /// For the closure that holds it, when it runs.
         func use() {
             if let home, pthread_equal(home, pthread_self()) == 0 { census.strayed.add(1, ordering: .relaxed) }
         }
@@ -110,7 +110,7 @@ final class LibraryMachine<Value: ModelValue>: Machine {
     let census: Census
     private let loop: EventLoop
     var onAbandoned: (Int) -> Void = { _ in }
-    /// Whether inline handlers only keep a record each, since any thread may run them.
+    /// True if inline handlers only keep a record each, since any thread may run them.
     var keepsPipes = false
     private(set) var pipes: [PipeRecord] = []
 
@@ -178,7 +178,7 @@ final class LibraryMachine<Value: ModelValue>: Machine {
                 pipes.append(record)
                 promise.pipe { record.take(Outcome($0)) }
             } else {
-                // There is but this thread.
+                // There is only this thread.
                 nonisolated(unsafe) let unsafeCalled = called
                 promise.pipe { _ = unsafeCalled(Outcome($0)) }
             }

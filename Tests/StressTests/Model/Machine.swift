@@ -1,9 +1,9 @@
-/// What a program needs of promises. The library is one such machine, the reference model another.
+/// The operations on promises that a program needs. The library is one such machine, the reference model another.
 protocol Machine: AnyObject {
     associatedtype Handle
     associatedtype Key
 
-    /// Called where a promise is reported as abandoned, with its number, which is its origin too.
+    /// Called when a promise is reported as abandoned, with its number, which is also its origin.
     var onAbandoned: (Int) -> Void { get set }
 
     /// A pending promise and its resolver.
@@ -13,16 +13,16 @@ protocol Machine: AnyObject {
     func copy(_ key: Key) -> Key
     func drop(_ key: consuming Key)
     func drop(_ handle: consuming Handle)
-    /// Without a result for an operator that makes no promise.
+    /// Returns nothing for an operator that makes no promise.
     func attach(
         _ op: Operator, to handle: Handle, _ body: @escaping (Outcome) -> Answer<Handle>
     ) -> Handle?
     func gather(_ combinator: Combinator, _ handles: [Handle]) -> Handle
     func cancel(_ handle: Handle)
     func onCancel(_ key: Key, _ body: @escaping () -> Void)
-    /// Handles an error.
+    /// Reads the outcome, which handles an error.
     func look(_ handle: Handle) -> Outcome?
-    /// Does not. As text, which is what the library gives without telling.
+    /// Reads the outcome without handling an error: as text, as the library prints it.
     func peek(_ handle: Handle) -> String
     func turn()
 }
@@ -34,7 +34,7 @@ enum Answer<Handle> {
     case promise(Handle)
 }
 
-/// One thing that happened as a program ran.
+/// One event of a running program.
 enum Event: Hashable {
     case ran(Int, Outcome)
     case replied(Int, promise: Int)
@@ -63,13 +63,13 @@ extension Event: CustomStringConvertible {
     }
 }
 
-/// Runs a program on a machine, and takes down what happens.
+/// Runs a program on a machine, and records the events.
 final class Execution<M: Machine> {
     let machine: M
     private(set) var trace: [Event] = []
     private(set) var promises: [Int: M.Handle] = [:]
     private var keys: [Int: M.Key] = [:]
-    /// The promise for which a resolver's number stands: that of its own making, or of the one it is a copy of.
+    /// The promise of a resolver's number: the one made with it, or that of the resolver that it copies.
     private var owners: [Int: Int] = [:]
 
     init(_ machine: M) {
@@ -97,7 +97,7 @@ final class Execution<M: Machine> {
             keys[name] = machine.copy(key)
             owners[name] = owners[number]
         case .dropResolver(let number):
-            // Out of the table first: to drop it may run handlers, which look there.
+            // Removed from the table first: dropping it may run handlers, which use the table.
             guard let key = keys.removeValue(forKey: number) else { return }
             machine.drop(key)
         case .dropPromise(let number):
@@ -154,7 +154,7 @@ final class Execution<M: Machine> {
 
     // MARK: The end
 
-    /// Lets the resolvers go, and the loop come to rest.
+    /// Releases the resolvers, and runs the loop until it is idle.
     func releaseResolvers() {
         // Handlers that run now may make more.
         while !keys.isEmpty {
@@ -174,7 +174,7 @@ final class Execution<M: Machine> {
     /// The state of every promise that is still held.
     var states: [Int: String] { promises.mapValues(machine.peek) }
 
-    /// What waits for itself is pending until it is cancelled.
+    /// A promise that waits for itself is pending until it is cancelled.
     func cancelAll() {
         for name in promises.keys.sorted() { run([Step(name: 0, action: .cancel(name))]) }
         machine.turn()
@@ -186,7 +186,7 @@ final class Execution<M: Machine> {
         machine.turn()
     }
 
-    /// Makes a promise of elsewhere known here.
+    /// Registers a promise from elsewhere.
     func adopt(_ handle: M.Handle, key: M.Key?, as name: Int) {
         promises[name] = handle
         keys[name] = key

@@ -6,17 +6,16 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// Random programs do on the library what they do on the reference model, to the last detail: which handlers run, in
-/// which order over all promises, with which outcome; how each promise ends; what is reported; and nothing leaks.
+/// Random programs do exactly the same on the library as on the reference model: which handlers run, in which order
+/// over all promises, with which outcome; how each promise ends; the reports; and nothing leaks.
 ///
-/// A failure prints its seed, the program, made as small as possible, and both traces. To see one seed again, and to run
-/// more of them:
+/// A failure prints its seed, the program, minimized, and both traces. To repeat one seed, and to run more of them:
 ///
 ///     MODEL_SEED=1234 swift test --filter ModelChecking
 ///     MODEL_SEEDS=1000000 swift test --filter ModelChecking
 ///
-/// `MODEL_SEEDS=1000000 MODEL_FIRST_SEED=5000000` begins elsewhere. If the library traps, `MODEL_FORK=1` runs each
-/// program of one thread in a process of its own, and `MODEL_VERBOSE=1` prints each seed before it runs.
+/// `MODEL_SEEDS=1000000 MODEL_FIRST_SEED=5000000` runs other seeds. If the library traps, `MODEL_FORK=1` runs each
+/// single-threaded program in a separate process, and `MODEL_VERBOSE=1` prints each seed before it runs.
 @Suite(.serialized) struct ModelCheckingTests {
     @Test func programsOfOneThread() {
         if let seed = Setting.seed {
@@ -32,8 +31,8 @@ import Testing
         }
     }
 
-    /// Threads attach, settle, return and release the same promises at once. What then happens is one of the things
-    /// that the model allows; see `ThreadProgramVerdict`.
+    /// Threads attach, settle, return and release the same promises at once. The result must be one that the model
+    /// allows; see `ThreadProgramVerdict`.
     @Test(arguments: [2, 3, 4]) func programsOfSeveralThreads(_ threads: Int) {
         let first = UInt64(Setting.firstSeed ?? 1)
         let count = Setting.seeds ?? scaled(threads == 2 ? 6000 : 2000)
@@ -43,7 +42,7 @@ import Testing
         if let complaint = ThreadProgramRun(threads).run(seeds, within: limit) { Issue.record("\(complaint)") }
     }
 
-    /// Answers whether all was as it should be.
+    /// Returns true if everything was correct.
     @discardableResult
     private func check(_ seed: UInt64) -> Bool {
         if Setting.isVerbose { print("seed \(seed)") }
@@ -72,7 +71,7 @@ import Testing
         return false
     }
 
-    /// For a library that traps: each program has a process of its own.
+    /// For a library that traps: each program has a separate process.
     private func checkInChild<Value: ModelValue>(_ seed: UInt64, _ program: Program, _ type: Value.Type) -> Bool {
         func fails(_ program: Program) -> Bool {
             let child = fork()
@@ -88,7 +87,7 @@ import Testing
     }
 }
 
-/// The environment's wishes.
+/// Settings from the environment.
 enum Setting {
     static let seed = number("MODEL_SEED").map(UInt64.init)
     static let seeds = number("MODEL_SEEDS")
@@ -109,12 +108,12 @@ struct Comparison {
         seen = Observation(libraryOf: program, type)
     }
 
-    /// What is not as it should be.
+    /// The difference between them.
     var difference: String? {
         if expected.trace != seen.trace { return "the traces differ" }
         if expected.states != seen.states { return "the final states differ" }
         if seen.alive < 0 || seen.strays > 0 { return "something was released twice, or on another thread" }
-        // A circle of waiting keeps what it holds forever.
+        // A circle of waiting promises keeps its captures forever.
         if expected.hasPending { return nil }
         if expected.unhandled != seen.unhandled { return "the reports of unhandled rejections differ" }
         if seen.waitingHandlers != 0 { return "handlers still wait" }
@@ -123,7 +122,7 @@ struct Comparison {
     }
 }
 
-/// What a program has done.
+/// The results of a program.
 struct Observation: CustomStringConvertible {
     var trace: [Event] = []
     var states: [Int: String] = [:]
@@ -146,7 +145,7 @@ struct Observation: CustomStringConvertible {
     init<Value: ModelValue>(libraryOf program: Program, _ type: Value.Type) {
         let census = Census()
         let reports = Reports()
-        // The recorder claims only what happens on this very thread.
+        // The recorder claims only events on this very thread.
         let thread = pthread_self()
         nonisolated(unsafe) let unsafeReports = reports
         let recorder = LogRecorder(where: { _ in pthread_equal(pthread_self(), thread) != 0 }) { event in

@@ -1,13 +1,13 @@
-/// A random program against promises: what the model checker runs on the library and on the model.
+/// A random program over promises: the model checker runs it on the library and on the model.
 ///
-/// Promises go by number. A step whose promise does not exist, because it was dropped or was never made, does nothing;
-/// so any step may be left out of a program, and what remains is a program still.
+/// Promises are identified by number. A step whose promise does not exist, because it was dropped or never made, does
+/// nothing; so any step may be left out of a program, and the rest is still a program.
 struct Program {
     var steps: [Step]
 }
 
 struct Step {
-    /// The number of the promise that the step makes, if it makes one; also what its handler goes by in a trace.
+    /// The number of the promise that the step makes, if it makes one; it also identifies its handler in a trace.
     let name: Int
     var action: Action
 }
@@ -17,16 +17,16 @@ enum Action {
     case make
     /// A promise that is settled from the start.
     case settled(Outcome)
-    /// By the resolver of that number.
+    /// By the resolver with that number.
     case settle(Int, Outcome)
-    /// One more copy of a resolver, which goes by the step's own number.
+    /// A copy of a resolver, which gets the step's own number.
     case copyResolver(Int)
     case dropResolver(Int)
     case dropPromise(Int)
     case attach(Operator, to: Int, Handler)
     case gather(Combinator, [Int])
     case cancel(Int)
-    /// The resolver's closure for the case that its promise is cancelled.
+    /// The resolver's closure for the cancellation of its promise.
     case onCancel(Int, Handler)
     /// Reads the result, which handles an error.
     case look(Int)
@@ -38,21 +38,21 @@ enum Combinator: String, CaseIterable {
     /// `when(fulfilled:)`, `when(resolved:)`, `race`, `race(fulfilled:)`.
     case all, each, race, raceFulfilled
 
-    /// Whether who loses is cancelled.
+    /// True if losers are cancelled.
     var isRace: Bool { self == .race || self == .raceFulfilled }
 }
 
 enum Operator: String, CaseIterable {
     case map, get, then, recover, recoverAll, guarantee, tap, ensure, ensureThen, `catch`, pipe
 
-    /// Whether it makes a promise for the program to use.
+    /// True if it makes a promise for the program to use.
     var makesPromise: Bool { self != .catch && self != .pipe }
-    /// Whether the handler's reply may be a promise.
+    /// True if the handler's reply may be a promise.
     var takesPromise: Bool { [.then, .recover, .recoverAll, .ensureThen].contains(self) }
-    /// Whether the handler learns of the outcome.
+    /// True if the handler receives the outcome.
     var tellsOutcome: Bool { self != .ensure && self != .ensureThen }
 
-    /// Whether the handler is called at this outcome.
+    /// True if the handler is called for this outcome.
     func handles(_ outcome: Outcome) -> Bool {
         switch self {
         case .map, .get, .then: outcome.isValue
@@ -64,10 +64,10 @@ enum Operator: String, CaseIterable {
 }
 
 struct Handler {
-    /// What it does before it replies.
+    /// The steps before it replies.
     var steps: [Step] = []
     var reply: Reply
-    /// Whether it holds the promise of its reply from the beginning, if that exists by then.
+    /// True if it holds the promise of its reply from the beginning, if that exists by then.
     var captures = false
 }
 
@@ -75,7 +75,7 @@ enum Reply {
     case value(Int)
     /// Throws.
     case failure(Int)
-    /// That promise; or the value, if there is none of that number by then.
+    /// That promise; or the value, if there is none with that number by then.
     case promise(Int, otherwise: Int)
 }
 
@@ -120,7 +120,7 @@ extension Fault: CustomStringConvertible {
 extension Program: CustomStringConvertible {
     var description: String { steps.flatMap { $0.lines }.joined(separator: "\n") }
 
-    /// The number of steps, those of handlers included.
+    /// The number of steps, including those of handlers.
     var count: Int { steps.reduce(0) { $0 + $1.count } }
 }
 

@@ -1,40 +1,42 @@
-/// What the promises of one loop should do, as plainly as it can be said: a promise is an outcome and a list of
+/// The required behaviour of the promises of one loop, in the simplest form: a promise is an outcome and a list of
 /// waiters, the loop is a list of jobs.
 final class ReferenceModel: Machine {
     final class Promise {
         /// Its number, if it has a resolver.
         let origin: Int?
-        /// How it has settled, and the origin of the error.
+        /// Its outcome, and the origin of the error.
         var settlement: (outcome: Outcome, origin: Int?)?
         var waiters: [Waiter] = []
-        /// Waiters are being sent on their way; those that come now go behind them.
+        /// Waiters are being notified; new ones are added after them.
         var isSettling = false
-        /// A resolver has won; or what a handler will bring comes too late.
+        /// A resolver has won; or the result of a handler is too late.
         var isClaimed = false
         /// It has or had a waiter, or its outcome was read.
         var isHandled = false
-        /// How many hold it, apart from the machine. The library asks that where a handler has returned a promise.
+        /// The number of holders, apart from the machine. The library checks it for a promise that a handler has
+        /// returned.
         var handles = 0
-        /// This one, which only the machine has, has become one with that of the handler which it was made for.
+        /// This promise, which only the machine holds, has merged with that of the handler for which it was made.
         var link: Promise?
-        /// The other way round: the one that will settle this one.
+        /// The reverse: the promise that will settle this one.
         var producer: Promise?
         /// A handler returned that promise, and this one waits to settle as that one does.
         var follows: Promise?
-        /// What it waits with for others.
+        /// The waiters with which it waits for others.
         var waits: [Waiter] = []
-        /// Whether that is a `when` or `race`.
+        /// True for a `when` or `race`.
         var isGathering = false
         var wasCancelled = false
-        /// Its handler runs in any case, also when it is cancelled.
+        /// Its handler runs in any case, even when it is cancelled.
         var cleansUp = false
-        /// That has happened: another cancellation adds nothing.
+        /// Set when that has happened: another cancellation adds nothing.
         var isEndingCancelled = false
-        /// Its handler was to run anyway, since the source had settled: it runs with that outcome, and the promise is rejected then.
+        /// Its handler was going to run, since the source had settled: it runs with that outcome, and then the promise
+        /// is rejected.
         var isCancelledLate = false
-        /// A cancellation does not go on from here.
+        /// A cancellation does not continue from here.
         var isShielding = false
-        /// Nothing holds it, and what waited for it waits for what it would have followed.
+        /// Nothing holds it, and its waiters wait for the promise that it would have followed.
         var isGone = false
 
         init(origin: Int? = nil) { self.origin = origin }
@@ -53,16 +55,16 @@ final class ReferenceModel: Machine {
 
     final class Waiter {
         let isInline: Bool
-        /// Neither handles an error nor is a reason to go on.
+        /// Neither handles an error nor is a reason to continue.
         let isWatching: Bool
-        /// In whose list it stands.
+        /// The promise whose list it is in.
         var source: Promise?
         /// It has run, or was withdrawn.
         var isDone = false
-        /// The handler has run, and this promise of its waits for what it returned.
+        /// The handler has run, and its promise waits for the returned one.
         var follower: Promise?
         var isFollowing: Bool { follower != nil }
-        /// With the promise that has settled.
+        /// Called with the settled promise.
         var run: (Promise) -> Void
 
         init(
@@ -80,7 +82,7 @@ final class ReferenceModel: Machine {
         }
     }
 
-    /// A promise as a program has it.
+    /// A promise as a program holds it.
     final class Handle {
         let promise: Promise
 
@@ -102,12 +104,12 @@ final class ReferenceModel: Machine {
     private var jobs: [() -> Void] = []
     private var inlineJobs: [() -> Void] = []
     private var isInline = false
-    /// In the middle of whose settlement an inline job runs.
+    /// The promise during whose settlement an inline job runs.
     private var interrupted: Promise?
     private var all: [Promise] = []
     var onAbandoned: (Int) -> Void = { _ in }
 
-    /// Takes it apart: promises, waiters and it know each other.
+    /// Breaks the cycles: promises, waiters and the model refer to each other.
     func end() {
         jobs = []
         inlineJobs = []
@@ -174,7 +176,7 @@ final class ReferenceModel: Machine {
         promise.isSettling = false
     }
 
-    /// What a handler brings, if that still counts.
+    /// Settles with a handler's result, if that still counts.
     private func finish(_ promise: Promise, _ outcome: Outcome, _ origin: Int? = nil) {
         let outcome = promise.isCancelledLate ? .error(.cancelled) : outcome
         if promise.isOpen && promise.root.settlement == nil { settle(promise, outcome, origin) }
@@ -214,7 +216,7 @@ final class ReferenceModel: Machine {
         }
     }
 
-    /// What waits to settle as a promise does that nothing else will ask.
+    /// The waiter that waits to settle as a promise that nothing else will query.
     private func onlyFollower(of promise: Promise) -> Waiter? {
         guard promise.handles == 0, !promise.isEndingCancelled, promise.waiters.count == 1,
             let follower = promise.waiters[0].follower, !promise.waiters[0].isDone, !follower.isEndingCancelled
@@ -231,7 +233,7 @@ final class ReferenceModel: Machine {
         if let topmost { jobs.append(topmost) }
     }
 
-    /// How many promises, from this one upwards, a cancellation does not settle at once.
+    /// The number of promises, from this one upwards, that a cancellation does not settle at once.
     private func countBehindCleanUps(_ first: Promise, evenIfWanted: Bool) -> Int {
         let chain = measure(first, besides: nil, evenIfWanted: evenIfWanted, startedAt: nil)
         var inputs = chain.gathering?.waits ?? []
@@ -266,7 +268,7 @@ final class ReferenceModel: Machine {
         return (count, height, nil)
     }
 
-    /// The gathering settles when those of its sources have that do not settle at once.
+    /// The combinator settles when those of its sources have settled that do not settle at once.
     private func cancelLater(_ gathering: Promise) {
         gathering.isEndingCancelled = true
         var sources: [Promise] = []
@@ -338,7 +340,7 @@ final class ReferenceModel: Machine {
         if !producer.isGathering, let source { cancel(source, evenIfWanted: false, &left, &topmost) }
     }
 
-    /// One of several, after the inline jobs that are under way.
+    /// One of several, after the inline jobs in progress.
     private func enqueueCancel(_ source: Promise) {
         inlineJobs.append { self.climb(source, evenIfWanted: false) }
         if !isInline { runInlineJobs() }
@@ -443,7 +445,7 @@ final class ReferenceModel: Machine {
             switch (op, body(op.tellsOutcome ? outcome : .value(0))) {
             case (.tap, _), (.ensure, _), (.catch, _), (.pipe, _): self.finish(child, as: source)
             case (.ensureThen, let answer):
-                // The outcome is held until the cleanup has ended, whichever way.
+                // The outcome is held until the cleanup has ended in any way.
                 let held = self.make()
                 held.isShielding = true
                 held.isEndingCancelled = child.isEndingCancelled && !child.isCancelledLate
@@ -542,11 +544,11 @@ final class ReferenceModel: Machine {
         }
     }
 
-    /// Whether something waits for itself: only then can a promise be pending when all resolvers are gone.
+    /// True if something waits for itself: only then can a promise be pending when all resolvers are gone.
     var hasPending: Bool { all.contains { $0.root.settlement == nil && !$0.isGone } }
 }
 
-/// What is reported of an unhandled rejection.
+/// The report of an unhandled rejection.
 struct Rejection: Hashable, CustomStringConvertible {
     let fault: Fault
     let origin: Int?

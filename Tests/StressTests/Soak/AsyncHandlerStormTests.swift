@@ -6,10 +6,11 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// Async handlers on two loops, with clients on a third, which send one line after the other and leave now and then. The
-/// handlers await their clients, an actor of no loop, and the threads of `Promise { … }`.
+/// Async handlers on two loops, with clients on a third, which send one line after the other and disconnect now and
+/// then. The handlers await their clients, an actor that is not on a loop, and the threads of `Promise { … }`.
 ///
-/// So many lines in each run; `STORM_LINES=500000` sends as many, for `swift test --sanitize=thread --filter AsyncHandlerStorm`.
+/// A fixed number of lines in each run; `STORM_LINES=500000` sends that many, for
+/// `swift test --sanitize=thread --filter AsyncHandlerStorm`.
 @Suite(.serialized, .ownThread) struct AsyncHandlerStormTests {
     @Test func everyLineIsAnsweredOnTheLoopOfItsConnection() throws {
         let lines = getenv("STORM_LINES").flatMap { Int(String(cString: $0)) } ?? scaled(20_000)
@@ -24,7 +25,7 @@ import Testing
                     book.lines += 1
                     if book.lines % 3 == 0 { await hall.enter() }
                     if book.lines % 64 == 0 { try await Promise { await hall.enter() }.value }
-                    // Unsynchronised, and so seen by the sanitizer if two threads have it.
+                    // Unsynchronised, so the sanitizer reports it if two threads access it.
                     book.last = line
                     if nameOfLoop() != book.name { book.strays += 1 }
                     try await connection.write(line + "\n").value
@@ -46,7 +47,7 @@ import Testing
         }
     }
 
-    /// Sends `lines`, each when the one before has been answered, and begins a new connection after every so many.
+    /// Sends `lines`, each after the answer to the previous one, and opens a new connection after a number of them.
     private static func talk(to address: SocketAddress, _ client: Int, lines: Int) -> Promise<Int> {
         guard lines > 0 else { return .value(0) }
         let count = min(lines, linesOfConnection)

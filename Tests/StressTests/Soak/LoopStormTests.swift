@@ -7,15 +7,16 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// Four loops that attach to, settle, cancel, await and drop each other's promises by dice, hop between each other, and are
-/// stopped and replaced meanwhile.
+/// Four loops that attach to, settle, cancel, await and drop each other's promises at random, hop between each other,
+/// and are stopped and replaced meanwhile.
 ///
-/// So many steps in each run; `STORM_SECONDS=60` goes on for so long, for `swift test --sanitize=thread --filter LoopStorm`.
+/// A fixed number of steps in each run; `STORM_SECONDS=60` runs for that long, for
+/// `swift test --sanitize=thread --filter LoopStorm`.
 @Suite(.serialized, .ownThread) struct LoopStormTests {
     @Test func everyHandlerRunsOnceOrIsReleased() throws {
         let seconds = getenv("STORM_SECONDS").flatMap { Int(String(cString: $0)) }
         let storm = try Storm()
-        // Who is abandoned, and what a loop that is stopped leaves behind, is reported; that is what happens here.
+        // Abandoned promises, and those that a stopped loop leaves behind, are reported; both happen here.
         let reports = LogRecorder(where: { event in
             switch event {
             case .abandoned(let promise): promise.callSite?.file.hasSuffix("LoopStormTests.swift") == true
@@ -53,7 +54,7 @@ private struct Counts: Sendable {
     }
 }
 
-/// What a handler holds: it is to be called once at most, on its own thread, and to be released.
+/// Held by a handler: checks that it is called at most once, on its own thread, and released.
 private final class Ticket: Sendable {
     private let calls = Atomic(0)
     private let counts: Counts
@@ -113,7 +114,7 @@ private final class Storm: Sendable {
         }
         for loop in last { loop.stop() }
         for loop in last { loop.join() }
-        // With the last resolvers every promise is settled, and every task goes on.
+        // With the last resolvers every promise is settled, and every task continues.
         _ = slots.change { slots in
             defer { slots = [] }
             return slots
@@ -133,7 +134,7 @@ private final class Storm: Sendable {
         for walker in 0..<4 { walk(on: loop, SplitMix64(seed &* 4 &+ UInt64(walker))) }
     }
 
-    /// Some steps there, and on to another loop. One that has been stopped takes its walkers with it.
+    /// Some steps there, and on to another loop. A stopped loop takes its walkers with it.
     private func walk(on loop: LoopRemote, _ dice: SplitMix64) {
         loop.submit { [self] in
             var dice = dice
@@ -178,7 +179,7 @@ private final class Storm: Sendable {
             counts.dropped.add()
             let index = dice.below(32)
             let fresh = Slot()
-            // The old one goes outside the lock.
+            // The old one is released outside the lock.
             _ = slots.change { slots -> Slot? in
                 guard index < slots.count else { return nil }
                 defer { slots[index] = fresh }
@@ -187,7 +188,7 @@ private final class Storm: Sendable {
         }
     }
 
-    // Not on Swift's pool: other tests may hold its threads, and so does this one.
+    // Not on Swift's pool: other tests may block its threads, as this one does.
     private func wait(for promise: Promise<Int>, on executor: LoopRemote, cancelling: Bool) {
         counts.waits.add()
         let task = Task.detached(executorPreference: executor) { [counts] in

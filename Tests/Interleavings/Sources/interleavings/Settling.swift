@@ -2,7 +2,7 @@ import Exploring
 import Promises
 import Reactor
 
-// How promises settle, and what waits for them.
+// Settling promises, and their waiters.
 let settling: [Scenario] = [
     onLoop("settle beside attach") { _ in
         let (promise, resolver) = Promise<Int>.pending()
@@ -148,7 +148,7 @@ let settling: [Scenario] = [
     },
 ]
 
-/// Gives `promise` to `use`, and keeps no reference to it but that of a handler.
+/// Gives `promise` to `use`, and keeps no reference to it except a handler's.
 private func handOver<T>(_ promise: Promise<T>, _ use: (Promise<T>) -> Void) -> Promise<T> {
     let ended = promise.map { $0 }
     use(promise)

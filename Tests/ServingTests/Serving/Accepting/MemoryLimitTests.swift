@@ -8,8 +8,8 @@ import Testing
 
 /// `ServeOptions.memoryLimit`.
 @Suite struct MemoryLimitTests {
-    /// Clients that send these numbers of bytes of a frame that lacks one more, in this order. So they take little more memory
-    /// than they have sent.
+    /// Clients that send these numbers of bytes of a frame with one byte missing, in this order. So they take little
+    /// more memory than they have sent.
     private func begin(
         _ counts: [Int], limit: Int, resetting leaving: Int = 0,
         _ body: (Network, Listener, [Peer], _ errors: () -> [CInt]) throws -> Void
@@ -39,7 +39,7 @@ import Testing
                     number < sessions.count && (sessions[number].isClosed || sessions[number].bytesReceived == count)
                 })
                 try net.loop.turn(.poll)
-                // The first ones go when as many have come.
+                // The first ones leave when as many have arrived.
                 guard number + 1 >= leaving, number + 1 < 2 * leaving else { continue }
                 clients[number + 1 - leaving].reset()
                 try net.loop.run(until: { listener.activeConnections == leaving - 1 })
@@ -63,12 +63,12 @@ import Testing
     @Test func leavesThoseBelowTheLimitAlone() throws {
         let counts = [300_000, 300_000, 300_000, 390_000, 390_000, 390_000]
         try begin(counts, limit: 1_200_000, resetting: 3) { net, listener, clients, errors in
-            // What has gone no longer counts.
+            // Connections that have ended no longer count.
             expect(listener.evictedConnections == 0 && listener.activeConnections == 3 && errors().isEmpty)
         }
     }
 
-    /// Frames that are read to their ends, and answers that are read, leave nothing behind in the sum.
+    /// Frames that are read to their ends, and answers that are read, no longer count in the sum.
     @Test func whatIsReadAndSentNoLongerCounts() throws {
         try withNetwork(turns: 40_000) { net in
             let listener = try net.listen()
@@ -117,7 +117,8 @@ import Testing
         }
     }
 
-    /// Idle clients hold nearly as much as they may, and each frame of another one exceeds the limit until it is handled.
+    /// Idle clients hold nearly as much as they may, and each frame of another client exceeds the limit until it is
+    /// handled.
     @Test(.enabled(if: mayHaveDescriptors(7000)))
     func aFrameThatPassesDoesNotCostALookAtAllConnections() throws {
         let (count, frames) = (3000, 500)
@@ -132,7 +133,7 @@ import Testing
                 withUnsafeBytes(of: UInt32(count).bigEndian) { Array($0) } + [UInt8](repeating: 0, count: count)
             }
             let busy = try Peer(to: listener.localAddress)
-            /// The shortest, which no other process makes longer.
+            /// The minimum, which other processes cannot lengthen.
             func timeOfFrame() throws -> Duration {
                 try (0..<frames).map { _ in
                     let began = ContinuousClock.now
@@ -148,7 +149,7 @@ import Testing
             for client in clients { try client.send(Array(frame(1000).prefix(100))) }
             let before = net.calls(.receive)
             try net.loop.run(until: { net.calls(.receive) == before + count && listener.activeConnections > count })
-            // With such a look, fifty times as long.
+            // If each frame visited all clients, fifty times as long.
             let together = try timeOfFrame()
             expect(together < alone * 10)
             expectEqual(listener.evictedConnections, 0)
@@ -171,8 +172,8 @@ import Testing
                     .recover(policy: .allErrors) { _ in .value }
             }
             try hang(when(fulfilled: sent).asVoid(), timeout: patience)
-            // Two of 800,000 bytes on each loop, of which one goes.
-            // Other threads count, which does not wake this loop.
+            // Two of 800,000 bytes on each loop, one of which is evicted. Other threads count, which does not wake this
+            // loop.
             for _ in 0..<6000 where listener.evictedConnections < 2 { hang(after(.milliseconds(10))) }
             expectEqual(listener.evictedConnections, 2)
             for client in clients { client.close() }

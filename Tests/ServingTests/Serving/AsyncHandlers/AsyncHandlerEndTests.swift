@@ -23,7 +23,7 @@ private actor Log {
                     try await connection.write("begun").value
                     _ = try await firstly { endless() }.value
                 } catch {
-                    // A clean-up that waits for another thread; the connection is still this handler's.
+                    // A clean-up that waits for another thread; the connection still belongs to this handler.
                     await log.add("\(error is CancellationError) \(Task.isCancelled) \(connection.isClosed)")
                     throw Flaw()
                 }
@@ -145,7 +145,7 @@ private actor Log {
         }
     }
 
-    /// The thread goes on, and may use what the handler uses.
+    /// The thread continues, and may use the handler's objects.
     @Test func whenALoopOfWithLoopEndsTheyGoOnOnItsThread() throws {
         var ends: [String] = []
         let here = pthread_self()

@@ -6,9 +6,9 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// What becomes of an async handler that neither reads nor writes while its client ends or fails.
+/// An async handler that neither reads nor writes while its client ends or fails.
 @Suite(.ownThread) struct AsyncHandlerPeerGoneTests {
-    /// How a handler that works for its client has ended.
+    /// Records how a handler that works for its client has ended.
     private final class Session {
         let (gate, open) = Promise<Void>.pending()
         var hasBegun = false
@@ -57,7 +57,7 @@ import Testing
         }
     }
 
-    /// As `printf 'question\n' | nc -N` does.
+    /// As with `printf 'question\n' | nc -N`.
     @Test func aHalfCloseDoesNotAndItsClientGetsTheAnswer() throws {
         try begin { network, _, session, client in
             client.end()
@@ -70,7 +70,7 @@ import Testing
         }
     }
 
-    /// What the client has sent is still worked on, as at TCP, where such an end is a FIN.
+    /// The client's input is still handled, as in TCP, where such an end is a FIN.
     @Test func theEndOfAUnixClientDoesNotNorDoesTheLoopSpin() throws {
         let folder = Folder()
         try begin(at: folder.address("socket")) { network, _, session, client in
@@ -84,7 +84,7 @@ import Testing
         }
     }
 
-    /// The next request, which nothing reads yet, neither wakes the loop again and again nor hides the reset.
+    /// The next, still unread request neither wakes the loop repeatedly nor hides the reset.
     @Test func aResetBehindUnreadInputCancelsIt() throws {
         try begin { network, _, session, client in
             try client.send("another\n")
@@ -96,7 +96,7 @@ import Testing
         }
     }
 
-    /// A handler that knows from its own read does its clean-up in a task that is not cancelled.
+    /// A handler that learns of it by its own read does its clean-up in a task that is not cancelled.
     @Test func aReadThatFailsIsReportedByItselfAlone() throws {
         try withNetwork { network in
             let listener = try network.listen()
@@ -151,7 +151,7 @@ import Testing
         }
     }
 
-    /// The bytes of a broadcast wait, and no promise with them.
+    /// The bytes of a broadcast wait, without a promise.
     @Test func aResetIsFoundWhereOnlyABroadcastWaits() throws {
         let block = [UInt8](repeating: 0, count: 1 << 20)
         try expectCancellation(clock: nil) { connection in

@@ -6,13 +6,13 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// An actor that lives on no loop.
+/// An actor that is not on a loop.
 private actor Counter {
     private(set) var count = 0
     func add() { count += 1 }
 }
 
-/// An actor that lives on a loop.
+/// An actor on a loop.
 private actor Resident {
     private let home: LoopRemote
     private var listener: Listener?
@@ -25,7 +25,7 @@ private actor Resident {
         return isCurrent(home)
     }
 
-    /// Serves one client with a handler that is the actor's own.
+    /// Serves one client with a handler of the actor.
     func serve() throws -> (SocketAddress, Promise<DrainResult>) {
         let listener = try Listener.bind("127.0.0.1:0")
         self.listener = listener
@@ -38,7 +38,7 @@ private actor Resident {
     }
 }
 
-/// An actor that lives on no loop, and serves on the loop of whatever thread it is on.
+/// An actor that is not on a loop, and serves on the loop of its current thread.
 private actor Stranger {
     private var visits = 0
 
@@ -207,7 +207,7 @@ private final class Store {
                 listener.close()
                 connection.abort()
                 try? await gate.value
-                // Cancelled, it may still wait for what cannot be cancelled.
+                // When cancelled, it may still wait for something that cannot be cancelled.
                 await Task(executorPreference: other) {}.value
                 ended = true
             }

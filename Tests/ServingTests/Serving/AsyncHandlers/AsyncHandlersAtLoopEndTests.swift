@@ -6,9 +6,9 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// What becomes of async handlers, and of what they use, when their loop ends.
+/// Async handlers, and the objects that they use, when their loop ends.
 @Suite(.ownThread) struct AsyncHandlersAtLoopEndTests {
-    /// They have nothing on the loop by which they would notice.
+    /// They have nothing on the loop that would notify them.
     @Test(arguments: ["close", "detach"]) func theEndOfALoopCancelsThoseWithoutAConnection(how: String) throws {
         var ends: [String] = []
         try inLoop { outer in
@@ -35,7 +35,7 @@ import Testing
         }
     }
 
-    /// The handlers of such a loop go on, on a thread of their own, and may use what it has captured.
+    /// The handlers of such a loop continue on a separate thread, and may use their captures.
     @Test func aLoopOfAGroupReleasesWhatItsHandlersUseBeforeTheyGoOn() throws {
         let tally = Tally()
         try withGroup(1) { _, group in

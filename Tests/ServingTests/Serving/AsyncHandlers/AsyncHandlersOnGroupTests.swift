@@ -108,7 +108,7 @@ import Testing
             }
             entered.wait()
             let names = group.collect { nameOfLoop() }
-            // What is posted before the end is refused or released: it is no answer either way.
+            // A job posted before the end is refused or released: neither is an answer.
             expect(names.isPending)
             release.open()
             let answers = hang(names)

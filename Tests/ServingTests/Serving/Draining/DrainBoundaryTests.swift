@@ -6,11 +6,11 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// Where a drain ends the connections: loops over frames behind a frame, others in a pause.
+/// Where a drain ends the connections: loops over frames after a frame, others in a pause.
 @Suite struct DrainBoundaryTests {
     enum Loop: CaseIterable { case frames, lines, asyncLines }
 
-    /// Answers each line with itself and a `!`, and says `bye` when the loop is over.
+    /// Answers each line with itself and a `!`, and says `bye` after the loop.
     private func serve(_ listener: Listener, _ loop: Loop) -> Promise<DrainResult> {
         switch loop {
         case .frames:
@@ -64,7 +64,7 @@ import Testing
         }
     }
 
-    /// The connection is not idle until the client has taken the answer.
+    /// The connection is not idle until the kernel has taken the answer.
     @Test func aLoopEndsWhenTheKernelHasTakenTheAnswer() throws {
         let clock = VirtualClock()
         try withNetwork(clock: clock) { net in
@@ -184,7 +184,7 @@ import Testing
         }
     }
 
-    /// Otherwise the account would say that nothing was lost.
+    /// Otherwise the result would claim that nothing was lost.
     @Test(arguments: [true, false]) func aHandlerThatFailsOrGoesOnBehindItsLoopIsNotCalledIdle(fails: Bool) throws {
         try withNetwork(clock: VirtualClock()) { net in
             let listener = try net.listen()
@@ -209,7 +209,7 @@ import Testing
     // MARK: Streams without frames
 
     /// Sends a byte after each `interval`, and expects it back.
-    /// - Returns: how many bytes came back before the connection ended.
+    /// - Returns: the number of bytes echoed before the connection ended.
     private func stream(
         _ client: Peer, _ net: Network, _ listener: Listener, _ count: Int, every interval: Duration
     ) throws -> Int {
@@ -265,7 +265,7 @@ import Testing
 
     // MARK: The deadline
 
-    /// Of an answer that the kernel has, nothing is lost, however slowly the client reads.
+    /// Nothing is lost of an answer that the kernel has, however slowly the client reads.
     @Test(arguments: [true, false]) func atTheDeadlineTheKernelDeliversWhatItHas(goesOn: Bool) throws {
         let answer = pattern(60_000)
         try withNetwork(clock: VirtualClock()) { net in

@@ -10,7 +10,7 @@ import Testing
 @Suite(.serialized) struct ServeUntilStoppedTests {
     static let signals = [SIGCONT, SIGPWR]
 
-    /// What the process does at each of the signals.
+    /// The process's actions for the signals.
     var actions: [Int] {
         Self.signals.map { signal in
             var action = sigaction()
@@ -19,15 +19,15 @@ import Testing
         }
     }
 
-    /// A network on a thread that takes the signals: the threads on which tests run leave them to others. Afterwards the
-    /// actions for the signals must be those from before.
+    /// A network on a thread that accepts the signals: the threads of tests leave them to others. Afterwards the
+    /// previous actions for the signals must be restored.
     func withSignals(clock: VirtualClock? = VirtualClock(), _ body: (Network) throws -> Void) throws {
         let before = actions
         try takingSignals { try withNetwork(clock: clock, body) }
         expectEqual(actions, before)
     }
 
-    /// Only these: another one is another test's, and would interrupt what this thread waits for.
+    /// Only these: another signal belongs to another test, and would interrupt the waits of this thread.
     func takingSignals(_ body: () throws -> Void) rethrows {
         var taken = sigset_t()
         var found = sigset_t()
@@ -38,13 +38,13 @@ import Testing
         try body()
     }
 
-    /// A server that the signals stop, and clients of which it has read.
+    /// A server that the signals stop, and clients whose first byte it has read.
     struct Server {
         let net: Network
         let listener: Listener
         let served: Promise<DrainResult>
         let clients: [Peer]
-        /// When the clients had been read.
+        /// The time when the clients had been read.
         let begin: LoopInstant
 
         /// The virtual time since then.
@@ -66,7 +66,7 @@ import Testing
         }
     }
 
-    /// The loop ends the connection of the client, which pauses, and ends its side in turn.
+    /// The loop ends the connection of a client that pauses, and the client half-closes in turn.
     func expectEnd(of client: Peer, _ net: Network) throws {
         hang(after(.milliseconds(220)))
         expectEqual(try client.receive(), [])
@@ -75,7 +75,7 @@ import Testing
 
     func counts(_ result: DrainResult?) -> [Int]? { result.map { [$0.idle, $0.finished, $0.aborted] } }
 
-    /// A listener and the signals until which it serves refer to each other.
+    /// A listener and the signals that stop it refer to each other.
     @Test func aListenerIsReleasedWhoseLoopEndsDuringItsDrain() throws {
         weak var released: Listener?
         try withSignals { net in

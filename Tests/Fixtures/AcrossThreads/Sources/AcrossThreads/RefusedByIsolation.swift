@@ -1,9 +1,10 @@
 import Promises
 import Reactor
 
-// What the compiler refuses once the types are right: what is sent to another thread, and used here too.
+// Mistakes that the compiler refuses after type checking: objects sent to another thread and still used here.
 
-/// What the caller of a function has too cannot go into a task, whatever handlers of the function's have captured.
+/// An object that the caller of a function also has cannot go into a task, whatever the function's handlers have
+/// captured.
 func cartOfParameter(_ promise: Promise<String>, _ ledger: Ledger) {
     promise.done { ledger.entries.append($0) }.cauterize()
     Task {  // error: risks causing data races
@@ -11,7 +12,7 @@ func cartOfParameter(_ promise: Promise<String>, _ ledger: Ledger) {
     }
 }
 
-/// A handler that names an actor's state binds what else it captures to the actor.
+/// A handler that uses an actor's state binds its other captures to the actor.
 actor Desk {
     var count = 0
 
@@ -39,14 +40,14 @@ actor Registry {
     func add(_ connection: Connection) { connections.append(connection) }
 }
 
-/// An actor that does not live on the loop; whether one does, the compiler does not know.
+/// An actor that is not on the loop; the compiler does not know whether one is.
 func connectionToActor(_ listener: Listener, _ registry: Registry) -> Promise<DrainResult> {
     listener.serveAsync { connection in
         await registry.add(connection)  // error: sending 'connection' risks causing data races
     }
 }
 
-/// The bytes of a frame are lent for the call of the body alone.
+/// The bytes of a frame are lent only for the call of the body.
 func frameKept(_ connection: Connection) -> Promise<Void> {
     connection.forEachFrame(lending: LineDecoder()) { _, bytes -> Promise<Void> in
         let kept = bytes.rest()  // error: lifetime-dependent variable 'kept' escapes its scope
@@ -54,7 +55,7 @@ func frameKept(_ connection: Connection) -> Promise<Void> {
     }
 }
 
-/// A connection belongs to the loop of its handler, and so does what the handler shares with others of the loop.
+/// A connection belongs to the loop of its handler, as do the objects that the handler shares with others of the loop.
 func connectionOfHandlerInTask(_ listener: Listener) -> Promise<DrainResult> {
     listener.serveAsync { connection in
         Task {  // error: risks causing data races
@@ -95,14 +96,14 @@ func objectInChildTask(_ listener: Listener) -> Promise<DrainResult> {
     }
 }
 
-/// A promise that has been sent to an actor is the actor's: it cannot be awaited here as well.
+/// A promise sent to an actor belongs to the actor: it cannot be awaited here too.
 func objectAwaited(_ archive: Archive) async throws -> Ledger {
     let promise = Promise.value(Ledger())
     await archive.take(promise)  // error: sending 'promise' risks causing data races
     return try await promise.value
 }
 
-/// And what was awaited before is the actor's too.
+/// An object awaited before belongs to the actor too.
 func objectAwaitedBefore(_ archive: Archive) async throws {
     let promise = Promise.value(Ledger())
     let ledger = try await promise.value
@@ -110,12 +111,12 @@ func objectAwaitedBefore(_ archive: Archive) async throws {
     ledger.entries.append("mine?")
 }
 
-/// What an actor awaits is the actor's own.
+/// An object that an actor awaits belongs to the actor.
 func objectAwaitedByActor(_ archive: Archive) async throws -> Ledger {
     try await archive.first()  // error: non-Sendable 'Ledger'-typed result
 }
 
-/// The promise in a task, its resolver here: who settles it and who awaits it would be two.
+/// The promise in a task, its resolver here: it would be settled and awaited on two threads.
 func objectAwaitedInTask() {
     let (promise, resolver) = Promise<Ledger>.pending()
     Task {  // error: risks causing data races
@@ -124,7 +125,7 @@ func objectAwaitedInTask() {
     resolver.fulfill(Ledger())
 }
 
-/// The same of a guarantee.
+/// The same for a guarantee.
 func guaranteeAwaitedInTask() {
     let (guarantee, seal) = Guarantee<Ledger>.pending()
     Task {  // error: risks causing data races
@@ -147,7 +148,7 @@ func objectAwaitedBeside() async throws {
     _ = try await count
 }
 
-/// Whoever awaits a promise twice has the same object twice.
+/// Awaiting a promise twice gives the same object twice.
 func objectAwaitedTwice() async throws {
     let promise = Promise.value(Ledger())
     let (one, other) = try await (promise.value, promise.value)
@@ -157,14 +158,14 @@ func objectAwaitedTwice() async throws {
     other.entries.append("here")
 }
 
-/// A body of the loop may use what is this thread's, and not hand it on.
+/// A body of the loop may use objects of this thread, but not send them on.
 func objectFromBody(_ archive: Archive, _ promise: Promise<Ledger>) throws {
     try EventLoop.current.run {
         await archive.take(promise)  // error: sending 'promise' risks causing data races
     }
 }
 
-/// What is handed to a task group runs beside it.
+/// A child of a task group runs beside it.
 func objectInGroup(_ ledger: Ledger) async {
     await withTaskGroup(of: Void.self) { group in
         group.addTask {  // error: risks causing data races
@@ -173,7 +174,7 @@ func objectInGroup(_ ledger: Ledger) async {
     }
 }
 
-/// What an async body has captured is the loop's, which here is the caller's too.
+/// The captures of an async body belong to the loop, and here to the caller too.
 func objectOfBodyInTask(_ loop: EventLoop) {
     let ledger = Ledger()
     Promise(on: loop) { ledger.entries.append("loop") }.cauterize()
@@ -182,7 +183,7 @@ func objectOfBodyInTask(_ loop: EventLoop) {
     }
 }
 
-/// A pool belongs to its loop, and what it has with it.
+/// A pool and its resources belong to its loop.
 func resourceInTask(_ pool: Pool<Ledger>) async throws {
     try await pool.with { ledger in
         ledger.entries.append("loop")
@@ -192,7 +193,7 @@ func resourceInTask(_ pool: Pool<Ledger>) async throws {
     }
 }
 
-/// What a handler of a listener has captured is the listener's, which here is the caller's too.
+/// The captures of a listener's handler belong to the listener, and here to the caller too.
 func objectOfHandlerInTask(_ listener: Listener) {
     let ledger = Ledger()
     listener.serveAsync { connection in
@@ -203,7 +204,7 @@ func objectOfHandlerInTask(_ listener: Listener) {
     }
 }
 
-/// And one that is still used here.
+/// And a listener that is still used here.
 func objectOfHandlerOfOwnListener() throws {
     let listener = try Listener.bind("127.0.0.1:0")
     let ledger = Ledger()
@@ -216,7 +217,7 @@ func objectOfHandlerOfOwnListener() throws {
     listener.close()
 }
 
-/// What an actor's own promise refers to may be the actor's own.
+/// An actor's own promise may refer to objects of the actor.
 func promiseFromActor(_ archive: Archive) async -> Promise<Ledger> {
     await archive.give()  // error: non-Sendable 'Promise<Ledger>'-typed result
 }
@@ -235,7 +236,7 @@ func resolverInTask() -> Promise<Ledger> {
     return promise
 }
 
-/// Lines come on the loop of their connection.
+/// Lines arrive on the loop of their connection.
 func sequenceInTask(_ connection: Connection) {
     let lines = connection.lines
     Task {  // error: risks causing data races
@@ -243,7 +244,7 @@ func sequenceInTask(_ connection: Connection) {
     }
 }
 
-/// A timer is one of its loop's.
+/// A timer belongs to its loop.
 func timerInTask(_ timer: EventLoop.Timer) {
     Task {  // error: risks causing data races
         _ = timer.isActive

@@ -1,7 +1,8 @@
 import Promises
 import Reactor
 
-// What the compiler refuses while it checks types, and what of this module may be used where.
+// Mistakes that the compiler refuses during type checking, and the contexts in which the module's functions may be
+// used.
 
 /// Only an async function can wait; elsewhere there is `settledValue`.
 func awaitedWhereNothingWaits(_ promise: Promise<Int>, _ guarantee: Guarantee<Int>) throws {
@@ -10,7 +11,7 @@ func awaitedWhereNothingWaits(_ promise: Promise<Int>, _ guarantee: Guarantee<In
     _ = promise.settledValue
 }
 
-/// Handlers, for which an async function has no loop.
+/// Handlers: an async function has no loop for them.
 func handlersInAsync(_ promise: Promise<Int>, _ guarantee: Guarantee<Int>) async throws {
     _ = promise.map { $0 + 1 }  // error: instance method 'map' is unavailable from asynchronous contexts
     _ = guarantee.then { .value($0) }  // error: instance method 'then' is unavailable from asynchronous contexts
@@ -20,7 +21,7 @@ func handlersInAsync(_ promise: Promise<Int>, _ guarantee: Guarantee<Int>) async
     _ = promise.map(on: nil) { $0 + 1 }
 }
 
-/// Connections of a group's loops are not the main actor's.
+/// Connections of a group's loops do not belong to the main actor.
 func handlerOfMainActor(_ listener: Listener, _ group: LoopGroup, _ window: Window) -> Promise<DrainResult> {
     listener.serveAsync(on: group) { connection in
         window.title = "joined"  // error: main actor-isolated property 'title' can not be mutated
@@ -28,7 +29,7 @@ func handlerOfMainActor(_ listener: Listener, _ group: LoopGroup, _ window: Wind
     }
 }
 
-/// Handles that were made here a moment ago, which the compiler would let a task take along: their functions are for
+/// Handles that were just created here, which the compiler would let a task take along: their functions are for
 /// synchronous code. (A hold may be released anywhere.)
 func handlesInTask(_ loop: EventLoop) throws {
     let hold = loop.hold()
@@ -59,7 +60,7 @@ func loopInAsync(_ promise: Promise<Int>, _ guarantee: Guarantee<Int>) async thr
     _ = hang(guarantee)  // error: global function 'hang' is unavailable from asynchronous contexts
 }
 
-/// The loop itself stays at home; `remote` is its door.
+/// The loop itself stays on its thread; other threads use `remote`.
 func loopInSubmit(_ remote: LoopRemote) {
     let loop = EventLoop.current
     remote.submit {
@@ -67,7 +68,7 @@ func loopInSubmit(_ remote: LoopRemote) {
     }
 }
 
-/// What the value of a loop refers to belongs to the loop.
+/// The objects of a loop's value belong to the loop.
 func objectInValueOfLoop(_ ledgers: LoopLocal<[Ledger]>, _ ledger: Ledger) {
     ledgers.withValue { all in
         print(all.count, ledger.entries)  // error: capture of 'ledger' with non-Sendable type 'Ledger'
@@ -81,12 +82,12 @@ func objectOfAllLoops(_ ledger: Ledger) -> LoopLocal<Ledger> {
     }
 }
 
-/// What is collected comes from other threads.
+/// Collected values come from other threads.
 func collectedObject(_ group: LoopGroup, _ ledgers: LoopLocal<Ledger>) async {
     _ = await group.collect(ledgers) { $0 }.value  // error: does not conform to the 'Sendable' protocol
 }
 
-/// An async closure runs in a task of its own, on another thread.
+/// An async closure runs in a separate task, on another thread.
 func objectInAsync(_ ledger: Ledger) -> Promise<Int> {
     Promise { () async throws -> Int in
         ledger.entries.count  // error: capture of 'ledger' with non-Sendable type 'Ledger'
@@ -112,14 +113,14 @@ func objectInGroupHandler(_ listener: Listener, _ group: LoopGroup, _ ledger: Le
     }
 }
 
-/// What `pipe` is given runs on the thread that settles, whichever that is. (`done` runs on this one.)
+/// A closure passed to `pipe` runs on whichever thread settles. (`done` runs on this one.)
 func objectInPipe(_ ledger: Ledger, _ promise: Promise<String>) {
     promise.pipe { _ in
         ledger.entries.append("piped")  // error: capture of 'ledger' with non-Sendable type 'Ledger'
     }
 }
 
-/// What is submitted runs on the loop's thread, and the object stays on this one.
+/// A submitted closure runs on the loop's thread, and the object stays on this one.
 func objectInSubmit(_ ledger: Ledger, _ remote: LoopRemote) {
     remote.submit {
         ledger.entries.append("submitted")  // error: capture of 'ledger' with non-Sendable type 'Ledger'
@@ -152,24 +153,24 @@ func poolJob(_ ledger: Ledger, _ pool: ThreadPool) throws {
     }
 }
 
-/// So does the work of a pool that a promise stands for.
+/// As does the work of a pool behind a promise.
 func poolWork(_ ledger: Ledger, _ pool: ThreadPool) -> Promise<Int> {
     Promise(on: pool) { () throws -> Int in
         ledger.entries.count  // error: capture of 'ledger' with non-Sendable type 'Ledger'
     }
 }
 
-/// A global constant is everybody's.
+/// A global constant is shared by all threads.
 let promiseForAll = Promise<Ledger>.value(Ledger())  // error: 'promiseForAll' is not concurrency-safe
 
-/// A promise of an object is as bound to its thread as the object.
+/// A promise of an object is bound to its thread like the object.
 func promiseInSubmit(_ promise: Promise<Ledger>, _ remote: LoopRemote) {
     remote.submit {
         _ = promise.isPending  // error: capture of 'promise' with non-Sendable type 'Promise<Ledger>'
     }
 }
 
-/// A resolver of an object is as bound as its promise.
+/// A resolver of an object is bound like its promise.
 func resolverInSubmit(_ remote: LoopRemote) -> Promise<Ledger> {
     Promise { resolver in
         remote.submit {
@@ -187,7 +188,7 @@ func sealInSubmit(_ remote: LoopRemote) -> Guarantee<Ledger> {
     }
 }
 
-/// A thenable may call its handlers on any thread: none that has only a `pipe` is a promise of an object.
+/// A thenable may call its handlers on any thread: one that only has `pipe` is not a promise of an object.
 struct Found: Thenable {
     let result: Result<Ledger, any Error>? = nil
 
@@ -206,7 +207,7 @@ struct Found: Thenable {
     }
 }
 
-/// What needs a loop for its timer.
+/// Functions that need a loop for their timer.
 func timeInAsync(_ promise: Promise<Int>, _ guarantee: Guarantee<Int>) async throws {
     _ = promise.delay(.seconds(1))  // error: instance method 'delay' is unavailable from asynchronous contexts
     _ = guarantee.delay(.seconds(1))  // error: instance method 'delay' is unavailable from asynchronous contexts
@@ -215,7 +216,7 @@ func timeInAsync(_ promise: Promise<Int>, _ guarantee: Guarantee<Int>) async thr
     withVirtualTime {}  // error: global function 'withVirtualTime' is unavailable from asynchronous contexts
 }
 
-/// And what is returned has to come back.
+/// And the result has to come back.
 func valueFromPool(_ promise: Promise<String>) -> Promise<Void> {
     let ledger = promise.map(on: ThreadPool.shared) { _ in  // error: type 'Ledger' does not conform to the 'Sendable'
         Ledger()

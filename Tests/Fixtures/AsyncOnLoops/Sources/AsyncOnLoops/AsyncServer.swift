@@ -1,12 +1,12 @@
 import Promises
 import Reactor
 
-/// What the connections of a loop share. `nonisolated`: see MainActorByDefault.swift.
+/// State shared by the connections of a loop. `nonisolated`: see MainActorByDefault.swift.
 nonisolated final class Guestbook {
     var guests = 0
     var lines: [String] = []
 
-    /// Of no actor, and it runs where its caller runs, whatever that is.
+    /// Belongs to no actor, and runs wherever its caller runs.
     nonisolated(nonsending) func serve(_ connection: Connection, _ hall: Hall) async throws {
         guests += 1
         for try await line in connection.lines {
@@ -17,7 +17,7 @@ nonisolated final class Guestbook {
     }
 }
 
-/// What all loops share.
+/// State shared by all loops.
 actor Hall {
     private var lines = 0
 
@@ -27,7 +27,7 @@ actor Hall {
     }
 }
 
-/// A handler on one loop uses what belongs to the thread: a class that is not Sendable, its methods, local variables.
+/// A handler on one loop uses objects of the thread: a non-Sendable class, its methods, local variables.
 final class OneLoopServer {
     private let guestbook = Guestbook()
     private let hall = Hall()
@@ -45,7 +45,7 @@ final class OneLoopServer {
     var report: String { "\(guestbook.guests) guests, \(guestbook.lines.count) lines" }
 }
 
-/// Handlers on several loops: each loop has a guestbook of its own.
+/// Handlers on several loops: each loop has its own guestbook.
 func serve(_ listener: Listener, on group: LoopGroup, _ guestbooks: LoopLocal<Guestbook>) -> Promise<DrainResult> {
     let hall = Hall()
     return listener.serveAsync(on: group) { connection in

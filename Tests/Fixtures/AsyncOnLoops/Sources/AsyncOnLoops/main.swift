@@ -1,12 +1,12 @@
 import Promises
 import Reactor
 
-/// Of this thread alone.
+/// Only for this thread.
 final class Tally {
     var count = 0
 }
 
-// A body on the loop of this thread, with what is not Sendable.
+// A body on the loop of this thread, with non-Sendable objects.
 let tally = Tally()
 try EventLoop.current.run {
     tally.count += try await Promise.value(1).value
@@ -14,7 +14,7 @@ try EventLoop.current.run {
     tally.count += 1
 }
 
-// The main actor beside the loop.
+// The main actor together with the loop.
 let screen = Screen()
 try EventLoop.current.run { try await screen.refresh() }
 print("screen \(screen.lines.joined(separator: " "))")

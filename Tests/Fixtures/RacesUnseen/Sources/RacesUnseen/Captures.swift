@@ -5,8 +5,8 @@ final class Cart {
     var items: [String] = []
 }
 
-/// A handler and a task share an object that the function has made. The promise is `Sendable`, so the compiler does not
-/// count the handler among what has the object.
+/// A handler and a task share an object that the function has created. The promise is `Sendable`, so the compiler does
+/// not count the handler as an owner of the object.
 func objectOfHandlerInTask(_ promise: Promise<String>) {
     let cart = Cart()
     promise.done { cart.items.append($0) }.cauterize()
@@ -30,14 +30,14 @@ func promiseOfObjectAndTask() {
     Task { cart.items.append("task") }
 }
 
-/// Timers and jobs of a loop that the function has asked for itself.
+/// Timers and jobs of a loop that the function itself has obtained.
 func objectOfTimerInTask() {
     let cart = Cart()
     EventLoop.current.schedule(after: .seconds(1)) { cart.items.append("timer") }
     Task { cart.items.append("task") }
 }
 
-/// An async body of a loop that the function has asked for itself.
+/// An async body of a loop that the function itself has obtained.
 func objectOfBodyInTask() {
     let cart = Cart()
     Promise(on: .current) { cart.items.append("body") }.cauterize()
@@ -51,23 +51,23 @@ func objectOfBodyInTask() {
     Task.detached { cart.items.append("task") }
 }
 
-/// A synchronous function takes along what the handle's own functions refuse to an async one. It traps, in every build.
+/// A synchronous function moves what the handle's own functions refuse to an async one. It traps, in every build.
 func handleInSynchronousFunction() {
     func stop(_ timer: EventLoop.Timer) { timer.cancel() }
     let timer = EventLoop.current.schedule(after: .seconds(1)) {}
     Task { stop(timer) }
 }
 
-/// An actor without an executor on a loop: the handler runs when something drives the loop of the pool's thread that the
-/// method happens to be on, if ever, and the actor may run elsewhere then.
+/// An actor without an executor on a loop: the handler runs when something drives the loop of the pool's thread on
+/// which the method runs, if ever, and the actor may run elsewhere then.
 actor Till {
     private var sum = 0
 
     func count(_ promise: Promise<Int>) { promise.done { self.sum += $0 }.cauterize() }
 }
 
-/// A handler of a listener of the function's own, which it does not use again: listener, handler and object go into the
-/// task together.
+/// A handler of the function's own listener, which it does not use again: listener, handler and object go into the task
+/// together.
 func objectOfAsyncHandlerInTask() throws -> Promise<DrainResult> {
     let listener = try Listener.bind("127.0.0.1:0")
     let cart = Cart()
@@ -85,8 +85,8 @@ func connectionOfHandlerOnOtherExecutor(_ listener: Listener, _ other: LoopRemot
     }
 }
 
-/// A handler of an actor's, which has been a variable first: what actor it belongs to is lost there, for the library too.
-/// (As an argument it is refused when the server starts.)
+/// A handler of an actor, first stored in a variable: this loses the actor that it belongs to, for the library too. (As
+/// an argument it is refused when the server starts.)
 actor Shop {
     private var visits = 0
 
