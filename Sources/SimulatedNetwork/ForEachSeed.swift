@@ -2,7 +2,7 @@ import Glibc
 import Promises
 import Reactor
 
-/// A simulation that has failed.
+/// A failed simulation.
 public struct SimulationFailure: Error, CustomStringConvertible {
     /// The smallest seed that fails.
     public let seed: UInt64
@@ -19,10 +19,10 @@ public struct SimulationFailure: Error, CustomStringConvertible {
 /// try forEachSeed(1...1000) { network in … }
 /// ```
 ///
-/// After a failure, larger seeds are not begun. The environment's `SIMULATION_SEED` names the only seed to run.
+/// After a failure, larger seeds are not begun. The environment variable `SIMULATION_SEED` names the only seed to run.
 /// - Parameters:
 ///   - seeds: the seeds.
-///   - body: called once for each, on some thread. Its errors are failures.
+///   - body: called once per seed, on some thread. Its errors are failures.
 /// - Throws: `SimulationFailure` with the smallest seed that fails.
 @available(*, noasync, message: "call it in a synchronous test")
 public func forEachSeed(

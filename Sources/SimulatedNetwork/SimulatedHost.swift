@@ -9,13 +9,13 @@ import Reactor
 /// try database.run { try Listener.bind("0.0.0.0:5432").serve { … } }
 /// ```
 ///
-/// All hosts of a network run on the test's thread, each on a loop of its own: what `run` starts, and all that its handlers
-/// start later, belongs to the host. Use it on that thread only.
+/// All hosts of a network run on the test's thread, each on its own loop: everything that `run` starts, and that its
+/// handlers start later, belongs to the host. Use it on that thread only.
 public final class SimulatedHost {
-    /// The name, which the simulated name service knows.
+    /// The name, which the simulated name service resolves.
     public let name: String
     let stack: Stack
-    /// The system calls of this host that fail.
+    /// The failing system calls of this host.
     public let faults: SystemFaults
     private unowned let network: VirtualNetwork
     private(set) var loop: EventLoop
@@ -33,10 +33,10 @@ public final class SimulatedHost {
         faults = process.faults
     }
 
-    /// The addresses, without a port: first an IPv4 address, then an IPv6 address, unless others were given.
+    /// The addresses, without ports: first an IPv4 address, then an IPv6 address, unless others were given.
     public var addresses: [SocketAddress] { stack.addresses }
 
-    /// Whether the host has not crashed, or has been restarted.
+    /// `true` unless the host has crashed and has not been restarted.
     public var isUp: Bool { stack.isUp }
 
     /// Runs `body` on this host: sockets have its addresses, and handlers belong to it.
@@ -51,10 +51,10 @@ public final class SimulatedHost {
         return try loop.perform(body)
     }
 
-    /// Ends everything that runs on the host, without a word to its peers, as a machine does that loses its power.
+    /// Ends everything that runs on the host without notice to its peers, like a power failure.
     ///
-    /// Handlers are released without being called. A peer learns of the crash when it sends: it gets a reset if the host has
-    /// been restarted, or ETIMEDOUT after the kernel has repeated the bytes for 15 minutes. Files stay.
+    /// Handlers are released without being called. A peer learns of the crash when it sends: it gets a reset if the
+    /// host has been restarted, or ETIMEDOUT after the kernel has repeated the bytes for 15 minutes. Files stay.
     public func crash() {
         precondition(!isLoopOfTest, "crash: the host \(name) runs the test itself")
         if !isUp { return }
@@ -63,8 +63,8 @@ public final class SimulatedHost {
         network.discard(self)
     }
 
-    /// Starts the host again after a crash, with nothing running on it.
-    /// - Parameter body: what it runs then.
+    /// Restarts the host after a crash, with nothing running on it.
+    /// - Parameter body: runs on the host.
     /// - Returns: the result of `body`.
     /// - Throws: the error of `body`.
     @discardableResult
@@ -75,19 +75,19 @@ public final class SimulatedHost {
         network.didStart(self)
         let stranded = stack.stranded
         stack.stranded = []
-        // The kernel of a peer repeats what was not acknowledged, and this one does not know the connection.
+        // The peer's kernel repeats unacknowledged bytes, and this one does not know the connection.
         for socket in stranded { network.kernel.after(.milliseconds(200)) { socket.resetDidArrive() } }
         return try run(body)
     }
 
-    /// Stops the host for a while: its kernel goes on, and acknowledges what arrives, but no code runs.
+    /// Pauses the host: its kernel goes on, and acknowledges data, but no code runs.
     /// - Parameter duration: how long.
     public func pause(for duration: Duration) {
         precondition(!isLoopOfTest, "pause: the host \(name) runs the test itself")
         pausedUntil = max(pausedUntil, network.kernel.now + duration.inNanoseconds)
     }
 
-    /// Connects a peer that speaks bytes, for the messages that no client of a library sends.
+    /// Connects a peer that sends raw bytes, for messages that no client library sends.
     ///
     /// ```swift
     /// try web.connect(to: "db:5432") { peer in
@@ -112,16 +112,16 @@ public final class SimulatedHost {
     }
 }
 
-/// A peer of a server under test that speaks bytes. Each call waits, in simulated time, until it is done.
+/// A peer of a server under test that sends raw bytes. Each call waits, in simulated time, until it is done.
 public struct RawPeer {
-    /// The connection, for what this type does not offer.
+    /// The connection, for anything that this type does not offer.
     public let connection: Connection
 
     init(_ connection: Connection) { self.connection = connection }
 
-    /// A peer did not send what a test expects.
+    /// The peer did not send what a test expects.
     public struct Mismatch: Error, CustomStringConvertible {
-        /// The text that was expected, and what has arrived.
+        /// The expected text, and what has arrived.
         public let description: String
     }
 
@@ -135,7 +135,7 @@ public struct RawPeer {
 
     /// Reads as many bytes as `text` has, and compares.
     /// - Parameters:
-    ///   - text: what the peer must send next.
+    ///   - text: the text that the peer must send next.
     ///   - limit: how long to wait, in simulated time.
     /// - Throws: `Mismatch`.
     public func expect(_ text: String, within limit: Duration = .seconds(60)) throws {
@@ -154,11 +154,11 @@ public struct RawPeer {
         }
     }
 
-    /// Reads what arrives next.
+    /// Reads the next bytes.
     /// - Parameters:
-    ///   - count: the most bytes to take.
+    ///   - count: the maximum number of bytes.
     ///   - limit: how long to wait, in simulated time.
-    /// - Returns: the bytes; none at the end of the stream.
+    /// - Returns: the bytes; empty at the end of the stream.
     /// - Throws: `StreamError` after a reset; `PromiseError.timedOut`.
     public func receive(upTo count: Int = 65_536, within limit: Duration = .seconds(60)) throws -> [UInt8] {
         switch try hang(connection.read(upTo: count), timeout: limit) {
@@ -181,9 +181,9 @@ public struct RawPeer {
         }
     }
 
-    /// Ends this side of the stream, and goes on reading.
+    /// Ends this side of the stream, and continues to read.
     public func end() throws { try hang(connection.shutdownWrite(), timeout: .seconds(60)) }
 
-    /// Ends the connection by a reset.
+    /// Ends the connection with a reset.
     public func reset() { connection.abort() }
 }

@@ -1,18 +1,18 @@
 import Reactor
 
-/// How a link cuts the bytes of a stream into packets, which arrive one after the other.
+/// How a link cuts a stream into packets, which arrive one after the other.
 public enum StreamCut: Equatable, Sendable {
     /// Each write arrives as one packet.
     case whole
-    /// Each byte arrives on its own.
+    /// Each byte arrives separately.
     case everyByte
-    /// Packets of at most this many bytes: an Ethernet carries 1448 in one.
+    /// Packets of at most this many bytes; Ethernet carries 1448.
     case segments(Int)
     /// Packets of random sizes, half of them tiny.
     case random
 }
 
-/// What happens to a client that connects through a link.
+/// The answer to a client that connects through a link.
 public enum ConnectAnswer: Equatable, Sendable {
     /// The other host answers.
     case normal
@@ -31,9 +31,9 @@ public enum ConnectAnswer: Equatable, Sendable {
 /// network.link(from: web, to: database).bandwidth = 1_000_000
 /// ```
 ///
-/// A link has no latency at first: bytes arrive in the call that sends them, as on a loopback interface. Each property can be
-/// changed at any time; packets that are under way keep their moment of arrival. Streams lose nothing and stay in order: a
-/// lost segment is late by the time of its repetition. Datagrams are lost, duplicated and reordered.
+/// A new link has no latency: bytes arrive in the call that sends them, as on a loopback interface. Each property can
+/// be changed at any time; packets in transit keep their arrival time. Streams lose nothing and stay in order: a lost
+/// segment is late by the time of its repetition. Datagrams are lost, duplicated and reordered.
 public struct SimulatedLink {
     let ways: [SimulatedWay]
 
@@ -42,12 +42,12 @@ public struct SimulatedLink {
         for way in ways { way[keyPath: path] = value }
     }
 
-    /// How long a packet is under way, drawn for each. Reading gives the first direction's.
+    /// The latency of a packet, drawn for each. Reading returns the first direction's.
     public var latency: ClosedRange<Duration> {
         get { get(\.latency) }
         nonmutating set { set(\.latency, newValue) }
     }
-    /// How many bytes go through in a second, each way; `nil` without a limit.
+    /// Bytes per second, each way; `nil` without a limit.
     public var bandwidth: Int? {
         get { get(\.bandwidth) }
         nonmutating set { set(\.bandwidth, newValue.map { max($0, 1) }) }
@@ -72,12 +72,12 @@ public struct SimulatedLink {
         get { get(\.duplication) }
         nonmutating set { set(\.duplication, newValue) }
     }
-    /// The probability that a datagram arrives after ones that were sent later.
+    /// The probability that a datagram arrives after later ones.
     public var reordering: Double {
         get { get(\.reordering) }
         nonmutating set { set(\.reordering, newValue) }
     }
-    /// What happens to clients that connect from now on.
+    /// The answer to clients that connect from now on.
     public var connects: ConnectAnswer {
         get { get(\.connects) }
         nonmutating set { set(\.connects, newValue) }
@@ -85,6 +85,6 @@ public struct SimulatedLink {
 
     /// Holds up every packet, datagrams too, until `release()`.
     public func hold() { for way in ways { way.hold(losesDatagrams: false) } }
-    /// Lets packets that were held up go on, in their order.
+    /// Releases the held packets, in order.
     public func release() { for way in ways { way.release() } }
 }

@@ -12,8 +12,9 @@ enum Console {
     /// Prints a line that may be lost, on standard error.
     static func warn(_ line: String) { LineWriter.standardError.write(line) }
 
-    /// Prints a line that another process waits for, however long that takes, with one write(2), so that lines do not mix.
-    /// Errors are ignored: a closed pipe or a full disk is no reason to stop serving, and there is no place to report it.
+    /// Prints a line that another process waits for, however long that takes, with one write(2), so that lines do not
+    /// mix. Errors are ignored: a closed pipe or a full disk is no reason to stop serving, and there is nowhere to
+    /// report it.
     static func announce(_ line: String) {
         var rest = Array("\(line)\n".utf8)[...]
         while !rest.isEmpty {

@@ -8,7 +8,7 @@ struct DescriptorLimit: Equatable {
     var initial: Int
     /// The current limit.
     var current: Int
-    /// The number of descriptors that were open at the start: the standard streams, and what the process has inherited.
+    /// The number of descriptors open at the start: the standard streams, and inherited ones.
     var used = 3
 
     /// A limit that leaves no descriptor for a client, described in one line for the user.
@@ -46,7 +46,7 @@ struct DescriptorLimit: Equatable {
         defer { closedir(folder) }
         var count = 0
         while readdir(folder) != nil { count += 1 }
-        // Without the folder's own, and its two entries that are no numbers.
+        // Without the folder's own, and its two entries that are not numbers.
         return count - 3
     }
 

@@ -3,7 +3,7 @@ import Glibc
 import Promises
 import Reactor
 
-/// The program: parses the command line and sets the exit code. The codes are those of sysexits(3).
+/// The program: parses the command line and sets the exit code. The codes come from sysexits(3).
 @main
 enum EchoServerCommand {
     static func main() {
@@ -58,7 +58,7 @@ enum EchoServerCommand {
         try loop.onSignal(SIGUSR1) { statistics("statistics").cauterize() }.unref()
         // Opens the descriptors of the loop, or throws: the lines below tell the reader that the server is ready.
         try loop.turn(.poll)
-        // The listeners may have failed in it, or before.
+        // The listeners may have failed in it, or earlier.
         if let error = served.error { throw error }
         for address in server.addresses { Console.announce("listening on \(address)") }
         if let endpoint { Console.announce("metrics on \(endpoint.address)") }
@@ -72,7 +72,7 @@ enum EchoServerCommand {
         server.stop()
     }
 
-    /// Keeps freed memory in the process. Each chunk of up to 64 KiB is an array of its own. By default, glibc returns
+    /// Keeps freed memory in the process. Each chunk of up to 64 KiB is a separate array. By default, glibc returns
     /// memory at the top of the heap to the kernel as soon as 128 KiB of it are free, and faults it in again for the
     /// next chunk. With these settings the server needs half the time for 16 KiB messages. See mallopt(3).
     private static func keepFreedMemory() {

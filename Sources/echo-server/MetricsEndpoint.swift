@@ -17,7 +17,7 @@ struct MetricsEndpoint {
     /// Metrics are scraped from one or two places. Other clients wait in the backlog, and `timeLimit` keeps each
     /// client's time short.
     static var maxConnections: Int { 16 }
-    /// The number of clients that have been answered and may still read the answer and close.
+    /// The number of answered clients that may still read and close.
     static var maxLingering: Int { 16 }
     /// The number of descriptors of the endpoint and its clients.
     static var descriptors: Int { 1 + maxConnections + maxLingering }

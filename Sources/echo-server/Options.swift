@@ -26,8 +26,8 @@ struct Options: Equatable {
         let description: String
     }
 
-    /// The number of descriptors that the loops open: each an epoll, an eventfd and a timerfd; this thread's also one for
-    /// signals and one for the main actor.
+    /// The number of descriptors that the loops open: each an epoll, an eventfd and a timerfd; this thread's also one
+    /// for signals and one for the main actor.
     var loopDescriptors: Int { 5 + (loops == 1 ? 0 : 3 * loops) }
 
     /// The number of loops that serve.
@@ -127,7 +127,7 @@ struct Options: Equatable {
             throw UsageError(
                 description: "\(name): '\(text)' is not a duration; write 250ms, 1.5s, 2m or a number of seconds")
         }
-        // A year is long enough for any purpose, and a sum of two of them is still far from an overflow.
+        // A year is long enough for any purpose, and a sum of two of them is far from an overflow.
         guard number * unit.seconds <= 31_536_000 else {
             throw UsageError(description: "\(name): '\(text)' is too long; the most is a year, 31536000 seconds")
         }

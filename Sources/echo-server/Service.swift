@@ -14,8 +14,8 @@ final class Service {
     private var retry: EventLoop.Timer?
     private var tries = 0
 
-    /// The pauses begin with 10 ms and double up to a second, about a minute in all. After that the message is given
-    /// up; by default systemd waits 90 seconds for `READY=1`.
+    /// The pauses begin with 10 ms and double up to a second, about a minute in all. After that the message is dropped;
+    /// by default systemd waits 90 seconds for `READY=1`.
     private static let mostTries = 66
     private static let firstPause: Duration = .milliseconds(10)
     private static let longestPause: Duration = .seconds(1)
@@ -34,14 +34,14 @@ final class Service {
         // The loops themselves must respond: a blocked loop does not count as alive.
         loop.schedule(every: interval / 2) { [self] in
             alive().done {
-                // A message that waits has the same effect, and another one would only arrive later.
+                // A queued message has the same effect, and another one would only arrive later.
                 if self.unsent.isEmpty { self.notify(.watchdog) }
             }
             .catch { error in self.complain("the watchdog is no longer notified: \(error)") }
         }.unref()
     }
 
-    /// Reports that the server drains, within `timeout`. The manager may be configured to wait for less time than that.
+    /// Reports that the server drains, within `timeout`. The manager may be configured to wait less.
     func notifyStopping(within timeout: Duration) {
         let microseconds = (timeout + .seconds(5)).components.seconds * 1_000_000
         notify(.stopping, .status("draining"), .other("EXTEND_TIMEOUT_USEC=\(microseconds)"))
@@ -53,9 +53,9 @@ final class Service {
         if retry == nil { send() }
     }
 
-    /// Sends the waiting messages. The queue of the manager's socket may be full (EAGAIN), or the machine short of
-    /// descriptors, for instance at boot, when every service sends notifications. A message that is lost then would
-    /// never be sent again.
+    /// Sends the queued messages. The queue of the manager's socket may be full (EAGAIN), or the machine short of
+    /// descriptors, for instance at boot, when every service sends notifications. A message lost then would never be
+    /// sent again.
     private func send() {
         retry = nil
         while let state = unsent.first {

@@ -30,8 +30,8 @@ extension Listener {
     ///     by a failure of the connection, which is then the error; nor for a connection that `drain` has ended.
     ///     Without it errors are not reported.
     ///   - handler: handles one connection; called on the loop of the listener.
-    /// - Returns: as `serve`. Also rejected at once with `DispatchError.badInput` if `handler` belongs
-    ///   to an actor that does not live on this loop.
+    /// - Returns: as `serve`. Also rejected at once with `DispatchError.badInput` if `handler` belongs to an actor that
+    ///   is not on this loop.
     @discardableResult
     public func serveAsync(
         _ options: ServeOptions = ServeOptions(), onError: ((any Error, Connection) -> Void)? = nil,
@@ -44,7 +44,8 @@ extension Listener {
         }
     }
 
-    /// As `serve(on:)`, with an async `handler`, as in `serveAsync`: each runs in a task on the loop of its connection.
+    /// Like `serve(on:)`, with an async `handler`, as in `serveAsync`: each runs in a task on the loop of its
+    /// connection.
     ///
     /// Values that a handler makes may be used on the loop of its connection and need not be `Sendable`. Values that
     /// handlers share must be `Sendable`, such as an actor, or a `LoopLocal`, whose value on this loop is

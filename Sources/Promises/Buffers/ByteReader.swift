@@ -6,15 +6,16 @@ public enum ByteOrder: Sendable {
     case littleEndian
 }
 
-/// An error about bytes that a `ByteReader` was to read, or a `ByteWriter` to write.
+/// An error of a `ByteReader` or a `ByteWriter`.
 public enum ByteError: Error, Hashable, Sendable {
     /// The input ends at least `missing` bytes before the end of the value.
     case endOfInput(missing: Int)
-    /// At least `missing` bytes of the value have not arrived yet: `endOfInput` in the reader of `DecodedFrame.reading`.
+    /// At least `missing` bytes of the value have not arrived yet: `endOfInput` in the reader of
+    /// `DecodedFrame.reading`.
     case incomplete(missing: Int)
-    /// The value is of more than `limit` bytes.
+    /// The value has more than `limit` bytes.
     case limitExceeded(limit: Int)
-    /// The byte at `position` cannot be part of the value: no UTF-8, no digit, an integer that does not fit.
+    /// The byte at `position` cannot be part of the value: invalid UTF-8, not a digit, an integer that does not fit.
     case malformed(position: Int)
 }
 
@@ -30,7 +31,7 @@ extension ByteError: CustomStringConvertible {
     }
 }
 
-/// Reads the values of a protocol from bytes, from the front to the end.
+/// Reads the values of a protocol from bytes, front to back.
 ///
 /// ```swift
 /// /// A type of one byte, a number of two bytes, and a text behind its length.
@@ -46,22 +47,23 @@ extension ByteError: CustomStringConvertible {
 /// }
 /// ```
 ///
-/// The bytes are lent: neither a reader nor a span that it returns can leave the scope of the bytes, and nothing is copied.
-/// A call that throws has read nothing. Where a call throws `endOfInput`, the reader of `DecodedFrame.reading` and its copies
-/// throw `incomplete`: what is missing in a part of a frame, for which you make a reader of its own, no further byte can mend.
+/// The bytes are lent: neither a reader nor a span that it returns can leave the scope of the bytes, and nothing is
+/// copied. A call that throws has read nothing. If bytes are missing, a call throws `endOfInput`; the reader of
+/// `DecodedFrame.reading` and its copies throw `incomplete` instead. More input cannot complete a slice of a frame: its
+/// own reader throws `endOfInput`.
 public struct ByteReader: ~Escapable {
     @usableFromInline let bytes: RawSpan
 
     /// Whether further bytes may follow.
     @usableFromInline let mayGrow: Bool
 
-    /// The array that the bytes are in, if they are lent by a connection. Its address, and the array, are valid for as long as the
-    /// bytes: whoever lends them has both.
+    /// The array that contains the bytes, if a connection lends them. Its address, and the array, are valid as long as
+    /// the bytes: the lender holds both.
     @usableFromInline let owner: UnsafePointer<[UInt8]>?
 
     @usableFromInline var offset = 0
 
-    /// How many bytes have been read.
+    /// The number of bytes that have been read.
     @inlinable public var position: Int { offset }
 
     /// Makes a reader of all of `bytes`.
@@ -82,10 +84,10 @@ public struct ByteReader: ~Escapable {
         mayGrow ? .incomplete(missing: count) : .endOfInput(missing: count)
     }
 
-    /// How many bytes are left.
+    /// The number of bytes that are left.
     @inlinable public var remaining: Int { bytes.byteCount - offset }
 
-    /// Whether all bytes have been read.
+    /// `true` once all bytes have been read.
     @inlinable public var isAtEnd: Bool { remaining == 0 }
 
     // MARK: Bytes
@@ -96,7 +98,7 @@ public struct ByteReader: ~Escapable {
     @_lifetime(self: copy self)
     public mutating func byte() throws(ByteError) -> UInt8 { try integer() }
 
-    /// The next `count` bytes. A negative number counts as zero. A decoder checks first what a peer has chosen.
+    /// The next `count` bytes. A negative number counts as zero. A decoder must first check a number chosen by a peer.
     /// - Throws: `endOfInput`.
     @inlinable
     @_lifetime(copy self)
@@ -127,7 +129,7 @@ public struct ByteReader: ~Escapable {
     /// - Parameters:
     ///   - delimiter: the byte that ends the value.
     ///   - limit: the maximum number of bytes before it.
-    /// - Throws: `endOfInput` without a delimiter within what has come, `limitExceeded`.
+    /// - Throws: `endOfInput` without a delimiter in the available bytes, `limitExceeded`.
     @_lifetime(copy self)
     public mutating func bytes(until delimiter: UInt8, limit: Int = 65536) throws(ByteError) -> RawSpan {
         let end = position(of: delimiter)
@@ -138,7 +140,7 @@ public struct ByteReader: ~Escapable {
         return bytes.extracting(first..<first + end)
     }
 
-    /// How many bytes precede the next `delimiter`.
+    /// The number of bytes before the next `delimiter`.
     private func position(of delimiter: UInt8) -> Int? {
         // The span is alive during the call, and the pointer does not leave it.
         bytes.extracting(offset..<bytes.byteCount).withUnsafeBytes {
@@ -148,7 +150,7 @@ public struct ByteReader: ~Escapable {
 
     /// The bytes of the next line, without the `\n` or `\r\n` that ends it.
     /// - Parameter limit: the maximum number of bytes of the line.
-    /// - Throws: `endOfInput` without the end of a line within what has come, `limitExceeded`.
+    /// - Throws: `endOfInput` without the end of a line in the available bytes, `limitExceeded`.
     @_lifetime(copy self)
     public mutating func line(limit: Int = 65536) throws(ByteError) -> RawSpan {
         let newline = position(of: 0x0A)
@@ -162,12 +164,12 @@ public struct ByteReader: ~Escapable {
         return bytes.extracting(first..<first + length)
     }
 
-    /// The bytes that follow their number.
+    /// Bytes preceded by their number.
     /// - Parameters:
     ///   - type: the type of the number, which does not include its own size.
     ///   - order: the order of the number's bytes.
-    ///   - limit: the maximum number of bytes. A peer chooses the number: a decoder that waits for as many must refuse
-    ///     what it is not ready to keep.
+    ///   - limit: the maximum number of bytes. A peer chooses the number: a decoder that waits for that many must
+    ///     refuse more than it is ready to keep.
     /// - Throws: `endOfInput`, `limitExceeded`.
     @inlinable
     @_lifetime(copy self)
@@ -188,9 +190,9 @@ public struct ByteReader: ~Escapable {
         }
     }
 
-    /// Keeps `span`, which this reader has returned, beyond the call that lends it. In the body of `forEachFrame(lending:)` nothing
-    /// is copied if `span` has at least 16 KiB and takes most of the memory into which the connection has received it: so does a
-    /// large payload. Other bytes are copied.
+    /// Keeps `span`, which this reader has returned, beyond the call that lends it. In the body of
+    /// `forEachFrame(lending:)` nothing is copied if `span` has at least 16 KiB and takes most of the memory into which
+    /// the connection has received it, as a large payload does. Other bytes are copied.
     public func keep(_ span: RawSpan) -> SharedBytes {
         guard span.byteCount >= SharedBytes.leastKept, let array = owner?.pointee, array.capacity / 2 <= span.byteCount
         else { return SharedBytes(span) }
@@ -216,7 +218,7 @@ public struct ByteReader: ~Escapable {
     ) throws(ByteError) -> Value {
         let size = Value.bitWidth / 8
         if size > remaining { throw missing(size - remaining) }
-        // Byte by byte, since a type of the user's may not have all patterns of bits. The optimiser makes one load of it.
+        // Byte by byte, since a user-defined type may not allow all bit patterns. The optimiser makes one load of it.
         var value: Value = 0
         for index in 0..<size {
             // Within the span, by the check above.
@@ -249,9 +251,9 @@ public struct ByteReader: ~Escapable {
         throw .limitExceeded(limit: limit)
     }
 
-    /// The decimal integer before the next `delimiter`, which is skipped: digits, perhaps behind a `-`.
-    /// - Throws: `endOfInput` without a delimiter within what has come, `limitExceeded` without one behind 40 bytes, and
-    ///   `malformed` for what is no integer, or none that fits into `Value`.
+    /// The decimal integer before the next `delimiter`, which is skipped: digits, optionally after a `-`.
+    /// - Throws: `endOfInput` without a delimiter in the available bytes, `limitExceeded` without one within 40 bytes,
+    ///   and `malformed` if it is not an integer, or does not fit into `Value`.
     @inlinable
     @_lifetime(self: copy self)
     public mutating func decimal<Value: FixedWidthInteger>(
@@ -268,7 +270,8 @@ public struct ByteReader: ~Escapable {
 }
 
 extension FixedWidthInteger {
-    /// The integer whose decimal digits, perhaps behind a `-`, are all of `bytes`; `nil` if they are none, or if it does not fit.
+    /// The integer whose decimal digits, optionally after a `-`, are all of `bytes`; `nil` if they are not, or if it
+    /// does not fit.
     @inlinable
     public init?(decimal bytes: RawSpan) {
         let isNegative = bytes.byteCount > 0 && bytes.unsafeLoad(fromByteOffset: 0, as: UInt8.self) == 0x2D
@@ -314,11 +317,11 @@ extension Array where Element == UInt8 {
 }
 
 extension DecodedFrame {
-    /// What a decoder returns for a frame that `body` reads from the front of `bytes`: the frame, and as many bytes as were
+    /// The decoder's result for a frame that `body` reads from the front of `bytes`: the frame, and the number of bytes
     /// read; or that it is incomplete, if `body` throws `ByteError.incomplete`.
     ///
-    /// `body` starts at the front in each call. A decoder of frames that arrive in many parts checks its length first.
-    /// - Throws: `StreamError.limitExceeded` in place of `ByteError.limitExceeded`, and what else `body` throws.
+    /// `body` starts at the front in each call. For frames that arrive in many parts, check the length first.
+    /// - Throws: `StreamError.limitExceeded` in place of `ByteError.limitExceeded`, and other errors of `body`.
     @inlinable
     public static func reading(
         _ bytes: RawSpan, _ body: (inout ByteReader) throws -> Frame

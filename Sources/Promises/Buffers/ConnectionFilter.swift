@@ -1,9 +1,9 @@
-/// A layer between the bytes of a connection and its users: TLS, compression, the header of a proxy. Installed by
+/// A layer between a connection's bytes and its users: TLS, compression, a proxy's header. Installed by
 /// `Connection.filter`.
 ///
-/// A filter is a state machine without input or output of its own. The connection calls its methods with what happens, and each
-/// of them puts its actions into a `FilterOutput`: bytes to send to the peer, plain bytes to deliver to the reads of the
-/// connection, and changes of state.
+/// A filter is a state machine that performs no I/O. The connection calls its methods with events, and each puts its
+/// actions into a `FilterOutput`: bytes to send to the peer, plain bytes to deliver to the connection's reads, and
+/// changes of state.
 ///
 /// ```swift
 /// /// The line "PROXY TCP4 client server port port", with which a proxy begins. Then the filter leaves.
@@ -35,83 +35,83 @@
 /// }
 /// ```
 ///
-/// The methods are called on the loop's thread, one at a time. They must not use the connection. If one does nevertheless, or
-/// turns the loop: a write waits until the method has returned, and nothing is read meanwhile. If the method closes the
-/// connection, the bytes that it delivers are dropped, and those that it sends leave before the end record; if it aborts the
-/// connection, both are dropped.
+/// The methods are called on the loop's thread, one at a time. They must not use the connection. If one does, or turns
+/// the loop: a write waits until the method has returned, and nothing is read meanwhile. If the method closes the
+/// connection, the bytes that it delivers are dropped, and those that it sends leave before the end record; if it
+/// aborts the connection, both are dropped.
 ///
-/// **Reading.** Nothing is read from the kernel while no read waits, except during the handshake and while the filter needs input to
-/// write (`FilterOutput.waitForInput`). Nothing is read either while the kernel does not take 64 KiB of output that belongs
-/// to no write, such as answers to pings: a peer that sends and never reads cannot fill the memory. Each output counts with
-/// 192 bytes more, for its entry in the queue.
+/// **Reading.** Nothing is read from the kernel without a pending read, except during the handshake and while the
+/// filter needs input to write (`FilterOutput.waitForInput`). Nothing is read either while the kernel has not taken 64
+/// KiB of output that belongs to no write, such as answers to pings: a peer that sends and never reads cannot fill the
+/// memory. Each output counts with 192 bytes more, for its entry in the queue.
 ///
-/// A filter that needs input is read for nevertheless, since its peer may read only after it has sent that input. The
-/// connection then fails with `ENOBUFS` instead of waiting forever: beyond 1 MiB of such output, and beyond 1 MiB of plain
-/// bytes that no read waits for.
+/// A filter that needs input gets it nevertheless, since its peer may read only after it has sent that input. The
+/// connection then fails with `ENOBUFS` instead of waiting forever: beyond 1 MiB of such output, and beyond 1 MiB of
+/// plain bytes that no read waits for.
 ///
-/// **Errors.** An error that a method throws fails the connection: what the method has sent before, such as an alert, still
-/// leaves, and the end follows it. Waiting and later operations are rejected with that error, except those whose errors are
-/// always `SystemError`s: `read`, `peerGone` and `closed` report `EPROTO`, with the error as the detail.
+/// **Errors.** A thrown error fails the connection: earlier output, such as an alert, still leaves, and the end follows
+/// it. Pending and later operations are rejected with that error, except those whose errors are always `SystemError`s:
+/// `read`, `peerGone` and `closed` report `EPROTO`, with the error as the detail.
 public protocol ConnectionFilter {
-    /// The filter has been installed. The implementation for all filters calls `output.becomeReady()`; a filter with a
-    /// handshake sends its first message, or waits for that of the peer.
-    /// - Parameter output: what the filter does with the connection; valid during the call.
+    /// The filter has been installed. The default calls `output.becomeReady()`; a filter with a handshake sends its
+    /// first message, or waits for the peer's.
+    /// - Parameter output: the actions for the connection; valid during the call.
     /// - Throws: an error that fails the connection; see *Errors* above.
     mutating func begin(_ output: inout FilterOutput) throws
 
     /// Bytes have been read from the kernel: at least one, in pieces of any size. The span is lent for the call.
     /// - Parameters:
-    ///   - bytes: what the peer has sent.
-    ///   - output: what the filter does with the connection; valid during the call.
+    ///   - bytes: the bytes from the peer.
+    ///   - output: the actions for the connection; valid during the call.
     /// - Throws: an error that fails the connection; see *Errors* above.
     mutating func receive(_ bytes: RawSpan, _ output: inout FilterOutput) throws
 
-    /// Called with each write. The write is fulfilled when the kernel has taken what is sent in this call, and what was
-    /// queued before; if nothing is sent, when the writes before it are.
+    /// Called with each write. The write is fulfilled when the kernel has taken the bytes sent in this call, and
+    /// everything queued before; if nothing is sent, when earlier writes are.
     ///
     /// A filter that must receive before it can send the bytes calls `output.waitForInput()` instead, and will be
     /// called with the same bytes again.
     /// - Parameters:
     ///   - bytes: the plain bytes to write, lent for the call.
-    ///   - output: what the filter does with the connection; valid during the call.
+    ///   - output: the actions for the connection; valid during the call.
     /// - Throws: an error that fails the connection; see *Errors* above.
     mutating func write(_ bytes: RawSpan, _ output: inout FilterOutput) throws
 
-    /// The user ends the write side, by `shutdownWrite` or `close`: sends the end record. Called at most once, after the last
-    /// write, and not during the handshake. The implementation for all filters sends nothing.
-    /// - Parameter output: what the filter does with the connection; valid during the call.
+    /// The user ends the write side, by `shutdownWrite` or `close`: send the end record. Called at most once, after the
+    /// last write, and not during the handshake. The default sends nothing.
+    /// - Parameter output: the actions for the connection; valid during the call.
     /// - Throws: an error that fails the connection; see *Errors* above.
     mutating func end(_ output: inout FilterOutput) throws
 
     /// The peer has ended its side of the descriptor, and `output.endInput()` has not been called. A filter without end
     /// records returns, if it is not inside a record.
-    /// - Parameter output: what the filter does with the connection; valid during the call.
-    /// - Throws: an error that fails the connection; see *Errors* above. The implementation for all filters throws
+    /// - Parameter output: the actions for the connection; valid during the call.
+    /// - Throws: an error that fails the connection; see *Errors* above. The default throws
     ///   `ConnectionFilterError.truncated`.
     mutating func receiveEnd(_ output: inout FilterOutput) throws
 
-    /// Whether bytes have been received that do not make a whole record yet. Such a connection is not idle when its listener is
-    /// drained. False unless the filter says otherwise.
+    /// `true` while received bytes do not make a whole record yet. Such a connection is not idle when its listener
+    /// drains. False by default.
     var isInsideRecord: Bool { get }
 
-    /// The memory, in bytes, that the filter takes for its peer beyond a call, such as the beginning of a record: by capacity,
-    /// not by length. Asked for behind each call; it counts in `ServeOptions.memoryLimit`. Zero unless the filter says otherwise.
+    /// The memory, in bytes, that the filter takes for its peer beyond a call, such as the beginning of a record: by
+    /// capacity, not by length. Read after each call; it counts in `ServeOptions.memoryLimit`. Zero by default.
     var heldBytes: Int { get }
 }
 
 extension ConnectionFilter {
     /// Becomes ready immediately.
-    /// - Parameter output: what the filter does with the connection; valid during the call.
+    /// - Parameter output: the actions for the connection; valid during the call.
     /// - Throws: nothing; the requirement allows other filters to throw.
     public mutating func begin(_ output: inout FilterOutput) throws { output.becomeReady() }
 
     /// Sends nothing.
-    /// - Parameter output: what the filter does with the connection; valid during the call.
+    /// - Parameter output: the actions for the connection; valid during the call.
     /// - Throws: nothing; the requirement allows other filters to throw.
     public mutating func end(_ output: inout FilterOutput) throws {}
 
     /// The filter needs an end record, which is missing.
-    /// - Parameter output: what the filter does with the connection; valid during the call.
+    /// - Parameter output: the actions for the connection; valid during the call.
     /// - Throws: `ConnectionFilterError.truncated`.
     public mutating func receiveEnd(_ output: inout FilterOutput) throws { throw ConnectionFilterError.truncated }
 
@@ -122,10 +122,9 @@ extension ConnectionFilter {
     public var heldBytes: Int { 0 }
 }
 
-/// An error that the connection, rather than its filter, has found.
+/// An error found by the connection, not by its filter.
 public enum ConnectionFilterError: Error, Hashable, Sendable {
-    /// The peer has ended its side of the descriptor, and the filter has not received the end of the stream: an attacker may
-    /// have cut it off.
+    /// The peer has ended its side of the descriptor without an end record: an attacker may have cut the stream off.
     case truncated
 }
 

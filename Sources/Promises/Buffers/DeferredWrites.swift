@@ -1,4 +1,4 @@
-/// Writes whose bytes a filter has not transformed yet: it needs input first, or is being called.
+/// Writes that a filter has not transformed yet: it needs input first, or is being called.
 struct DeferredWrites {
     struct Write {
         let bytes: [UInt8]
@@ -21,7 +21,7 @@ struct DeferredWrites {
         writes.append(write)
     }
 
-    /// Puts a write before the others.
+    /// Inserts a write before the others.
     mutating func insertFirst(_ write: Write) {
         byteCount += write.bytes.count
         if first == 0 { return writes.insert(write, at: 0) }
@@ -46,11 +46,11 @@ struct DeferredWrites {
 
 /// Output of a filter that belongs to no write, such as answers to pings, and that the kernel has not taken.
 struct OwnOutput {
-    /// The end of each piece in the bytes that are sent, and its memory.
+    /// The end of each piece in the sent bytes, and its memory.
     private var pieces = IndexedQueue<(end: Int, weight: Int)>()
     private var weight = 0
 
-    /// Notes that the last `count` of the bytes that will have been sent at `end` belong to no write.
+    /// Notes that the last `count` bytes up to `end` in the sent bytes belong to no write.
     mutating func append(_ count: Int, end: Int) {
         // Many small outputs take more memory for their entries than for their bytes.
         let weight = count + WriteQueue.weightOfWrite
@@ -58,7 +58,7 @@ struct OwnOutput {
         self.weight += weight
     }
 
-    /// The approximate memory of what is not among the first `sent` bytes.
+    /// The approximate memory of the output after the first `sent` bytes.
     mutating func weight(after sent: Int) -> Int {
         while !pieces.isEmpty, pieces[pieces.start].end <= sent { weight -= pieces.removeFirst().weight }
         return weight

@@ -2,17 +2,17 @@ import Glibc
 
 // The decoders of common framings.
 
-/// What a decoder makes of the bytes behind the last delimiter, when the stream ends.
+/// How a decoder treats the bytes after the last delimiter when the stream ends.
 public enum LastFrame: Sendable {
-    /// No frame: the read is rejected with `StreamError.endedEarly`.
+    /// Not a frame: the read is rejected with `StreamError.endedEarly`.
     case reject
-    /// A frame like those before, as the programs of Unix read lines.
+    /// A frame like the others, as Unix programs read lines.
     case accept
 }
 
 /// Decodes lines of UTF-8 that end with `\n` or `\r\n`. The frames are strings without these bytes.
 ///
-/// Where other bytes must be accepted, `DelimiterDecoder("\n")` has the lines as bytes.
+/// If other bytes must be accepted, use `DelimiterDecoder("\n")`, which returns lines as bytes.
 ///
 /// Throws `StreamError.limitExceeded` if a line has more than `limit` bytes, and `StreamError.notUTF8`.
 public struct LineDecoder: FrameDecoder, Sendable {
@@ -31,10 +31,10 @@ public struct LineDecoder: FrameDecoder, Sendable {
     }
 
     /// Finds the next line.
-    /// - Parameter bytes: the bytes that have arrived and were not consumed.
+    /// - Parameter bytes: received bytes that were not consumed.
     /// - Returns: the line without its end, or that it is incomplete.
     /// - Throws: `StreamError.limitExceeded` for a line of more than `limit` bytes, and `StreamError.notUTF8`.
-    @inline(__always)  // A call of its own costs a line 46 instructions.
+    @inline(__always)  // A separate call costs a line 46 instructions.
     public mutating func decode(_ bytes: RawSpan) throws -> DecodedFrame<String> {
         // The span is alive during the call, and the pointer does not leave it.
         try bytes.withUnsafeBytes { try decode($0) }
@@ -64,7 +64,7 @@ public struct LineDecoder: FrameDecoder, Sendable {
         }
     }
 
-    /// Takes `bytes` for a line, if the last line may lack its newline.
+    /// Returns `bytes` as a line, if the last line may lack its newline.
     public mutating func decodeLast(_ bytes: RawSpan) throws -> String? {
         if lastLine == .reject { return nil }
         let line = [UInt8](bytes) + [0x0A]
@@ -108,7 +108,7 @@ public struct DelimiterDecoder: FrameDecoder, Sendable {
     }
 
     /// Finds the bytes before the next delimiter.
-    /// - Parameter bytes: the bytes that have arrived and were not consumed.
+    /// - Parameter bytes: received bytes that were not consumed.
     /// - Returns: the frame without its delimiter, or that it is incomplete.
     /// - Throws: `StreamError.limitExceeded` if more than `limit` bytes precede it.
     public mutating func decode(_ bytes: RawSpan) throws -> DecodedFrame<[UInt8]> {
@@ -129,7 +129,7 @@ public struct DelimiterDecoder: FrameDecoder, Sendable {
         }
     }
 
-    /// Takes `bytes` for a frame, if the last frame may lack its delimiter.
+    /// Returns `bytes` as a frame, if the last frame may lack its delimiter.
     public mutating func decodeLast(_ bytes: RawSpan) throws -> [UInt8]? {
         if lastFrame == .reject { return nil }
         searched = 0
@@ -165,13 +165,14 @@ public struct DelimiterDecoder: FrameDecoder, Sendable {
     }
 }
 
-/// Decodes payloads that follow their length: an integer in network byte order, which does not include its own size.
+/// Decodes length-prefixed payloads: the length is an integer in network byte order, which does not include its own
+/// size.
 ///
 /// ```swift
 /// connection.forEachFrame(LengthPrefixDecoder<UInt32>(limit: 1 << 20)) { payload in … }
 /// ```
 ///
-/// Throws `StreamError.limitExceeded` if a length is above `limit`, before the payload takes any memory.
+/// Throws `StreamError.limitExceeded` if a length is above `limit`, before any memory is allocated for the payload.
 public struct LengthPrefixDecoder<Length: FixedWidthInteger & UnsignedInteger>: FrameDecoder, Sendable {
     @usableFromInline let limit: Int
 
@@ -180,7 +181,7 @@ public struct LengthPrefixDecoder<Length: FixedWidthInteger & UnsignedInteger>: 
     @inlinable public init(limit: Int = 65536) { self.limit = limit }
 
     /// Finds the next payload.
-    /// - Parameter bytes: the bytes that have arrived and were not consumed.
+    /// - Parameter bytes: received bytes that were not consumed.
     /// - Returns: the payload without its length, or that it is incomplete.
     /// - Throws: `StreamError.limitExceeded` for a length above `limit`.
     @inlinable

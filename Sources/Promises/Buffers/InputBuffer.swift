@@ -1,4 +1,4 @@
-/// Bytes of a stream that were received and that no read has consumed.
+/// Received bytes of a stream that no read has consumed.
 struct InputBuffer {
     private var bytes: [UInt8] = []
     // The index of the first byte that has not been taken.
@@ -7,13 +7,13 @@ struct InputBuffer {
     var count: Int { bytes.count - start }
     /// The array is released when the last byte is taken.
     var isEmpty: Bool { bytes.isEmpty }
-    /// The memory of the bytes: with those that were taken, and with room for further ones. Of room that was only reserved the
-    /// machine gives no page before it is written to, so at most as much of it counts as there are bytes.
-    // Each step that leaves fewer bytes moves them to less memory, or to no more than twice of what they take.
+    /// The memory of the bytes, including consumed bytes and free room. The machine assigns no page to reserved room
+    /// before it is written to, so at most as much of it counts as there are bytes.
+    // Each step that leaves fewer bytes moves them to less memory, or to none that is more than twice their size.
     var memory: Int { bytes.usedMemory }
 
     mutating func append(_ new: UnsafeRawBufferPointer) {
-        // Amortized: for each byte that has been taken, at most one byte is moved to the front.
+        // Amortized: for each consumed byte, at most one byte is moved to the front.
         if start > 0 && start * 2 >= bytes.count {
             if bytes.capacity > 2 * (count + new.count) { move() } else { bytes.removeFirst(start) }
             start = 0
@@ -24,14 +24,14 @@ struct InputBuffer {
 
     // MARK: In place
 
-    /// A call of the kernel fills at most this much of a large frame; then other connections have their turn.
+    /// One system call fills at most this much of a large frame; then other connections have their turn.
     private static var mostReceived: Int { 256 << 10 }
 
-    /// Lets `receive` fill memory behind the bytes, which a frame of `missing` further bytes can take: then it is in one piece, and
-    /// is taken without a copy.
+    /// Lets `receive` fill memory after the bytes, with room for a frame of `missing` further bytes: the frame is then
+    /// in one piece, and is taken without a copy.
     /// - Parameters:
-    ///   - expected: how much is reserved in any case.
-    ///   - receive: returns the number of bytes that it has put there; below 1 if there are none.
+    ///   - expected: the minimum to reserve.
+    ///   - receive: returns the number of bytes that it has stored; below 1 if none.
     /// - Returns: its result.
     mutating func receive(
         _ missing: Int, expecting expected: Int, _ receive: (UnsafeMutableRawBufferPointer) -> Int?
@@ -50,7 +50,7 @@ struct InputBuffer {
         return result
     }
 
-    /// Moves the bytes to memory of their own.
+    /// Moves the bytes to separate memory.
     private mutating func move(reserving room: Int = 0) {
         var moved: [UInt8] = []
         moved.reserveCapacity(count + room)
@@ -59,28 +59,28 @@ struct InputBuffer {
         start = 0
     }
 
-    /// Appends a whole array, which is not copied if nothing else is there.
+    /// Appends a whole array, which is not copied if the buffer is empty.
     mutating func append(_ new: [UInt8]) {
         if bytes.isEmpty { bytes = new } else { new.withUnsafeBytes { append($0) } }
     }
 
-    /// Moves the bytes to less memory if they, and `missing` bytes that are to follow, take less than a quarter of theirs: a peer
-    /// may have sent a large frame, and the beginning of a small one.
+    /// Moves the bytes to less memory if they, and the `missing` bytes still to come, take less than a quarter of it: a
+    /// peer may have sent a large frame, and the beginning of a small one.
     mutating func shrink(awaiting missing: Int) {
         guard bytes.capacity > Self.leastShrunk else { return }
         if (count + [UInt8].room(for: missing, behind: count)) * 4 < bytes.capacity { move() }
     }
 
-    /// What a small read may leave: it is used again by the next one.
+    /// Memory of this size stays: the next small read reuses it.
     private static var leastShrunk: Int { 4096 }
 
-    /// The first `count` bytes, which must be there.
+    /// The first `count` bytes, which must exist.
     mutating func take(_ count: Int) -> [UInt8] {
         var taken: [UInt8] = []
         if start == 0 && count == bytes.count {
             swap(&taken, &bytes)
         } else {
-            // An array of a slice would retain the array of all bytes, and copy by a slower way.
+            // An array made from a slice would retain the array of all bytes, and copy more slowly.
             taken = bytes.withUnsafeBytes { [UInt8](UnsafeRawBufferPointer(rebasing: $0[start..<start + count])) }
         }
         drop(count)
@@ -97,9 +97,9 @@ struct InputBuffer {
 
     /// Lends all bytes to `body`, and drops as many as it returns.
     ///
-    /// `body` may be user code that closes the connection, which drops the bytes. Therefore the array is retained
-    /// during the call, and the number of dropped bytes is limited to those that are left.
-    /// - Parameter callsUser: false if `body` calls no code of the user's; nothing is retained then.
+    /// `body` may be user code that closes the connection, which drops the bytes. So the array is retained during the
+    /// call, and at most the remaining bytes are dropped.
+    /// - Parameter callsUser: false if `body` calls no user code; nothing is retained then.
     @inline(__always)
     mutating func consume(callsUser: Bool, _ body: (UnsafeRawBufferPointer) throws -> Int) rethrows {
         if !callsUser {
@@ -110,7 +110,8 @@ struct InputBuffer {
         if consumed > 0 { drop(min(consumed, count)) }
     }
 
-    /// Lends all bytes to `body`, which calls user code, and the array that has them: it is retained during the call.
+    /// Lends all bytes, and the array that contains them, to `body`, which calls user code: the array is retained
+    /// during the call.
     @inline(__always)
     func lend<Result>(_ body: (UnsafeRawBufferPointer, UnsafePointer<[UInt8]>) throws -> Result) rethrows -> Result {
         let (bytes, start) = (Self.retaining(bytes), start)
@@ -119,31 +120,32 @@ struct InputBuffer {
         }
     }
 
-    /// The array, with a reference of its own. A plain copy has none in release builds: the optimizer takes the property for
-    /// unchanged while it is being accessed, and counts on the reference that is there. It must not see what this returns.
+    /// The array, with a separate reference. A plain copy has none in release builds: the optimizer assumes that the
+    /// property does not change while it is being accessed, and relies on the existing reference. It must not see what
+    /// this returns.
     @inline(never) @_optimize(none)
     private static func retaining(_ bytes: [UInt8]) -> [UInt8] { bytes }
 
-    /// Whether the byte at `address`, of an array that was lent and is still retained, is the first that was not taken.
+    /// Whether the byte at `address`, in a lent array that is still retained, is the first unconsumed one.
     func begins(at address: UnsafeRawPointer) -> Bool {
         !bytes.isEmpty && bytes.withUnsafeBytes { $0.baseAddress! + start == address }
     }
 }
 
 extension [UInt8] {
-    /// The room to reserve for the `missing` bytes of a frame behind the first `count` ones. What a peer announces is reserved as
-    /// it arrives, at most fifteen times as much as there is: so a frame of up to a megabyte is moved once at the most. Of that
-    /// room no page is the machine's before it is written to.
+    /// The room to reserve for the `missing` bytes of a frame after its first `count` ones. Memory for an announced
+    /// frame is reserved as it arrives, at most fifteen times as much as there is: so a frame of up to a megabyte is
+    /// moved at most once. The machine assigns no page of that room before it is written to.
     fileprivate static func room(for missing: Int, behind count: Int) -> Int {
         Swift.min(missing, Swift.max(65_536, 15 * count))
     }
 
-    /// The memory of the bytes, and of room behind them as far as it may have been written to.
+    /// The memory of the bytes, and of the room after them that may have been written to.
     package var usedMemory: Int { Swift.min(capacity, Swift.max(2 * count, 4096)) }
 
-    /// Makes room for `count` further bytes of a peer, and for what may follow them, so that each byte is moved a few times at
-    /// the most.
-    /// - Parameter missing: how many bytes are to come, these among them; `nil` if that is not known.
+    /// Makes room for `count` further bytes of a peer and for the bytes that may follow, so that each byte is moved at
+    /// most a few times.
+    /// - Parameter missing: the number of bytes to come, including these; `nil` if unknown.
     package mutating func makeRoom(for count: Int, of missing: Int? = nil) {
         let needed = self.count + count
         if needed <= capacity { return }

@@ -1,7 +1,7 @@
-/// Numbers in an order, of which any one is removed in constant time: a doubly linked list in a dictionary.
+/// Numbers in insertion order, any of which can be removed in constant time: a doubly linked list in a dictionary.
 ///
-/// Requests leave a queue from its middle when they are cancelled, and idle connections when their peers go: an array
-/// would move its elements each time.
+/// Requests leave the middle of a queue when they are cancelled, and so do idle connections when their peers leave: an
+/// array would move its elements each time.
 struct LinkedOrder {
     private struct Neighbours {
         var previous: Int?

@@ -1,5 +1,5 @@
-/// Bytes that do not change, in memory that is shared: a copy of this, and a part of it, refer to the same memory, which is released
-/// with the last of them. For values that are stored, and sent to many clients.
+/// Immutable bytes in shared memory: a copy of this value, or a part of it, refers to the same memory, which is
+/// released with the last of them. For values that are stored, and sent to many clients.
 ///
 /// ```swift
 /// let page = SharedBytes(Array("a large page".utf8))
@@ -11,8 +11,8 @@
 /// }
 /// ```
 ///
-/// A connection sends large ones from where they are (`ByteWriter.append`), and `ByteReader.keep` keeps a large payload where it was
-/// received.
+/// A connection sends large ones in place (`ByteWriter.append`), and `ByteReader.keep` keeps a large payload where it
+/// was received.
 public struct SharedBytes: Sendable {
     @usableFromInline
     enum Memory: Sendable {
@@ -22,10 +22,10 @@ public struct SharedBytes: Sendable {
 
     private let memory: Memory
     private let start: Int
-    /// How many bytes there are.
+    /// The number of bytes.
     public let count: Int
 
-    /// Fewer bytes are copied, which costs less than to share them.
+    /// Fewer bytes are copied, which is cheaper than sharing.
     static var leastKept: Int { 16_384 }
 
     private init(_ memory: Memory, _ start: Int, _ count: Int) {
@@ -34,21 +34,21 @@ public struct SharedBytes: Sendable {
         self.count = count
     }
 
-    /// The bytes of an array, which is not copied.
+    /// The bytes of an array, without a copy.
     public init(_ bytes: [UInt8]) { self.init(.array(bytes), 0, bytes.count) }
 
     /// A copy of lent bytes.
     public init(_ bytes: RawSpan) { self.init([UInt8](bytes)) }
 
-    /// Memory of another owner, such as a mapped file, which is not copied.
+    /// Memory of another owner, such as a mapped file, without a copy.
     /// - Parameters:
-    ///   - memory: stays as it is until `release` is called.
-    ///   - release: called once, when nothing refers to the memory any more, on the thread that has had the last reference.
+    ///   - memory: must not change until `release` is called.
+    ///   - release: called once, when nothing refers to the memory any more, on the thread that had the last reference.
     public init(unsafe memory: UnsafeRawBufferPointer, release: @escaping @Sendable () -> Void) {
         self.init(.foreign(ForeignMemory(memory, release)), 0, memory.count)
     }
 
-    /// Whether there are none.
+    /// `true` if there are no bytes.
     public var isEmpty: Bool { count == 0 }
 
     /// A part of the bytes, in the same memory.
@@ -70,7 +70,7 @@ public struct SharedBytes: Sendable {
         }
     }
 
-    /// Where the memory begins, which tells it from others, and its size. Valid while this exists.
+    /// The start of the memory, which identifies it, and its size. Valid while this exists.
     var extent: (address: UnsafeRawPointer?, count: Int) {
         switch memory {
         case .array(let array): (array.withUnsafeBytes { $0.baseAddress }, array.capacity)
@@ -80,7 +80,7 @@ public struct SharedBytes: Sendable {
 }
 
 extension SharedBytes: Hashable {
-    /// Whether both have the same bytes.
+    /// Compares the bytes.
     public static func == (one: SharedBytes, other: SharedBytes) -> Bool {
         one.withUnsafeBytes { one in other.withUnsafeBytes { one.elementsEqual($0) } }
     }
@@ -95,7 +95,7 @@ extension Array where Element == UInt8 {
 }
 
 extension [SharedBytes] {
-    /// A copy of all of them, one behind the other.
+    /// A copy of all of them, one after another.
     var joined: [UInt8] {
         var joined: [UInt8] = []
         joined.reserveCapacity(reduce(0) { $0 + $1.count })

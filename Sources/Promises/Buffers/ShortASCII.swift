@@ -1,8 +1,8 @@
 extension String {
-    /// A text of at most 15 bytes of ASCII, which takes no memory of its own; `nil` for any other bytes.
+    /// A text of at most 15 bytes of ASCII, which needs no allocation; `nil` for any other bytes.
     ///
-    /// Most lines of protocols are such: numbers and commands. The validation of UTF-8, which any text goes through, takes
-    /// twice as many instructions as all of this.
+    /// Most lines of protocols are short: numbers and commands. The validation of UTF-8, which any text goes through,
+    /// takes twice as many instructions as all of this.
     @inline(__always)
     init?(shortASCII bytes: UnsafeRawBufferPointer) {
         guard bytes.count <= 15, Self.isASCII(bytes) else { return nil }

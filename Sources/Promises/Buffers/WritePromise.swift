@@ -1,5 +1,5 @@
-/// The promise of a write that is queued.
-// @unchecked: as PromiseCore; the producer is only used on the loop's thread.
+/// The promise of a queued write.
+// @unchecked: like PromiseCore; the producer is used only on the loop's thread.
 final class WritePromise: PromiseCore, @unchecked Sendable {
     // The producer settles this promise before it is released, also when the loop ends, and is not called afterwards.
     private unowned let producer: any IOProducer

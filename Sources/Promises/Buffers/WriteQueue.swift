@@ -1,12 +1,12 @@
 import Glibc
 
-/// The bytes of a connection that the kernel has not taken yet, and the promises of the writes that they belong to.
+/// A connection's bytes that the kernel has not taken yet, and the promises of their writes.
 ///
-/// Small writes are joined in blocks; a large write keeps its own array, or shares its memory, and is not copied. One call sends
-/// several blocks. A connection has a queue only while writes wait, which most connections never have.
+/// Small writes are joined in blocks; a large write keeps its own array, or shares its memory, and is not copied. One
+/// call sends several blocks. A connection has a queue only while writes wait, which for most connections is never.
 ///
-/// Blocks and writes are numbered in their order, and refer to each other by number, so that nothing is searched: the
-/// cost of a withdrawal does not depend on the number of writes that wait.
+/// Blocks and writes are numbered in order, and refer to each other by number, so that nothing is searched: the cost of
+/// a withdrawal does not depend on the number of pending writes.
 final class WriteQueue {
     private struct Block {
         /// Empty if the block is of shared memory.
@@ -32,7 +32,7 @@ final class WriteQueue {
         var promise: WritePromise?
         /// The number of its bytes that were queued.
         var count: Int
-        /// Whether the kernel had taken a part of it before.
+        /// Whether the kernel had already taken a part of it.
         let isBegun: Bool
         /// The first of the blocks that hold its bytes.
         var block: Int
@@ -47,40 +47,40 @@ final class WriteQueue {
     private var blocks = IndexedQueue<Block>()
     /// The memory of the arrays in `blocks`.
     private var blockMemory = 0
-    /// The part of it that a budget counts by itself, since others may share it.
+    /// The part of it that a budget counts separately, since others may share it.
     private(set) var sharedMemory = 0
     private var pending = IndexedQueue<PendingWrite>()
     /// The number of bytes of the first block that have been sent.
     private var offset = 0
     /// The number of bytes of the first write that have been sent.
     private var sentOfFirst = 0
-    /// The number of bytes that wait.
+    /// The number of queued bytes.
     private(set) var count = 0
     /// The number of withdrawn writes that are still in `pending`.
     private var withdrawnWrites = 0
     /// The number of bytes of withdrawn writes that are still in blocks.
     private var withdrawnBytes = 0
 
-    /// The memory of a write beside its bytes, for its promise and its entry: 185 bytes on a 64-bit machine, measured
-    /// with a million writes.
+    /// The memory of a write apart from its bytes, for its promise and its entry: 185 bytes on a 64-bit machine,
+    /// measured with a million writes.
     static var weightOfWrite: Int { 192 }
-    /// The approximate memory of all bytes and writes that wait.
+    /// The approximate memory of all queued bytes and writes.
     var weight: Int { count + pending.numbers.count * Self.weightOfWrite }
-    /// As `weight`, with bytes that the kernel has taken of a block, and with room in it for more.
+    /// As `weight`, including bytes of a block that the kernel has taken, and unused room in it.
     var memory: Int { blockMemory + pending.numbers.count * Self.weightOfWrite }
-    /// The number of writes that wait.
+    /// The number of queued writes.
     var writes: Int { pending.numbers.count - withdrawnWrites }
 
-    /// The size of a block that small writes are joined in. Larger writes get blocks of their own.
+    /// The size of a block of joined small writes. Larger writes get separate blocks.
     static var coalesceLimit: Int { 16_384 }
     /// IOV_MAX: the kernel refuses more pieces in a call.
     static var mostPieces: Int { 1024 }
-    /// A call offers further blocks until it offers as many bytes.
+    /// A call offers further blocks until it offers this many bytes.
     private static var mostBytes: Int { 256 << 10 }
 
     var isEmpty: Bool { pending.isEmpty }
 
-    /// The promises of the writes that wait.
+    /// The promises of the queued writes.
     var promises: [PromiseCore] { pending.numbers.compactMap { pending[$0].promise } }
 
     // MARK: Appending
@@ -93,7 +93,7 @@ final class WriteQueue {
             return bytes.withUnsafeBytes { append(UnsafeRawBufferPointer(rebasing: $0[start...]), start > 0, promise) }
         }
         if blocks.isEmpty {
-            // The array is kept whole, and the first `start` bytes of it count as sent.
+            // The array is kept whole, and its first `start` bytes count as sent.
             offset = start
             appendBlock(bytes)
             note(promise, count, in: 1, at: start, isBegun: start > 0)
@@ -115,15 +115,14 @@ final class WriteQueue {
         note(promise, bytes.count, in: 1, at: place, isBegun: isBegun)
     }
 
-    /// Queues bytes that the rest of the stream depends on, such as the output of a filter: the write cannot be
-    /// withdrawn.
+    /// Queues bytes that the rest of the stream depends on, such as a filter's output: the write cannot be withdrawn.
     func appendFinal(_ bytes: [UInt8], _ promise: WritePromise?) {
         if bytes.count <= Self.coalesceLimit { return bytes.withUnsafeBytes { append($0, true, promise) } }
         appendBlock(bytes)
         note(promise, bytes.count, in: 1, isBegun: true)
     }
 
-    /// Takes the promises of the writes that wait; their bytes are still sent.
+    /// Takes the promises of the queued writes; their bytes are still sent.
     func takePromises() -> [PromiseCore] {
         let taken = promises
         for number in pending.numbers where pending[number].promise != nil {
@@ -133,7 +132,7 @@ final class WriteQueue {
         return taken
     }
 
-    /// Queues several buffers as one write, in blocks of its own.
+    /// Queues several buffers as one write, in separate blocks.
     func append(_ buffers: [[UInt8]], _ promise: WritePromise) {
         let first = blocks.end
         var count = 0
@@ -152,10 +151,10 @@ final class WriteQueue {
         note(promise, count, in: blocks.end - first)
     }
 
-    /// Queues the rest of several pieces as one write, in blocks of its own.
+    /// Queues the rest of several pieces as one write, in separate blocks.
     /// - Parameters:
-    ///   - sent: how many bytes of them the kernel has taken.
-    ///   - budget: counts the memory of those that are not copied.
+    ///   - sent: the number of their bytes that the kernel has taken.
+    ///   - budget: counts the memory of the pieces that are not copied.
     func append(_ pieces: [SharedBytes], from sent: Int, _ promise: WritePromise?, _ budget: MemoryBudget?) {
         let first = blocks.end
         var (left, count) = (sent, 0)
@@ -245,8 +244,8 @@ final class WriteQueue {
                 let skipped = number == blocks.start ? offset : 0
                 let count = blocks[number].count - skipped
                 if count == 0 { continue }
-                // The address is valid until `body` returns: it points into memory that the block retains, and `body` does
-                // not change the queue.
+                // The address is valid until `body` returns: it points into memory that the block retains, and `body`
+                // does not change the queue.
                 let piece = blocks[number].withUnsafeBytes {
                     iovec(of: UnsafeRawBufferPointer(rebasing: $0[skipped...]))
                 }
@@ -285,7 +284,7 @@ final class WriteQueue {
         if blocks.isEmpty { offset = 0 }
     }
 
-    /// The memory of a block that is about to be released.
+    /// Stops counting the memory of a block that is about to be released.
     private func forget(_ block: Block) {
         blockMemory -= block.memory
         if let kept = block.kept, kept.isCounted { sharedMemory -= kept.memory }
@@ -325,11 +324,11 @@ final class WriteQueue {
     }
 
     /// Removes all remains of withdrawn writes. Called when these outweigh the rest: so writes that are queued and
-    /// withdrawn behind one that the peer does not read take no memory, at a constant cost for each.
+    /// withdrawn after one that the peer does not read take no memory, at a constant cost for each.
     private func compactAll() {
         for number in blocks.numbers where blocks[number].needsCompaction { compactBlock(number) }
         var newBlocks = IndexedQueue<Block>()
-        // The new number of each block, or of the next block that is kept; `writeNumbers` has those of writes.
+        // The new number of each block, or of the next block that is kept; `writeNumbers` has the same for writes.
         var blockNumbers: [Int] = []
         for number in blocks.numbers {
             blockNumbers.append(newBlocks.end)
@@ -347,7 +346,7 @@ final class WriteQueue {
             var write = pending[number]
             if write.isWithdrawn { continue }
             write.promise?.number = newPending.end
-            // A write that is partly sent may have lost its first blocks. It cannot be withdrawn, so they are not used.
+            // A partly sent write may have lost its first blocks. It cannot be withdrawn, so they are not used.
             write.block = write.block < blocks.start ? -1 : blockNumbers[write.block - blocks.start]
             newPending.append(write)
         }
@@ -363,7 +362,7 @@ final class WriteQueue {
         withdrawnWrites = 0
     }
 
-    /// Removes from a shared block the bytes of withdrawn writes, and those that have been sent.
+    /// Removes withdrawn and sent bytes from a shared block.
     private func compactBlock(_ number: Int) {
         let old = blocks[number].bytes
         let isFirst = number == blocks.start
@@ -382,8 +381,8 @@ final class WriteQueue {
     }
 }
 
-/// Shared memory, or a part of it, that waits in a queue. Released with its block: when the kernel has taken it, when its write is
-/// withdrawn, and when the connection fails or ends.
+/// Shared memory, or a part of it, that waits in a queue. Released with its block: when the kernel has taken it, when
+/// its write is withdrawn, and when the connection fails or ends.
 private final class KeptBlock {
     let bytes: SharedBytes
     private let budget: MemoryBudget?

@@ -88,8 +88,8 @@ public final class Limiter {
         while let number = order.popFirst() { turns.removeValue(forKey: number)?.producerDidEnd(.loopEnded) }
     }
 
-    /// A call of `run` that waits.
-    // The limiter is not owned: it settles all turns before it is released, since the works that are under way retain it.
+    /// A waiting call of `run`.
+    // The limiter is not owned: it settles all turns before it is released, since the operations in progress retain it.
     private struct Turn: Operation {
         typealias Input = Never
         typealias Output = Permit

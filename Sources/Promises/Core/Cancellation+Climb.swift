@@ -4,31 +4,31 @@ import Synchronization
 // The first pass of a cancellation.
 
 extension Cancellation {
-    /// Promises that wait for one another: up to a combinator, or to one that several rows lead to.
+    /// Promises that wait for one another: up to a combinator, or to a promise that several rows lead to.
     struct Row {
-        /// The lowest.
+        /// The lowest promise.
         let first: PromiseCore
-        /// How many there are.
+        /// The number of promises.
         private(set) var height = 0
-        /// How many of them, from the lowest one upwards, do not settle at once.
+        /// The number of promises, from the lowest one upwards, that do not settle at once.
         fileprivate(set) var later = 0
-        /// The same without a clean-up that is at work above.
+        /// The same without a clean-up in progress above.
         private var laterBelowWork = 0
-        /// Whether what the topmost one waits for does not settle at once.
+        /// Whether the source of the topmost promise does not settle at once.
         fileprivate(set) var isBehind = false
-        /// The topmost one, if it is a combinator.
+        /// The topmost promise, if it is a combinator.
         private(set) var combinator: CombinatorCore?
-        /// A promise that further handlers wait for, to which the row leads.
+        /// A promise with further waiting handlers, to which the row leads.
         // Not owned: it exists as long as this thread does not run its waiter, and the first pass runs nothing.
         fileprivate var shared: CoreRef?
-        /// The rows that lead to it, and whether they end where it begins, and not at a combinator.
+        /// The rows that lead to this one, and whether they end at its beginning, not at a combinator.
         fileprivate var below: [Int] = []
         fileprivate var isShared = false
 
         /// Climbs from `first`, and marks.
         /// - Parameters:
-        ///   - waiter: the waiter that leads to the first, if it is one.
-        ///   - isWanted: whether another handler waits for the first, if that is known.
+        ///   - waiter: the waiter that leads to the first, if any.
+        ///   - isWanted: whether another handler waits for the first, if known.
         ///   - start: where the cancellation began, unless it begins here.
         init(from first: CoreRef, below waiter: PromiseCore?, isWanted: Bool?, startedAt start: CoreRef?) {
             self.first = first.object
@@ -40,13 +40,13 @@ extension Cancellation {
                 let isStart = next == (height == 0 ? start : start ?? first)
                 guard !isStart, let loop = core.loop, core.state.load().isClaimable else { break }
                 let isExternal = core.role.contains(.externallySettled)
-                // That of another thread is looked at there.
+                // A promise of another thread is examined there.
                 if !isExternal && loop != here {
                     height += 1
                     break
                 }
                 if !isExternal && here.borrow({ $0.hasEnded }) { break }
-                // Where several rows meet, each ends: `Rows` goes on.
+                // Where several rows meet, each ends: `Rows` continues.
                 if isWanted ?? core.isWanted(besides: waiter) {
                     shared = next
                     break
@@ -85,21 +85,21 @@ extension Cancellation {
             laterBelowWork = height
         }
 
-        /// A clean-up that is at work where several rows meet may wait for this very cancellation, in a circle: it is not waited
-        /// for.
+        /// A clean-up in progress where several rows meet may wait for this very cancellation, in a circle, so it is
+        /// not waited for.
         fileprivate mutating func doesNotWaitForWork() {
             later = laterBelowWork
             isBehind = false
         }
     }
 
-    /// The rows of a cancellation that comes to a combinator.
+    /// The rows of a cancellation that reaches a combinator.
     struct Rows {
         private let start: CoreRef
         private var rows: [Row]
-        /// Those that end at a promise with several waiters, by its address.
+        /// The rows that end at a promise with several waiters, by its address.
         private var shared: [UInt: [Int]] = [:]
-        /// The first one whose combinator has not been looked at.
+        /// The first row whose combinator has not been examined.
         private var next = 0
 
         /// All rows, from `chain` upwards.
@@ -135,7 +135,7 @@ extension Cancellation {
             }
         }
 
-        /// Where all waiters of a promise have been marked, the cancellation goes on.
+        /// Continues the cancellation where all waiters of a promise have been marked.
         /// - Returns: whether there was such a promise.
         private mutating func climbShared() -> Bool {
             let joined = shared.filter { _, ends in
@@ -152,7 +152,7 @@ extension Cancellation {
             return !joined.isEmpty
         }
 
-        /// What is below a row that does not settle at once does not either.
+        /// Rows below one that does not settle at once do not either.
         private mutating func passDown() {
             for index in rows.indices.reversed() where rows[index].later > 0 || rows[index].isBehind {
                 for end in rows[index].below {

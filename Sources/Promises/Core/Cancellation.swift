@@ -2,24 +2,24 @@ import Reactor
 
 /// A cancellation, in two passes.
 ///
-/// The first one climbs: from the promise that was cancelled to the promise that it waits for, and so on, as long as no other
-/// handler waits there; from a combinator to all its sources. It marks what it comes to, by `isEndingCancelled`, so a promise
-/// whose waiters are all marked is wanted by nobody. It changes nothing else, and no code of the user's runs.
+/// The first one climbs: from the cancelled promise to the promise that it waits for, and so on, as long as no other
+/// handler waits there; from a combinator to all its sources. It marks each of them with `isEndingCancelled`, so a
+/// promise whose waiters are all marked is no longer wanted. It changes nothing else, and runs no user code.
 ///
-/// The second one ends what is marked, from below: operations that need not run are dropped, and a promise without a clean-up
-/// above it settles at once. The others stay in the lists where they wait, and are rejected when the promise above them has been,
-/// as by any rejection. Only the topmost clean-up leaves its source, and a job runs it.
+/// The second one ends the marked promises, from below: operations that need not run are dropped, and a promise without
+/// a clean-up above it settles at once. The others stay in the lists where they wait, and are rejected after the
+/// promise above them, as by any rejection. Only the topmost clean-up leaves its source, and a job runs it.
 struct Cancellation {
-    /// Clean-ups that are to run when all other promises have ended.
+    /// Clean-ups to run after all other promises have ended.
     private var cleanUps: [CoreRef] = []
     /// Combinators that wait for some of their sources.
     private var combinators: [CombinatorCore] = []
-    /// What promises waited for that any thread may settle.
+    /// The sources that any thread may settle.
     private var sources: [PromiseCore] = []
-    /// These promises settle after what they waited for.
+    /// Promises that settle after their sources.
     private var settlements: [(source: PromiseCore, settle: () -> Void)] = []
 
-    /// Cancels `core`. On any thread; what belongs to another thread's loop is cancelled there, later.
+    /// Cancels `core`. On any thread; promises of another thread's loop are cancelled there, later.
     static func cancel(_ core: PromiseCore, _ request: CancellationRequest) {
         var cancellation = Cancellation()
         cancellation.cancelRows(from: core, request)
@@ -40,7 +40,7 @@ struct Cancellation {
         } else {
             for (index, row) in Rows.from(chain).enumerated() { end(row, index == 0 ? request : .unobserved) }
         }
-        // Last, as a rejection comes to them: behind the hooks of the work above.
+        // Last, as a rejection reaches them: after the hooks of the work above.
         for cleanUp in cleanUps { EventLoop.ofCurrentThread.enqueueOwned(cleanUp.job) }
         cleanUps = []
         // The upper ones come first.
@@ -49,11 +49,11 @@ struct Cancellation {
 
     // MARK: The second pass
 
-    /// Where a promise is.
+    /// The position of a promise.
     private enum Position {
         /// No clean-up is above it: it settles at once.
         case free
-        /// It is the topmost one that does not settle at once.
+        /// The topmost one that does not settle at once.
         case last
         /// The promise that it waits for does not settle at once.
         case behind
@@ -75,7 +75,7 @@ struct Cancellation {
     }
 
     /// Ends one promise.
-    /// - Returns: the source that it was waiting for.
+    /// - Returns: its source.
     private mutating func end(
         _ core: PromiseCore, _ request: CancellationRequest, _ position: Position
     ) -> PromiseCore? {
@@ -137,7 +137,8 @@ struct Cancellation {
         return source
     }
 
-    /// Ends a promise that any thread may settle. It cannot be looked through: its source, if it has one, comes later.
+    /// Ends a promise that any thread may settle. The climb cannot pass through it: its source, if it has one, comes
+    /// later.
     private mutating func endExternally(_ core: PromiseCore, _ request: CancellationRequest) {
         guard !request.sparesWanted || !core.isWanted else { return }
         guard case .stopped(let source, let settle) = core.cancelExternally(with: request.error) else { return }

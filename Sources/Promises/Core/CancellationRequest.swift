@@ -1,9 +1,9 @@
 import Reactor
 
-/// The origin of a cancellation, which determines its effect on a root. With the error, if that is not
+/// The origin of a cancellation, which determines its effect on a root, and the error, if it is not
 /// `PromiseError.cancelled`.
 enum CancellationRequest {
-    /// The user cancelled this very promise.
+    /// The user cancelled this promise itself.
     case itself((any Error)?)
     /// The promise's time limit has expired: it does not wait for clean-ups.
     case expired(any Error)
@@ -28,11 +28,11 @@ enum CancellationRequest {
         }
     }
 
-    /// What it rejects a promise with.
+    /// The error that it rejects a promise with.
     var rejection: any Error { error ?? PromiseError.asCancellation }
 
-    /// How it settles a promise. An unhandled cancellation is not reported; the mark saves the core's deinit from examining the
-    /// error.
+    /// The state that it settles a promise with. An unhandled cancellation is not reported; the mark saves the core's
+    /// deinit from examining the error.
     var outcome: StateWord { error == nil ? .rejectedAndHandled : .rejected }
 }
 

@@ -1,10 +1,10 @@
-/// What a core does in each `CorePhase`, and its role: two constants in one word, which any thread may read.
+/// A core's code for each `CorePhase`, and its role: two constants in one word, which any thread may read.
 ///
 ///     bits 0 … 47     the address of a function without captures; or, if bit 63 is set, of the metadata of a `GenericCode`
 ///     bits 48 … 55    the role
 ///
-/// Calling it retains nothing: functions and metadata are there for as long as the process.
-// On Linux no address of a process is above bit 47, unless the process asks for that.
+/// Calling it retains nothing: functions and metadata exist for as long as the process.
+// On Linux no address of a process is above bit 47, unless the process asks for it.
 @usableFromInline
 struct CoreCode {
     @usableFromInline let bits: UInt
@@ -27,7 +27,7 @@ struct CoreCode {
     /// Calls the function of that class.
     init(generic code: GenericCode.Type) { self.init(bits: unsafeBitCast(code, to: UInt.self) | Self.genericBit) }
 
-    /// Does nothing: for a core that has no operation, and whose value needs no destruction.
+    /// Does nothing: for a core without an operation whose value needs no destruction.
     @inlinable
     static var none: CoreCode {
         @inline(__always) get { CoreCode { _, _ in } }
@@ -49,7 +49,7 @@ struct CoreCode {
         @inline(__always) get { CoreRole(rawValue: UInt8(truncatingIfNeeded: bits >> Self.roleShift)) }
     }
 
-    /// The same code, of a core with this role.
+    /// The same code, with this role.
     @inline(__always)
     func with(_ role: CoreRole) -> CoreCode {
         CoreCode(bits: bits & (Self.addressMask | Self.genericBit) | UInt(role.rawValue) << Self.roleShift)
@@ -57,8 +57,8 @@ struct CoreCode {
 
     // MARK: Words
 
-    // A closure is two words: its function, and the object with its captures or zero. In a struct, since a bare closure would
-    // first be wrapped in another one.
+    // A closure is two words: its function, and the object with its captures or zero. In a struct, since a bare closure
+    // would first be wrapped in another one.
     @usableFromInline
     struct Closure {
         @usableFromInline let call: (PromiseCore, CorePhase) -> Void
@@ -74,7 +74,7 @@ struct CoreCode {
     }
 }
 
-/// The code of a core whose type of operation is not known where the core is made: its subclasses know it. Has no instances.
+/// The code of a core whose operation type is unknown where the core is made; subclasses know it. Has no instances.
 class GenericCode {
     class func call(_ core: PromiseCore, _ phase: CorePhase) { preconditionFailure("abstract") }
 }

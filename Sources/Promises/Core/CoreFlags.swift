@@ -1,6 +1,7 @@
 import Synchronization
 
-// What is small in a core, by who writes it: nobody, the thread of its loop, any thread. `PromiseCore` has a word for each.
+// The small fields of a core, by who writes them: nobody, the thread of its loop, any thread. `PromiseCore` has a word
+// for each.
 
 // MARK: Nobody
 
@@ -10,21 +11,21 @@ struct CoreRole: OptionSet {
     @usableFromInline let rawValue: UInt8
     @usableFromInline init(rawValue: UInt8) { self.rawValue = rawValue }
 
-    /// Although the node belongs to a loop, its operation runs inline if the source is settled on that loop's
-    /// thread.
+    /// Although the node belongs to a loop, its operation runs inline if the source settles on that loop's thread.
     @usableFromInline static var inlineAtHome: CoreRole { CoreRole(rawValue: 1 << 0) }
-    /// The node does not make the rejection of its source a handled one.
+    /// The node does not mark its source's rejection as handled.
     static var leavesUnhandled: CoreRole { CoreRole(rawValue: 1 << 1) }
-    /// The node is no reason to keep its source's producer working: a `WatchingCore`, or what waits for a cancelled promise.
+    /// The node is no reason to keep its source's producer working: a `WatchingCore`, or a waiter for a cancelled
+    /// promise.
     static var keepsNoWorkAlive: CoreRole { CoreRole(rawValue: 1 << 2) }
-    /// The node belongs to a `hang`. It runs nothing, and therefore has no place in the order of the others.
+    /// The node belongs to a `hang`. It runs nothing, so its place in the order does not matter.
     static var onlyWaking: CoreRole { CoreRole(rawValue: 1 << 3) }
     /// The loop does not count a node with one of these roles among its waiting handlers.
     static var uncounted: CoreRole { [.keepsNoWorkAlive, .onlyWaking] }
-    /// A node with one of these roles is excluded from the short way of a settlement, which runs handlers later and makes a
-    /// rejection a handled one.
+    /// A node with one of these roles is excluded from the fast path of settling, which runs handlers later and marks a
+    /// rejection as handled.
     static var slowlyNotified: CoreRole { [.inlineAtHome, .leavesUnhandled] }
-    /// Any thread may settle the core, once it has claimed it: a resolver, or a job of a dispatcher.
+    /// Any thread that has claimed the core may settle it: a resolver, or a job of a dispatcher.
     @usableFromInline static var externallySettled: CoreRole { CoreRole(rawValue: 1 << 4) }
     /// The operation cleans up: a cancellation does not destroy it but runs it, with the cancellation as its
     /// source's outcome.
@@ -37,54 +38,54 @@ struct CoreRole: OptionSet {
 
 // MARK: The thread of the core's loop
 
-/// What only the thread of a core's loop reads and writes, in one word: marks, and a number.
+/// State that only the thread of a core's loop reads and writes, in one word: marks, and a number.
 struct HomeWord {
     private var bits: UInt32 = 0
 
     private static var marksMask: UInt32 { 0x1F }
     private static var numberShift: UInt32 { 5 }
 
-    /// What the core is about to do.
+    /// The next step of the core.
     var marks: CoreMarks {
         @inline(__always) get { CoreMarks(rawValue: UInt8(truncatingIfNeeded: bits & Self.marksMask)) }
         @inline(__always) set { bits = bits & ~Self.marksMask | UInt32(newValue.rawValue) }
     }
 
-    /// The number of the waiter among the `OutsideWaiters` of its loop, or zero. It has 27 bits, as is known there.
+    /// The number of the waiter among its loop's `OutsideWaiters`, or zero. It has 27 bits, the limit there.
     var outsideNumber: UInt32 {
         @inline(__always) get { bits >> Self.numberShift }
         @inline(__always) set { bits = bits & Self.marksMask | newValue << Self.numberShift }
     }
 }
 
-/// What a node is about to do.
+/// The next step of a node.
 @usableFromInline
 struct CoreMarks: OptionSet {
     @usableFromInline let rawValue: UInt8
     @inlinable init(rawValue: UInt8) { self.rawValue = rawValue }
 
-    /// It, or a core that is linked to it, waits to adopt another core's outcome, without a link.
+    /// The node, or a core linked to it, waits to adopt another core's outcome, without a link.
     static var isAdopting: CoreMarks { CoreMarks(rawValue: 1 << 0) }
-    /// A cancellation has come to it: it settles when its source has, or its operation has ended, and another cancellation
-    /// has no effect.
+    /// A cancellation has reached it: it settles when its source has, or its operation has ended, and another
+    /// cancellation has no effect.
     @usableFromInline static var isEndingCancelled: CoreMarks { CoreMarks(rawValue: 1 << 1) }
     /// The payload refers to the producer that will settle it; see `beginProduction`.
     static var hasHeldProducer: CoreMarks { CoreMarks(rawValue: 1 << 2) }
-    /// The loop counts it among its waiting handlers.
+    /// The loop counts the node among its waiting handlers.
     static var countsAsWaiting: CoreMarks { CoreMarks(rawValue: 1 << 3) }
 }
 
 // MARK: Any thread
 
-/// What several threads may change in a core, in one word. It tells nothing about the rest of the core, so every access is
-/// relaxed: `state` orders what threads do with a core.
+/// State of a core that several threads may change, in one word. It tells nothing about the rest of the core, so every
+/// access is relaxed: `state` orders what threads do with a core.
 ///
 ///     bits 0 … 3     the annotations
 ///     bits 8 … 31    the count of withdrawals, signed
 struct SharedWord: ~Copyable {
     private let word = Atomic<UInt32>(0)
 
-    /// Makes it that of a new core, for a caller with the only reference.
+    /// Resets it for a new core. The caller has the only reference.
     @inline(__always)
     func clear() { word.store(0, ordering: .relaxed) }
 
@@ -92,8 +93,8 @@ struct SharedWord: ~Copyable {
 
     private static var annotationsMask: UInt32 { 0xF }
 
-    /// What other parts of the library know the core by. No loop uses a core with any of them again. Any thread that has a
-    /// reference may add one, and another thread may release the core.
+    /// Marks of other parts of the library that refer to the core. A marked core is never reused. Any thread that has a
+    /// reference may add a mark, and another thread may release the core.
     var annotations: CoreAnnotations {
         @inline(__always) get {
             CoreAnnotations(rawValue: UInt8(truncatingIfNeeded: word.load(ordering: .relaxed) & Self.annotationsMask))
@@ -104,29 +105,29 @@ struct SharedWord: ~Copyable {
 
     // MARK: Withdrawals
 
-    // How many waiters have been withdrawn from the core's list and are still in it, as tombstones. The list is swept when they
-    // outnumber the other nodes, so that the cost of a withdrawal does not depend on the length of the list. The count begins
-    // at zero, or below, and a sweep is due at 16. Beyond its largest number it continues with the smallest.
+    // How many waiters have been withdrawn from the core's list and are still in it, as tombstones. The list is swept
+    // when they outnumber the other nodes, so that a withdrawal costs the same however long the list is. The count
+    // begins at zero or below, and a sweep is due at 16. It wraps around at its largest number.
 
     enum Sweep {
         case notDue, due
-        /// Due since this withdrawal: it is the one to request a sweep of another thread.
+        /// This withdrawal has made it due: request a sweep from another thread.
         case justDue
     }
 
     private static var countShift: UInt32 { 8 }
     private static var countWhenDue: Int32 { 16 }
-    /// A longer list is swept after so many withdrawals as well: it then costs each of them a few visits.
+    /// Longer lists are also swept after this many withdrawals: each then costs a few visits.
     private static var mostBetweenSweeps: Int { 1 << 22 }
 
-    /// Counts a waiter that was withdrawn, by any thread.
+    /// Counts a withdrawn waiter. Any thread.
     func countWithdrawal() -> Sweep {
         let word = word.wrappingAdd(1 << Self.countShift, ordering: .relaxed).newValue
         let count = Int32(bitPattern: word) >> Int32(Self.countShift)
         return count < Self.countWhenDue ? .notDue : count == Self.countWhenDue ? .justDue : .due
     }
 
-    /// The list has been swept. It is swept again after as many withdrawals as there are nodes left, and after 16 at least.
+    /// The list has been swept. The next sweep follows after as many withdrawals as there are nodes left, at least 16.
     func restartCount(nodesLeft left: Int) {
         let count = Self.countWhenDue - Int32(max(Int(Self.countWhenDue), min(left, Self.mostBetweenSweeps)))
         let bits = UInt32(bitPattern: count << Int32(Self.countShift))
@@ -141,7 +142,7 @@ struct SharedWord: ~Copyable {
     }
 }
 
-/// What other parts of the library know a core by.
+/// Marks of other parts of the library that refer to a core.
 struct CoreAnnotations: OptionSet {
     let rawValue: UInt8
 
@@ -149,9 +150,9 @@ struct CoreAnnotations: OptionSet {
     static var isRecorded: CoreAnnotations { CoreAnnotations(rawValue: 1 << 0) }
     /// Its thread may never drive its loop, so the call site is noted; see `EventLoop.note`.
     static var isNoted: CoreAnnotations { CoreAnnotations(rawValue: 1 << 1) }
-    /// A weak reference leads to it; see `WeakCore`.
+    /// A weak reference to it exists; see `WeakCore`.
     static var isHeldWeakly: CoreAnnotations { CoreAnnotations(rawValue: 1 << 2) }
-    /// A combinator that has settled no longer waits for it: it continues, and if it is rejected without a handler, that is
-    /// not reported.
+    /// A settled combinator no longer waits for it: it continues, and its rejection is not reported if it has no
+    /// handler.
     static var isLetGo: CoreAnnotations { CoreAnnotations(rawValue: 1 << 3) }
 }

@@ -1,14 +1,14 @@
 import Reactor
 
-/// What the code of `PromiseCore` assumes about its layout and the compiler does not check. A debug build compares each new
-/// core with it, so that a stored property that was added to `Job` or `PromiseCore` ends the first program that makes a
-/// promise, with the name of the field, instead of corrupting memory in a later one.
+/// Assumptions of `PromiseCore` about its layout, which the compiler does not check. A debug build checks them on each
+/// new core, so that a stored property added to `Job` or `PromiseCore` ends the first program that makes a promise,
+/// with the field's name, instead of corrupting memory in a later one.
 struct CoreLayout {
-    /// Where the payload begins, in bytes from the object's address.
+    /// The offset of the payload from the object's address, in bytes.
     var payloadOffset = CorePayload.offset
 
-    /// The first field of a core, which no other party has seen yet, that is not where the code expects it; with the
-    /// place that relies on it.
+    /// The first field of a new core that is not where the code expects it, with the code that relies on it. No other
+    /// party has seen the core yet.
     func fault(in core: PromiseCore) -> String? {
         let address = core.ref.pointer
         if UInt(bitPattern: address) & ~StateWord.addressMask != 0 {
@@ -36,8 +36,8 @@ struct CoreLayout {
         if let fault = CoreLayout().fault(in: core) { fatalError("swift-reactor: \(fault)") }
     }
 
-    /// For assertions: whether the runtime counts the references to the core in a side table, as it does from the first
-    /// weak reference on. The word behind the metadata then has its two highest bits set.
+    /// For assertions: whether the runtime counts the core's references in a side table, as it does from the first weak
+    /// reference on. The word after the metadata then has its two highest bits set.
     static func hasSideTable(_ core: CoreRef) -> Bool {
         (core.pointer + 8).load(as: UInt.self) >> 62 == 3
     }

@@ -1,17 +1,17 @@
 import Reactor
 
-/// The three words of a core that hold its operation, its value or its error, as values of any type. What they are at a time
-/// is in the table of `PromiseCore`.
+/// The three words of a core that hold its operation, its value or its error, as values of any type. `PromiseCore` has
+/// a table of their contents.
 ///
-/// They are accessed by address and never by name: the optimiser must see that a closure stored there escapes. A typed pointer
-/// from `withUnsafeMutablePointer` hid that, and `var done = false; p.done { done = true }; while !done { … }` became an
-/// endless loop in client code.
+/// They are accessed by address and never by name: the optimiser must see that a closure stored there escapes. A typed
+/// pointer from `withUnsafeMutablePointer` hid that, and `var done = false; p.done { done = true }; while !done { … }`
+/// became an endless loop in client code.
 // Sound while the core is alive; every use is a single load or store in a function that holds the core.
 @usableFromInline
 struct CorePayload {
     @usableFromInline let address: UnsafeMutableRawPointer
 
-    /// The payload of the core at that address, which the caller holds.
+    /// The payload of the core at that address; the caller holds the core.
     @inlinable @inline(__always)
     init(ofCoreAt core: UnsafeMutableRawPointer) { address = core + Self.offset }
 
@@ -19,13 +19,13 @@ struct CorePayload {
     @usableFromInline static var offset: Int { 16 + 8 + 8 + 8 + 8 }
     static var size: Int { 24 }
 
-    /// Whether a `Value` fits into the payload; otherwise the payload holds a pointer to a block of its own.
+    /// Whether a `Value` fits into the payload; otherwise the payload points to a separate block.
     @inlinable @inline(__always)
     static func isInline<Value: ~Copyable>(_ type: Value.Type) -> Bool {
         MemoryLayout<Value>.size <= 24 && MemoryLayout<Value>.alignment <= 8
     }
 
-    /// Whether nothing needs to be done to destroy a value.
+    /// Whether destroying a value does nothing.
     @inlinable @inline(__always)
     static func isTrivial<Value>(_ type: Value.Type) -> Bool { _isPOD(type) && isInline(type) }
 
@@ -47,7 +47,7 @@ struct CorePayload {
             ? address.assumingMemoryBound(to: Value.self) : address.load(as: UnsafeMutablePointer<Value>.self)
     }
 
-    /// Moves what is stored out.
+    /// Moves the contents out.
     @inlinable @inline(__always)
     func take<Value: ~Copyable>(_ type: Value.Type) -> Value {
         let place = pointer(to: type)
@@ -56,7 +56,7 @@ struct CorePayload {
         return value
     }
 
-    /// A copy of what is stored.
+    /// A copy of the contents.
     @inlinable @inline(__always)
     func value<Value>(as type: Value.Type) -> Value { pointer(to: type).pointee }
 
@@ -67,24 +67,24 @@ struct CorePayload {
         (address + 8).storeBytes(of: callSite, as: CallSite?.self)
     }
 
-    /// The error of a rejected promise; a copy.
+    /// A copy of the error of a rejected promise.
     @usableFromInline
     var error: any Error { address.assumingMemoryBound(to: (any Error).self).pointee }
 
     func takeError() -> any Error { address.assumingMemoryBound(to: (any Error).self).move() }
 
-    /// The call site of the promise that was rejected first; nil if an operator made that promise.
+    /// The call site of the promise that was rejected first; nil if an operator made it.
     @usableFromInline
     var callSite: CallSite? { (address + 8).load(as: CallSite?.self) }
 
-    /// Stores the error that another core was rejected with, and its call site.
+    /// Stores another core's error, and its call site.
     func copyError(from other: CorePayload) {
         address.initializeMemory(as: (any Error).self, to: other.error)
         (address + 8).copyMemory(from: other.address + 8, byteCount: Self.size - 8)
     }
 
     #if DEBUG
-    // Of a core that is kept and not in use.
+    // For a core that is kept and unused.
 
     private static var poison: (UInt, UInt, UInt) { (UInt.max / 3, UInt.max / 5, UInt.max / 15) }
 
@@ -93,6 +93,6 @@ struct CorePayload {
     var isPoisoned: Bool { address.load(as: (UInt, UInt, UInt).self) == Self.poison }
     #endif
 
-    /// Moves what another core holds here.
+    /// Moves another core's contents here.
     func move(from other: CorePayload) { address.copyMemory(from: other.address, byteCount: Self.size) }
 }

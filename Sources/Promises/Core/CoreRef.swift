@@ -2,11 +2,11 @@ import CLinux
 import Reactor
 import Synchronization
 
-/// A core as a member of a list, in a word, or in the queue of a loop.
+/// A core in a list, in a word, or in the queue of a loop.
 @usableFromInline typealias CoreRef = Uncounted<PromiseCore>
 
 extension Uncounted where Object: PromiseCore {
-    /// The same reference, as one to a core.
+    /// The same reference, typed as a core.
     @inlinable @inline(__always)
     var core: CoreRef { CoreRef(at: pointer) }
 
@@ -36,16 +36,16 @@ extension Uncounted where Object == PromiseCore {
     /// The waiters from this one on, in the reverse order.
     func reversed() -> CoreRef { CoreRef(at: Job.reversed(job)!.toOpaque()) }
 
-    /// The same reference, as one to a core of that class. The caller knows the class of the core.
+    /// The same reference, as that class. The caller knows the core's class.
     @inline(__always)
     func `as`<Core: PromiseCore>(_ type: Core.Type) -> Uncounted<Core> { Uncounted<Core>(at: pointer) }
 }
 
 extension CoreRef {
-    /// How many references to the core are counted: one, if it is the caller's alone. Exact as far as other threads give up no
-    /// reference meanwhile: a party that has none cannot get one.
+    /// The number of counted references to the core: one, if only the caller has one. Exact unless other threads
+    /// release theirs meanwhile: a party without a reference cannot get one.
     ///
-    /// The fence orders what the parties did with the core that have released theirs before what the caller does next.
+    /// The fence orders what other parties did with the core before they released it before the caller's next accesses.
     var referenceCount: Int {
         defer { atomicMemoryFence(ordering: .acquiring) }
         return clinux_reference_count(pointer)
@@ -71,22 +71,22 @@ extension PromiseCore {
     @inlinable @inline(__always)
     final var payload: CorePayload { ref.payload }
 
-    /// Adds a reference, which a callee consumes.
+    /// Adds a reference for a callee to consume.
     @usableFromInline @inline(__always)
     final func retain() { ref.retain() }
 
-    /// Releases a reference that the caller was passed.
+    /// Releases a reference passed to the caller.
     @usableFromInline @inline(__always)
     final func release() { ref.release() }
 
-    /// This core, which the caller knows to be of that class.
+    /// This core as that class. The caller knows the class.
     @inlinable @inline(__always)
     final func `as`<Core: PromiseCore>(_ type: Core.Type) -> Core { unsafeDowncast(self, to: type) }
 
     /// Whether the caller's reference is the only one; see `isOnlyReference`.
     @inlinable @inline(__always)
     final var isReferencedOnce: Bool {
-        // The reference is taken over and given back, so that the check counts no other.
+        // The reference is taken over and given back, so that the check counts no further one.
         var core = ref.takeOver()
         let isOnly = isOnlyReference(&core)
         _ = CoreRef.retaining(core)
@@ -94,13 +94,13 @@ extension PromiseCore {
     }
 }
 
-/// Whether this reference to a core is the only one. The caller then finds what other parties have done with the core, before
-/// they released their references: it loads what it needs to know of that after this, and not before.
+/// Whether this reference to a core is the only one. If so, the caller sees what other parties did with the core before
+/// they released it: load what you need to know of that after this call, not before.
 @inlinable @inline(__always)
 func isOnlyReference(_ core: inout PromiseCore) -> Bool {
     guard isKnownUniquelyReferenced(&core) else { return false }
-    // A release is a releasing operation on the count, but the look at the count is relaxed: ARM64 may do the loads that
-    // follow before it. On x86-64 this is no instruction.
+    // A release is a releasing operation on the count, but this reads the count relaxed: ARM64 may do later loads
+    // before it. On x86-64 the fence is no instruction.
     atomicMemoryFence(ordering: .acquiring)
     return true
 }
@@ -112,7 +112,7 @@ extension StateWord {
     @inlinable @inline(__always)
     var waiters: CoreRef? { CoreRef(addressOrZero: address) }
 
-    /// Of a link: the core that it leads to.
+    /// The target of a link.
     @inlinable @inline(__always)
     var root: CoreRef { CoreRef(address: address) }
 }

@@ -1,11 +1,13 @@
 import Reactor
 import Synchronization
 
-// How waiters are notified that have been taken out of a list.
+// How waiters that were taken out of a list are notified.
 
 extension PromiseCore {
-    /// Notifies a waiter of this core, and schedules it: `word` becomes its `upstream`, with the reference that it contains.
-    /// - Returns: false if the waiter has been withdrawn, and only its node remained in the list. Both are released.
+    /// Notifies a waiter of this core, and schedules it: `word` becomes its `upstream`, with the reference that it
+    /// contains.
+    /// - Returns: false if the waiter has been withdrawn, and only its node remained in the list. Both are then
+    ///   released.
     @discardableResult
     func deliver(_ word: UpstreamWord, to node: CoreRef) -> Bool {
         // No reference is counted here: the waiter must be released where it is discarded, not nested inside this call.
@@ -15,13 +17,13 @@ extension PromiseCore {
             EventLoop.ofCurrentThread.runInline(node.job)
             return true
         }
-        // The loop is there: it does not end before the handler has arrived.
+        // The loop exists: it does not end before the handler has arrived.
         let isDelivered = loop.borrow {
             guard loop == .ofThisThread else { return $0.post(node.job) }
             if isInlineAtHome { $0.runInline(node.job) } else { $0.enqueueOwned(node.job) }
             return true
         }
-        // Only a `hang` on a loop that has ended, which has captured nothing.
+        // Only for a `hang` on a loop that has ended; it has captured nothing.
         if !isDelivered { EventLoop.ofCurrentThread.discard(node.job) }
         return true
     }
@@ -46,13 +48,13 @@ extension PromiseCore {
 /// The notification of several waiters, or of one that runs inline.
 ///
 /// It lives on the stack of the settling thread. The handler of an inline waiter runs in the middle of it, and may turn
-/// the loop, by a `hang` for instance. The promise that such a `hang` waits for may be derived from the very promise
-/// that is being settled, and its node may therefore be further down in the list. So the turn completes the delivery
-/// first, through the pointer that the loop has meanwhile, and the frame that began it finds nothing left to do.
+/// the loop, for instance by a `hang`. That `hang` may wait for a promise derived from the one being settled, whose
+/// node is further down in the list. So the turn completes the delivery first, through the pointer that the loop has
+/// meanwhile, and the frame that began it finds nothing left to do.
 struct Delivery {
     // The settling frame holds the core.
     private let core: CoreRef
-    /// The waiters that are still to be notified, oldest first. Owned.
+    /// The waiters still to be notified, oldest first. Owned.
     private var rest: CoreRef?
     /// The state once the delivery is complete.
     private var outcome: StateWord
@@ -64,8 +66,8 @@ struct Delivery {
         rest = oldest
     }
 
-    /// Notifies these waiters and those that are attached meanwhile, and ends the settlement. The core has been marked as
-    /// settling.
+    /// Notifies these waiters and those that are attached meanwhile, and ends the settlement. The core has been marked
+    /// as settling.
     @inline(never)
     static func deliverAll(_ outcome: StateWord, of core: PromiseCore, to oldest: CoreRef) {
         var delivery = Delivery(outcome, of: core, to: oldest)
@@ -81,7 +83,7 @@ struct Delivery {
                 delivery.pointee.rest = node.next
                 core.borrow { send(node, of: $0, in: delivery, here) }
             }
-            // The waiter that ran last may have completed it.
+            // The last waiter that ran may have completed it.
             guard !delivery.pointee.isComplete else { return }
             delivery.pointee.takeLateWaiters()
         }

@@ -1,6 +1,6 @@
 import Reactor
 
-/// A promise that cannot be rejected: its handlers take no `throws`, and it has no `catch`.
+/// A promise that cannot be rejected: its handlers cannot throw, and it has no `catch`.
 ///
 /// ```swift
 /// after(.seconds(1))                   // Guarantee<Void>
@@ -8,8 +8,8 @@ import Reactor
 ///     .done { print($0) }              // no error can reach the end of this chain
 /// ```
 ///
-/// `after` makes one, and so does `Connection.read`, whose failures are part of its value. Any operator with a throwing
-/// closure turns it into a `Promise`. Threads and order are as for `Promise`.
+/// `after` returns one, and so does `Connection.read`, whose failures are part of its value. Any operator with a
+/// throwing closure turns it into a `Promise`. Threads and order are as for `Promise`.
 public struct Guarantee<T> {
     @usableFromInline let core: PromiseCore
 
@@ -18,8 +18,8 @@ public struct Guarantee<T> {
 
     /// A guarantee that `body` fulfills, now or later.
     ///
-    /// It is cancelled by `cancel()` only, and not where a race or another promise no longer needs it: the closure could not be
-    /// told.
+    /// Only `cancel()` cancels it, not a race or another promise that no longer needs it: the closure could not be
+    /// notified.
     /// - Parameter body: runs at once, on this thread, with the closure that fulfills the guarantee.
     @inlinable
     public init(_ file: StaticString = #fileID, _ line: UInt = #line, resolver body: (@escaping (T) -> Void) -> Void) {
@@ -35,8 +35,8 @@ public struct Guarantee<T> {
     /// race(after(.seconds(1)), stop)          // may be written again, round by round: the race does not cancel `stop`
     /// ```
     ///
-    /// It is cancelled by `cancel()` only, and not where a race or another promise no longer needs it: the closure could not be
-    /// told.
+    /// Only `cancel()` cancels it, not a race or another promise that no longer needs it: the closure could not be
+    /// notified.
     /// - Returns: the guarantee, and a closure that fulfills it.
     @inlinable
     public static func pending(
@@ -56,8 +56,8 @@ public struct Guarantee<T> {
 
 extension Guarantee where T: Sendable {
     /// A guarantee that `body` fulfills, now or later, on any thread.
-    /// - Parameter body: runs at once, on this thread, with the closure that fulfills the guarantee. Any thread may call that
-    ///   closure.
+    /// - Parameter body: runs at once, on this thread, with the closure that fulfills the guarantee. Any thread may
+    ///   call that closure.
     @inlinable
     public init(
         _ file: StaticString = #fileID, _ line: UInt = #line, resolver body: (@escaping @Sendable (T) -> Void) -> Void
@@ -93,7 +93,8 @@ extension Guarantee where T == Void {
 extension Guarantee: Sendable where T: Sendable {}
 
 extension Guarantee: Thenable {
-    /// Calls `handler` once the guarantee is fulfilled, inline: on the fulfilling thread, inside the call that fulfills.
+    /// Calls `handler` once the guarantee is fulfilled, inline: on the fulfilling thread, inside the call that
+    /// fulfills.
     /// - Parameter handler: called exactly once. If the guarantee is abandoned (the closure that would have fulfilled
     ///   it was released), it receives `PromiseError.abandoned`.
     @inlinable

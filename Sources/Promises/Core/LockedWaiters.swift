@@ -1,16 +1,16 @@
 import Glibc
 import Reactor
 
-/// The list of a pending core's waiters, locked against the threads that would take it: to read it, or to remove nodes. Nodes
-/// can still be pushed. It is unlocked where the value ends.
+/// The list of a pending core's waiters, locked against the threads that would take it, to read it or to remove nodes.
+/// Nodes can still be pushed. The end of the value unlocks it.
 ///
-/// The list must not be thinned out while the holder of the right to settle reads it. The holder for an externally settled
-/// promise has claimed it first, which `init` detects. Any other holder settles on the thread of the core's loop without
-/// claiming, so that only this thread may lock the list: see `PromiseCore.mayLockWaiters`.
+/// No node may be removed from the list while the holder of the right to settle reads it. For an externally settled
+/// promise the holder has claimed it first, which `init` detects. Any other holder settles on the thread of the core's
+/// loop without claiming, so only that thread may lock the list: see `PromiseCore.mayLockWaiters`.
 struct LockedWaiters: ~Copyable {
     // The caller holds it.
     private let core: CoreRef
-    /// The first of the list.
+    /// The first node of the list.
     let newest: CoreRef?
 
     /// `nil` if the core is not pending, or is being settled.
@@ -31,20 +31,20 @@ struct LockedWaiters: ~Copyable {
 
     deinit { core.borrow { $0.state.unlock() } }
 
-    /// Whether a node of the list no longer waits for this core, and is a tombstone. It may have run since, and may now wait
-    /// for another core.
+    /// Whether a node of the list no longer waits for this core, and is a tombstone. It may have run since, and may now
+    /// wait for another core.
     func isWithdrawn(_ node: CoreRef) -> Bool { Self.isWithdrawn(node, from: core) }
 
     private static func isWithdrawn(_ node: CoreRef, from core: CoreRef) -> Bool {
         node.borrow { $0.upstream.loadRelaxed() } != .waiting(forCoreAt: core.address)
     }
 
-    /// Whether a node of the list is a reason to keep the producer working.
+    /// Whether a node of the list keeps the producer working.
     func keepsWorkAlive(_ node: CoreRef) -> Bool {
         !isWithdrawn(node) && node.borrow { !$0.role.contains(.keepsNoWorkAlive) }
     }
 
-    /// Whether a cancellation has come to a node of this thread. It stays in the list, and waits for nothing but its end.
+    /// Whether a cancellation has reached a node of this thread. It stays in the list, and waits only for its end.
     private func isCancelled(_ node: CoreRef) -> Bool {
         node.borrow { node in
             guard let loop = node.loop, loop == LoopRef.ofThisThreadIfAny else { return false }
@@ -91,7 +91,8 @@ struct LockedWaiters: ~Copyable {
         return removed
     }
 
-    /// Takes the list and the right to settle in one step, if `node` is the only waiter, and nobody has claimed the core.
+    /// Takes the list and the right to settle in one step, if `node` is the only waiter, and nobody has claimed the
+    /// core.
     consuming func takeAndClaim(only node: CoreRef) -> Bool {
         // A claim, or another waiter, changes the word.
         let own = StateWord.pending.pushing(waiterAt: node.address).locked
@@ -104,14 +105,14 @@ struct LockedWaiters: ~Copyable {
         return true
     }
 
-    /// Removes the nodes that are newer than `kept`, which are tombstones.
+    /// Removes the nodes newer than `kept`, which are tombstones.
     consuming func removeTombstones(upTo kept: CoreRef?) {
         let first = newest
         unlock(keeping: kept)
         Self.release(from: first, upTo: kept)
     }
 
-    /// Unlocks the list, with `kept` in the place of `newest` and all older nodes.
+    /// Unlocks the list, with `kept` in place of `newest` and all older nodes.
     private consuming func unlock(keeping kept: CoreRef?) {
         let (core, newest) = (core, newest)
         discard self
@@ -126,7 +127,7 @@ struct LockedWaiters: ~Copyable {
         }
     }
 
-    /// Releases nodes that have been taken out of a list, up to `end`, which stays.
+    /// Releases nodes taken out of a list, up to `end`, which stays.
     private static func release(from first: CoreRef?, upTo end: CoreRef? = nil) {
         var removed = first
         while let node = removed, node != end {
@@ -136,13 +137,14 @@ struct LockedWaiters: ~Copyable {
     }
 }
 
-// What keeps the producer working.
+// The nodes that keep the producer working.
 
 extension LockedWaiters {
-    /// Whether another node than `waiter` keeps the producer working. Without a waiter, one that is cancelled does not.
+    /// Whether a node other than `waiter` keeps the producer working. Without a waiter, a cancelled node does not.
     consuming func keepWorkAlive(besides waiter: CoreRef?) -> Bool {
-        // A caller that withdraws one waiter after the other asks this each time, and would walk past all the
-        // tombstones that it has left. So those at the head of the list, and behind the waiter, are removed once there are 16.
+        // A caller that withdraws one waiter after the other checks this each time, and would walk past all the
+        // tombstones that it has left. So those at the head of the list, and after the waiter, are removed once there
+        // are 16.
         let head = tombstones(from: newest)
         var keeper = keeper(from: head.end)
         var removed: (first: CoreRef?, end: CoreRef?) = (nil, nil)
@@ -164,7 +166,7 @@ extension LockedWaiters {
         return isKept
     }
 
-    /// The tombstones from `first` on, and the node behind them.
+    /// The tombstones from `first` on, and the node after them.
     private func tombstones(from first: CoreRef?) -> (count: Int, end: CoreRef?) {
         var (count, next) = (0, first)
         while let node = next, isWithdrawn(node) {
@@ -177,9 +179,9 @@ extension LockedWaiters {
 
     /// The newest node, from `first` to the oldest, that keeps the producer working.
     ///
-    /// A tombstone or a watcher never does again, so what a walk has passed can be skipped by the next one: each
-    /// watcher on the way gets a shortcut to where this walk ends, as union-find compresses its paths. However many
-    /// watchers and cancellations there are, the amortized cost of a walk is logarithmic.
+    /// Tombstones and watchers never do again, so the next walk can skip the nodes that this one has passed: each
+    /// watcher on the way gets a shortcut to the end of this walk, as union-find compresses its paths. So the amortized
+    /// cost of a walk is logarithmic, however many watchers and cancellations there are.
     private func keeper(from first: CoreRef?) -> CoreRef? {
         var visited = 0
         var found = first
@@ -211,9 +213,9 @@ extension PromiseCore {
     /// Whether a handler, or a `hang`, waits here. While a thread settles the core, it counts as wanted.
     var isWanted: Bool { isWanted(besides: nil) }
 
-    /// Whether another handler than `waiter`, cancelled or not, or a `hang`, waits here.
+    /// Whether a handler other than `waiter`, cancelled or not, or a `hang`, waits here.
     func isWanted(besides waiter: PromiseCore?) -> Bool {
-        // A combinator that has settled lets it continue.
+        // A settled combinator lets it continue.
         if has(.isLetGo) || continuesUnobserved { return true }
         guard let waiters = LockedWaiters(of: self) else { return true }
         return waiters.keepWorkAlive(besides: waiter?.ref)

@@ -1,24 +1,24 @@
 import Reactor
 import Synchronization
 
-/// What a waiting core does once its source has settled: the type behind `map`, `then`, `catch`, …
+/// The code that a waiting core runs once its source has settled: the type behind `map`, `then`, `catch`, …
 ///
 /// An operation is stored in its core, in three words: enough for a closure and one more word. A larger operation gets
-/// a block of its own. It is a struct with the closure as a field, not the closure itself, because a function that is
-/// stored as a bare generic value is first wrapped in another function.
+/// a block of its own. It is a struct with a closure as its field, not the closure itself: a function stored as a bare
+/// generic value would first be wrapped in another function.
 @usableFromInline
 protocol Operation<Input, Output>: ~Copyable {
     /// The value of the source.
     associatedtype Input
-    /// The value of the core that the operation settles.
+    /// The value that the operation settles its core with.
     associatedtype Output
 
     /// Runs on the core's loop. Must end with exactly one of the `finish` methods of `core`.
     consuming func run(_ source: Source<Input>, _ core: PromiseCore)
 
-    /// A cancellation has come to `core`, which has no source: its payload has this operation, which stands for the work that
-    /// settles it. Ends that work. On the core's loop.
-    /// - Returns: false if the work goes on; then the core stays pending.
+    /// Ends the work of `core`, which a cancellation has reached and which has no source: its payload has this
+    /// operation, which stands for the work that settles it. On the core's loop.
+    /// - Returns: false if the work continues; then the core stays pending.
     static func stop(_ core: PromiseCore) -> Bool
 }
 
@@ -30,7 +30,7 @@ extension Operation where Self: ~Copyable {
 /// A core that has settled, as an operation sees it.
 @usableFromInline
 struct Source<Value> {
-    // Not counted: the code that runs the operation holds the core meanwhile.
+    // Not counted: the code that runs the operation holds the core.
     @usableFromInline let reference: CoreRef
     @usableFromInline let isFulfilled: Bool
 
@@ -48,7 +48,8 @@ struct Source<Value> {
     var value: Value { reference.payload.value(as: Value.self) }
 
     /// The value, moved out of the source if this node has the only reference to it, and copied otherwise. So an array
-    /// that a handler receives is not shared with the promise. Only if fulfilled, and only as the last use of the source.
+    /// that a handler receives is not shared with the promise. Only if fulfilled, and only as the last use of the
+    /// source.
     @inlinable @inline(__always)
     func takeValue() -> Value {
         _isPOD(Value.self) ? value : reference.borrow { $0.takeOrCopy(Value.self) }
@@ -65,13 +66,13 @@ struct Source<Value> {
     @inlinable
     var result: Result<Value, any Error> { isFulfilled ? .success(value) : .failure(error) }
 
-    /// The same core, whose value is known to be of that type.
+    /// The same core, whose value is known to have that type.
     @inlinable @inline(__always)
     func of<Other>(_ type: Other.Type) -> Source<Other> { Source<Other>(reference, isFulfilled: isFulfilled) }
 }
 
-/// The source of an operation that does not read the value, and therefore need not know its type. The `Input` of such
-/// an operation is `Never`: there is no value that it could read.
+/// The source of an operation that does not read the value, and so need not know its type: the operation's `Input` is
+/// `Never`.
 @usableFromInline typealias AnySource = Source<Never>
 
 extension PromiseCore {
@@ -95,7 +96,7 @@ extension PromiseCore {
         self.init(state: .pending, loop: .ofThisThread, code: .of(Follow<Value>.self))
     }
 
-    /// A core that is fulfilled from the start. It never waits, and therefore belongs to no loop.
+    /// A core that is fulfilled from the start. It never waits, so it belongs to no loop.
     @inlinable @inline(__always)
     convenience init<Value>(value: consuming Value) {
         self.init(
@@ -110,9 +111,9 @@ extension PromiseCore {
         payload.storeError(error, at: callSite)
     }
 
-    // Of kept cores, if there are some.
+    // Reuses kept cores, if there are some.
 
-    /// A pending core of this thread's loop, whose operation the caller stores.
+    /// A pending core of this thread's loop. The caller stores its operation.
     @inlinable @inline(__always)
     static func pending(_ code: CoreCode) -> PromiseCore { makePendingCore(code) }
 
@@ -160,8 +161,8 @@ extension PromiseCore {
         }
     }
 
-    /// The value of a fulfilled promise: moved out if the caller's reference is the only one, since then no other party
-    /// can ever read it; otherwise a copy.
+    /// The value of a fulfilled promise: moved out if the caller's reference is the only one, since then nobody can
+    /// read it again; otherwise a copy.
     @inlinable @inline(__always)
     final func takeOrCopy<Value>(_ type: Value.Type) -> Value {
         guard isReferencedOnce else { return payload.value(as: Value.self) }
@@ -184,7 +185,7 @@ extension PromiseCore {
     }
 
     /// Rejects this core.
-    /// - Parameter callSite: that of the promise that was rejected first, if it is known.
+    /// - Parameter callSite: the call site of the promise that was rejected first, if known.
     @usableFromInline
     func finish(throwing error: any Error, at callSite: CallSite? = nil) {
         guard isOpen else { return release() }
@@ -205,10 +206,10 @@ extension PromiseCore {
         if source.isFulfilled { finish(source.value) } else { finish(rejectedAs: source.reference) }
     }
 
-    /// Settles this core as the promise settles that `next` makes.
+    /// Settles this core as the promise that `next` makes.
     ///
-    /// A closure makes it, so that the only reference that is left of it here is the one that `follow` receives, in debug builds
-    /// too: how the promise is followed depends on whether others refer to it.
+    /// A closure makes it, so that here only `follow` has a reference to it, in debug builds too: how the promise is
+    /// followed depends on whether others refer to it.
     @inlinable @inline(__always)
     func finish<Next: Thenable>(following next: @autoclosure () throws -> Next) rethrows {
         finish(followingOwned: CoreRef.retaining(try next().asPromise().core), as: Next.T.self)
@@ -220,7 +221,7 @@ extension PromiseCore {
         // Nothing to wait for. Taking the value here, where its type is known, saves three indirect calls.
         if inner.borrow({ $0.state.load().isFulfilled }) {
             let source = Source<Value>(inner, isFulfilled: true)
-            // Mostly the promise that all share.
+            // Usually the shared promise of Void.
             if Value.self == Void.self {
                 finish(source.value)
                 return inner.release()
@@ -231,7 +232,7 @@ extension PromiseCore {
         follow(inner) { PromiseCore.perform(Follow<Value>.self, $0, $1) }
     }
 
-    /// Settles this core as `inner` settles. For a guarantee, which has no error to report a cycle with.
+    /// Settles this core as `inner` settles. For a guarantee, which cannot report a cycle as an error.
     @inlinable @inline(__always)
     func finish<Value>(followingGuarantee next: @autoclosure () -> Guarantee<Value>) {
         finish(following: checked(next()))
@@ -244,8 +245,7 @@ extension PromiseCore {
     }
 }
 
-/// Settles as its source did. It is also the operation of a core without one: it is empty, and knows the type of the
-/// value.
+/// Settles as its source did. Also the operation of a core without one: it is empty, and knows the value's type.
 @usableFromInline
 struct Follow<Value>: Operation {
     @usableFromInline typealias Input = Value
@@ -258,11 +258,11 @@ struct Follow<Value>: Operation {
 }
 
 extension CoreCode {
-    /// Performs an operation of that type, which the payload of the core holds.
+    /// Performs an operation of that type from the core's payload.
     @inlinable @inline(__always)
     static func of<Op: Operation>(_ type: Op.Type) -> CoreCode {
-        // Where the compiler knows the type, it makes a function for it. In generic code that it has not specialised a closure
-        // would capture the type.
+        // Where the compiler knows the type, it makes a function for it. In unspecialised generic code a closure would
+        // capture the type.
         _isConcrete(type) ? CoreCode { PromiseCore.perform(Op.self, $0, $1) } : ofGeneric(type)
     }
 

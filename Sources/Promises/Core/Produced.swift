@@ -7,9 +7,9 @@ protocol IOProducer: AnyObject {
     func stop(_ promise: PromiseCore) -> Bool
 }
 
-/// Stands for the work of a producer.
-// Not owned, and unsafe: an owned or an unowned reference would be counted, and the payload is written over when the core
-// settles. Sound because the producer settles the core before it is released, also when the loop ends.
+/// Represents the work of a producer.
+// Not owned, and unsafe: an owned or an unowned reference would be counted, and the payload is overwritten when the
+// core settles. Sound because the producer settles the core before it is released, also when the loop ends.
 struct Produced<Value>: Operation {
     typealias Input = Never
     typealias Output = Value
@@ -31,7 +31,7 @@ extension PromiseCore {
 // Not owned, and unsafe: an owned or an unowned reference would be counted for each read. Sound because the mark
 // `hasHeldProducer` is set only while the producer holds the core as its waiting one: the producer sets it when it
 // begins to hold the core, and resets it, by `endProduction`, where it gives up that reference, in its deinit at the
-// latest. All of that, and `cancelProducer`, happens on the loop's thread.
+// latest. All of this, and `cancelProducer`, happens on the loop's thread.
 private struct HeldProducer {
     unowned(unsafe) let producer: any IOProducer
 }
@@ -45,11 +45,11 @@ extension PromiseCore {
         marks.insert(.hasHeldProducer)
     }
 
-    /// The producer gives up this core, to settle it, or because it was cancelled. Does nothing to other cores.
+    /// The producer releases this core, to settle it, or because it was cancelled. Does nothing for other cores.
     @inline(__always)
     final func endProduction() { marks.remove(.hasHeldProducer) }
 
-    /// Stops the producer, if the core has one in its payload. On its loop's thread.
+    /// Stops the producer in the payload, if there is one. On its loop's thread.
     final func stopHeldProducer() -> Bool {
         guard marks.contains(.hasHeldProducer) else { return false }
         return payload.pointer(to: HeldProducer.self).pointee.producer.stop(self)

@@ -10,8 +10,8 @@ import Reactor
 /// ```
 ///
 /// Handlers run on the thread that attached them, as jobs of its `EventLoop`, in the order in which they were attached.
-/// They never run inside the call that attaches them or that settles the promise. So they may capture anything. A
-/// promise of a `Sendable` value may be settled, observed and read on any thread.
+/// They never run inside the call that attaches them or that settles the promise. So they may capture anything of their
+/// thread. A promise of a `Sendable` value may be settled, observed and read on any thread.
 ///
 /// A promise is already running: making one starts its work. It is a value that refers to shared state; its copies are
 /// the same promise. Semantics follow Promises/A+ 2.1 to 2.3 where Swift's types leave a choice.
@@ -30,7 +30,7 @@ public struct Promise<T> {
     /// }
     /// ```
     ///
-    /// - Parameter body: the work, or its start. An error that it throws after settling the promise is ignored.
+    /// - Parameter body: the work, or its start. An error thrown after settling the promise is ignored.
     @inlinable
     public init(_ file: StaticString = #fileID, _ line: UInt = #line, resolver body: (Resolver<T>) throws -> Void) {
         core = ResolverCore(root: T.self, file, line).traced(Self.self, file, line)
@@ -51,7 +51,7 @@ public struct Promise<T> {
     public static func pending(
         _ file: StaticString = #fileID, _ line: UInt = #line
     ) -> (promise: Promise<T>, resolver: Resolver<T>) {
-        // Inlined, so that a resolver that its caller releases is no block of memory.
+        // Inlined, so that a resolver that its caller releases is not allocated.
         let core = ResolverCore(root: T.self, file, line).traced(Self.self, file, line)
         return (Promise(core), Resolver(core))
     }
@@ -77,12 +77,12 @@ public struct Promise<T> {
         core = PromiseCore(error: error, at: CallSite(file, line)).traced(Self.self, file, line)
     }
 
-    /// A promise that a call of the library itself rejects. A report of it names no line: it would be one of the library.
+    /// A promise that the library itself rejects. Reports of it name no line, since that would be the library's.
     @usableFromInline
     init(refused error: any Error) { core = PromiseCore(error: error) }
 
-    /// A promise that settles as `other` does, which is a guarantee, or a thenable of your own.
-    /// - Parameter other: a guarantee, or a thenable of your own.
+    /// A promise that settles as `other`, a guarantee or your own thenable.
+    /// - Parameter other: a guarantee, or your own thenable.
     @inlinable
     public init<Other: Thenable>(_ other: Other) where Other.T == T { self = other.asPromise() }
 }

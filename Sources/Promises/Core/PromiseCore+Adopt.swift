@@ -4,23 +4,23 @@ import Synchronization
 // How a core adopts the outcome of another.
 
 extension PromiseCore {
-    /// Settles this core, whose operation has run, as `inner` settles. If the core has to wait for that, `code` settles
-    /// it. Consumes a reference to this core, and one to `inner`, which must be the last that the caller has.
+    /// Settles this core, whose operation has run, as `inner` settles. If the core must wait, `code` settles it.
+    /// Consumes a reference to this core, and one to `inner`, which must be the caller's last.
     ///
-    /// Where possible, the core links `inner`: `inner`'s producer then settles this core's root itself. A link points
-    /// to the root directly, so recursion through `then` has one level however long it runs, and each level's promises
-    /// are freed as it goes.
+    /// Where possible, `inner` is linked: its producer then settles this core's root itself. A link points to the root
+    /// directly, so recursion through `then` has one level however long it runs, and each level's promises are freed as
+    /// it goes.
     ///
-    /// The two are one promise then, with one outcome, and a cancellation of one is that of both. So only a promise is linked that
-    /// no other code can ask, or attach to: see `isKnownToProducerOnly`.
+    /// The two then are one promise, with one outcome, and cancelling one cancels the other. So only a promise is
+    /// linked that no other code can read, or attach to: see `isKnownToProducerOnly`.
     @usableFromInline
     func follow(_ inner: CoreRef, by code: @escaping (PromiseCore, CorePhase) -> Void) {
         if !linkAtOnce(inner, .ofThisThread) { followSlow(inner, by: code) }
     }
 
-    /// The usual case of `follow`: `inner` is a promise of this thread that has just been made, and waits for something
-    /// else. The core's root is pending, and of this thread too.
-    /// - Returns: false if `inner` is not such a promise, and then nothing has changed.
+    /// The usual case of `follow`: `inner` is a new promise of this thread that waits for something else. The core's
+    /// root is pending, and also belongs to this thread.
+    /// - Returns: false, without any effect, if `inner` is not such a promise.
     @inline(__always)
     private func linkAtOnce(_ inner: CoreRef, _ here: LoopRef) -> Bool {
         let own = state.load()
@@ -30,7 +30,7 @@ extension PromiseCore {
             Self.isKnownToProducerOnly(inner, here)
         else { return false }
         if own.isPending {
-            // The running reference becomes that of the link.
+            // The running reference becomes the link's.
             guard inner != ref && loop.is(here),
                 inner.borrow({ $0.state.replace(.pending, by: .link(toAddress: address)) })
             else { return false }
@@ -41,7 +41,7 @@ extension PromiseCore {
         return own.root.borrow { root in
             guard root.state.load().isPending && inner != own.root && root.loop.is(here) else { return false }
             if SpareCores.canKeepLink(self, at: here) {
-                // Nothing else refers to this core: its link, with the reference to the root, becomes that of `inner`.
+                // Nothing else refers to this core: its link, with the reference to the root, becomes `inner`'s.
                 guard inner.borrow({ $0.state.replace(.pending, by: own) }) else { return false }
                 inner.borrow { root.waitForSource(of: $0) }
                 SpareCores.keepWithoutLink(self, at: here)
@@ -54,10 +54,10 @@ extension PromiseCore {
         }
     }
 
-    /// Whether a promise, to which the caller has one reference, is known to its producer only, apart from that: nobody will ask
-    /// for its outcome, attach a handler, or cancel it. On the thread at `here`, to which it must belong.
+    /// Whether a promise, to which the caller has one reference, is otherwise known only to its producer: nobody else
+    /// can read its outcome, attach a handler, or cancel it. On the thread at `here`, to which it must belong.
     ///
-    /// The producer of a pending promise holds one reference; a combinator's holds one for each source, and the timer of
+    /// The producer of a pending promise holds one reference; a combinator's holds one per source, and the timer of
     /// `timeout` another one, so their promises are not linked. Nothing that runs on this thread releases it meanwhile.
     @inline(__always)
     private static func isKnownToProducerOnly(_ inner: CoreRef, _ here: LoopRef) -> Bool {
@@ -66,8 +66,9 @@ extension PromiseCore {
         } && inner.referenceCount == 2
     }
 
-    /// Makes this core, which was pending without a waiter, a link to `root`. Its producer settles the root from now on.
-    /// - Returns: false if the state is no longer `seen`, without any effect.
+    /// Makes this core, which was pending without a waiter, a link to `root`. Its producer settles the root from now
+    /// on.
+    /// - Returns: false, without any effect, if the state is no longer `seen`.
     @inline(__always)
     func link(to root: PromiseCore, from seen: StateWord) -> Bool {
         let link = StateWord.link(toAddress: CoreRef.retaining(root).address).claimed(asIn: seen)
@@ -79,7 +80,7 @@ extension PromiseCore {
         return true
     }
 
-    /// Called on a root to which `inner` has been linked: it now waits for the promise that `inner` waited for.
+    /// Called on a root that `inner` has been linked to: it now waits for `inner`'s source.
     @inline(__always)
     private func waitForSource(of inner: PromiseCore) {
         let word = inner.upstream.loadRelaxed()
@@ -114,8 +115,8 @@ extension PromiseCore {
                 upstream.store(.settled(source.address, as: seen))
                 return code(self, .run)
             }
-            // A core with waiters of its own keeps them, and their order. A core that another thread may settle cannot
-            // be linked from here.
+            // A core with waiters keeps them, and their order. A core that another thread may settle cannot be linked
+            // from here.
             guard seen.waiters == nil && !seen.isLocked && root.borrow({ $0.loop == here }),
                 Self.isKnownToProducerOnly(inner, here)
             else { break }
@@ -135,7 +136,7 @@ extension PromiseCore {
             }
             return release()
         }
-        // In the memory that the operation has left.
+        // Reuses the memory of the operation.
         continueBy(AfterOperation(run: code))
         // Only a core of this thread can be linked to the root, so the root waits for `inner` too.
         root.borrow { root in root.marks.formUnion(.isAdopting) }
@@ -143,11 +144,12 @@ extension PromiseCore {
         release()
     }
 
-    /// The waiter of this core's root, if it waits to adopt the root's outcome, and nothing else knows the root, or this core.
-    /// It is taken out of the list, with the list's reference, and can adopt in its place what this core was to follow.
+    /// The waiter of this core's root, if it waits to adopt the root's outcome, and nothing else knows the root or this
+    /// core. It is taken out of the list, with the list's reference, and can adopt `inner` in this core's place.
     ///
-    /// So a recursion takes constant memory also if its promises are not linked because a variable has each of them, as in
-    /// `current = step(); return current`: when a level is replaced in the variable, it no longer has a place in the row.
+    /// So a recursion takes constant memory even if its promises are not linked because a variable refers to each of
+    /// them, as in `current = step(); return current`: a level that is replaced in the variable leaves the chain of
+    /// waiters.
     private func takeOnlyAdopter(_ root: CoreRef, _ here: LoopRef) -> CoreRef? {
         guard !Tracing.isOn, ref.referenceCount == 1, root == ref || root.referenceCount == 1 else { return nil }
         return root.borrow { root in
@@ -163,7 +165,7 @@ extension PromiseCore {
         }
     }
 
-    /// Puts what this core does next in the place of its operation.
+    /// Replaces the core's operation with its next step.
     func continueBy(_ next: AfterOperation) {
         payload.store(next)
         marks.insert(.isAdopting)
@@ -202,7 +204,7 @@ extension PromiseCore {
     }
 }
 
-/// The payload of a core whose operation has run, and which waits to adopt the outcome of another core.
+/// The payload of a core whose operation has run, and which waits to adopt another core's outcome.
 struct AfterOperation {
     let run: (PromiseCore, CorePhase) -> Void
 }

@@ -11,8 +11,7 @@ extension PromiseCore {
     func attach(_ waiter: PromiseCore) { attach(waiter, .retaining(waiter)) }
 
     /// Attaches `waiter`. The list takes over `node`, the caller's reference to the waiter.
-    /// - Parameter passingReference: whether to consume a reference to this core, which a waiter that is queued at once
-    ///   receives.
+    /// - Parameter passingReference: whether to consume a reference to this core, for a waiter that is queued at once.
     @inline(__always)
     func attach(_ waiter: PromiseCore, _ node: CoreRef, passingReference: Bool = false) {
         if attachAtOnce(waiter, node, passingReference: passingReference) { return }
@@ -21,7 +20,7 @@ extension PromiseCore {
     }
 
     /// The common cases.
-    /// - Returns: false in any other case; then the waiter is in no list.
+    /// - Returns: false in any other case; the waiter is then in no list.
     @inline(__always)
     private func attachAtOnce(_ waiter: PromiseCore, _ node: CoreRef, passingReference: Bool) -> Bool {
         var seen = state.load()
@@ -46,11 +45,11 @@ extension PromiseCore {
         return true
     }
 
-    /// Whether the node, once its source has settled, is queued on its loop, which is this thread's, and is a handler.
+    /// Whether the node, once its source has settled, is queued on this thread's loop, and is a handler.
     @inline(__always)
     private var isQueuedByItsLoop: Bool { loop != nil && role.isDisjoint(with: .slowlyNotified) }
 
-    /// A handler of this thread is attached to a core that is already fulfilled, such as most writes. Consumes a reference to
+    /// A handler of this thread is attached to an already fulfilled core, such as most writes. Consumes a reference to
     /// this core.
     @inline(never)
     private func scheduleAsFulfilled(_ waiter: PromiseCore, _ node: CoreRef) {
@@ -58,12 +57,12 @@ extension PromiseCore {
         schedule(waiter, node, as: .fulfilled(isTrivial: false), on: waiter.loop.unsafelyUnwrapped)
     }
 
-    /// Queues a waiter of this thread: this core has settled. Consumes a reference to this core.
+    /// Queues a waiter of this thread for this settled core. Consumes a reference to this core.
     @inline(__always)
     private func schedule(_ waiter: PromiseCore, _ node: CoreRef, as outcome: StateWord, on here: LoopRef) {
         waiter.upstream.store(.settled(address, as: outcome))
         here.borrow {
-            // Other threads may have posted outcomes that were settled before: this node must not overtake them.
+            // Other threads may have posted earlier outcomes, which this node must not overtake.
             $0.takeMail()
             $0.enqueueOwned(node.job)
         }
@@ -103,21 +102,21 @@ extension PromiseCore {
 
 }
 
-/// As `attach` of `source`, to which it consumes a reference: that of a promise that is used for nothing else.
+/// As `attach` of `source`, but consumes a reference to `source`, a promise without other uses.
 // Not a method: a static one would receive the metadata of the class.
 @usableFromInline
 func attachWaiter(_ waiter: PromiseCore, consuming source: CoreRef) {
     source.borrow { $0.attach(waiter, .retaining(waiter), passingReference: true) }
 }
 
-// The loop of a waiter. It counts its waiting handlers, and must find those when it ends that another thread may post.
+// The loop of a waiter. It counts its waiting handlers, and at its end must find those that another thread may post.
 
 extension PromiseCore {
     /// Whether another thread may settle this core and then post a waiter that belongs to the loop at `home`.
     @inline(__always)
     private func isOutside(_ home: LoopRef) -> Bool { role.contains(.externallySettled) || loop != home }
 
-    /// Notes this waiter in its loop, if that has room.
+    /// Notes this waiter in its loop, if the table has room.
     @inline(__always)
     private func joinLoop(_ node: CoreRef) -> Bool {
         // Checked by the caller: there is a loop.
@@ -135,8 +134,8 @@ extension PromiseCore {
         return false
     }
 
-    /// This waiter has arrived on its loop's thread, or has been withdrawn there: no other thread will post it. It leaves the
-    /// `OutsideWaiters` of its loop.
+    /// This waiter has arrived on its loop's thread, or has been withdrawn there: no other thread will post it. It
+    /// leaves its loop's `OutsideWaiters`.
     @inline(__always)
     func hasArrived() {
         let number = outsideNumber

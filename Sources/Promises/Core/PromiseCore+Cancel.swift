@@ -4,8 +4,8 @@ import Synchronization
 // How a promise is cancelled.
 //
 // An operation belongs to one thread and is cancelled there; an externally settled promise is cancelled on any thread
-// that could settle it. A waiter that is withdrawn loses its operation at once, but its node stays in the source's list
-// until that is swept or delivered: other threads may be pushing onto it.
+// that could settle it. A withdrawn waiter loses its operation at once, but its node stays in the source's list until
+// that is swept or delivered: other threads may be pushing onto it.
 
 extension PromiseCore {
     /// Rejects this core with `error`, or with `PromiseError.cancelled`, and ends the work that would have settled it.
@@ -22,7 +22,8 @@ extension PromiseCore {
 
     // MARK: Questions
 
-    /// The core whose operation settles this one: itself, or the core that a handler has returned and that is linked to it.
+    /// The core whose operation settles this one: itself, or the core that a handler has returned and that is linked to
+    /// it.
     var settlingCore: PromiseCore {
         let word = upstream.load()
         return word.isLinkedFrom ? word.core.object : self
@@ -31,7 +32,7 @@ extension PromiseCore {
     /// Whether the operation must run in any case, and has not run.
     var mustRun: Bool { role.contains(.runsWhenCancelled) && !marks.contains(.isAdopting) }
 
-    /// As `mustRun`, and the operation is not running.
+    /// Like `mustRun`, and the operation is not running.
     var isToRun: Bool { mustRun && !upstream.load().isTaken }
 
     /// Whether a cancellation ends here, and rejects this core when its source has settled.
@@ -44,11 +45,12 @@ extension PromiseCore {
         guard settled == nil else { return false }
         let core = root
         if core.role.contains(.externallySettled) { return !core.isOpen }
-        // The marks of another thread's core change meanwhile, and its cancellation is only on its way there.
+        // The marks of another thread's core may be changing, and its cancellation is still on its way.
         return core.loop == .ofThisThread && core.settlingCore.marks.contains(.isEndingCancelled)
     }
 
-    /// Calls `body` when this core has settled, on the thread that settles it. It keeps no work alive, and handles a rejection.
+    /// Calls `body` when this core has settled, on the thread that settles it. It keeps no work alive, and handles a
+    /// rejection.
     func whenEnded(_ body: @escaping () -> Void) {
         attach(PromiseCore(inline: Ended(body: body), role: .keepsNoWorkAlive))
     }
@@ -58,7 +60,7 @@ extension PromiseCore {
     /// Ends the producer of this core, without waiting for a clean-up.
     func stop() -> ProducerStop {
         let word = upstream.load()
-        // There is no operation, but something else that would settle the core.
+        // There is no operation, but a producer that would settle the core.
         if word == .none { return cancelProducer() ? .stopped(nil) : .refused }
         // It is running.
         if word == .taken { return .stopped(nil) }
@@ -79,7 +81,8 @@ extension PromiseCore {
         return source
     }
 
-    /// Withdraws this waiter, whose operation the caller drops or moves. The caller then notes the withdrawal in the source.
+    /// Withdraws this waiter, whose operation the caller drops or moves. The caller then records the withdrawal in the
+    /// source.
     /// - Returns: the source; `nil` if that has settled, perhaps on another thread.
     private func withdrawFromSource() -> PromiseCore? {
         let word = upstream.load()
@@ -108,7 +111,7 @@ extension PromiseCore {
 
     /// Drops the operation of this core, and rejects the core when its source has settled.
     func rejectWhenRun(with error: (any Error)?) {
-        // Dropped last: that may run code of the user's, which may turn the loop.
+        // Dropped last: that may run user code, which may turn the loop.
         let operation = marks.contains(.isAdopting) ? nil : PromiseCore(operationOf: self)
         if operation == nil { dropAdoption() }
         continueBy(.rejection(with: error))
@@ -118,8 +121,7 @@ extension PromiseCore {
     /// The operation still runs with the outcome of the source, and the core is rejected once the operation has ended,
     /// whatever its result.
     func runAndReject(with error: (any Error)?) {
-        // The operation moves to a core of its own, which no other code refers to. The closure below takes its place
-        // here.
+        // The operation moves to a new core, which no other code refers to. The closure below takes its place here.
         let operation = PromiseCore(operationOf: self)
         continueBy(
             AfterOperation { core, _ in
@@ -130,16 +132,16 @@ extension PromiseCore {
             })
     }
 
-    /// Leaves the source, and lets the operation run in a job with the cancellation as its source's outcome. If the source has
-    /// settled, the operation runs with that.
+    /// Leaves the source, and lets the operation run in a job with the cancellation as its source's outcome. If the
+    /// source has settled, the operation runs with the source's own outcome.
     /// - Returns: the job, with a reference, and the source.
     func leaveSourceAndRun(with error: (any Error)?) -> (job: CoreRef?, source: PromiseCore?) {
         guard let source = withdrawFromSource() else {
             runAndReject(with: error)
             return (nil, nil)
         }
-        // The node stays in the list of the source. So the job is a core of its own, which settles this one as though it were a
-        // promise that the operation has returned.
+        // The node stays in the list of the source. So the job is a separate core, which settles this one as if it were
+        // a promise that the operation has returned.
         let run = PromiseCore(operationOf: self)
         _ = run.link(to: root, from: .pending)
         run.upstream.store(.cancellation(error))
@@ -163,7 +165,7 @@ extension PromiseCore {
 }
 
 extension AfterOperation {
-    /// Rejects a cancelled core, whatever the outcome of its source is.
+    /// Rejects a cancelled core, whatever its source's outcome.
     fileprivate static func rejection(with error: (any Error)?) -> AfterOperation {
         AfterOperation { core, _ in
             core.upstream.takeOut().release()
@@ -180,7 +182,7 @@ extension UpstreamWord {
 }
 
 extension PromiseCore {
-    /// A core that was rejected by a cancellation, in place of a source.
+    /// A core rejected by a cancellation, as a source.
     static func cancelled(with error: (any Error)?) -> PromiseCore {
         guard let error else { return plainlyCancelled }
         let core = PromiseCore(error: error)

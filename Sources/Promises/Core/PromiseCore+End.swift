@@ -2,9 +2,9 @@ import Glibc
 import Reactor
 import Synchronization
 
-// How a core ends: when its last reference is released, when its producer ends without settling it, and when its operation
-// is destroyed that does not run. That releases the user's closure and its captures. A `deinit` there may cancel the next
-// promise, and so on for as long as such objects hold one another.
+// How a core ends: when its last reference is released, when its producer ends without settling it, and when its
+// operation is destroyed without running. That releases the user's closure and its captures. A `deinit` there may
+// cancel the next promise, and so on for as long as such objects refer to each other.
 
 extension PromiseCore {
     func end(_ record: TraceRecord? = nil) {
@@ -16,7 +16,7 @@ extension PromiseCore {
             let error = payload.takeError()
             if !seen.isHandled && !has(.isLetGo) { Reports.unhandled(error, payload.callSite, record) }
         case .link:
-            // The loop that kept it has ended: it has nothing to destroy.
+            // The loop that kept it has ended: there is nothing to destroy.
             if seen == .spare { return }
             dropOperation()
             Self.releaseLinks(seen)
@@ -63,14 +63,14 @@ extension PromiseCore {
     }
 
     /// Withdraws this waiter, whose loop is ending, and discards it.
-    /// - Returns: false if its source has settled: the mailbox of the loop has the waiter, or is about to receive it.
+    /// - Returns: false if its source has settled: the loop's mailbox has the waiter, or is about to receive it.
     func withdrawAsLoopEnds() -> Bool {
         let word = upstream.load()
         guard word.isWaiting else { return false }
         // Retained before the node withdraws: afterwards nothing keeps the source alive on its behalf.
         let source = word.core.object
-        // Retained before as well: the list keeps its reference to a tombstone, but another thread that has taken the list
-        // releases the tombstone as soon as it finds one.
+        // Retained before that too: the list keeps its reference to a tombstone, but another thread that has taken the
+        // list releases the tombstone as soon as it finds one.
         let node = CoreRef.retaining(self)
         guard upstream.replace(word, by: .none) else {
             // Not the last reference.
@@ -82,13 +82,13 @@ extension PromiseCore {
         return true
     }
 
-    /// Destroys the payload of a core that waits or was about to run: its operation or, if that has run, what the core does
-    /// next. Must not be called if a promise linked to the core has made it an adopting one: the mark of `upstream` is then
-    /// `linkedFrom`.
+    /// Destroys the payload of a core that waits or was about to run: its operation or, after that has run, its next
+    /// step. Must not be called if a promise linked to the core has made it an adopting one: the mark of `upstream` is
+    /// then `linkedFrom`.
     @inline(never)
     func destroyOperation() {
         if marks.contains(.isAdopting) { return dropAdoption() }
-        // A thread without a loop may be ending, and gets no loop for this.
+        // A thread without a loop may be ending: do not make a loop for this.
         guard dropsOnlyPayload, let loop = LoopRef.ofThisThreadIfAny else { return code(self, .drop) }
         loop.borrow { loop in
             if loop.isDiscarding {
@@ -104,8 +104,8 @@ extension PromiseCore {
 }
 
 extension PromiseCore {
-    /// A core that takes over the operation of another core, whose payload must then be stored anew. It is destroyed with the
-    /// core, unless it has run.
+    /// A core that takes over the operation of another core, whose payload must then be stored anew. It is destroyed
+    /// with the core, unless it has run.
     convenience init(operationOf other: PromiseCore) {
         self.init(state: .pending, loop: other.loop, code: other.code)
         payload.move(from: other.payload)

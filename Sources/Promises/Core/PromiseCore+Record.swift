@@ -1,14 +1,14 @@
 import Reactor
 import Synchronization
 
-// What is known of a core beyond its state, for reports and descriptions. Its record in `TraceRegistry`, if it has one, is made
-// by `Tracing`.
+// Information about a core beyond its state, for reports and descriptions. `Tracing` makes its record in
+// `TraceRegistry`, if it has one.
 
 extension PromiseCore {
     /// The record of this core, which the caller retains.
     var record: TraceRecord? {
         guard has(.isRecorded) else { return nil }
-        // Makes `conf` install its handler; otherwise the report would find none that understands a record.
+        // Makes `conf` install its handler; otherwise no handler would understand the report.
         _ = conf
         return TraceRegistry.withLock { Tracing.record(of: self, in: $0) }
     }
@@ -30,8 +30,8 @@ extension PromiseCore {
         return word.isWaiting && word.address != 0 ? word.core.borrow { $0.root.callSite } : nil
     }
 
-    /// Ends a core that has a record, or whose call site has been noted. Out of line, so that all other cores do not
-    /// pay for it.
+    /// Ends a core that has a record, or whose call site has been noted. Out of line, so that other cores do not pay
+    /// for it.
     @inline(never)
     func endAnnotated() {
         if has(.isNoted) { leaveUnrunWork() }

@@ -2,19 +2,18 @@ import Glibc
 import Reactor
 import Synchronization
 
-// How a core settles. This file and its neighbours, on attaching, delivering, adopting and the deinit, are all of it, with
-// Cancellation. None of it is generic: values are words that the operations have stored.
+// How a core settles. This file, its neighbours on attaching, delivering, adopting and the deinit, and Cancellation are
+// all of it. None of it is generic: operations have stored the values as words.
 //
 // Which thread may do what:
 // - Any thread may push a waiter onto a pending core's list, by CAS.
 // - One party holds the right to settle: the operation of a child, or the resolver that has won `claim`. Only that
-//   party takes the list of waiters, so it may read the list before it takes it. (A list is thinned out on the thread
-//   of that party. For an externally settled core, a thread that has not claimed it may do so too, and then keeps the
+//   party takes the list of waiters, so it may read the list before it takes it. (Nodes are removed from a list on that
+//   party's thread. For an externally settled core, a thread that has not claimed it may do so too, and then keeps the
 //   claiming party waiting: see `LockedWaiters`.)
 // - That party holds the core by a reference, and keeps the reference until it has notified all waiters.
-// - A link is made, and the core that it leads to is settled, on one thread only, that of both cores' loop. So two
-//   threads cannot build a cycle of links, and an externally settled promise, which any thread may settle, is never
-//   linked.
+// - A link is made, and its target settled, on one thread only, the one of both cores' loop. So two threads cannot
+//   build a cycle of links, and an externally settled promise, which any thread may settle, is never linked.
 
 extension PromiseCore {
     /// The core at the end of the links, which holds state and value for all cores linked to it. It lives as long as
@@ -65,8 +64,8 @@ extension PromiseCore {
         return seen.isPending || seen.isLink
     }
 
-    /// Claims the right to settle a core that several resolvers share.
-    /// - Returns: false if another one has claimed it before.
+    /// Claims the right to settle a core shared by several resolvers.
+    /// - Returns: false if another one has claimed it already.
     @usableFromInline
     func claim() -> Bool {
         var seen = state.loadRelaxed()
@@ -76,7 +75,7 @@ extension PromiseCore {
         return false
     }
 
-    // How a core that only its holder may settle is settled, by the party with the right to.
+    // Settling a core that only its holder may settle, by the party with that right.
 
     @inlinable
     func fulfill<Value>(_ value: consuming Value) {
@@ -84,8 +83,8 @@ extension PromiseCore {
         settleRetaining(.fulfilled(isTrivial: CorePayload.isTrivial(Value.self)))
     }
 
-    /// Fulfills a core to which the caller holds the producer's reference, and passes that reference on: a lone waiter
-    /// receives it as its source, so that nothing is retained.
+    /// Fulfills a core and passes the caller's reference, the producer's, on: a lone waiter receives it as its source,
+    /// so that nothing is retained.
     @inline(__always)
     static func fulfill<Value>(owned core: CoreRef, _ value: consuming Value) {
         core.payload.store(value)
@@ -95,8 +94,8 @@ extension PromiseCore {
     @usableFromInline
     func reject(_ error: any Error) { reject(error, at: callSite) }
 
-    /// Rejects with an error that has another call site than this core.
-    /// - Parameter outcome: a rejection; a handled one for an error that needs no handler.
+    /// Rejects with an error from another call site than this core's.
+    /// - Parameter outcome: a rejection, already handled if the error needs no handler.
     @inline(__always)
     func reject(_ error: any Error, at callSite: CallSite?, as outcome: StateWord = .rejected) {
         payload.storeError(error, at: callSite)
@@ -121,9 +120,9 @@ extension PromiseCore {
         if !settleAtOnce(outcome, passingReference: false) { settleSlow(outcome) }
     }
 
-    /// The common cases: nothing waits, as at the end of a chain, or a lone handler of this thread does.
+    /// The common cases: nothing waits, as at the end of a chain, or a lone handler of this thread.
     /// - Parameter passingReference: whether to consume a reference to the core.
-    /// - Returns: false in any other case, without any effect.
+    /// - Returns: false, without any effect, in any other case.
     @inline(__always)
     private func settleAtOnce(_ outcome: StateWord, passingReference: Bool) -> Bool {
         let seen = state.load()
@@ -137,8 +136,8 @@ extension PromiseCore {
         let isDone = node.borrow { waiter in
             guard waiter.isLoneHandler(of: address, here) else { return false }
             if passingReference && role.isEmpty && loop.is(here) && isReferencedOnce && state.isStill(seen) {
-                // By the caller: of the others only the waiter knows this core, and is of this thread too. So no other thread can
-                // change the state any more, and a store takes a fraction of the time of an atomic exchange.
+                // By the caller: only the waiter, also of this thread, knows this core. So no other thread can change
+                // the state any more, and a store takes a fraction of the time of an atomic exchange.
                 state.store(outcome.handled)
             } else {
                 if !passingReference { retain() }
@@ -162,7 +161,8 @@ extension PromiseCore {
             && role.isDisjoint(with: .slowlyNotified)
     }
 
-    /// The uncommon cases: several waiters, a waiter of another thread, an inline waiter, a link. The caller holds the core.
+    /// The uncommon cases: several waiters, a waiter of another thread, an inline waiter, a link. The caller holds the
+    /// core.
     @inline(never)
     private func settleSlow(_ outcome: StateWord) {
         while true {
@@ -191,10 +191,10 @@ extension PromiseCore {
         }
     }
 
-    /// Settles the root in place of this core, which has been linked, and releases this core.
+    /// Settles the root in place of this linked core, and releases this core.
     ///
-    /// At the end of a recursion through `then` nothing else refers to it: its reference to the root becomes the one that
-    /// settles the root, and the core is kept.
+    /// At the end of a recursion through `then` nothing else refers to it: its reference to the root becomes the one
+    /// that settles the root, and the core is kept.
     @inline(never)
     private func settleRootAndRelease(_ outcome: StateWord) {
         let root = state.load().root
@@ -213,17 +213,17 @@ extension PromiseCore {
     private func settleRoot(_ outcome: StateWord) {
         // There may be a million links on the way.
         let root = self.root
-        // What its producer brings after this is too late.
+        // A later result of its producer is too late.
         state.markClaimed()
         root.payload.move(from: payload)
         root.retain()
         root.settle(outcome)
     }
 
-    /// Of the newest waiter of a list: whether it is a `hang`, and the only waiter, so that no other queues behind it.
+    /// For the newest waiter of a list: whether it is a `hang`, and the only waiter, so that no other queues after it.
     private var isLoneWakeUp: Bool { next == nil && role.contains(.onlyWaking) }
 
-    /// Whether this waiter, when it receives a rejection, handles the rejection of its source.
+    /// Whether this waiter handles its source's rejection by receiving it.
     @inline(__always)
     var handles: Bool { !role.contains(.leavesUnhandled) }
 

@@ -47,7 +47,7 @@ extension PromiseCore {
         enqueueAgain()
     }
 
-    /// Queues this core of this thread's loop, whose operation is stored and has no source: it finds one without a value.
+    /// Queues this core of this thread's loop. Its operation is stored, and its source is empty, without a value.
     /// Consumes a reference to this core.
     @usableFromInline
     func enqueueAgain() {
@@ -55,7 +55,7 @@ extension PromiseCore {
         marks.insert(.countsAsWaiting)
         LoopRef.ofThisThread.borrow {
             $0.handlerDidAttach()
-            // As a handler that is attached to a settled promise.
+            // As for a handler attached to a settled promise.
             $0.takeMail()
             $0.enqueueOwned(ref.job)
         }

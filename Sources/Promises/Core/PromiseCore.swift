@@ -5,12 +5,12 @@ import Synchronization
 /// it.
 ///
 /// `map` makes one of these and nothing else: the child promise *is* the waiter in its parent's list, *is* the job in
-/// the loop's ready queue, *is* the mail to another thread. So a hop needs two blocks, of which the user's closure is
-/// one, and the other is often one that the loop has kept: see `SpareCores`.
+/// the loop's ready queue, *is* the mail to another thread. So a hop needs two blocks: the user's closure, and the
+/// core, which often comes from the loop's spare ones: see `SpareCores`.
 ///
 /// The class is not generic. A generic class's methods run unspecialised when they are called through its vtable, so
-/// its `deinit` would look up metadata for every value; here the specialised code is a function, made in `@inlinable` code
-/// where the types are known: see `CoreCode`.
+/// its `deinit` would look up metadata for every value; here the specialised code is a function, made in `@inlinable`
+/// code that knows the types: see `CoreCode`.
 ///
 /// The contents of the `payload`, three words:
 ///
@@ -27,14 +27,14 @@ import Synchronization
 @usableFromInline
 class PromiseCore: Job, @unchecked Sendable {
     @usableFromInline final let state: AtomicState
-    /// The loop whose thread runs this node's operation. `nil`: the operation runs inline, on the thread that settles the
-    /// source.
+    /// The loop whose thread runs this node's operation. `nil`: the operation runs inline, on the thread that settles
+    /// the source.
     @usableFromInline final let loop: LoopRef?
     final let code: CoreCode
     // Accessed through `payload` only; see CorePayload.
     @exclusivity(unchecked)
     private final var payloadWords: (UInt, UInt, UInt) = (0, 0, 0)
-    /// What the node waits for, and the progress of that.
+    /// The node's source, and the progress of the wait for it.
     @usableFromInline final let upstream = AtomicUpstream()
     @exclusivity(unchecked) private final var home = HomeWord()
     final let shared = SharedWord()
@@ -50,7 +50,7 @@ class PromiseCore: Job, @unchecked Sendable {
         #endif
     }
 
-    /// Makes the fields that are not constant, apart from state and upstream, those of a new core.
+    /// Resets the fields that are not constant, apart from state and upstream, for a new core.
     @inline(__always)
     final func resetMarks() {
         home = HomeWord()
@@ -85,7 +85,7 @@ class PromiseCore: Job, @unchecked Sendable {
 
     // MARK: What kinds of cores differ in
 
-    /// Where the promise was made, if it is externally settled.
+    /// The line that made the promise, if it is externally settled.
     @usableFromInline
     var callSite: CallSite? { nil }
 
@@ -103,23 +103,23 @@ class PromiseCore: Job, @unchecked Sendable {
     /// Whether this is a `CombinatorCore`.
     var isCombinator: Bool { false }
 
-    /// Whether this externally settled promise may wait for another one, which its own thread cannot look at.
+    /// Whether this externally settled promise may wait for another one, which only its own thread can examine.
     var mayWaitForCleanUps: Bool { false }
 
-    /// Where the job is that settles this externally settled promise. Any thread.
+    /// The place of the job that settles this externally settled promise. Any thread.
     func placeOfJob(in pool: ObjectIdentifier) -> PlaceOfJob { .elsewhere }
 
     /// `cancelProducer` for an externally settled promise that may wait for another one. Any thread.
     func cancelExternally(with error: (any Error)?) -> ProducerStop { cancelProducer() ? .stopped(nil) : .refused }
 
-    /// Whether a waiter that withdraws does not end this externally settled promise, even if it is the last.
+    /// Whether this externally settled promise continues even after its last waiter has withdrawn.
     var continuesUnobserved: Bool { false }
 
     /// Called after `cancelExternally` has stopped the producer and the promise has settled.
     func didCancel() {}
 
     /// Whether a drop only destroys the payload, which another core may do in its place. If false, `code` needs this
-    /// very core.
+    /// core itself.
     var dropsOnlyPayload: Bool { true }
 
     // MARK: The core as a job
@@ -138,7 +138,7 @@ class PromiseCore: Job, @unchecked Sendable {
 
     override var isCountedAsWaiting: Bool { marks.contains(.countsAsWaiting) }
 
-    /// Called under a lock that its deinit would need, since it may be about to be released: so it is not retained.
+    /// Called under a lock that its deinit would need, so it is not retained: it may be about to be released.
     override var isStillWaiting: Bool { isPendingAtRoot }
 
     // Called only while handlers are measured.
@@ -146,7 +146,7 @@ class PromiseCore: Job, @unchecked Sendable {
     override var handlerCallSite: CallSite? { record?.step.flatMap { $0.callSite.isKnown ? $0.callSite : nil } }
     override var subject: (any AnyObject & Sendable)? { record }
 
-    /// The node will not run: the loop that its handler was attached on is ending. On the thread of that loop.
+    /// The node will not run: its handler's loop is ending. On the thread of that loop.
     override func discardAndRelease() {
         leaveLoop()
         dropOperation()
@@ -166,24 +166,25 @@ class PromiseCore: Job, @unchecked Sendable {
     }
 }
 
-/// What the `code` of a core is called for.
+/// The reason for calling a core's `code`.
 @usableFromInline
 enum CorePhase {
-    /// The source has settled: take the operation out and run it. The operation consumes the caller's reference to the node.
+    /// The source has settled: take the operation out and run it. The operation consumes the caller's reference to the
+    /// node.
     case run
     /// The operation will not run: destroy it.
     case drop
     /// The node is released and fulfilled: destroy the value.
     case destroy
-    /// The node has no source and is cancelled: end the work that would settle it, and note that in `upstream`.
+    /// The node has no source and is cancelled: end the work that would settle it, and record that in `upstream`.
     case stop
 }
 
-/// The result of stopping a producer, with the source that it was waiting for, which is to be cancelled next.
+/// The result of stopping a producer, with the source that it was waiting for, which must be cancelled next.
 enum ProducerStop {
     /// It cannot be stopped.
     case refused
-    /// It has ended, without settling its promise: after `source`, the caller does that, or calls `settle`.
+    /// It has ended, without settling its promise: after `source`, the caller settles it, or calls `settle`.
     case stopped(_ source: PromiseCore?, settle: (() -> Void)? = nil)
     /// It settles its promise later.
     case willEnd

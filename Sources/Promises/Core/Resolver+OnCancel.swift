@@ -16,8 +16,8 @@ extension Resolver {
     @available(*, noasync, message: "no loop runs the handler in an async function; call it on the loop's thread")
     public func onCancel(_ body: @escaping () -> Void) { token.core.watch(OnCancel(body: body)) }
 
-    /// As `onCancel`, but the promise is rejected only when the guarantee of `body` has been fulfilled: what is behind a
-    /// cancelled promise waits for the end of its work.
+    /// As `onCancel`, but the promise is rejected only when the guarantee of `body` has been fulfilled: later steps
+    /// then wait for the end of the work.
     ///
     /// ```swift
     /// resolver.onCancelThen { query.stop() }      // fulfilled when the query has really ended
@@ -48,7 +48,7 @@ struct CleanUpOnCancel: Operation {
     let body: () -> Guarantee<Void>
 
     func run(_ source: AnySource, _ core: PromiseCore) {
-        // A cancellation comes before the promise has settled, in place of it, except to a watcher that was added since.
+        // A cancellation arrives before the promise has settled, except at a watcher that was added later.
         if (source.core as? ResolverCore)?.isCancelled == false { return core.finish(()) }
         core.finish(followingGuarantee: body())
     }

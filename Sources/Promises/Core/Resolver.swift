@@ -9,17 +9,17 @@ import Synchronization
 /// resolver.fulfill(42)
 /// ```
 ///
-/// Any thread may settle, if the value is `Sendable`. Copies share one right. When the last copy is released and none
-/// has settled the promise, the promise is *abandoned*: it is logged with the line that made it, and it is rejected
-/// with `PromiseError.abandoned`, so that its waiters do not wait forever.
+/// Any thread may settle, if the value is `Sendable`. Copies share one right to settle. If the last copy is released
+/// without settling, the promise is *abandoned*: it is logged with the line that made it, and it is rejected with
+/// `PromiseError.abandoned`, so that its waiters do not wait forever.
 public struct Resolver<T> {
     @usableFromInline let token: ResolverToken
 
     @inlinable
     init(_ core: PromiseCore) { token = ResolverToken(core) }
 
-    /// Whether a settlement would still count: the promise has neither settled nor been cancelled. Any thread; another one may
-    /// settle it in the next moment.
+    /// `true` if a settlement would still count: the promise has neither settled nor been cancelled. Any thread;
+    /// another one may settle it a moment later.
     public var isPending: Bool { token.core.ref.borrow { $0.state.load().isClaimable } }
 
     /// Fulfills the promise with `value`, on any thread. Ignored if the promise has been settled or cancelled before.
@@ -29,7 +29,8 @@ public struct Resolver<T> {
     /// if !waiting.fulfill(lease) { lease.end() }
     /// ```
     /// - Parameter value: the value of the promise.
-    /// - Returns: whether that counted. If not, nobody receives `value`, and what it stands for is still the caller's.
+    /// - Returns: whether this settled the promise. If not, nobody receives `value`, and any resource in it still
+    ///   belongs to the caller.
     @inlinable
     @discardableResult
     public func fulfill(_ value: T) -> Bool {
@@ -41,11 +42,11 @@ public struct Resolver<T> {
 
     /// Rejects the promise with `error`, on any thread. Ignored if the promise has been settled or cancelled before.
     /// - Parameter error: the error of the promise.
-    /// - Returns: whether that counted.
+    /// - Returns: whether this settled the promise.
     @discardableResult
     public func reject(_ error: any Error) -> Bool { token.reject(error) }
 
-    /// `fulfill` as a function without a result, which many callbacks are: `ask(resolver.fulfill)`.
+    /// `fulfill` as a function without a result, as many callbacks are: `ask(resolver.fulfill)`.
     /// - Parameter value: the value of the promise.
     @inlinable
     @_disfavoredOverload
@@ -62,17 +63,17 @@ public struct Resolver<T> {
 
     /// Settles with a result, of any error type.
     ///
-    /// The overloads of `resolve` fit callbacks of the usual shapes: `Promise<Page> { fetch($0.resolve) }`. (Swift 6 mode
-    /// needs the type of the value, there or by the context.)
+    /// The overloads of `resolve` fit callbacks of the usual shapes: `Promise<Page> { fetch($0.resolve) }`. (Swift 6
+    /// mode needs the type of the value, there or by the context.)
     /// - Parameter result: the outcome of the promise.
     @inlinable
     public func resolve<E: Error>(_ result: Result<T, E>) {
         switch result {
         case .success(let value): fulfill(value)
         case .failure(let error):
-            // Converting an `E` to `any Error` makes a box for it. Where `E` is `any Error`, that box would contain the
-            // existing box, one level deeper with each relay: casting the error, and releasing it, would take time in
-            // proportion to the relays.
+            // Converting an `E` to `any Error` boxes it. If `E` is `any Error`, the new box would contain the old one,
+            // one level deeper with each relay: casting and releasing the error would take time proportional to the
+            // relays.
             if case .failure(let error)? = result as? Result<T, any Error> { reject(error) } else { reject(error) }
         }
     }
@@ -108,12 +109,12 @@ public struct Resolver<T> {
 
 extension Resolver where T == Void {
     /// Settles with Void.
-    /// - Returns: whether that counted: false if the promise had settled before, or was cancelled.
+    /// - Returns: whether this settled the promise: false if it had settled before, or was cancelled.
     @inlinable
     @discardableResult
     public func fulfill() -> Bool { fulfill(()) }
 
-    /// `fulfill` as a function without a result, which many callbacks are: `begin(resolver.fulfill)`.
+    /// `fulfill` as a function without a result, as many callbacks are: `begin(resolver.fulfill)`.
     @inlinable
     @_disfavoredOverload
     public func fulfill() {
@@ -145,7 +146,7 @@ extension Optional: NilValue {
     @usableFromInline static var nilValue: Self { nil }
 }
 
-/// Shared by the copies of a resolver; its deinit is the end of the last one.
+/// Shared by a resolver's copies; its deinit marks the end of the last one.
 @usableFromInline
 final class ResolverToken: Sendable {
     @usableFromInline let core: PromiseCore
@@ -159,7 +160,7 @@ final class ResolverToken: Sendable {
     }
 
     deinit {
-        // Usually it has settled; checking that retains nothing.
+        // Usually it has settled; this check retains nothing.
         guard core.ref.borrow({ $0.claim() }) else { return }
         Reports.abandoned(core.provenance(callSite: core.callSite))
         core.reject(PromiseError.noProducer)

@@ -5,10 +5,10 @@ import Synchronization
 @usableFromInline
 final class ResolverCore: PromiseCore, @unchecked Sendable {
     private let madeAt: CallSite
-    /// Whether a closure of `Guarantee` fulfills it. Nobody can be told of a cancellation then, so none of its waiters that
-    /// withdraws ends it: what the closure brings later would be lost, without a word.
+    /// Whether a closure of `Guarantee` fulfills it. The closure cannot be notified of a cancellation, so no
+    /// withdrawing waiter ends the promise: a later value would be lost silently.
     private let isOfGuarantee: Bool
-    /// Set if the promise was cancelled, as opposed to rejected with a cancellation error. Before the promise settles,
+    /// Set if the promise was cancelled, not merely rejected with a cancellation error. Before the promise settles,
     /// only the party that has claimed it accesses this.
     @exclusivity(unchecked) final var isCancelled = false
 
@@ -17,7 +17,7 @@ final class ResolverCore: PromiseCore, @unchecked Sendable {
     }
 
     override func cancelExternally(with error: (any Error)?) -> ProducerStop {
-        // Claimed while the list is locked: no clean-up comes in between.
+        // Claimed while the list is locked: no clean-up can be added in between.
         guard let waiters = LockedWaiters(of: self), claim() else { return .refused }
         isCancelled = true
         guard waiters.contains(where: WatchingCore.isCleanUp),
@@ -27,7 +27,7 @@ final class ResolverCore: PromiseCore, @unchecked Sendable {
         return .willEnd
     }
 
-    /// Begins the clean-ups, which have been taken out of the list, from the oldest on, and rejects this core when all have
+    /// Begins the clean-ups, which have been taken out of the list, oldest first, and rejects this core when all have
     /// ended. The caller has claimed the core.
     private func rejectAfterCleanUps(from oldest: CoreRef, with error: (any Error)?) {
         let end = CleanUpsEnd(of: self, with: error)
@@ -58,7 +58,8 @@ final class ResolverCore: PromiseCore, @unchecked Sendable {
     }
 }
 
-/// Rejects a cancelled core when the last of its clean-ups has ended, or never will: its last reference is released then.
+/// Rejects a cancelled core when the last of its clean-ups has ended, or never will: its last reference is released
+/// then.
 private final class CleanUpsEnd {
     private let core: ResolverCore
     private let error: (any Error)?

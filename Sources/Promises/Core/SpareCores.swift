@@ -3,41 +3,42 @@ import Glibc
 import Reactor
 import Synchronization
 
-// Cores that are used again. A chain makes a core for each step and releases it a moment later. Taking it from the
-// allocator and giving it back costs some 270 instructions, which is a quarter of a hop; a loop therefore keeps a few
-// cores whose last reference is released on its thread, and makes the next promises of them.
+// Reuse of cores. A chain makes a core for each step and releases it a moment later. Allocating and freeing it costs
+// some 270 instructions, a quarter of a hop; so a loop keeps a few cores whose last reference was released on its
+// thread, and makes the next promises from them.
 //
-// Invariant: a core is kept only where its deinit would have run otherwise, and is then to every other party what freed
-// memory is. In detail:
+// Invariant: a core is kept only where its deinit would have run otherwise, and is then like freed memory to every
+// other party. In detail:
 // - The releasing party has the only reference. Every list, every queue and every owning word of `upstream` or `state`
 //   counts as one, so the core is in none of them. A party that knows the core by an address that it does not own (a
-//   waiter its source, a linked root the core that settles it) had to stop using the address before the last release,
-//   because the allocator too gives the block to the next core at once.
-// - The check of that orders what other threads did with the core, before they released it, before what this thread does
-//   next; see `isOnlyReference`.
-// - No table has an entry for its address, and no weak reference leads to it, since both are served by a deinit. Both
-//   mark the core (`annotations`) while they have a reference to it. There are no unowned references to cores.
+//   waiter its source, a linked root the core that settles it) must stop using the address before the last release,
+//   because the allocator too would reuse the block at once.
+// - That check orders what other threads did with the core, before they released it, before this thread's next
+//   accesses; see `isOnlyReference`.
+// - No table has an entry for its address, and no weak reference leads to it, since a deinit must update both. Both
+//   mark the core (`annotations`) while they refer to it. There are no unowned references to cores.
 // - It is a plain `PromiseCore` without a role, of this thread's loop or of none. It then differs from a new core only
-//   in what `reuse` writes.
-// - Its value, its error or its link is destroyed before it is kept, as the deinit would have done it. This may run code
-//   of the user's, which cannot reach the core, and which finds the list of kept cores unchanged.
+//   in the fields that `reuse` writes.
+// - Its value, its error or its link is destroyed before it is kept, as the deinit would do it. This may run user code,
+//   which cannot reach the core, and which finds the list of kept cores unchanged.
 // - The core is in the heap: its address has been in the `upstream` of a waiter, or it was such a waiter itself, so the
 //   compiler could not put it on a stack.
 //
-// While it is kept its state is `StateWord.spare`, a link that leads nowhere: a party that reached it nevertheless would trap.
-// Under a sanitizer nothing is kept (see `SpareJobs`), so the sanitizer checks the invariant: a party that would reach a
-// kept core or the next promise then reaches freed memory.
+// While it is kept its state is `StateWord.spare`, a link that leads nowhere: a party that reached it nevertheless
+// would trap. Under a sanitizer nothing is kept (see `SpareJobs`), so the sanitizer checks the invariant: a party that
+// would reach a kept core or the next promise then reaches freed memory.
 //
-// The nodes of combinators that run inline are used again in the same way, with these differences. A kept node is an
-// `InputNode` that runs inline, of this very loop, so that its constants are those of the next one. It has no operation and
-// no outcome, and no promise leads to it: it is and stays pending. The combinator that has its address forgets the address
-// before the node notifies it, or withdraws.
+// The inline nodes of combinators are reused in the same way, with these differences. A kept node is an `InputNode`
+// that runs inline, of this very loop, so that its constants fit the next one. It has no operation and no outcome, and
+// no promise leads to it: it is and stays pending. The combinator that has its address forgets the address before the
+// node notifies it, or withdraws.
 
-// The functions that clients call are no static ones: callers in another module reach those through a second function, which
-// drops the type. They are never inlined, nor are the functions that keep a core: no function that has read the constants of a
-// core also sees them written anew. Their uncommon parts are functions of their own, so that they need not save registers.
+// The functions that clients call are not static: callers in another module reach static ones through a second
+// function, which drops the type. They are never inlined, nor are the functions that keep a core: no function that has
+// read a core's constants also sees them rewritten. Their uncommon parts are separate functions, so that they need not
+// save registers.
 
-/// A pending core of this thread's loop, whose operation the caller stores.
+/// A pending core of this thread's loop. The caller stores its operation.
 @usableFromInline @inline(never)
 func makePendingCore(_ code: CoreCode) -> PromiseCore {
     guard let here = LoopRef.ofThisThreadIfAny else { return makeNewPendingCore(.ofThisThread, code) }
@@ -50,7 +51,7 @@ private func makeNewPendingCore(_ loop: LoopRef, _ code: CoreCode) -> PromiseCor
     PromiseCore(state: .pending, loop: loop, code: code)
 }
 
-/// A core in this state, whose outcome the caller stores. No loop is made for a thread that has none.
+/// A core in this state. The caller stores its outcome. Makes no loop for a thread that has none.
 @usableFromInline @inline(never)
 func makeSettledCore(_ state: StateWord, _ code: CoreCode) -> PromiseCore {
     guard let here = LoopRef.ofThisThreadIfAny, let spare = SpareCores.take(on: here) else {
@@ -65,8 +66,8 @@ private func makeNewSettledCore(_ state: StateWord, _ code: CoreCode) -> Promise
 }
 
 extension CoreRef {
-    /// Releases the caller's reference to a core that has settled and whose outcome it has received. Keeps the core if
-    /// it can be used again.
+    /// Releases the caller's reference to a settled core whose outcome it has received. Keeps the core if it can be
+    /// reused.
     @usableFromInline @inline(never)
     func releaseOrKeep() {
         guard let here = LoopRef.ofThisThreadIfAny else { return release() }
@@ -76,13 +77,13 @@ extension CoreRef {
             borrow({ SpareCores.isUnannotated($0) })
         else { return }
         if !core.state.load().isFulfilledTrivially { core.destroyOutcome() }
-        // The loop is there still: it does not end before the code that runs on it has returned.
+        // The loop still exists: it does not end before the code that runs on it has returned.
         SpareCores.keep(.retaining(core), at: here)
     }
 }
 
 enum SpareCores {
-    /// The fields that are written anew although they are constants: those before the payload.
+    /// Constant fields that are rewritten: those before the payload.
     private struct Constants {
         let loop: LoopRef?
         let code: CoreCode
@@ -93,15 +94,15 @@ enum SpareCores {
     fileprivate static func reuse(
         _ spare: CoreRef, _ loop: LoopRef?, _ code: CoreCode, as state: StateWord
     ) -> PromiseCore {
-        // Writing constants is sound here: the caller has the only reference, which it has taken from the loop as it would
-        // take a block from the allocator, so no code has read a constant through this reference.
+        // Writing constants is sound here: the caller has the only reference, taken from the loop as it would take a
+        // block from the allocator, so no code has read a constant through this reference.
         let place = (spare.payload.address - MemoryLayout<Constants>.size).assumingMemoryBound(to: Constants.self)
         place.pointee = Constants(loop: loop, code: code)
         begin(spare, as: state)
         return spare.takeOver()
     }
 
-    /// A node that runs inline and that `releaseOrKeep(node:)` has kept, pending again, with its only reference.
+    /// A pending node that runs inline and was kept by `releaseOrKeep(node:)`, with its only reference.
     static func takeNode(on loop: LoopRef) -> CoreRef? {
         guard let spare = loop.borrow({ $0.takeSpareNode() }) else { return nil }
         let node = CoreRef(spare)
@@ -109,8 +110,8 @@ enum SpareCores {
         return node
     }
 
-    /// Releases the caller's reference to a node that has left its list or its queue, and has nothing to destroy. Keeps the
-    /// node if it can be used again.
+    /// Releases the caller's reference to a node that has left its list or its queue, and has nothing to destroy. Keeps
+    /// the node if it can be reused.
     static func releaseOrKeep(node: CoreRef) {
         if !node.borrow({ keep(node: $0) }) { node.release() }
     }
@@ -125,7 +126,7 @@ enum SpareCores {
         return loop.borrow { $0.takeSpare() }.map { CoreRef($0) }
     }
 
-    /// Makes a kept core one in this state; its constants are those that it is to have.
+    /// Resets a kept core to this state; its constants already fit.
     @inline(__always)
     private static func begin(_ spare: CoreRef, as state: StateWord) {
         spare.borrow { core in
@@ -141,21 +142,21 @@ enum SpareCores {
         }
     }
 
-    /// Whether a core to which the caller has the only reference can be kept by the loop at `here`, apart from what the
-    /// core holds.
+    /// Whether the loop at `here` can keep a core to which the caller has the only reference, apart from the core's
+    /// contents.
     @inline(__always)
     fileprivate static func isPlain(_ core: PromiseCore, at here: LoopRef) -> Bool {
         type(of: core) == PromiseCore.self && (core.loop.is(here) || core.loop == nil) && core.role.isEmpty
     }
 
-    /// Ask it only once the caller's reference is known to be the only one: until then, another thread may annotate the
-    /// core.
+    /// Call it only once the caller's reference is known to be the only one: until then, another thread may annotate
+    /// the core.
     @inline(__always)
     fileprivate static func isUnannotated(_ core: PromiseCore) -> Bool {
         core.shared.annotations.isEmpty
     }
 
-    /// Keeps the core, with the caller's reference, or releases that. The core has nothing to destroy.
+    /// Keeps the core with the caller's reference, or releases that. The core has nothing to destroy.
     @inline(__always)
     fileprivate static func keep(_ core: CoreRef, at here: LoopRef) {
         assert(!CoreLayout.hasSideTable(core), "a weak reference to a core that is not a WeakCore")
@@ -179,15 +180,15 @@ enum SpareCores {
         return true
     }
 
-    /// Whether the running reference to a core, which has become a link and whose operation has run, is the only one,
-    /// and the core can be used again. Nothing is left in it then but the reference to the root.
+    /// Whether the running reference to a core that has become a link, and whose operation has run, is the only one,
+    /// and the core can be reused. Only its reference to the root is then left in it.
     @inline(__always)
     static func canKeepLink(_ core: PromiseCore, at here: LoopRef) -> Bool {
         core.upstream.loadRelaxed() == .taken && isPlain(core, at: here) && core.isReferencedOnce && isUnannotated(core)
     }
 
-    /// Keeps the core, or releases it, with the running reference: it is such a link, and another core has taken its
-    /// reference to the root over.
+    /// Keeps such a link, or releases it, with the running reference; another core has taken over its reference to the
+    /// root.
     @inline(__always)
     static func keepWithoutLink(_ core: PromiseCore, at here: LoopRef) {
         core.state.store(.fulfilled(isTrivial: true))
@@ -196,7 +197,7 @@ enum SpareCores {
 }
 
 extension PromiseCore {
-    /// Destroys the value or the error, as the deinit would. This may run code of the user's.
+    /// Destroys the value or the error, as the deinit would. This may run user code.
     @inline(never)
     fileprivate func destroyOutcome() {
         end()
@@ -205,9 +206,9 @@ extension PromiseCore {
 }
 
 #if DEBUG
-// A sanitizer cannot tell a core from the one that it was before. In a debug build with REUSE_CHECKS=1 in the environment a
-// core that is kept is not used before 64 others have been kept after it. A party that reaches it meanwhile meets a link that leads nowhere,
-// or changes a word that is compared when the core is used again.
+// A sanitizer cannot tell a reused core from its previous use. In a debug build with REUSE_CHECKS=1 in the environment
+// a kept core is not reused before 64 others have been kept after it. A party that reaches it meanwhile meets a link
+// that leads nowhere, or changes a word that is compared when the core is reused.
 extension SpareCores {
     private static let hasQuarantine = getenv("REUSE_CHECKS") != nil
     private static var rounds: Int { 64 }
@@ -217,7 +218,7 @@ extension SpareCores {
             var kept: [CoreRef] = []
             while let spare = loop.takeSpare() { kept.append(CoreRef(spare)) }
             let oldest = kept.count > rounds ? kept.popLast() : nil
-            // There is room: they have been there.
+            // There is room: they came from there.
             for core in kept.reversed() where !loop.keepSpare(core.job) { core.release() }
             return oldest
         }

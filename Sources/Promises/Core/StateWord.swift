@@ -1,7 +1,7 @@
 import Synchronization
 
-/// The state of a core in one word: the kind in the low two bits, two marks above it, and the address of a core in the rest.
-/// These combinations occur, and no others:
+/// The state of a core in one word: the kind in the low two bits, two marks above it, and the address of a core in the
+/// rest. These combinations occur, and no others:
 ///
 /// | Kind | Marks | Address | Meaning | Changed next by |
 /// | --- | --- | --- | --- | --- |
@@ -19,10 +19,10 @@ import Synchronization
 /// | `link` | `claimed` | root, owned | As above, and the outcome of its own producer is ignored, since it is too late | no thread |
 /// | `link` | `locked` | 0 | Kept by a loop, which has the only reference: see `SpareCores` | the loop's thread: makes it another, pending promise |
 ///
-/// So one bit is `claimed` (pending, link), `trivial` (fulfilled) or `handled` (rejected), and another is `locked` (pending) or
-/// `settling` (settled); no link of a promise has the latter. `pending` turns into any other kind, once; a link or an outcome
-/// stays one. (`releaseLinks` writes `pending` over a link whose core is about to be released, and which no other thread can
-/// see.)
+/// One bit is `claimed` (pending, link), `trivial` (fulfilled) or `handled` (rejected), and another is `locked`
+/// (pending) or `settling` (settled); a promise's link never has the latter. `pending` turns into any other kind, once;
+/// a link or an outcome stays one. (`releaseLinks` writes `pending` over a link whose core is about to be released, and
+/// which no other thread can see.)
 @usableFromInline
 struct StateWord: Equatable {
     @usableFromInline enum StateKind { case pending, fulfilled, rejected, link }
@@ -70,7 +70,7 @@ struct StateWord: Equatable {
         StateWord(bits: isTrivial ? fulfilledBits | markBit : fulfilledBits)
     }
 
-    /// Rejected, with an error that a handler is still to receive.
+    /// Rejected, with an error that no handler has received yet.
     @inlinable @inline(__always)
     static var rejected: StateWord { StateWord(bits: rejectedBits) }
 
@@ -82,7 +82,7 @@ struct StateWord: Equatable {
     @inlinable @inline(__always)
     static func link(toAddress address: UInt) -> StateWord { StateWord(bits: address | linkBits) }
 
-    /// No promise: kept by a loop, to be used again. As a link that leads nowhere it traps where it is followed.
+    /// Not a promise: kept by a loop for reuse. As a link that leads nowhere it traps when followed.
     static var spare: StateWord { StateWord(bits: linkBits | busyBit) }
 
     // MARK: Questions
@@ -107,7 +107,7 @@ struct StateWord: Equatable {
     @inlinable @inline(__always)
     var isOpen: Bool { isClaimable || bits & (Self.kindMask | Self.markBit) == Self.linkBits }
 
-    /// Of a rejection.
+    /// For a rejection.
     @inline(__always)
     var isHandled: Bool { bits & Self.markBit != 0 }
 
@@ -117,11 +117,11 @@ struct StateWord: Equatable {
         bits & (Self.kindMask | Self.markBit) == Self.fulfilledBits | Self.markBit
     }
 
-    /// Of a pending core: whether a thread has locked the list of waiters.
+    /// For a pending core: whether a thread has locked the list of waiters.
     @inline(__always)
     var isLocked: Bool { bits & Self.busyBit != 0 }
 
-    /// Pending, and the party with the right to settle may take the list of waiters now.
+    /// Pending, and the party with the right to settle may now take the list of waiters.
     @inline(__always)
     var hasListToTake: Bool { bits & (Self.kindMask | Self.busyBit) == 0 }
 
@@ -135,7 +135,7 @@ struct StateWord: Equatable {
 
     // MARK: Transitions
 
-    /// A party claims the right to settle; or the outcome of a linked core's own producer comes too late.
+    /// A party has claimed the right to settle; or a linked core's own producer is too late.
     @inline(__always)
     var claimed: StateWord { StateWord(bits: bits | Self.markBit) }
 
@@ -157,28 +157,28 @@ struct StateWord: Equatable {
     @inline(__always)
     var withoutWaiters: StateWord { StateWord(bits: bits & ~Self.addressMask) }
 
-    /// Of an outcome: earlier waiters are still to be notified.
+    /// For an outcome: earlier waiters are still to be notified.
     @inline(__always)
     var settling: StateWord { StateWord(bits: bits | Self.busyBit) }
 
-    /// Of an outcome: a handler receives it, so that a rejection is a handled one.
+    /// For an outcome: a handler receives it, so a rejection is handled.
     @inline(__always)
     var handled: StateWord { isRejected ? StateWord(bits: bits | Self.markBit) : self }
 
-    /// Of an outcome: with the mark that another thread may have set meanwhile, since it has read the error. (A fulfilled
-    /// promise has that bit from the start, or never.)
+    /// For an outcome: adds the mark of a thread that has read the error meanwhile. (A fulfilled promise has that bit
+    /// from the start, or never.)
     @inline(__always)
     func handled(asIn seen: StateWord) -> StateWord { StateWord(bits: bits | seen.bits & Self.markBit) }
 
-    /// Of a new link: too late for its own producer, if it was too late before.
+    /// For a new link: too late for its own producer, if it already was.
     @inline(__always)
     func claimed(asIn seen: StateWord) -> StateWord { StateWord(bits: bits | seen.bits & Self.markBit) }
 }
 
 /// The state of a core, which any thread may change.
 ///
-/// A reference is published by a replacement, never by `store`: Swift 6.3.1 may move a `swift_retain` below a store with
-/// releasing order, and another thread may then release the reference before it is counted.
+/// A reference is published by a replacement, never by `store`: Swift 6.3.1 may move a `swift_retain` below a store
+/// with releasing order, and another thread may then release the reference before it is counted.
 @usableFromInline
 struct AtomicState: ~Copyable {
     @usableFromInline let word: Atomic<UInt>
@@ -189,12 +189,12 @@ struct AtomicState: ~Copyable {
     @inlinable @inline(__always)
     func load() -> StateWord { StateWord(bits: word.load(ordering: .acquiring)) }
 
-    /// For callers that only ask how far the core is, and read nothing else for that.
+    /// For callers that only need the progress of the core, and read nothing else for it.
     @inlinable @inline(__always)
     func loadRelaxed() -> StateWord { StateWord(bits: word.load(ordering: .relaxed)) }
 
-    /// For a caller that has just found that it has the only reference: whether no other thread has changed the state after
-    /// `seen`, and before it has released the reference that it had; see `isOnlyReference`.
+    /// For a caller that has just found that it has the only reference: whether no other thread has changed the state
+    /// after `seen`, before releasing its own reference; see `isOnlyReference`.
     @inline(__always)
     func isStill(_ seen: StateWord) -> Bool { load() == seen }
 
@@ -202,13 +202,13 @@ struct AtomicState: ~Copyable {
     @inlinable @inline(__always)
     func store(_ state: StateWord) { word.store(state.bits, ordering: .relaxed) }
 
-    /// - Returns: false if the state is no longer `seen`, without any effect.
+    /// - Returns: false, without any effect, if the state is no longer `seen`.
     @inlinable @inline(__always)
     func replace(_ seen: StateWord, by state: StateWord) -> Bool {
         word.compareExchange(expected: seen.bits, desired: state.bits, ordering: .acquiringAndReleasing).exchanged
     }
 
-    /// As `replace`, and changes `seen` to the present state if it has no effect. It may fail for no reason.
+    /// As `replace`, and updates `seen` to the current state on failure. It may fail spuriously.
     @inline(__always)
     func tryToReplace(_ seen: inout StateWord, by state: StateWord) -> Bool {
         let (done, now) = word.weakCompareExchange(
@@ -230,7 +230,7 @@ struct AtomicState: ~Copyable {
     /// For the party that settles a core without a claim, and for a link whose own producer is too late.
     func markClaimed() { word.bitwiseOr(StateWord.markBit, ordering: .relaxed) }
 
-    /// Call it for a rejection only.
+    /// Only for a rejection.
     func markHandled() { word.bitwiseOr(StateWord.markBit, ordering: .relaxed) }
 
     /// For the thread that has locked the list.

@@ -1,4 +1,4 @@
-/// Anything that settles once: `Promise`, `Guarantee`, and types of your own, which get all operators by implementing
+/// Anything that settles once: `Promise`, `Guarantee`, and your own types, which get all operators by implementing
 /// `pipe`, `result` and `asPromise`.
 public protocol Thenable<T> {
     /// The type of the value.
@@ -11,7 +11,7 @@ public protocol Thenable<T> {
     /// The outcome, or `nil` while pending.
     var result: Result<T, any Error>? { get }
 
-    /// Makes a promise of this, with which the operators work. Of a type with a `pipe` of its own:
+    /// Makes a promise of this, which the operators use. For a type with its own `pipe`:
     ///
     /// ```swift
     /// func asPromise() -> Promise<Int> { Promise { seal in pipe { seal.resolve($0) } } }
@@ -22,11 +22,11 @@ public protocol Thenable<T> {
     func asPromise() -> Promise<T>
 }
 
-/// A thenable that may be rejected, and therefore has `catch` and the other operators on errors.
+/// A thenable that may be rejected, with `catch` and the other error operators.
 public protocol Catchable<T>: Thenable {}
 
 extension Thenable {
-    /// A promise that is fulfilled with `value`: what `.value(x)` means in a closure that returns any thenable.
+    /// A promise that is fulfilled with `value`: the meaning of `.value(x)` in a closure that returns any thenable.
     ///
     /// ```swift
     /// fetch(url).then { page in page.isEmpty ? .value(home) : render(page) }
@@ -41,7 +41,7 @@ extension Thenable {
 }
 
 extension Thenable where Self == Promise<Void> {
-    /// A fulfilled promise: what `.value` means in a closure that returns any thenable.
+    /// A fulfilled promise: the meaning of `.value` in a closure that returns any thenable.
     @inlinable
     public static var value: Promise<Void> { Promise(PromiseCore.void) }
 }
@@ -61,7 +61,7 @@ extension Thenable {
         return error
     }
 
-    /// Whether this is fulfilled; `nil` while pending. Reading it does not count as handling the error of a promise.
+    /// `true` if this is fulfilled, `nil` while pending. Reading it does not count as handling the error of a promise.
     @inlinable
     var isFulfilledIfSettled: Bool? {
         if let promise = self as? Promise<T> { return promise.core.settled?.isFulfilled }

@@ -1,8 +1,8 @@
 import CLinux
 import Reactor
 
-// The tracing of operators. When it is off, it costs one load and a branch that is never taken. The code behind the
-// branch is therefore out of line, and the code before it is inlined where the call site is a constant.
+// The tracing of operators. When off, it costs one load and a branch that is never taken. So the code after the branch
+// is out of line, and the code before it is inlined where the call site is a constant.
 
 @usableFromInline
 enum Tracing {
@@ -21,10 +21,10 @@ enum Tracing {
     ) {
         let callSite = CallSite(file, line)
         if isOn { add(core, after: source, operation, callSite, type()) }
-        // A dispatched operator has its handler elsewhere, and an externally settled promise needs no loop.
+        // The handler of a dispatched operator runs elsewhere, and an externally settled promise needs no loop.
         guard core.loop == .ofThisThread, !core.role.contains(.externallySettled) else { return }
         if source == nil && core.settled != nil { return }
-        // A property does not know its call site, but the promise on which it was read may know its own.
+        // A property does not know its call site, but the promise that it was read on may know one.
         let known = callSite.isKnown ? callSite : source?.callSite ?? callSite
         if EventLoop.ofCurrentThread.note(core, known) {
             core.annotate(.isNoted)
@@ -33,7 +33,7 @@ enum Tracing {
 }
 
 extension PromiseCore {
-    /// Records that `operation` made this core out of `source`, as a promise of type `type`.
+    /// Records that `operation` made this core from `source`, as a promise of type `type`.
     @inlinable @inline(__always)
     func traced<Kind>(
         _ operation: StaticString, after source: PromiseCore, _ type: Kind.Type, _ file: StaticString, _ line: UInt

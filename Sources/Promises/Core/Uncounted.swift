@@ -1,8 +1,8 @@
 /// A reference to an object that is passed on without being counted, in the bits of a pointer.
 ///
-/// A reference count is an atomic operation, and a hop of a chain can afford none. So the lists of waiters, the words of a core
-/// and the queues of a loop hold references whose count nobody touches while they change hands. Who owns the one that was
-/// counted, and until when, is written where an `Uncounted` is stored.
+/// Counting a reference is an atomic operation, too expensive for a hop of a chain. So the lists of waiters, the words
+/// of a core and the queues of a loop hold references whose count nobody changes while they are passed on. Each
+/// `Uncounted` field documents who owns the counted reference, and until when.
 @usableFromInline
 struct Uncounted<Object: AnyObject>: Equatable {
     @usableFromInline let unmanaged: Unmanaged<Object>
@@ -22,7 +22,7 @@ struct Uncounted<Object: AnyObject>: Equatable {
     @inlinable @inline(__always)
     init(at pointer: UnsafeRawPointer) { unmanaged = .fromOpaque(pointer) }
 
-    /// Refers to the object at `address`, which is that of an object. Traps at zero.
+    /// Refers to the object at `address`, which must be an object's. Traps at zero.
     @inlinable @inline(__always)
     init(address: UInt) { self.init(at: UnsafeRawPointer(bitPattern: address)!) }
 
@@ -42,7 +42,7 @@ struct Uncounted<Object: AnyObject>: Equatable {
     @inlinable @inline(__always)
     static func == (one: Uncounted, other: Uncounted) -> Bool { one.pointer == other.pointer }
 
-    /// Calls `body` with the object, which another party holds until `body` has returned.
+    /// Calls `body` with the object, which another party must hold until `body` has returned.
     @inlinable @inline(__always)
     func borrow<Result>(_ body: (Object) throws -> Result) rethrows -> Result {
         try unmanaged._withUnsafeGuaranteedRef(body)

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// What a node waits for, in one word: the address of a core, and a mark in the low four bits. These combinations occur:
+/// A node's source in one word: the address of a core, and a mark in the low four bits. These combinations occur:
 ///
 /// | Mark | Address | Meaning | Changed next by |
 /// | --- | --- | --- | --- |
@@ -11,9 +11,8 @@ import Synchronization
 /// | `linkedFrom` | the core linked to it, not owned | Has run; the promise that its operation returned is linked to it and settles it | the loop's thread: the core linked next, or `taken` |
 /// | `taken` | 0 | The operation has been taken out, to run or to be dropped; of a `hang`, it has been woken | the node's thread, if it waits again: `linkedFrom` or `waiting` |
 ///
-/// While the mark is `waiting`, the address is not owned, but it is valid nevertheless: the producer of a pending core
-/// holds that core, and notifies every waiter, with a reference, before it releases the core. A cancellation climbs by
-/// this word.
+/// While the mark is `waiting`, the address is not owned, but valid: the producer of a pending core holds that core,
+/// and notifies every waiter, with a reference, before it releases the core. A cancellation climbs by this word.
 @usableFromInline
 struct UpstreamWord: Equatable {
     @usableFromInline enum Mark { case none, waiting, fulfilled, rejected, linkedFrom, taken }
@@ -67,7 +66,7 @@ struct UpstreamWord: Equatable {
     @inline(__always)
     var isWaiting: Bool { bits & Self.markMask == 0 && self != .none }
 
-    /// The source was fulfilled. Of a word with an outcome.
+    /// The source was fulfilled. For a word with an outcome.
     @inlinable @inline(__always)
     var isFulfilled: Bool { bits & StateWord.kindMask == StateWord.fulfilledBits }
 
@@ -86,7 +85,7 @@ struct UpstreamWord: Equatable {
     }
 }
 
-/// The upstream word of a core, which the threads change that the table of `UpstreamWord` names.
+/// The upstream word of a core; the table of `UpstreamWord` names the threads that change it.
 @usableFromInline
 struct AtomicUpstream: ~Copyable {
     @usableFromInline let word = Atomic<UInt>(0)
@@ -97,7 +96,7 @@ struct AtomicUpstream: ~Copyable {
     @inlinable @inline(__always)
     func load() -> UpstreamWord { UpstreamWord(bits: word.load(ordering: .acquiring)) }
 
-    /// For the party that has changed the word last, or that only compares it.
+    /// For the party that changed the word last, or that only compares it.
     @inlinable @inline(__always)
     func loadRelaxed() -> UpstreamWord { UpstreamWord(bits: word.load(ordering: .relaxed)) }
 
@@ -105,13 +104,13 @@ struct AtomicUpstream: ~Copyable {
     @inlinable @inline(__always)
     func store(_ upstream: UpstreamWord) { word.store(upstream.bits, ordering: .relaxed) }
 
-    /// Marks the operation as taken out, and returns what was there, with its reference.
+    /// Marks the operation as taken out, and returns the previous word, with its reference.
     @inline(__always)
     func takeOut() -> UpstreamWord {
         UpstreamWord(bits: word.exchange(UpstreamWord.taken.bits, ordering: .acquiringAndReleasing))
     }
 
-    /// - Returns: false if the word is no longer `seen`, without any effect.
+    /// - Returns: false, without any effect, if the word is no longer `seen`.
     @inline(__always)
     func replace(_ seen: UpstreamWord, by upstream: UpstreamWord) -> Bool {
         word.compareExchange(expected: seen.bits, desired: upstream.bits, ordering: .acquiringAndReleasing).exchanged

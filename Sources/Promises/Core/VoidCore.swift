@@ -1,9 +1,10 @@
 import Synchronization
 
-/// The core of promises that are fulfilled with nothing, such as a write that was sent at once: one for the process.
+/// The process-wide core of promises fulfilled with nothing, such as a write that was sent at once.
 private enum VoidCore {
     static let core = PromiseCore(value: ())
-    /// The address of `core` once that has been made; never released. An access to `core` itself calls the runtime to find out.
+    /// The address of `core` once it has been made; never released. An access to `core` itself would call the runtime
+    /// to check that.
     static let address = Atomic<UInt>(0)
 
     @inline(never)

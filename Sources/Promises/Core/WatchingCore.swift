@@ -1,28 +1,30 @@
 import Reactor
 
 extension PromiseCore {
-    /// Runs `operation` on this thread's loop once this core has settled, without being a reason to keep the producer
-    /// working until then.
-    /// - Parameter isCleanUp: whether a cancellation of this core runs it first, and rejects this core when it has ended.
+    /// Runs `operation` on this thread's loop once this core has settled, without keeping the producer working until
+    /// then.
+    /// - Parameter isCleanUp: whether a cancellation of this core runs it first, and rejects this core when it has
+    ///   ended.
     func watch<Op: Operation>(_ operation: Op, isCleanUp: Bool = false) {
         attach(WatchingCore(watching: operation, isCleanUp: isCleanUp))
     }
 }
 
-/// A waiter that is no reason to keep its source's producer working, such as `onCancel`, and that does not make a
-/// rejection a handled one.
+/// A waiter that does not keep its source's producer working, such as `onCancel`, and does not mark a rejection as
+/// handled.
 ///
-/// A promise may have many of them, and each cancellation below the promise asks whether another waiter needs it. So
-/// that these questions do not walk past all watchers each time, each watcher remembers where the walk has led from it.
-// @unchecked Sendable: as PromiseCore. `shortcut` is accessed only by `LockedWaiters`, of which one thread has one at a time.
+/// A promise may have many of them, and each cancellation below the promise checks for other waiters. So that these
+/// checks do not walk past all watchers each time, each watcher remembers where its last walk ended.
+// @unchecked Sendable: as PromiseCore. `shortcut` is accessed only by `LockedWaiters`, of which one thread has one at a
+// time.
 final class WatchingCore: PromiseCore, @unchecked Sendable {
     enum Shortcut {
         /// Unknown: visit the next node.
         case none
-        /// No node between the watcher and this node keeps work alive. The node is in the same list and is older than the
-        /// watcher: nodes that are removed without resetting the shortcuts are newer than all watchers. Not owned.
+        /// No node between the watcher and this node keeps work alive. The node is in the same list and is older than
+        /// the watcher: nodes that are removed without resetting the shortcuts are newer than all watchers. Not owned.
         case to(CoreRef)
-        /// Nor does any older node.
+        /// No older node keeps work alive either.
         case end
     }
 
@@ -44,6 +46,6 @@ final class WatchingCore: PromiseCore, @unchecked Sendable {
         node.borrow { type(of: $0) == WatchingCore.self } ? node.as(WatchingCore.self) : nil
     }
 
-    /// Whether the node is a clean-up of the core in whose list it is.
+    /// Whether the node is a clean-up of the core whose list it is in.
     static func isCleanUp(_ node: CoreRef) -> Bool { at(node)?.borrow { $0.isCleanUp } ?? false }
 }

@@ -1,5 +1,5 @@
-/// A weak reference to a core. Cores have no other weak references: the core that one of them leads to is marked, so that no
-/// loop uses it again for another promise, to which the reference would then lead.
+/// A weak reference to a core. Cores have no other weak references: the core is marked, so that no loop reuses it for
+/// another promise, which the reference would then lead to.
 struct WeakCore {
     private(set) weak var core: PromiseCore?
 

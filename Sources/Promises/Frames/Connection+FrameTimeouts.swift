@@ -2,7 +2,7 @@ import Glibc
 import Reactor
 
 extension Connection {
-    /// Limits the reads of frames: `readLine`, `read(exactly:)`, `read(until:)`, `readFrame`, `forEachLine`,
+    /// The time limits for reads of frames: `readLine`, `read(exactly:)`, `read(until:)`, `readFrame`, `forEachLine`,
     /// `forEachFrame`. `nil`, the default, means no limits.
     ///
     /// ```swift
@@ -13,9 +13,9 @@ extension Connection {
     /// }
     /// ```
     ///
-    /// When a limit is reached, the read that waits is rejected with `StreamError.timedOut(got:)`; `got` is 0 if no
-    /// byte of a frame has arrived. The connection stays usable for writes and reads, and the next read gets the bytes
-    /// of the incomplete frame. `FrameTimeouts` says what counts.
+    /// At a limit, the pending read is rejected with `StreamError.timedOut(got:)`; `got` is 0 if no byte of a frame has
+    /// arrived. The connection stays usable for writes and reads, and the next read gets the bytes of the incomplete
+    /// frame. See `FrameTimeouts` for what counts.
     public var frameTimeouts: FrameTimeouts? {
         get { FrameReader.existing(of: self)?.limits }
         set {
@@ -26,11 +26,11 @@ extension Connection {
         }
     }
 
-    /// Begins a message at the next byte that no read has consumed: what `frameTimeouts.message` limits.
+    /// Begins a message, as limited by `frameTimeouts.message`, at the next byte that no read has consumed.
     ///
-    /// In `forEachFrame`, `forEachLine` and `lines` each frame begins a message, to which the reads of the body belong,
-    /// also those of a `forEachFrame` or `forEachLine` that the body of another begins. So only other handlers call this,
-    /// before the first read of each request. Without it each of their reads is a message of its own. Without
+    /// In `forEachFrame`, `forEachLine` and `lines` each frame begins a message, which includes the reads of the body,
+    /// also those of a `forEachFrame` or `forEachLine` inside another one's body. So only other handlers call this,
+    /// before the first read of each request. Without it each of their reads is a separate message. Without
     /// `frameTimeouts` it has no effect.
     public func beginMessage() {
         loop.assertOwner()

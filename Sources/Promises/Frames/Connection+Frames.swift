@@ -1,7 +1,7 @@
 import Glibc
 import Reactor
 
-// Reads of frames: a number of bytes, the bytes before a delimiter, or what a decoder finds.
+// Reads of frames: a number of bytes, the bytes before a delimiter, or a frame that a decoder finds.
 
 extension Connection {
     /// Reads exactly `count` bytes.
@@ -12,11 +12,11 @@ extension Connection {
     /// }
     /// ```
     ///
-    /// Bytes that arrive behind them are kept for the next read, which may have another form. So are the bytes of a
-    /// read that was cancelled or rejected. Rejected with
-    /// - `StreamError.endedEarly` if the peer ends before;
+    /// Bytes that arrive after them are kept for the next read, which may have another form. So are the bytes of a read
+    /// that was cancelled or rejected. Rejected with
+    /// - `StreamError.endedEarly` if the peer ends first;
     /// - `StreamError.timedOut` at a limit of `frameTimeouts`;
-    /// - a `SystemError` as `receive` is, and with `EINVAL` if `count` is below one.
+    /// - a `SystemError` as `receive`, and with `EINVAL` if `count` is below one.
     ///
     /// - Parameter count: the number of bytes; at least one.
     /// - Returns: a promise of exactly these bytes.
@@ -41,7 +41,7 @@ extension Connection {
     /// - Parameters:
     ///   - delimiter: the bytes to look for; at least one.
     ///   - limit: the maximum number of bytes before the delimiter; at least one.
-    /// - Returns: a promise of the bytes; `nil` if the peer ends before another byte has come.
+    /// - Returns: a promise of the bytes; `nil` if the peer ends before another byte.
     @inlinable @inline(__always)
     public func read(
         until delimiter: some Collection<UInt8>, limit: Int = 65536, file: StaticString = #fileID, line: UInt = #line
@@ -51,7 +51,7 @@ extension Connection {
         return Promise(core.traced(root: "read(until:)", Promise<[UInt8]?>.self, file, line))
     }
 
-    /// Reads the bytes before the next `delimiter`, which is sought in UTF-8.
+    /// Reads the bytes before the next `delimiter`, as UTF-8.
     ///
     /// ```swift
     /// connection.read(until: "\r\n\r\n", limit: 8192).then { head in answer(to: head) }
@@ -78,8 +78,7 @@ extension Connection {
     /// end, this is rejected with `StreamError.endedEarly`, and `receive()` returns that part of a line;
     /// `readFrame(LineDecoder(lastLine: .accept))` reads it as a line.
     /// - Parameter limit: the maximum number of bytes of the line.
-    /// - Returns: a promise of the line, without its `\n` or `\r\n`; `nil` if the peer ends before another byte has
-    ///   come.
+    /// - Returns: a promise of the line, without its `\n` or `\r\n`; `nil` if the peer ends before another byte.
     @inlinable @inline(__always)
     public func readLine(
         limit: Int = 65536, file: StaticString = #fileID, line: UInt = #line
@@ -88,15 +87,15 @@ extension Connection {
         return Promise(core.traced(root: "readLine", Promise<String?>.self, file, line))
     }
 
-    /// Reads the next frame that `decoder` finds; `nil` if the peer ends before another byte has come.
+    /// Reads the next frame that `decoder` finds; `nil` if the peer ends before another byte.
     ///
     /// ```swift
     /// connection.readFrame(LengthPrefixDecoder<UInt32>(limit: 1 << 20)).done { payload in handle(payload) }
     /// ```
     ///
-    /// Rejected as `read(exactly:)`, and with the error that the decoder throws; the bytes are kept then.
+    /// Rejected as `read(exactly:)`, and with the decoder's error; the bytes are then kept.
     /// - Parameter decoder: finds the frame.
-    /// - Returns: a promise of the frame; `nil` if the peer ends before another byte has come.
+    /// - Returns: a promise of the frame; `nil` if the peer ends before another byte.
     @inlinable @inline(__always)
     public func readFrame<Decoder: FrameDecoder>(
         _ decoder: Decoder, file: StaticString = #fileID, line: UInt = #line

@@ -1,9 +1,9 @@
 import Glibc
 import Reactor
 
-/// Decides what follows a client that could not be accepted, and holds the timer of the pause that may be due.
+/// Decides how to go on after a failed accept, and holds the timer of a pause.
 struct AcceptPause {
-    /// What follows a failed call of accept4(2).
+    /// The reaction to a failed accept4(2).
     enum Reaction: Equatable {
         /// Another client may be waiting.
         case acceptNext
@@ -16,14 +16,15 @@ struct AcceptPause {
     }
 
     static var length: Duration { .milliseconds(100) }
-    /// How many clients in a row may fail before they were accepted.
+    /// The number of clients in a row that may fail before they are accepted.
     static var refusalLimit: Int { 64 }
 
     var timer: EventLoop.Timer?
-    /// Whether descriptors or memory were short at the last call.
+    /// Whether the last call found a shortage of descriptors or memory.
     var hasShortage = false
 
-    /// - Parameter refusals: how many calls for this socket in a row have failed with the error of a single connection.
+    /// - Parameter refusals: the number of calls for this socket in a row that failed with the error of a single
+    ///   connection.
     mutating func reaction(to code: CInt, _ refusals: inout Int) -> Reaction {
         switch code {
         case EAGAIN:
@@ -34,8 +35,7 @@ struct AcceptPause {
             return .pause(isNew: !hasShortage)
         case EBADF, EINVAL, ENOTSOCK, EOPNOTSUPP: return .end
         // Errors of one connection that failed before it was accepted; accept(2) lists the network errors that may
-        // occur here. A connection that is refused before it is taken out of the backlog stays there: the next call
-        // would find it again.
+        // occur here. A connection refused before it leaves the backlog stays there: the next call would find it again.
         default:
             refusals += 1
             return refusals < Self.refusalLimit ? .acceptNext : .pause(isNew: refusals == Self.refusalLimit)

@@ -1,26 +1,27 @@
 import Reactor
 
-/// The takers of a listener's connections: the waiting calls of `accept`, or a call of `serve` until its promise settles.
+/// The consumers of a listener's connections: the waiting calls of `accept`, or a call of `serve` until its promise
+/// settles.
 ///
-/// An object of its own, which is intact while the listener is released: an inline handler of one promise that is
-/// rejected then may cancel another.
+/// A separate object, which stays intact while the listener is released: an inline handler of one promise rejected then
+/// may cancel another.
 final class AcceptQueue: IOProducer {
     weak var listener: Listener?
     var waiting: [PromiseCore] = []
 
     /// The promise of `serve`.
     private(set) var service: PromiseCore?
-    /// How many connections of `serve` may be active.
+    /// The maximum number of active connections of `serve`.
     private(set) var limit = 0
     /// Begins to serve an accepted socket, on this loop or on another.
     private(set) var start: ((Accepted) -> Void)?
-    /// The signals that stop `serve`, if there are any.
+    /// The signals that stop `serve`, if any.
     private(set) var signals: StopSignals?
 
     /// Whether an `accept` waits, or `serve` is running.
     var isInUse: Bool { service != nil || !waiting.isEmpty }
 
-    /// A call of `serve` begins; no other may be running.
+    /// Begins a call of `serve`; no other may be running.
     func begin(_ promise: PromiseCore, limit: Int, signals: StopSignals?, _ start: @escaping (Accepted) -> Void) {
         (service, self.limit, self.signals, self.start) = (promise, limit, signals, start)
     }

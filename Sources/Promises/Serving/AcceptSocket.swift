@@ -1,11 +1,11 @@
 import Reactor
 
-/// One socket of a listener, as the poller sees it.
+/// One socket of a listener, for the poller.
 final class AcceptSocket: ReadinessHandler {
     private let listening: ListeningSocket
     /// Retained while this socket waits for clients: no other reference to the listener is needed then.
     var listener: Listener?
-    /// How many calls of `accept` in a row have failed with the error of a single connection.
+    /// The number of calls of `accept` in a row that failed with the error of a single connection.
     var refusals = 0
 
     init(_ listening: ListeningSocket) { self.listening = listening }
@@ -13,7 +13,7 @@ final class AcceptSocket: ReadinessHandler {
     var socket: Socket { listening.socket }
     var address: SocketAddress { listening.address }
 
-    /// The text in `keepAliveReasons`: of several sockets, the address of the waiting one.
+    /// The text in `keepAliveReasons`: if there are several sockets, the address of the waiting one.
     package var label: String { "Listener(\(address))" }
 
     func error(_ code: CInt) -> SystemError { SystemError(.accept, code, detail: address.description) }

@@ -1,6 +1,6 @@
 import Reactor
 
-/// A socket that accept4 has returned, before a connection is made of it.
+/// A socket that accept4 has returned, before it becomes a connection.
 struct Accepted: Sendable {
     let fd: CInt
     let peer: SocketAddress?

@@ -1,7 +1,7 @@
 import Glibc
 import Reactor
 
-/// The sockets of a listener: accepts clients while it has room, and pauses where the system refuses them.
+/// The sockets of a listener: accepts clients while it has room, and pauses if the system refuses them.
 ///
 /// Accessed only on the loop's thread, and when the last reference to the listener is released.
 final class Acceptor {
@@ -14,20 +14,21 @@ final class Acceptor {
     private var takesBacklog = false
     private(set) var isClosed = false
 
-    /// How many connections are accepted in one turn, so that a burst of new ones leaves time for the existing ones.
+    /// The number of connections accepted per turn, so that a burst of new ones leaves time for the existing ones.
     private static var budget: Int { 64 }
-    /// How many connections of a backlog are accepted: more than it holds, so that only repeated errors could reach it.
+    /// The number of connections accepted from a backlog: more than it holds, so that only repeated errors could reach
+    /// it.
     private static var backlogBudget: Int { 65536 }
 
     init(_ sockets: [ListeningSocket], on loop: EventLoop) {
         self.loop = loop
         self.sockets = sockets.map(AcceptSocket.init)
-        // A watch of a descriptor that was closed before it was cancelled may have left its mark on the number.
+        // A descriptor that was closed before its watch was cancelled may have left a registration under this number.
         for socket in self.sockets { loop.forget(socket.socket.fd) }
     }
 
-    /// Accepts the clients that already wait, as far as there is room, before the sockets are to be closed.
-    /// - Returns: false if a handler has called this that this very function has started: it goes on.
+    /// Accepts the clients that already wait, as far as there is room, before the sockets are closed.
+    /// - Returns: false if called by a handler that this function has itself started: it is still running.
     func acceptBacklog(for listener: Listener) -> Bool {
         if isClosed || takesBacklog { return false }
         takesBacklog = true
@@ -80,7 +81,7 @@ final class Acceptor {
         updateInterest(for: listener)
     }
 
-    /// A connection no longer counts. Only where the listener was at its limit that makes a difference.
+    /// A connection no longer counts. This matters only if the listener was at its limit.
     func roomMayHaveGrown(for listener: Listener) { if lacksRoom { updateInterest(for: listener) } }
 
     /// Each socket is registered exactly while there is room, and retains the listener exactly while it is registered.

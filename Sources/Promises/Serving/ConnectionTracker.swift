@@ -2,27 +2,27 @@ import Reactor
 
 /// The connections that a listener serves on one loop: its own, or one of a group.
 ///
-/// Accessed only on the loop's thread. Retained by the connections that it serves; by the listener too, if it serves on its
-/// own loop.
+/// Accessed only on the loop's thread. Retained by the connections that it serves; also by the listener, if it serves
+/// on its own loop.
 final class ConnectionTracker: ConnectionServer {
     private let loop: EventLoop
     private let counts: ConnectionCounts
-    // `@exclusivity(unchecked)`: one thread, and no code of others is called during an access.
+    // `@exclusivity(unchecked)`: one thread, and no outside code is called during an access.
     @exclusivity(unchecked) private(set) var connections = OpenConnections()
     private let prepare: (@Sendable (Connection) -> Promise<Connection>)?
     private let cancelsWhenPeerGone: Bool
-    /// How many connections may linger. One more evicts the one that has lingered longest.
+    /// The maximum number of lingering connections. One more evicts the one that has lingered longest.
     private let lingeringLimit: Int
     private var budget: MemoryBudget?
-    /// Present from the beginning of a drain on.
+    /// Present from the beginning of a drain.
     private var drain: LoopDrain?
-    /// Is called with the errors of handlers. Kept here and not with each connection, since a tracker serves for one
-    /// listener; released with the last connection.
+    /// Called with the errors of handlers. Stored here and not per connection, since a tracker serves one listener;
+    /// released with the last connection.
     private var onError: ((any Error, Connection) -> Void)?
     /// Runs the tasks of async handlers.
     private lazy var executor = ThreadBoundExecutor(loop)
 
-    /// - Parameter loops: how many loops share the limits of `options`.
+    /// - Parameter loops: the number of loops that share the limits of `options`.
     init(on loop: EventLoop, _ counts: ConnectionCounts, _ options: ServeOptions, loops: Int = 1) {
         self.loop = loop
         self.counts = counts
@@ -50,7 +50,7 @@ final class ConnectionTracker: ConnectionServer {
         .value(connections.all.map { body($0.connection) })
     }
 
-    // It is told of the listener with each connection.
+    // It learns of the listener with each connection.
     func begin(for listener: Listener) {}
     func listenerDidClose() {}
     func end() {}
@@ -85,7 +85,7 @@ final class ConnectionTracker: ConnectionServer {
     ) {
         let place = begin(connection, onError)
         let work = HandlerTask(callSite, on: loop)
-        // Not what waits for the task: that runs when the task has ended.
+        // Not the core that waits for the task: that runs when the task has ended.
         connections.setWork(work, at: place)
         work.start(connection, executor, cancelsWhenPeerGone: cancelsWhenPeerGone, prepare, handler)
         _ = work.derive(Served(tracker: self, place: place, keeper: keeper), role: .runsWhenCancelled)
@@ -98,16 +98,16 @@ final class ConnectionTracker: ConnectionServer {
         if drain?.hasEnded(connection) != true { onError(error, connection) }
     }
 
-    /// The handler of a connection has finished.
+    /// Called when the handler of a connection has finished.
     fileprivate func handlerDidFinish(_ connection: Connection) { drain?.handlerDidFinish(connection) }
 
-    /// The connection is still closing. It no longer counts as active: otherwise a slow peer would keep other clients from
-    /// being served.
+    /// Called when a connection is still closing. It no longer counts as active: otherwise a slow peer would keep other
+    /// clients from being served.
     fileprivate func didBeginLingering(_ place: Int, _ keeper: some ConnectionKeeper) {
         connections.beginLingering(place)
         keeper.connectionDidBeginLingering()
-        // No eviction while the listener is drained: then it accepts no client that would need the descriptors, and it
-        // has a deadline.
+        // No eviction during a drain: the listener accepts no client that would need the descriptors, and there is a
+        // deadline.
         while drain == nil, connections.unevictedCount > lingeringLimit, let oldest = connections.evictOldest() {
             oldest.close(linger: .zero)
         }
@@ -116,7 +116,7 @@ final class ConnectionTracker: ConnectionServer {
     fileprivate func connectionDidClose(_ place: Int, _ keeper: some ConnectionKeeper) {
         let entry = connections.remove(place)
         if let drain, let entry { drain.connectionDidClose(entry.connection) }
-        // Released last: what it has captured may run code that serves on.
+        // Released last: its captures may run code that serves on.
         var unused: ((any Error, Connection) -> Void)?
         if connections.count == 0 { swap(&unused, &onError) }
         keeper.connectionDidEnd()
@@ -135,11 +135,10 @@ final class ConnectionTracker: ConnectionServer {
     func abortAll() { drain?.abortAll() }
 }
 
-// One core per connection instead of a chain of operators: it exists for as long as the connection.
+// One core per connection instead of a chain of operators: it lives as long as the connection.
 
-/// Waits for a handler's outcome, whichever it is. Then reports its error, closes the connection, and frees its place once
-/// that is done.
-/// Fits into the core that waits.
+/// Waits for a handler's outcome. Then reports its error, closes the connection, and frees its place once that is done.
+/// Fits into the waiting core.
 private struct Served<Keeper: ConnectionKeeper>: Operation {
     typealias Input = Never
     typealias Output = Void

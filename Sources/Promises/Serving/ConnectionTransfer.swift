@@ -1,9 +1,9 @@
 import Glibc
 import Reactor
 
-/// A connection that is transferred to another loop, from its dispatch until its descriptor is closed: the job that the
-/// loop is posted, and then what the connection retains. Its deinit counts as the connection's end, whatever has become
-/// of the loop.
+/// A connection on its way to another loop, from its dispatch until its descriptor is closed: first a job for that
+/// loop, and then an object that the connection retains. Its deinit counts as the connection's end, whatever happens to
+/// the loop.
 // @unchecked: `accepted` is accessed by `run`, on the loop's thread, or in deinit; `isDone` and `isLingering` on that
 // thread, and in deinit; `destination` is written only while no loop has the job, and only read afterwards.
 final class ConnectionTransfer: Job, ConnectionKeeper, @unchecked Sendable {
@@ -28,7 +28,7 @@ final class ConnectionTransfer: Job, ConnectionKeeper, @unchecked Sendable {
         service.connectionDidEnd(wasLingering: isLingering)
     }
 
-    /// Posts it to `member`'s loop.
+    /// Posts it to the loop of `member`.
     /// - Returns: false if that loop has ended.
     func dispatch(to member: LoopGroup.Member) -> Bool {
         destination = member

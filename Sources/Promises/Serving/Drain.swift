@@ -5,7 +5,7 @@ import Synchronization
 public struct DrainResult: Hashable, Sendable {
     /// Connections that the drain has ended because they were idle; see `Listener.drain`.
     public internal(set) var idle = 0
-    /// Connections whose handlers finished by themselves, and from which the kernel has taken everything.
+    /// Connections whose handlers finished by themselves, and whose bytes the kernel has taken.
     public internal(set) var finished = 0
     /// Connections that were aborted at the deadline, or that ended with their loop before it.
     public internal(set) var aborted = 0
@@ -19,18 +19,18 @@ public struct DrainResult: Hashable, Sendable {
     }
 }
 
-/// The drain of one listener: its state, its deadline and its account. A `LoopDrain` for each loop ends the connections.
+/// The drain of one listener: its state, its deadline and its result. A `LoopDrain` for each loop ends the connections.
 ///
 /// ```
 ///   [not begun] -- begin --> [draining] -- end --> [ended]
 /// ```
 ///
-/// The drain ends when the last connection has ended, at the deadline, by `abortDrain`, or with the loop. Accessed on the
-/// listener's thread, and when the last reference to the listener is released.
+/// The drain ends when the last connection has ended, at the deadline, by `abortDrain`, or with the loop. Accessed on
+/// the listener's thread, and when the last reference to the listener is released.
 final class Drain {
     private enum State {
         case notBegun
-        /// So many connections were open at the beginning.
+        /// With the number of connections that were open at the beginning.
         case draining(Int)
         case ended(DrainResult)
     }
@@ -42,10 +42,10 @@ final class Drain {
 
     var hasBegun: Bool { if case .notBegun = state { false } else { true } }
     var result: DrainResult? { if case .ended(let result) = state { result } else { nil } }
-    /// Once it has begun.
+    /// Present once it has begun.
     var guarantee: Guarantee<DrainResult> { pending.guarantee }
 
-    /// - Returns: false if it has begun before.
+    /// - Returns: false if it had begun before.
     func begin(open: Int) -> Bool {
         if hasBegun { return false }
         state = .draining(open)
@@ -59,7 +59,7 @@ final class Drain {
     }
 
     /// Settles the guarantee, unless the drain has not begun or has ended before.
-    /// - Parameter open: how many connections are left, for which the drain does not wait.
+    /// - Parameter open: the number of remaining connections, for which the drain does not wait.
     func end(open: Int) {
         guard case .draining(let all) = state else { return }
         let result = counts.result(all, open: open)
@@ -69,15 +69,15 @@ final class Drain {
     }
 }
 
-/// Counts how the connections of a listener end, on all its loops: most of them while it is drained. Any thread.
+/// Counts how the connections of a listener end, on all its loops, mostly during a drain. Any thread.
 final class ConnectionCounts: Sendable {
     private let isDraining = Atomic(false)
     private let idle = Atomic(0)
-    /// How many of the idle and aborted connections are not closed yet.
+    /// The number of idle and aborted connections that are not closed yet.
     private let leaving = Atomic(0)
-    /// How many connections have ended with their loop.
+    /// The number of connections that ended with their loop.
     private let lost = Atomic(0)
-    /// How many connections were ended because of `ServeOptions.memoryLimit`.
+    /// The number of connections ended because of `ServeOptions.memoryLimit`.
     private let evictedCount = Atomic(0)
     var evicted: Int { evictedCount.load(ordering: .relaxed) }
 
@@ -102,8 +102,8 @@ final class ConnectionCounts: Sendable {
         if isDraining.load(ordering: .relaxed) { lost.add(1, ordering: .relaxed) }
     }
 
-    /// The result for `all` connections, of which `open` have not ended; those of them that are not leaving will be aborted. A
-    /// connection that ends on another thread at this moment may be counted either way.
+    /// The result for `all` connections, of which `open` have not ended; those of them that are not leaving will be
+    /// aborted. A connection that ends on another thread meanwhile may be counted either way.
     func result(_ all: Int, open: Int) -> DrainResult {
         var result = DrainResult()
         result.aborted = lost.load(ordering: .relaxed) + max(open - leaving.load(ordering: .relaxed), 0)

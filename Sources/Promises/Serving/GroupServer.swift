@@ -1,11 +1,10 @@
 import Reactor
 import Synchronization
 
-/// The connections that a listener serves on a group of loops. Retained by the listener, and by each of the
-/// connections.
-// @unchecked: `listener` and the watches are accessed on the listener's own thread only, and no other thread has a
-// reference when they are released with this object, since `listener` refers back to it. The rest is constant since `init`,
-// atomic, or belongs to one tracker.
+/// The connections that a listener serves on a group of loops. Retained by the listener, and by each connection.
+// @unchecked: `listener` and the watches are accessed only on the listener's own thread, and no other thread has a
+// reference when they are released with this object, since `listener` refers back to it. The rest is constant since
+// `init`, atomic, or belongs to one tracker.
 final class GroupServer: ConnectionServer, @unchecked Sendable {
     typealias Start = @Sendable (ConnectionTracker, Connection, _ keeper: ConnectionTransfer) -> Void
 
@@ -15,15 +14,15 @@ final class GroupServer: ConnectionServer, @unchecked Sendable {
     private let home: LoopRemote
     private let start: Start
     private let trackers: [TrackerBox]
-    /// How many connections there are, and whether the listener is closed. One word, so that either the connection that
-    /// ends or the listener that is closed at the same time observes the other, and so that each change of the number
-    /// of active connections is observed once.
+    /// The number of connections, and whether the listener is closed. One word, so that of a connection that ends and a
+    /// listener that closes at the same time one observes the other, and so that each change of the number of active
+    /// connections is observed once.
     private let word = Atomic(0)
     // A retain cycle until the last connection has ended: a serving listener needs no other reference.
     private var listener: (Listener)?
     private var endWatch = 0
     private var endWatchesOfMembers: [Int] = []
-    /// How many loops of the group have not ended.
+    /// The number of loops of the group that have not ended.
     private let living: Atomic<Int>
 
     /// The tracker of a member's loop, while it has connections.
@@ -74,7 +73,7 @@ final class GroupServer: ConnectionServer, @unchecked Sendable {
     func begin(for listener: Listener) {
         self.listener = listener
         home.beginExternalWork()
-        // At its limit the listener has no registration by which the loop would report its end.
+        // At its limit the listener has no registration through which the loop would report its end.
         endWatch = home.whenEnded { self.listenerLoopDidEnd() }
         // Weak: otherwise a group with a serving listener would never be released, and never end.
         endWatchesOfMembers = group.map { remote in remote.whenEnded { [weak self] in self?.memberDidEnd() } }
@@ -112,7 +111,7 @@ final class GroupServer: ConnectionServer, @unchecked Sendable {
         listener?.listenerLoopDidEnd()
     }
 
-    /// The group's loops may outlive the listener by far: their entries for this server must not accumulate.
+    /// The group's loops may far outlive the listener: their entries for this server must not accumulate.
     private func forgetMembers() {
         for (remote, watch) in zip(group, endWatchesOfMembers) { remote.forgetWhenEnded(watch) }
         endWatchesOfMembers = []
@@ -120,7 +119,7 @@ final class GroupServer: ConnectionServer, @unchecked Sendable {
 
     func drain(within deadline: Duration) { forEachTracker { $0.drain(within: deadline) } }
 
-    // The other loops do so when they abort the rest.
+    // The other loops do that when they abort the rest.
     func noteDelivered() {}
 
     func abortAll() { forEachTracker { $0.abortAll() } }
@@ -142,8 +141,8 @@ final class GroupServer: ConnectionServer, @unchecked Sendable {
         start(tracker, accepted.connection(on: loop), transfer)
     }
 
-    /// The listener gets a message only where a change makes a difference to it: it was at its limit, or this was the
-    /// last connection. A message for each change would cost more than the rest.
+    /// Notifies the listener only if a change matters to it: it was at its limit, or this was the last connection. A
+    /// message for each change would cost more than everything else.
     func connectionDidEnd(wasLingering: Bool) {
         let change = wasLingering ? Self.oneLingering : Self.oneActive
         let left = word.subtract(change, ordering: .acquiringAndReleasing).newValue

@@ -2,7 +2,7 @@ import Glibc
 import Reactor
 
 extension Listener {
-    /// Waits for the next connection. Several calls are served in their order; a cancelled call is skipped.
+    /// Waits for the next connection. Several calls are served in order; a cancelled call is skipped.
     ///
     /// ```swift
     /// listener.accept().then { connection in
@@ -12,7 +12,7 @@ extension Listener {
     ///
     /// Rejected with a `SystemError` of `accept4`:
     /// - `EBADF` after `close`;
-    /// - `ECANCELED` if `close` was called while it waited;
+    /// - `ECANCELED` if `close` is called while it waits;
     /// - `EBUSY` while `serve` is running;
     /// - the error that ended the listener.
     ///

@@ -14,20 +14,20 @@ extension Listener {
     /// The port is free for another listener as soon as this one is closed (SO_REUSEADDR). An IPv6 listener accepts
     /// IPv6 only, so `0.0.0.0` and `[::]` can listen on one port.
     ///
-    /// A Unix path must not exist, unless it is a socket on which no process listens, such as a killed process leaves
-    /// behind: such a socket is replaced. The file is removed with the listener.
+    /// A Unix path must not exist, unless it is a socket without a listener, such as a killed process leaves: that is
+    /// replaced. The file is removed with the listener.
     /// - Parameters:
     ///   - backlog: how many connections may wait to be accepted; the kernel limits it to `net.core.somaxconn`.
-    ///   - mode: the permissions of a Unix path: a process that may write the file may connect. Without a mode the
-    ///     process's umask decides.
+    ///   - mode: the permissions of a Unix path: whoever may write the file may connect. Without a mode the process's
+    ///     umask decides.
     ///   - options: options of the listening socket. Its connections inherit most of them; `noDelay` is set on each
     ///     connection anyway.
-    ///   - address: where to listen; port 0 lets the kernel choose one.
+    ///   - address: the address to listen on; port 0 lets the kernel choose one.
     /// - Returns: the listener, on this thread's loop.
     /// - Throws: `SystemError` with call and address:
     ///   - `EADDRINUSE`;
     ///   - `EACCES` for a privileged port;
-    ///   - `EADDRNOTAVAIL` for an address that this machine does not have;
+    ///   - `EADDRNOTAVAIL` for an address that is not this machine's;
     ///   - `EINVAL` for a `mode` of an address that is not a path;
     ///   - further errors of bind(2) and listen(2).
     @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
@@ -38,15 +38,15 @@ extension Listener {
     }
 
     /// Listens on several addresses as one listener: with one `serve`, and one limit for all of them. If one address
-    /// cannot be bound, none stays bound; if one socket fails later, all are closed. Each port 0 gets a port of its
-    /// own. See the form with one address.
+    /// cannot be bound, none stays bound; if one socket fails later, all are closed. Each port 0 gets a different port.
+    /// See the form with one address.
     ///
     /// ```swift
     /// let listener = try Listener.bind(["0.0.0.0:80", "[::]:80"])
     /// ```
     ///
     /// - Parameters:
-    ///   - addresses: where to listen; at least one address.
+    ///   - addresses: the addresses to listen on; at least one.
     ///   - backlog: how many connections may wait to be accepted, for each address.
     ///   - mode: the permissions of Unix paths; allowed only if all addresses are such paths.
     ///   - options: options of each listening socket.
@@ -67,13 +67,13 @@ extension Listener {
     /// `localhost` is 127.0.0.1 and ::1, with the same port, since a client may try either; it is one of them on a
     /// machine that lacks the other.
     /// - Parameters:
-    ///   - address: where to listen, as text.
+    ///   - address: the address to listen on, as text.
     ///   - backlog: how many connections may wait to be accepted.
     ///   - mode: the permissions of a Unix path.
     ///   - options: options of the listening socket.
     /// - Returns: the listener, on this thread's loop.
-    /// - Throws: also `SocketAddress.ParseError`, for host names too: the addresses on which a server listens should
-    ///   not depend on a name server.
+    /// - Throws: also `SocketAddress.ParseError`, including for host names: the addresses of a server should not depend
+    ///   on a name server.
     @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
     public static func bind(
         _ address: String, backlog: Int = 4096, mode: UInt32? = nil, options: [SocketSetting] = []
@@ -83,7 +83,7 @@ extension Listener {
 
     /// Listens on several addresses as one listener; see the form with several addresses, and the one with a text.
     /// - Parameters:
-    ///   - addresses: where to listen, as texts; at least one.
+    ///   - addresses: the addresses to listen on, as texts; at least one.
     ///   - backlog: how many connections may wait to be accepted, for each address.
     ///   - mode: the permissions of Unix paths; allowed only if all addresses are such paths.
     ///   - options: options of each listening socket.
@@ -119,8 +119,8 @@ extension Listener {
         return Listener(sockets, on: loop)
     }
 
-    /// Takes over a stream socket that already listens. It is made non-blocking and close-on-exec. The file of a Unix
-    /// path is not removed when the listener is closed, since another owner created it.
+    /// Takes over a stream socket that already listens. It is made non-blocking and close-on-exec. Closing the listener
+    /// does not remove the file of a Unix path, since another owner created it.
     /// - Parameter descriptor: the socket, which the listener then owns.
     /// - Throws: `SystemError`: `EINVAL` for a socket that does not listen, `ENOTSOCK`, `EBADF`. The caller then still
     ///   owns the descriptor.

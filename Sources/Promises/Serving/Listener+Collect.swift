@@ -1,7 +1,7 @@
 import Reactor
 
 extension Listener {
-    /// Asks about the connections of `serve`: calls `body` with each, on the thread of its loop, and gathers the results.
+    /// Calls `body` with each connection of `serve`, on the thread of its loop, and gathers the results.
     ///
     /// ```swift
     /// listener.collect { connection in
@@ -11,8 +11,8 @@ extension Listener {
     /// }
     /// ```
     ///
-    /// For programs that show their clients, or end some of them: `body` may call the connection. Those that linger are among
-    /// them; those of a loop that ends meanwhile are left out.
+    /// For programs that list their clients, or end some of them: `body` may call the connection. Lingering connections
+    /// are included; connections of a loop that ends meanwhile are left out.
     /// - Parameter body: called once with each connection.
     /// - Returns: a guarantee of one result for each connection, in no particular order.
     @available(*, noasync, message: "on a loop write await firstly { … }.value, else use a synchronous function")

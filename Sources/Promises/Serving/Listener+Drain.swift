@@ -1,9 +1,9 @@
 import Reactor
 
 extension Listener {
-    /// Ends the listener and its connections in an orderly way, within `deadline`: accepts the clients that wait in the
-    /// backlog, as `close(drain: true)`, stops listening, ends the idle connections of `serve`, waits for the busy ones, and
-    /// at the deadline aborts the remaining ones and cancels what their handlers wait for. The backlog of an `inherited`
+    /// Ends the listener and its connections in an orderly way, within `deadline`: accepts the clients in the backlog,
+    /// as `close(drain: true)`, stops listening, ends the idle connections of `serve`, waits for the busy ones, and at
+    /// the deadline aborts the remaining ones and cancels the promises of their handlers. The backlog of an `inherited`
     /// listener is left to the next process.
     ///
     /// ```swift
@@ -13,29 +13,27 @@ extension Listener {
     /// ```
     ///
     /// A connection is *idle* while all of these hold:
-    /// - it waits in a read, and no part of a frame has arrived, neither here nor in the kernel;
+    /// - it waits in a read, and no part of a frame has arrived, here or in the kernel;
     /// - no write is queued;
     /// - its handler does not read ahead of its answers, as in a `pipe`, or in the forms of `forEachLine` and
     ///   `forEachChunk` that wait for nothing;
-    /// - the body of a `forEachFrame`, `forEachLine` or `forEachChunk` waits for nothing: the promise that it has
-    ///   returned has settled;
-    /// - no `deferDrain(until:)` is pending. A handler that reads one request in several steps outside of such a loop
+    /// - the promise returned by the body of a `forEachFrame`, `forEachLine` or `forEachChunk` has settled;
+    /// - no `deferDrain(until:)` is pending. A handler that reads one request in several steps outside such a loop
     ///   declares them by that: between two of them no part of a frame is buffered.
     ///
-    /// As far as can be seen from here, its peer has been answered. How it ends:
-    /// - `forEachFrame`, `forEachLine` and `lines` end as soon as the connection is idle behind a frame, as at the peer's
-    ///   end, and the handler finishes; with its first frame a client has the time of the next case;
-    /// - other reads end when the connection has received nothing for 200 ms, and in the last fifth of the time, at most one
-    ///   second, as soon as it is idle: the connection is closed, and the read fails with `ECANCELED`.
+    /// As far as this side can tell, its peer has been answered. How it ends:
+    /// - `forEachFrame`, `forEachLine` and `lines` end as soon as the connection is idle after a frame, as at the
+    ///   peer's end, and the handler finishes; for its first frame a client has the time of the next case;
+    /// - other reads end when the connection has received nothing for 200 ms, and in the last fifth of the time, at
+    ///   most one second, as soon as it is idle: the connection is closed, and the read fails with `ECANCELED`.
     ///
     /// Handlers learn of the drain by `Connection.isDraining`. At the deadline, connections that are idle or lingering
     /// are closed: the kernel delivers what it has taken. The others are reset.
     ///
-    /// Connections that were taken with `accept` do not belong to the listener. A further call returns the same guarantee,
-    /// and the first deadline stands.
-    /// - Parameter deadline: the time that the busy connections have, from now on. In a further call it has no effect.
-    /// - Returns: a guarantee that is fulfilled when the last connection has ended, with what became of the
-    ///   connections.
+    /// Connections that were taken with `accept` do not belong to the listener. A further call returns the same
+    /// guarantee, and the first deadline stands.
+    /// - Parameter deadline: the time that the busy connections have, from now on. Ignored in further calls.
+    /// - Returns: a guarantee that is fulfilled when the last connection has ended, with the counts of how they ended.
     @discardableResult
     @available(*, noasync, message: "on a loop write try await firstly { … }.value, else use a synchronous function")
     public func drain(deadline: Duration) -> Guarantee<DrainResult> {
@@ -51,20 +49,20 @@ extension Listener {
         return drain.guarantee
     }
 
-    /// Ends a drain that has begun at once, as at its deadline: aborts the connections that remain, and cancels what their
-    /// handlers wait for. Without effect if no drain has begun.
+    /// Ends a drain at once, as at its deadline: aborts the remaining connections, and cancels the promises of their
+    /// handlers. Without effect if no drain has begun.
     public func abortDrain() {
         loop.assertOwner()
         guard isDraining else { return }
         server?.noteDelivered()
-        // First the result: an aborted connection may be the last one, and a loop that does not respond must not delay
-        // the result.
+        // First the result: an aborted connection may be the last one, and an unresponsive loop must not delay the
+        // result.
         finishDrain()
         server?.abortAll()
     }
 
-    /// Settles the promise of `drain`, and of a `serve` that signals stop: no connection is open any more, or the rest is
-    /// about to be aborted.
+    /// Settles the promise of `drain`, and of a `serve` that signals stop: no connection is open any more, or the rest
+    /// is about to be aborted.
     func finishDrain() {
         guard isDraining, drain.result == nil else { return }
         refused?.end()

@@ -7,9 +7,9 @@ extension Listener {
     /// sd_listen_fds(3).
     /// - Parameters:
     ///   - name: FileDescriptorName= of the socket unit.
-    ///   - unsettingEnvironment: whether to remove the variables, so that child processes do not see them. The environment
-    ///     belongs to the whole process; no other thread may read it meanwhile.
-    /// - Returns: `nil` if there is no such socket, as in a process that no service manager has started.
+    ///   - unsettingEnvironment: whether to remove the variables, so that child processes do not see them. The
+    ///     environment belongs to the whole process; no other thread may read it meanwhile.
+    /// - Returns: `nil` if there is no such socket, for instance without a service manager.
     /// - Throws: `SystemError` of `fcntl`: `EINVAL` for invalid variables, `EBADF` for a number that is not open; or as
     ///   `init(adopting:)`. Nothing is taken over then.
     @available(*, noasync, message: "call it in a synchronous function on the loop's thread")

@@ -20,21 +20,21 @@ extension Listener {
     /// let result = try hang(served)
     /// ```
     /// - Parameters:
-    ///   - options: the limits, and what stops the server.
-    ///   - onError: is called with the error of a handler and its connection; not for a cancellation, nor for a
-    ///     connection that `drain` has ended. Without it errors are not reported.
+    ///   - options: the limits, and the signals that stop the server.
+    ///   - onError: called with the error of a handler and its connection; not for a cancellation, nor for a connection
+    ///     that `drain` has ended. Without it errors are not reported.
     ///   - handler: handles one connection; called on the loop of the listener.
-    /// - Returns: a promise of what became of the connections that were open when a drain began; zeros without a drain.
+    /// - Returns: a promise of how the connections that were open when a drain began have ended; zeros without a drain.
     ///   It is fulfilled when the listener has been closed and the last connection has ended; with `stopSignals` at the
-    ///   latest when the drain ends, at its deadline or at the second signal. Rejected with the `SystemError` that ended the listener:
-    ///   `EBADF`, `EINVAL` or `ENOTSOCK` of `accept4`. Rejected at once with
+    ///   latest when the drain ends, at its deadline or at the second signal. Rejected with the `SystemError` that
+    ///   ended the listener: `EBADF`, `EINVAL` or `ENOTSOCK` of `accept4`. Rejected at once with
     ///   - `EBADF` after `close`;
     ///   - `EBUSY` if `accept` or `serve` is running;
     ///   - `EINVAL` if `maxConnections` is below one or `maxLingering` below zero;
     ///   - the error of `sigaction` if a signal cannot be watched, as `EventLoop.onSignal`.
     ///
-    ///   Cancelling it closes the listener and ends the watches of the signals; active connections continue, and a drain
-    ///   that has begun does.
+    /// Cancelling it closes the listener and stops watching the signals; active connections continue, and so does a
+    /// drain.
     @discardableResult
     public func serve<Done: Thenable>(
         _ options: ServeOptions = ServeOptions(), onError: ((any Error, Connection) -> Void)? = nil,
@@ -59,12 +59,12 @@ extension Listener {
     /// ```
     ///
     /// `maxConnections`, `close`, `drain` and `activeConnections` apply to all loops together. The group is retained
-    /// until the last connection has ended; it is not stopped. When a loop of the group ends, it gets no more connections;
-    /// those that it has end with it, and those being transferred to it are closed. At the deadline of a drain the
+    /// until the last connection has ended; it is not stopped. When a loop of the group ends, it gets no more
+    /// connections; its own end with it, and those being transferred to it are closed. At the deadline of a drain the
     /// promise does not wait for the other loops, which abort their connections as soon as they respond.
     /// - Parameters:
     ///   - group: the loops that run the handlers.
-    ///   - options: the limits, and what stops the server.
+    ///   - options: the limits, and the signals that stop the server.
     ///   - onError: as for `serve`; called on the connection's loop.
     ///   - handler: called on the connection's loop.
     /// - Returns: as `serve`. Also rejected with `ECANCELED` of `accept4` when all loops of the group have ended.

@@ -10,7 +10,7 @@ import Reactor
 /// ```
 ///
 /// Connections are taken with `serve`, or one by one with `accept`. Releasing the last reference to a listener closes
-/// it, unless it is serving or an `accept` waits: then it lives until `close`.
+/// it, unless it is serving or an `accept` is pending: then it lives until `close`.
 ///
 /// An error of a single connection never ends the listener. These conditions make it pause for 100 ms at a time, while
 /// clients wait in the backlog; each episode is reported once, as `LogEvent.acceptPaused`:
@@ -18,36 +18,36 @@ import Reactor
 /// - 64 errors of single connections in a row: a security module or seccomp may refuse every one (`EPERM`, `EACCES`,
 ///   `ENOSYS`).
 public final class Listener: CustomStringConvertible {
-    /// The addresses that it listens on, in the given order, with the actual ports where port 0 was given.
+    /// The addresses that it listens on, in the given order, with the actual ports in place of port 0.
     public let localAddresses: [SocketAddress]
     /// `Listener(127.0.0.1:7000, [::1]:7000)`, with the addresses that it listens on.
     public var description: String { "Listener(\(localAddresses.map(\.description).joined(separator: ", ")))" }
     /// The first of `localAddresses`.
     public var localAddress: SocketAddress { localAddresses[0] }
-    /// How many connections of `serve` are active, on all loops: their handlers have not finished. `maxConnections`
+    /// The number of active connections of `serve` on all loops: their handlers have not finished. `maxConnections`
     /// limits them.
     public var activeConnections: Int { server?.activeCount ?? 0 }
-    /// How many connections of `serve` linger, on all loops: their handlers have finished, and their descriptors are
-    /// not closed yet. `maxLingering` limits them.
+    /// The number of lingering connections of `serve` on all loops: their handlers have finished, and their descriptors
+    /// are not closed yet. `maxLingering` limits them.
     public var lingeringConnections: Int { server?.lingeringCount ?? 0 }
-    /// How many connections are active or linger.
+    /// The number of connections that are active or linger.
     var openConnections: Int { server?.openCount ?? 0 }
 
-    /// How many connections were reset because of `ServeOptions.memoryLimit`, on all loops.
+    /// The number of connections, on all loops, that were reset because of `ServeOptions.memoryLimit`.
     public var evictedConnections: Int { drain.counts.evicted }
-    /// How many clients were refused because of `ServeOptions.overflow`.
+    /// The number of clients refused because of `ServeOptions.overflow`.
     public private(set) var refusedConnections = 0
 
     let loop: EventLoop
     private let acceptor: Acceptor
     let takers = AcceptQueue()
     var isClosed: Bool { acceptor.isClosed }
-    /// Whether a drain leaves the backlog to the process that comes next.
+    /// Whether a drain leaves the backlog to the next process.
     var leavesBacklog = false
     let drain = Drain()
-    /// Whether `drain` has been called.
+    /// `true` once `drain` has been called.
     public var isDraining: Bool { drain.hasBegun }
-    /// What serves the connections, from the call of `serve` until the last one has ended.
+    /// Serves the connections, from the call of `serve` until the last one has ended.
     private(set) var server: (any ConnectionServer)?
     /// Present if clients beyond the limit of `serve` are refused.
     private(set) var refused: RefusedClients?
@@ -71,7 +71,7 @@ public final class Listener: CustomStringConvertible {
         }
     }
 
-    /// Stops listening. Active connections continue; a waiting `accept` is rejected with `ECANCELED`. The file of a
+    /// Stops listening. Active connections continue; a pending `accept` is rejected with `ECANCELED`. The file of a
     /// Unix listener is removed, if it is still the one that the listener has created.
     ///
     /// - Parameter drain: whether connections that already wait in the backlog are accepted first; otherwise the kernel

@@ -1,24 +1,25 @@
 import Reactor
 
-/// The drain of a listener on one loop: ends its idle connections, now and whenever one becomes idle. Accessed only on the
-/// loop's thread.
+/// The drain of a listener on one loop: ends its idle connections, now and whenever one becomes idle. Accessed only on
+/// the loop's thread.
 final class LoopDrain {
-    // The tracker owns this. The connections refer to it too, and may be kept for longer.
+    // The tracker owns this. The connections also refer to it, and may be kept for longer.
     private weak var tracker: ConnectionTracker?
     private let loop: EventLoop
     private let counts: ConnectionCounts
-    /// From when on a connection counts as idle that has received something just now.
+    /// The time from which even a connection that has just received something counts as idle.
     private let lastCall: LoopInstant
     private var sweeping: EventLoop.Timer?
-    /// The number of bytes that each connection has received, and since when it has received no more. By identity, as `ended`.
+    /// The number of bytes that each connection has received, and the time since which it has received no more. By
+    /// identity, like `ended`.
     private var received: [ObjectIdentifier: (count: Int, since: LoopInstant)] = [:]
-    /// The connections that this has ended. By identity: the tracker retains them for as long as they are looked up here.
+    /// The connections that this has ended. By identity: the tracker retains them as long as they are looked up here.
     private var ended: Set<ObjectIdentifier> = []
 
-    /// The interval at which busy connections are checked for having become idle.
+    /// The interval at which busy connections are checked for idleness.
     private static var interval: Duration { .milliseconds(20) }
-    /// For how long a connection must have received nothing to count as idle, unless it is between two frames: what its peer
-    /// has sent may be on its way.
+    /// The time without input after which a connection counts as idle, unless it is between two frames: bytes from its
+    /// peer may be on their way.
     private static var quietPeriod: Duration { .milliseconds(200) }
 
     init(of tracker: ConnectionTracker, on loop: EventLoop, _ counts: ConnectionCounts, within deadline: Duration) {
@@ -72,14 +73,14 @@ final class LoopDrain {
 
     func hasEnded(_ connection: Connection) -> Bool { ended.contains(ObjectIdentifier(connection)) }
 
-    /// The handler of a connection has finished. If its loop was ended, the connection counts as idle only now: the
-    /// handler might have failed, or have gone on until the deadline.
+    /// The handler of a connection has finished. If the drain ended its loop, the connection counts as idle only now:
+    /// the handler might have failed, or have gone on until the deadline.
     func handlerDidFinish(_ connection: Connection) {
         if ServedConnection.existing(of: connection)?.hasEndedLoop == true { note(connection, asIdle: true) }
     }
 
-    /// Counts the connections whose handlers have finished, and from which the kernel has taken everything: a drain does
-    /// not abort them.
+    /// Counts the connections whose handlers have finished, and whose bytes the kernel has taken: a drain does not
+    /// abort them.
     func noteDelivered() {
         guard let connections = tracker?.connections else { return }
         for (place, connection, _) in connections.all
@@ -88,12 +89,12 @@ final class LoopDrain {
         }
     }
 
-    /// The deadline has been reached.
+    /// Called at the deadline.
     func abortAll() {
         let rest = tracker?.connections.all ?? []
         for entry in rest { note(entry.connection, asIdle: false) }
         for (_, connection, work) in rest {
-            // A reset would destroy what the kernel has still to deliver.
+            // A reset would destroy data that the kernel has yet to deliver.
             if connection.isClosed || connection.isIdle { connection.close(linger: .zero) } else { connection.abort() }
             work?.cancel()
         }

@@ -1,8 +1,8 @@
 import Reactor
 
 extension LoopLocal {
-    /// The value of the loop that `connection` belongs to, which is this thread's: what the connections of a loop share,
-    /// `Sendable` or not. It is made when it is first asked for.
+    /// The value of the loop that `connection` belongs to, which is this thread's: state shared by the connections of a
+    /// loop, `Sendable` or not. It is made at first use.
     ///
     /// ```swift
     /// let counters = LoopLocal { Counters() }
@@ -24,7 +24,7 @@ extension LoopLocal {
         return makeValue(for: connection)
     }
 
-    /// What the loop of `connection` has for this object.
+    /// The box that the loop of `connection` has for this object.
     @usableFromInline
     func known(to connection: Connection) -> Unmanaged<LoopLocalValue>? {
         connection.loop.assertOwner()

@@ -1,28 +1,28 @@
 import Glibc
 import Reactor
 
-/// What the connections of a listener or of a pool hold on one loop, and the limit of it; see `ServeOptions.memoryLimit`.
+/// The memory of a listener's or a pool's connections on one loop, and its limit; see `ServeOptions.memoryLimit`.
 /// Accessed only on the loop's thread.
 ///
-/// The sum is noted where a connection begins to hold more, and where it goes on waiting. It is exact when it matters: a
-/// connection is ended only after all have been looked at.
+/// The sum is updated when a connection begins to hold more, and when it goes on waiting. It is exact when it matters:
+/// a connection is ended only after all have been examined.
 final class MemoryBudget {
     private let limit: Int
     private let loop: EventLoop
     private let didEvict: () -> Void
     private let members: () -> [Member]
-    /// What the connections hold by their notes.
+    /// The connections' memory, as noted.
     private var held = 0
     private var hasJob = false
-    /// The memory that queues share, by where it begins: how many wait with it, and its size.
+    /// The memory that queues share, keyed by its start: the number of queues it waits in, and its size.
     private var shared: [UnsafeRawPointer: (holders: Int, count: Int)] = [:]
 
-    /// A connection, and the work for it, if that is to end with it.
+    /// A connection, and the work that ends with it, if any.
     typealias Member = (connection: Connection, work: PromiseCore?)
 
     /// - Parameters:
     ///   - didEvict: called for each connection that is about to be ended.
-    ///   - members: those that share the budget, at each call.
+    ///   - members: returns the connections that share the budget.
     init(
         _ limit: Int, on loop: EventLoop, didEvict: @escaping () -> Void, of members: @escaping () -> [Member]
     ) {
@@ -35,7 +35,7 @@ final class MemoryBudget {
     /// Counts a connection until it is closed.
     func begin(for connection: Connection) { connection.ensuredColdState.memory = MemoryShare(self) }
 
-    /// A connection holds `change` more bytes than it did.
+    /// A connection holds `change` bytes more than before.
     func note(_ change: Int) {
         held += change
         // Only growth: a connection that goes with its loop leaves no job behind.
@@ -45,14 +45,14 @@ final class MemoryBudget {
         loop.enqueueAtEndOfTurn(ClosureJob { [self] in enforce() })
     }
 
-    /// Shared memory begins to wait in a queue. It counts once, in however many it is.
+    /// Counts shared memory that begins to wait in a queue. It counts once, however many queues it is in.
     func hold(_ memory: SharedBytes) {
         guard case (let address?, let count) = memory.extent else { return }
         shared[address, default: (0, count)].holders += 1
         if shared[address]?.holders == 1 { note(count) }
     }
 
-    /// Shared memory has left a queue: on any thread, once the loop has ended.
+    /// Releases shared memory that has left a queue: on any thread, once the loop has ended.
     func release(_ memory: SharedBytes) {
         guard !loop.hasEnded, let address = memory.extent.address, let entry = shared[address] else { return }
         shared[address] = entry.holders == 1 ? nil : (entry.holders - 1, entry.count)
@@ -62,11 +62,11 @@ final class MemoryBudget {
     /// A connection that holds `count` bytes is closed: by any thread, once the loop has ended.
     func end(_ count: Int) { if !loop.hasEnded { note(-count) } }
 
-    /// Ends the connections that hold the most, if all together hold too much: until they hold seven eighths of the limit,
-    /// since the next look at all connections should not be due at once.
+    /// Ends the connections that hold the most, if all together hold too much: until they hold seven eighths of the
+    /// limit, so that the next check is not due at once.
     private func enforce() {
         defer { hasJob = false }
-        // The turn may have handled what it had received.
+        // The turn may have consumed the input.
         if held <= limit { return }
         let members = members()
         for member in members { member.connection.noteHeldMemory() }
@@ -74,7 +74,7 @@ final class MemoryBudget {
         if total <= limit { return }
         for (count, member) in members.map({ ($0.connection.heldMemory, $0) }).sorted(by: { $0.0 > $1.0 }) {
             if held <= limit / 8 * 7 { return }
-            // Closed since, by a handler of the one before.
+            // Closed since, by a handler of the previous one.
             guard member.connection.lifecycle.hasDescriptor else { continue }
             let detail = "all connections hold \(total) bytes in memory, and this one \(count); the limit is \(limit)"
             end(member, detail)
@@ -85,11 +85,11 @@ final class MemoryBudget {
         let connection = member.connection
         let call = connection.queuedBytes > 0 ? connection.writeCall : connection.readCall
         let error = SystemError(call, ENOBUFS, detail: detail)
-        // What waits tells the handler.
+        // A pending read or write notifies the handler.
         let isTold = PeerWatching.tellsHandler(connection)
         didEvict()
         connection.abort(because: error)
-        // It may keep what the peer has sent.
+        // It may keep its peer's bytes.
         if !isTold { member.work?.cancel(with: error) }
     }
 }

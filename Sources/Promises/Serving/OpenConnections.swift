@@ -1,15 +1,15 @@
-/// The open connections of `serve` on one loop, each in a place, which is reused. Every operation takes constant time, and
-/// an insertion allocates nothing unless there are more connections than ever before.
+/// The open connections of `serve` on one loop, each in a place, which is reused. Every operation takes constant time,
+/// and an insertion allocates nothing unless there are more connections than ever before.
 struct OpenConnections {
-    /// A connection, and the work that ends with it: the core that waits for the handler's promise, or the task of an async
-    /// handler.
+    /// A connection, and the work that ends with it: the core that waits for the handler's promise, or the task of an
+    /// async handler.
     typealias Entry = (connection: Connection, work: PromiseCore?)
 
     private var entries: ContiguousArray<Entry?> = []
     private var free: ContiguousArray<Int> = []
-    /// The places of those that linger: their handlers have finished, and their descriptors are not closed yet.
+    /// The places of lingering connections: their handlers have finished, and their descriptors are not closed yet.
     private var lingering: Set<Int> = []
-    /// Those of them that have not been evicted, in the order in which they began to linger.
+    /// Those that have not been evicted, in the order in which they began to linger.
     private var candidates = LinkedOrder()
 
     var count: Int { entries.count - free.count }
@@ -34,7 +34,7 @@ struct OpenConnections {
 
     mutating func setWork(_ work: PromiseCore, at place: Int) { entries[place]?.work = work }
 
-    /// - Returns: what was there, for the caller to release.
+    /// - Returns: the entry, for the caller to release.
     mutating func remove(_ place: Int) -> Entry? {
         if !lingering.isEmpty, lingering.remove(place) != nil { candidates.remove(place) }
         free.append(place)
@@ -50,7 +50,7 @@ struct OpenConnections {
         candidates.append(place)
     }
 
-    /// The connection that has lingered longest. Its close is cut short, and its descriptor is about to be closed: from now
-    /// on it is no candidate.
+    /// The connection that has lingered longest. Its close is cut short, and its descriptor is about to be closed: from
+    /// now on it is not a candidate.
     mutating func evictOldest() -> Connection? { candidates.popFirst().flatMap { self[$0] } }
 }

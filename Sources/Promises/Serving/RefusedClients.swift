@@ -1,16 +1,16 @@
 import Reactor
 
 extension ServeOptions {
-    /// What becomes of a client beyond `maxConnections`.
+    /// The treatment of a client beyond `maxConnections`.
     public enum Overflow: Hashable, Sendable {
         /// It waits in the kernel's backlog until a connection has ended.
         case wait
-        /// It is accepted, gets these bytes, and its connection ends as by `Connection.close`; no handler is called. With TLS the
-        /// bytes would precede the handshake: pass none.
+        /// It is accepted, receives these bytes, and is closed as by `Connection.close`; no handler is called. With TLS
+        /// the bytes would precede the handshake: pass none.
         case refuse([UInt8])
 
-        /// As the form with bytes, with a text in UTF-8.
-        /// - Parameter text: what a client gets.
+        /// Like the form with bytes, with a text in UTF-8.
+        /// - Parameter text: the text for the client.
         /// - Returns: the overflow.
         public static func refuse(_ text: String) -> Overflow { .refuse(Array(text.utf8)) }
     }
@@ -29,7 +29,7 @@ final class RefusedClients {
     }
 
     func take(_ connection: Connection) {
-        // The kernel of a new connection has room, unless the answer is very long.
+        // The kernel has room for a new connection's output, unless the answer is very long.
         connection.post(answer, overflow: .drop)
         let closed = connection.close()
         guard connection.lifecycle.hasDescriptor else { return }

@@ -1,26 +1,27 @@
 import Reactor
 
-/// State of a served connection that most need not have: a handler that may have to be cancelled, the progress of a drain.
+/// State of a served connection that most do not need: a handler that may have to be cancelled, the progress of a
+/// drain.
 final class ServedConnection: ConnectionAttachment {
     /// An async handler, until the connection has ended.
     private var task: HandlerTask?
     /// The promise of a handler that is cancelled when its peer has gone, until the connection has ended.
     private var work: PromiseCore?
-    /// What the connection watches for while the handler neither reads nor writes.
+    /// The events watched while the handler neither reads nor writes.
     private(set) var restingInterest: Interest = []
-    /// Present while the listener is drained.
+    /// Set while the listener drains.
     // `@exclusivity(unchecked)`: one thread, and no user code is called during an access; each request reads it.
     @exclusivity(unchecked) var drain: LoopDrain?
-    /// Whether the loop over frames that has waited ends instead of waiting again.
+    /// Whether a waiting frame loop ends instead of waiting again.
     var endsFrameLoop = false { didSet { if endsFrameLoop { hasEndedLoop = true } } }
-    /// Whether a loop was ended, so that the handler is to finish.
+    /// Whether a loop was ended, so that the handler should finish.
     private(set) var hasEndedLoop = false
 
     static func existing(of connection: Connection) -> ServedConnection? {
         connection.cold?.attachment as? ServedConnection
     }
 
-    /// That of a connection that a listener serves; made by the first access.
+    /// The state of a served connection; made by the first access.
     static func of(_ connection: Connection) -> ServedConnection {
         if let served = existing(of: connection) { return served }
         let made = ServedConnection()
@@ -33,7 +34,7 @@ final class ServedConnection: ConnectionAttachment {
         restingInterest = cancelsWhenPeerGone ? .peerGone : [.error, .hangUp]
     }
 
-    /// Cancels `work`, the promise of a handler, when the peer has gone.
+    /// Cancels `work`, the promise of a handler, when the peer leaves.
     func begin(cancelling work: PromiseCore) {
         self.work = work
         restingInterest = .peerGone
@@ -46,7 +47,7 @@ final class ServedConnection: ConnectionAttachment {
 
     func connectionMayBeIdle(_ connection: Connection) {
         if drain == nil { return }
-        // After the handler that runs now.
+        // After the current handler.
         connection.loop.enqueue(InternalJob { [self] in drain?.endIfAnswered(connection) })
     }
 

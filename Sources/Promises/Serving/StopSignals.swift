@@ -1,11 +1,12 @@
 import Glibc
 import Reactor
 
-/// Watches the signals that stop listeners, one or several: the first one drains them, and a later one aborts what remains.
+/// Watches the signals that stop one or several listeners: the first one drains them, and a later one aborts the rest.
 ///
-/// Accessed only on the loop's thread. Retained by its watches, until the process's own actions are restored or the loop ends.
+/// Accessed only on the loop's thread. Retained by its watches, until the process's previous actions are restored or
+/// the loop ends.
 final class StopSignals: IOProducer {
-    /// What the signals so far ask for.
+    /// The request of the signals so far.
     private enum State {
         case serve
         /// Since the first signal.
@@ -76,13 +77,13 @@ final class StopSignals: IOProducer {
         }
     }
 
-    /// Nothing more is to be stopped. The process's own actions are restored; after the first signal only when no copy of it can
+    /// Stops watching. The process's previous actions are restored; after the first signal only when no copy of it can
     /// arrive any more, since that would end a process that has stopped in order.
     func end() {
         var copiesEnd: LoopInstant?
         if case .drain(let since) = state { copiesEnd = since.advanced(by: State.duplicateWindow) }
         state = .over
-        // A listener that serves until these signals refers back to this.
+        // A listener that serves until these signals refers back to this object.
         let released = listeners
         listeners = []
         if let copiesEnd, loop.now < copiesEnd {
@@ -112,7 +113,7 @@ final class StopSignals: IOProducer {
 // MARK: Several listeners
 
 extension StopSignals {
-    /// A promise of the account of all listeners together.
+    /// A promise of all listeners' results together.
     fileprivate func join() -> Promise<DrainResult> {
         let core = PromiseCore(of: DrainResult.self, by: self)
         promise = core
@@ -133,7 +134,7 @@ extension StopSignals {
         core.fulfill(listeners.reduce(DrainResult()) { $0 + ($1.drain.result ?? DrainResult()) })
     }
 
-    /// The drain of a listener has ended, or its `serve`, whichever comes first.
+    /// A listener's drain, or its `serve`, has ended, whichever comes first.
     fileprivate func listenerDidEnd(_ index: Int) {
         missing.remove(index)
         finishIfDone()
@@ -154,7 +155,7 @@ extension StopSignals {
     }
 }
 
-/// Waits for the promise of `serve`, or for that of `drain`.
+/// Waits for the promise of `serve` or `drain`.
 private struct ListenerEnd: Operation {
     typealias Input = Never
     typealias Output = Void
@@ -172,7 +173,7 @@ private struct ListenerEnd: Operation {
 }
 
 extension Listener {
-    /// Drains `listeners` when the process is told to stop: the first of `signals` drains all of them within
+    /// Drains `listeners` when the process is asked to stop: the first of `signals` drains all of them within
     /// `deadline`, and a second one, which may be another of them, aborts the remaining connections at once. For 100 ms
     /// after the first one, further signals are ignored as copies of it; see `ServeOptions.stopSignals`.
     ///
@@ -182,24 +183,23 @@ extension Listener {
     /// let result = try hang(Listener.drain([pages, figures], atFirstOf: [SIGTERM, SIGINT], deadline: .seconds(10)))
     /// ```
     ///
-    /// A single listener stops by `ServeOptions.stopSignals`.
+    /// For a single listener use `ServeOptions.stopSignals`.
     ///
     /// The signals are watched from this call on, as by `EventLoop.onSignal`, and keep the loop alive. When the promise
-    /// settles, the process's own actions are restored, but not within those 100 ms.
+    /// settles, the process's previous actions are restored, but not within those 100 ms.
     /// - Parameters:
     ///   - listeners: listeners of this thread's loop. If one of them does not serve yet, the promise waits for the
     ///     first signal, which drains that listener, even if it is closed before.
     ///   - signals: at least one.
-    ///   - deadline: how long the drain may take; see `drain(deadline:)`.
-    ///   - onSignal: is called with each signal, before the listeners are drained, or aborted.
-    /// - Returns: a promise of the account of all listeners together. It is fulfilled when each listener either has
-    ///   been drained or is closed and its last connection has ended. A listener that is closed without a drain adds
-    ///   nothing to the account. Rejected with
+    ///   - deadline: the time limit of the drain; see `drain(deadline:)`.
+    ///   - onSignal: called with each signal, before the listeners are drained, or aborted.
+    /// - Returns: a promise of all listeners' results together. It is fulfilled when each listener either has been
+    ///   drained or is closed and its last connection has ended. A listener that is closed without a drain adds
+    ///   nothing. Rejected with
     ///   - `SystemError` of `sigaction`, at once, as `onSignal`, and with `EINVAL` if there is no signal;
-    ///   - the error with which `serve` of a listener is rejected, which then counts as handled there; the other
-    ///     listeners continue.
+    ///   - the error that rejects `serve` of a listener, which counts as handled there; the other listeners continue.
     ///
-    ///   Cancelling it ends the watches only.
+    /// Cancelling it only stops watching the signals.
     @available(*, noasync, message: "on a loop write try await firstly { … }.value, else use a synchronous function")
     public static func drain(
         _ listeners: [Listener], atFirstOf signals: [CInt], deadline: Duration, onSignal: ((CInt) -> Void)? = nil,

@@ -15,15 +15,15 @@ enum ByteRead {
             return Guarantee(PromiseCore.fulfilled(outcome(limit, of: connection)))
         }
         let core = PromiseCore.pending(.of(Follow<ReadOutcome>.self))
-        // A plain core, which the loop can use again. Until `take` the reader keeps it; `ConnectionInterest` says what keeps the
-        // connection meanwhile.
+        // A plain core, which the loop can reuse. The reader keeps it until `take`; `ConnectionInterest` explains what
+        // keeps the connection meanwhile.
         core.beginProduction(by: connection)
         let demand = ConnectionReader.Demand.bytes(limit: UInt32(min(limit, ConnectionInput.largestPiece)))
         connection.requestInput(demand, for: .retaining(core))
         return Guarantee(core)
     }
 
-    /// What a read gets without the kernel: buffered bytes, or the end.
+    /// The result of a read without asking the kernel: buffered bytes, or the end.
     @inline(never)
     static func outcome(_ limit: Int, of connection: Connection) -> ReadOutcome {
         if connection.hasInput { return .bytes(connection.input.take(min(limit, ConnectionInput.largestPiece))) }

@@ -15,7 +15,7 @@ enum ByteWrite {
         start(bytes, on: connection) { $0.append(UnsafeRawBufferPointer(rebasing: bytes[$1...]), $1 > 0, $2) }
     }
 
-    /// - Parameter append: appends the bytes behind those that were sent to the queue.
+    /// - Parameter append: appends the bytes after the sent ones to the queue.
     @inline(__always)
     private static func start(
         _ bytes: UnsafeRawBufferPointer, on connection: Connection,
@@ -39,21 +39,21 @@ enum ByteWrite {
 
     // MARK: In place
 
-    /// Takes the loop's empty array, whose memory the next write uses again. A write inside of a write finds none.
+    /// Takes the loop's empty array, whose memory the next write reuses. A write inside another one gets none.
     @usableFromInline
     static func takeSpare(of connection: Connection) -> [UInt8] {
         connection.loop.assertOwner()
         return connection.loop.takeSpareOutput()
     }
 
-    /// Keeps the memory of `bytes` for the next write. One that is larger than an ordinary write would only be held.
+    /// Keeps the memory of `bytes` for the next write, unless it is larger than an ordinary write needs.
     @usableFromInline
     static func giveBack(_ output: inout ByteWriter, to connection: Connection) {
         if output.written.capacity > 2 * WriteQueue.coalesceLimit { return }
         connection.loop.giveBack(spareOutput: &output.written)
     }
 
-    /// Sends what was written into a spare array.
+    /// Sends the contents of a spare array.
     @usableFromInline
     static func start(_ output: inout ByteWriter, on connection: Connection) -> Promise<Void> {
         if output.shared != nil { return startShared(&output, on: connection) }
@@ -86,7 +86,7 @@ enum ByteWrite {
         return Promise(core)
     }
 
-    /// Sends what was written into a spare array, and memory that is shared.
+    /// Sends the bytes written into a spare array, and shared memory.
     @inline(never)
     private static func startShared(_ output: inout ByteWriter, on connection: Connection) -> Promise<Void> {
         let promise = start(output.pieces, on: connection)
@@ -94,7 +94,7 @@ enum ByteWrite {
         return promise
     }
 
-    /// Sends pieces as one write, each from where it is; what the kernel does not take stays there.
+    /// Sends pieces as one write, each in place; bytes that the kernel does not take stay there.
     private static func start(_ pieces: [SharedBytes], on connection: Connection) -> Promise<Void> {
         connection.sendGathered()
         guard connection.canWrite else { return pieces.joined.withUnsafeBytes { filter($0, of: connection) } }
@@ -164,7 +164,7 @@ enum ByteWrite {
         return sent >= 0
     }
 
-    /// A write that cannot go straight to the kernel: through the filter, or refused.
+    /// A write that cannot go straight to the kernel: it goes through the filter, or is refused.
     @inline(never)
     private static func filter(_ bytes: UnsafeRawBufferPointer, of connection: Connection) -> Promise<Void> {
         guard connection.lifecycle.isOpen, let layer = connection.layer else {
@@ -175,12 +175,12 @@ enum ByteWrite {
 
     // MARK: At once
 
-    // These return the number of bytes that were gathered or that the kernel has taken, zero if they are to be queued;
-    // below zero if the connection has failed. Nothing is queued before.
+    // These return the number of bytes that were gathered or that the kernel has taken; zero if the bytes must be
+    // queued; below zero if the connection has failed. Nothing is queued before.
     //
-    // Answers to requests that have arrived together are sent together. While a connection has buffered input, the bytes of its
-    // writes are gathered in a block, and the writes are fulfilled. One call sends the block: with the answer to the last of
-    // the requests, when a read has to wait for the kernel, at the end of the turn, or when the block is full.
+    // Answers to requests that arrived together are sent together. While a connection has buffered input, its writes
+    // are gathered in a block, and fulfilled. One call sends the block: with the answer to the last of the requests,
+    // when a read must wait for the kernel, at the end of the turn, or when the block is full.
 
     @inline(__always)
     private static func sendAtOnce(_ bytes: UnsafeRawBufferPointer, on connection: Connection) -> Int {
@@ -206,15 +206,15 @@ enum ByteWrite {
             if connection.failure != nil { return -1 }
             if connection.writer.isQueued { return 0 }
         }
-        // The answer to another request is likely to follow before this turn ends. Outside of a turn no flush job would
-        // send the gathered bytes.
+        // The answer to another request is likely to follow in this turn. Outside a turn no flush job would send the
+        // gathered bytes.
         let expectsAnswers = connection.hasInput && !connection.reader.isWaiting && connection.loop.isBeingDriven
         if expectsAnswers && connection.writer.canGather(bytes.count) {
             if connection.writer.gather(bytes) { FlushJob.enqueue(for: connection) }
             return bytes.count
         }
         guard connection.writer.isGathering else { return sendOrCork(bytes, on: connection) }
-        // What was gathered has a flush job.
+        // Gathered bytes have a flush job.
         let corks = connection.writer.corks(bytes.count, in: connection.turn)
         if !corks { return sendGathered(with: bytes, on: connection) }
         let gathered = connection.writer.takeGathered()

@@ -13,7 +13,7 @@ enum ChunkLoop {
         if readsAhead { connection.reader.readsAhead = true }
         connection.reader.beginChunks()
         let core = ChunkCore()
-        // It begins with a job: `body` must not be called inside this call, even if bytes have arrived already.
+        // Begins with a job: `body` must not be called inside this call, even if bytes have arrived already.
         core.upstream.store(.taken)
         core.retain()
         core.enqueueAgain(ChunkStep(connection: connection, body: body))
@@ -21,7 +21,7 @@ enum ChunkLoop {
     }
 
     static func descriptorIsReadable(of connection: Connection) {
-        // A filter that has left may have delivered bytes that a job is to hand over, which come first.
+        // A filter that has left may have delivered bytes that a job will hand over, and which come first.
         if connection.hasInput, let (promise, _) = connection.reader.take() { return serve(promise, of: connection) }
         // Lent to code that may turn the loop, or close the connection, which reads too.
         let buffer = connection.loop.borrowScratch()
@@ -40,15 +40,15 @@ enum ChunkLoop {
         step.hand(UnsafeRawBufferPointer(rebasing: buffer[..<count]).bytes, reference, isInEvent: true)
     }
 
-    /// Settles the promise that has waited for a chunk with the buffered input, or with the end of the stream.
+    /// Settles a promise that waited for a chunk with the buffered input, or with the end of the stream.
     static func serve(_ core: PromiseCore, of connection: Connection) {
         let step = core.ref.takeChunkStep()
         if connection.hasInput { step.handInput(.retaining(core)) } else { step.finish(core) }
     }
 }
 
-/// The promise of a `forEachChunk`. It has the step in its payload while it waits for input, and for the promise that the body
-/// has returned.
+/// The promise of a `forEachChunk`. Its payload holds the step while it waits for input, and while it waits for the
+/// body's promise.
 // @unchecked: as PromiseCore.
 private final class ChunkCore: PromiseCore, @unchecked Sendable {
     init() {
@@ -60,11 +60,11 @@ private final class ChunkCore: PromiseCore, @unchecked Sendable {
     override func cancelProducer() -> Bool { payload.pointer(to: ChunkStep.self).pointee.connection.stop(self) }
 }
 
-/// What a `forEachChunk` does next: the operation of its promise, which runs when the promise that the body has returned has
-/// settled. While the promise waits for input, the operation is stored in it and does not run.
+/// The next step of a `forEachChunk`: the operation of its promise, which runs when the body's promise has settled.
+/// While the promise waits for input, the operation is stored in it and does not run.
 ///
-/// The body and the connection are retained only while that may continue. The end of the step, wherever it is dropped, allows
-/// other reads.
+/// The body and the connection are retained only while the loop may continue. Dropping the step, wherever that happens,
+/// allows other reads.
 struct ChunkStep: ~Copyable, Operation {
     typealias Input = Never
     typealias Output = Void
@@ -78,7 +78,7 @@ struct ChunkStep: ~Copyable, Operation {
             end()
             return core.finishReading(rejectedAs: source.reference)
         }
-        // A registration that fails releases the step, and may be in a call of a connection that nothing else retains.
+        // A failed registration releases the step, and may be in a call of a connection that nothing else retains.
         let connection = connection
         // The running reference.
         readNext(core.ref, isInEvent: false)
@@ -89,17 +89,18 @@ struct ChunkStep: ~Copyable, Operation {
     @inline(__always)
     private var hasInput: Bool { Uncounted(connection).borrow { $0.hasInput } }
 
-    /// Drops the step before its promise is settled. That may run code of the user's, which may cancel the promise.
+    /// Drops the step before its promise is settled. That may run user code, which may cancel the promise.
     private consuming func end() {}
 
-    // These take the caller's reference to `core` over. It passes to the reader or to the next wait, or is released.
+    // These take over the caller's reference to `core`. It passes to the reader or to the next wait, or is released.
 
     /// Continues with the next chunk.
-    /// - Parameter isInEvent: whether the caller is `descriptorIsReadable`, after which the connection updates its interest.
+    /// - Parameter isInEvent: whether the caller is `descriptorIsReadable`, after which the connection updates its
+    ///   interest.
     @inline(__always)
     private consuming func readNext(_ core: CoreRef, isInEvent: Bool) {
-        // Not retained: the step retains it. While the step is in the core, which a failure may release, the caller does: it
-        // is a call of the connection, or `run`.
+        // Not retained: the step retains it. While the step is in the core, which a failure may release, the caller
+        // does: it is a call of the connection, or `run`.
         let connection = Uncounted(connection)
         if !connection.borrow({ $0.lifecycle.isOpen }) { return refuse(core) }
         if connection.borrow({ $0.hasInput }) { return handInput(core) }
@@ -128,7 +129,8 @@ struct ChunkStep: ~Copyable, Operation {
     }
 
     /// Calls the body.
-    // Transparent, because it is in a circle of functions, where the optimiser does not always follow `@inline(__always)`.
+    // Transparent, because it is part of a cycle of functions, where the optimiser does not always honour
+    // `@inline(__always)`.
     @_transparent
     fileprivate consuming func hand(_ bytes: RawSpan, _ core: CoreRef, isInEvent: Bool) {
         let inner: PromiseCore
@@ -138,14 +140,14 @@ struct ChunkStep: ~Copyable, Operation {
             core.release()
             return inner.cancelIfUnobserved()
         }
-        // If more input is here already, the next chunk is the next job's: otherwise the stack would grow with the
-        // length of the input.
+        // If more input has already arrived, a job handles the next chunk: otherwise the stack would grow with the
+        // input.
         if inner.settled?.isFulfilled == true && !hasInput { return readNext(core, isInEvent: isInEvent) }
-        // Nothing but the step in its payload needs the core from here on.
+        // From here on only the step in its payload needs the core.
         core.object.wait(for: inner, andRun: self)
     }
 
-    /// The body has thrown `error`. A function of its own: within `hand` it cost each chunk two instructions.
+    /// The body has thrown `error`. A separate function: within `hand` it cost each chunk two instructions.
     @inline(never)
     private consuming func finish(_ core: PromiseCore, throwing error: any Error) {
         end()

@@ -1,8 +1,8 @@
 import Reactor
 
-/// What few connections need, in an object that is made for the first of it: a connection without it has a pointer.
+/// State that most connections never use; allocated on first use. A connection without it has only a pointer.
 final class ColdState {
-    /// What a connection of a server does not need either, as long as nothing fails.
+    /// State that a server's connection never needs either, unless something fails.
     private var rare: RareState?
     /// The promise of a `shutdownWrite` that waits for the queue.
     var shutdown: PromiseCore?
@@ -13,26 +13,26 @@ final class ColdState {
     var attachment: (any ConnectionAttachment)?
     /// The filter.
     var layer: (any ConnectionLayer)?
-    /// Its share of a memory budget, if there is one.
+    /// Its share of a memory budget, if it has one.
     var memory: MemoryShare?
-    /// What waits for frames.
+    /// The read that waits for frames.
     var frames: (any FrameReading)?
     /// When bytes were last received or sent, while `Connection.notesActivity` is set.
     @exclusivity(unchecked) var lastActivity = LoopInstant(nanoseconds: 0)
-    /// What waits for the peer's end.
+    /// The watches of the peer's end.
     var peerWatches = PeerWatches()
-    /// Whether an option of the socket was set since a pool has looked.
+    /// Whether a socket option was set since a pool last checked.
     var hasChangedOptions = false
-    /// Bytes that were received and that no read has consumed.
+    /// Received bytes that no read has consumed.
     // Unchecked: each write and each chunk checks whether it is empty. `InputBuffer.consume` calls a decoder during
     // a change, and allows for a decoder that changes the buffer.
     @exclusivity(unchecked) var input = InputBuffer()
 
-    /// What the poller must report of the peer's end.
+    /// The events of the peer's end that the poller must report.
     var watchedEnds: Interest { attachment?.endsWithPeer == true ? .peerGone : peerWatches.ends }
 
-    /// When a close begins, which sets a limit of its own, and when the descriptor is released: no timer may fire for a
-    /// descriptor whose number another connection may have.
+    /// Called when a close begins, which has its own limit, and when the descriptor is released: no timer may fire for
+    /// a descriptor whose number another connection may have.
     func cancelTimers(on loop: EventLoop) {
         close?.cancelTimer()
         idleClock?.cancelTimer()
@@ -41,7 +41,7 @@ final class ColdState {
         layer?.cancelTimer()
     }
 
-    /// The descriptor has been released, perhaps on another thread. Called last, since it may release objects of the user's.
+    /// The descriptor has been released, perhaps on another thread. Called last, since it may release user objects.
     /// - Parameter usual: the end that is reported if nothing else was recorded.
     func descriptorWasClosed(_ usual: ConnectionEnd) {
         memory.take()?.end()
@@ -53,7 +53,7 @@ final class ColdState {
     /// Settles the promise of `closed`.
     func settleClosed(_ usual: ConnectionEnd) {
         let end = end ?? failure.map { .failed($0.error) } ?? usual
-        // `closed` takes a connection without one for closed.
+        // `closed` treats a connection without an end as closed.
         if end != .closed { self.end = end }
         attachment?.connectionDidEnd(end)
         closed.take()?.fulfill(end)
@@ -84,19 +84,19 @@ extension ColdState {
         set { ensuredRareState.failure = newValue }
     }
 
-    /// How the connection ends, if that does not follow from its failure, and how it has ended.
+    /// How the connection ends, unless that follows from its failure, and how it has ended.
     var end: ConnectionEnd? {
         get { rare?.end }
         set { ensuredRareState.end = newValue }
     }
 
-    /// Once it has been asked for.
+    /// Cached once it has been read.
     var localAddress: SocketAddress? {
         get { rare?.localAddress }
         set { ensuredRareState.localAddress = newValue }
     }
 
-    /// Present with `idleTimeout`.
+    /// Set with `idleTimeout`.
     var idleClock: (any ConnectionPart)? {
         get { rare?.idleClock }
         set { if newValue != nil || rare != nil { ensuredRareState.idleClock = newValue } }
@@ -108,10 +108,10 @@ extension ColdState {
         set { if newValue != nil || rare != nil { ensuredRareState.writeClock = newValue } }
     }
 
-    /// That of `writeLimits`. Each write asks for it: a copy of the others would be counted.
+    /// The limit in `writeLimits`. Each write reads it alone: a copy of the other fields would be counted.
     var writeQueueLimit: Int? { rare?.writeLimits.queueLimit }
 
-    /// `nil` for those that every connection has at first.
+    /// `nil` for the defaults that every connection starts with.
     var writeLimits: WriteLimits? {
         get { rare?.writeLimits }
         set { ensuredRareState.writeLimits = newValue ?? WriteLimits() }
@@ -127,7 +127,7 @@ struct ConnectionFailure {
     var reported: any Error { cause ?? error }
 }
 
-/// What a connection allows its queue of writes to become.
+/// The limits of a connection's write queue.
 struct WriteLimits {
     static var defaultQueueLimit: Int { 4 << 20 }
     static var defaultWatermarks: (low: Int, high: Int) { (32 << 10, 64 << 10) }
@@ -139,6 +139,6 @@ struct WriteLimits {
             watermarks = (low: min(max(watermarks.low, 0), high - 1), high: high)
         }
     }
-    /// The promise of `writable()`, which waits for the queue to sink.
+    /// The promise of `writable()`, which waits for the queue to drain.
     var writable: PromiseCore?
 }

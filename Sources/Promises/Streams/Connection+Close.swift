@@ -16,11 +16,11 @@ extension Connection {
     ///     .then { connection.receive() }
     /// ```
     ///
-    /// At a pipe's writer it closes the descriptor, since that is how a pipe ends.
-    /// - Returns: a promise that is fulfilled when the end has been handed to the kernel. A further call has no effect
+    /// On a pipe's writer it closes the descriptor, since that is how a pipe ends.
+    /// - Returns: a promise that is fulfilled when the end has been passed to the kernel. A further call has no effect
     ///   and returns an equivalent promise. Rejected with a `SystemError`:
-    ///   - `ENOTSOCK` where one descriptor is both sides and is not a socket, such as a terminal;
-    ///   - `EBADF` at a pipe's reader, and once the connection is closed;
+    ///   - `ENOTSOCK` if one descriptor is both sides and is not a socket, such as a terminal;
+    ///   - `EBADF` on a pipe's reader, and once the connection is closed;
     ///   - `EPERM` in a forked child;
     ///   - the error of the connection if it has failed.
     @discardableResult
@@ -37,28 +37,27 @@ extension Connection {
     /// connection.write(answer).ensure { connection.close() }
     /// ```
     ///
-    /// A waiting read fails with `ECANCELED`, which counts as a cancellation; later operations fail with `EBADF`. Further input is read and discarded
-    /// until the peer ends too, since closing a socket with unread input makes the kernel send a reset, which destroys
-    /// what the peer has not read yet.
+    /// A pending read fails with `ECANCELED`, which counts as a cancellation; later operations fail with `EBADF`.
+    /// Further input is read and discarded until the peer ends too, since closing a socket with unread input makes the
+    /// kernel send a reset, which destroys data that the peer has not read yet.
     ///
-    /// The descriptor is closed, whatever the peer does, when one of these limits is reached:
+    /// The descriptor is closed, whatever the peer does, at one of these limits:
     /// - 30 seconds since the call;
-    /// - 5 seconds in which the peer has taken and sent less than 5 KiB together. A few bytes now and then are no
-    ///   progress.
+    /// - 5 seconds in which the peer has taken and sent less than 5 KiB together. An occasional byte is not progress.
     ///
-    /// What the kernel has taken by then, it delivers. Writes that still wait are rejected with `ECANCELED`, and the
+    /// The kernel delivers what it has taken by then. Writes that still wait are rejected with `ECANCELED`, and the
     /// peer is reset: if an answer may take longer to send, wait for its write before the call, or pass a `time`.
     ///
     /// A pipe, whose reader is a program of this machine, is closed as soon as everything is written. Its only limit is
     /// 5 seconds in which the reader takes nothing.
     ///
-    /// With a `time` the connection is closed within it, at pipes too, and the peer need not make progress. Zero or less
-    /// waits for nothing: what the kernel accepts at once is sent, and up to 1 MiB of input that has arrived is discarded.
-    /// If that was everything, the connection is closed in an orderly way; otherwise it is aborted.
+    /// With a `time` the connection is closed within it, at pipes too, and the peer need not make progress. Zero or
+    /// less waits for nothing: what the kernel accepts at once is sent, and up to 1 MiB of input that has arrived is
+    /// discarded. If that was everything, the connection is closed in an orderly way; otherwise it is aborted.
     ///
     /// A further call returns a guarantee of the same end; its time replaces the limits of the first call.
-    /// - Parameter time: the limit for delivering the queued writes and for the peer's end, from now on; `nil` for the limits
-    ///   above.
+    /// - Parameter time: the limit for delivering the queued writes and for the peer's end, from now on; `nil` for the
+    ///   limits above.
     /// - Returns: a guarantee that is fulfilled when the descriptor is closed.
     @discardableResult
     @inlinable @inline(__always)
@@ -70,8 +69,8 @@ extension Connection {
 
     // MARK: Abort
 
-    /// Drops everything and resets: the peer's reads fail with `ECONNRESET`. At a pipe or a Unix socket, which have no
-    /// reset, the peer's reads end instead. Waiting operations fail with `ECANCELED`, which counts as a cancellation: see
+    /// Drops everything and resets: the peer's reads fail with `ECONNRESET`. On a pipe or a Unix socket, which have no
+    /// reset, they end instead. Pending operations fail with `ECANCELED`, which counts as a cancellation: see
     /// `Error.isCancelled`.
     ///
     /// ```swift
@@ -86,7 +85,7 @@ extension Connection {
     }
 
     /// As `abort()`, which a program calls; a close that reaches a limit calls this, and cancels no async handler.
-    /// - Parameter atLimit: whether the peer is reset only where written bytes are queued, whose writes have then failed.
+    /// - Parameter atLimit: whether the peer is reset only if written bytes are queued, whose writes have then failed.
     func dropAndReset(atLimit: Bool = false) {
         guard lifecycle.hasDescriptor else {
             lifecycle = .closed

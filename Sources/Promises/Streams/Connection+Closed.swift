@@ -1,9 +1,9 @@
 import Reactor
 
 extension Connection {
-    /// Fulfilled when the descriptor of the connection has been released, with the way in which the connection has
-    /// ended. `isClosed`, by contrast, is true from the call of `close` on. Use it to log the end of a client and to
-    /// release what belongs to it.
+    /// Fulfilled when the descriptor of the connection has been released, with the way in which the connection ended.
+    /// `isClosed`, by contrast, is true from the call of `close` on. Use it to log a client's end and to release its
+    /// state.
     ///
     /// ```swift
     /// let client = connection.description

@@ -1,23 +1,22 @@
 import Reactor
 
 extension Connection {
-    /// Declares a pending answer to the peer which neither a read nor the queue of writes shows. Until `answer` has
-    /// settled, with a value or an error, `Listener.drain` does not consider this connection idle, and the connection
-    /// is retained: releasing the last other reference does not close it. The rejection of `answer` is not handled by
-    /// this.
+    /// Declares a pending answer to the peer that neither a read nor the write queue shows. Until `answer` has settled,
+    /// with a value or an error, `Listener.drain` does not treat this connection as idle, and the connection is
+    /// retained: releasing the last other reference does not close it. This does not handle the rejection of `answer`.
     ///
-    /// While the promise that the body of `forEachFrame`, `forEachLine` or `forEachChunk` has returned is pending, the
-    /// connection is busy without it. A handler that reads a request in several steps without such a loop needs it:
-    /// between the steps, of a header and a body for instance, nothing is buffered, and the connection looks as if it
-    /// waited for the next request. Whether a read continues a request only the handler knows; in a protocol
-    /// without answers, each read looks like that.
+    /// While the promise of a body of `forEachFrame`, `forEachLine` or `forEachChunk` is pending, the connection is
+    /// busy anyway. A handler that reads a request in several steps without such a loop needs this: between the steps,
+    /// of a header and a body for instance, nothing is buffered, and the connection looks as if it waited for the next
+    /// request. Only the handler knows whether a read continues a request; in a protocol without answers, each read
+    /// looks like that.
     ///
     /// ```swift
     /// connection.readLine().then { line -> Promise<Void> in
     ///     connection.deferDrain(until: connection.read(exactly: length(line)).then { handle(line, $0) })
     /// }
     /// ```
-    /// - Parameter answer: the answer that is pending.
+    /// - Parameter answer: the pending answer.
     /// - Returns: `answer`.
     @discardableResult
     @available(*, noasync, message: "on a loop write try await firstly { … }.value, else use a synchronous function")

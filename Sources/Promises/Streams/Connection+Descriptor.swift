@@ -1,7 +1,7 @@
 import Glibc
 import Reactor
 
-// Making connections of descriptors, and detaching them.
+// Making connections from descriptors, and detaching them.
 
 extension Connection {
     /// Makes two connections that are each other's peers, both on this thread's loop: a socketpair(2).
@@ -34,11 +34,11 @@ extension Connection {
         )
     }
 
-    /// Makes a connection of an open descriptor, which the connection then owns: a connected stream socket, an end of a
-    /// pipe or of a FIFO, or a device that epoll can watch, such as a terminal.
+    /// Makes a connection from an open descriptor, which the connection then owns: a connected stream socket, an end of
+    /// a pipe or of a FIFO, or a device that epoll can watch, such as a terminal.
     ///
     /// It is set to close-on-exec and to non-blocking. Non-blocking is a property of the open file description, so it
-    /// affects every copy of the descriptor, in other processes too: a shell's terminal is better not adopted.
+    /// affects every copy of the descriptor, in other processes too: do not adopt a shell's terminal.
     /// - Parameter fd: the descriptor.
     /// - Throws: `SystemError`, and then the caller still owns the descriptor, unchanged:
     ///   - `EINVAL` of `fstat` for a descriptor that is not a stream, with the reason: a regular file, a directory, a
@@ -54,20 +54,19 @@ extension Connection {
     }
 
     /// Gives up the descriptor: the caller owns it from now on, open and non-blocking, and this connection is closed.
-    /// Use it to pass the descriptor to another thread, where `init(adopting:)` makes a connection of it, or to another
-    /// process.
+    /// Use it to pass the descriptor to another thread, which adopts it with `init(adopting:)`, or to another process.
     ///
     /// ```swift
     /// let descriptor = try connection.detach()
     /// if !worker.submit({ serve(try! Connection(adopting: descriptor)) }) { Glibc.close(descriptor) }
     /// ```
     ///
-    /// No operation may be pending and no input buffered, since neither could be passed on. Input that is still in the
-    /// kernel stays there for the new owner.
+    /// No operation may be pending and no input buffered, since neither could be passed on. Input in the kernel stays
+    /// there for the new owner.
     /// - Returns: the descriptor, which the caller must close.
     /// - Throws: `SystemError` of `fcntl`, and then the connection is unchanged:
-    ///   - `EBUSY` if a read or a write waits, if bytes were read beyond a frame, or if the connection has a filter,
-    ///     whose state could not be passed on;
+    ///   - `EBUSY` if a read or a write is pending, if bytes were read beyond a frame, or if the connection has a
+    ///     filter, whose state could not be passed on;
     ///   - `EBADF` if the connection is closed;
     ///   - the error of the connection if it has failed.
     public func detach() throws(SystemError) -> CInt {

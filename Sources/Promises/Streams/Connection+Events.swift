@@ -1,7 +1,7 @@
 import Glibc
 import Reactor
 
-// What the loop and the promises tell a connection, and what the loop is to tell it next.
+// Events from the loop and from promises, and the next interest for the loop.
 
 extension Connection: ReadinessHandler {
     package func loopWillEnd() {
@@ -26,7 +26,7 @@ extension Connection: ReadinessHandler {
             }
         }
         if !ready.isDisjoint(with: .peerGone) {
-            // What it calls may turn the loop.
+            // The calls in it may turn the loop.
             updateInterestRarely()
             PeerWatching.eventArrived(ready, at: self)
         }
@@ -46,16 +46,16 @@ extension Connection: ReadinessHandler {
         if path == .lingering { cold?.close?.discardInput() } else { layer?.descriptorIsReadable() }
     }
 
-    /// Whether the poller is to report input: on the direct path while a read waits (`reader.isWaiting`), on others as the
-    /// layer or the close needs it.
+    /// Whether the poller should report input: on the direct path while a read is pending (`reader.isWaiting`), on
+    /// others when the layer or the close needs it.
     @inline(__always)
     private var pollsForInput: Bool { path == .direct ? reader.isWaiting : pollsIndirectly }
 
     @inline(never)
     private var pollsIndirectly: Bool { path == .lingering || cold?.layer?.pollsForInput == true }
 
-    /// Tells the poller what the states of the reader, the writer and the watches make it wait for. Called after each change
-    /// of them.
+    /// Updates the poller's interest from the states of the reader, the writer and the watches. Called after each
+    /// change of them.
     // Each message calls it once or twice: a call would cost 14 of 5,000 instructions.
     @inline(__always)
     func updateInterest() {
@@ -84,18 +84,18 @@ extension Connection: ReadinessHandler {
         fail(error)
     }
 
-    /// What is watched while nothing else is: the failure of a connection whose handler works, and perhaps the peer's end. A
-    /// read or a write that waits finds them by itself.
+    /// The interest while nothing else is watched: the failure of a connection whose handler works, and perhaps the
+    /// peer's end. A pending read or write finds them by itself.
     @inline(never)
     private var restingInterest: Interest {
         guard lifecycle == .open, let resting = cold?.attachment?.restingInterest else { return [] }
         return reader.hasEnded ? resting.subtracting(.readHangUp) : resting
     }
 
-    /// Whether the kernel has something for the operations that wait here; see `ConnectionDescriptor.isReady`.
+    /// Whether the kernel has something for the pending operations; see `ConnectionDescriptor.isReady`.
     var isReadyInKernel: Bool { descriptor.isReady(toRead: pollsForInput, toWrite: writer.isQueued) }
 
-    /// The descriptor was ready, and there was neither anything to read nor room to write.
+    /// The descriptor was ready, but there was neither input nor room to write.
     @inline(never)
     func noteSpuriousReadiness(_ call: SystemCall) {
         loop.noteSpuriousReadiness(

@@ -1,7 +1,7 @@
 import Glibc
 import Reactor
 
-// The way of written bytes to the kernel: they are sent at once if possible, and wait in the queue otherwise.
+// Written bytes on their way to the kernel: they are sent at once if possible, and queued otherwise.
 
 extension Connection {
     var turn: UInt32 { UInt32(truncatingIfNeeded: loop.turnNumber) }
@@ -13,7 +13,7 @@ extension Connection {
         didTransmit(descriptor.send(bytes.baseAddress!, bytes.count), in: turn)
     }
 
-    /// As the form with one piece, of as many of `pieces` as a call takes.
+    /// Like the form with one piece, for as many of `pieces` as a call takes.
     func transmit(_ pieces: [SharedBytes]) -> Int {
         let most = min(pieces.count, WriteQueue.mostPieces)
         let result = withUnsafeTemporaryAllocation(of: iovec.self, capacity: most) { vectors in
@@ -76,8 +76,8 @@ extension Connection {
         updateInterest()
     }
 
-    /// Sends the queue, and then the end if it is due. Makes at most 16 calls, so that one connection with a fast
-    /// reader does not delay the others.
+    /// Sends the queue, and then the end if it is due. Makes at most 16 calls, so that a connection with a fast reader
+    /// does not delay the others.
     func flush() {
         guard let queue = writer.queue else { return }
         for call in 0..<16 {
@@ -126,21 +126,21 @@ extension Connection {
 
     // MARK: Failing
 
-    /// Whether written bytes wait for the kernel. The rest of a filter's output is its own, such as its end record.
+    /// Whether written bytes wait for the kernel. Other filter output, such as its end record, does not count.
     private var hasUnsentWrites: Bool {
         guard let layer else { return queuedBytes > 0 }
         return !layer.deferred.isEmpty || writer.hasQueuedPromises
     }
 
-    /// Rejects the writes that wait, and drops their bytes.
-    /// - Parameter losesOutput: whether bytes that are no longer queued are lost as well.
+    /// Rejects the pending writes, and drops their bytes.
+    /// - Parameter losesOutput: whether bytes that have left the queue are lost as well.
     func failWrites(losesOutput: Bool = false) {
         guard let failure = cold?.failure else { return }
-        // The end is a reset then, so that the peer does not take a part of an answer for the whole.
+        // The connection then ends with a reset, so that the peer does not take a part of an answer for the whole.
         if losesOutput || hasUnsentWrites, kind.contains(.tcp), lifecycle.hasDescriptor { socket.setResetOnClose() }
         let queued = writer.fail()?.promises ?? []
         for promise in queued + takeUnqueuedPromises() { promise.reject(failure.reported) }
-        // `ECANCELED` is of this side: an abort, a close that reached its limit, the end of the loop.
+        // This side causes `ECANCELED`: an abort, a close that reached its limit, the end of the loop.
         PeerWatching.settle(as: failure.error.code == ECANCELED ? nil : .failed(failure.error), at: self)
         signalWritableIfNeeded()
     }
@@ -151,8 +151,8 @@ extension Connection {
         return deferred + (cold?.shutdown.take().map { [$0] } ?? [])
     }
 
-    /// Fails the connection for a reason that is not the kernel's, and resets it: what waits, and `closed`, report `error`.
-    /// What the connection holds is released.
+    /// Fails the connection for a reason that is not the kernel's, and resets it: pending operations and `closed`
+    /// report `error`. The connection's memory is released.
     func abort(because error: SystemError) {
         guard lifecycle.hasDescriptor else { return }
         cold?.attachment?.connectionDidFail(error)
@@ -186,7 +186,7 @@ final class FlushJob: Job {
         connection.updateInterest()
     }
 
-    // The promises of its writes report what happened to them.
+    // The promises of its writes report the outcome.
     override var isReportedUndelivered: Bool { false }
 
     /// The loop ends: the connection has registered no interest with the poller, so this job ends its writes.

@@ -1,11 +1,11 @@
 import Glibc
 import Reactor
 
-// Watches of the peer's end, which need no read. The connection registers EPOLLRDHUP, EPOLLHUP and EPOLLERR alone, so
-// that input stays in the kernel and does not wake the loop.
+// Watches of the peer's end that need no read. The connection registers only EPOLLRDHUP, EPOLLHUP and EPOLLERR, so that
+// input stays in the kernel and does not wake the loop.
 
 extension Connection {
-    /// Fulfilled as soon as the peer has gone, even if no read waits or unread input precedes the end.
+    /// Fulfilled as soon as the peer has gone, even if no read is pending or unread input precedes the end.
     ///
     /// ```swift
     /// let query = database.find(key)
@@ -13,16 +13,14 @@ extension Connection {
     /// ```
     ///
     /// The watch reads nothing: later reads return all input, and then the end or the error. Several watches and one
-    /// read may wait at a time. While a watch waits, it retains the connection and keeps the loop alive, as a read
-    /// does. `close`, `abort` and `detach` on this side cancel it, and so does the end of the loop: its handlers are not
+    /// read may be pending at a time. A pending watch retains the connection and keeps the loop alive, like a read.
+    /// `close`, `abort` and `detach` on this side cancel it, and so does the end of the loop: its handlers are not
     /// called. It is cancelled from the beginning if this side has closed the connection. Cancelling it ends the watch.
     ///
-    /// The end of a peer whose machine has crashed or lost the network is found by `SocketOption.keepAlive` or by a
-    /// write.
-    /// - Parameter ignoringHalfClose: whether the end of the peer's side alone does not count. By default it counts,
-    ///   since most clients end their side by closing their socket. Pass `true` for clients that send their request,
-    ///   end their side and then read the answer: the watch is then fulfilled by a reset, or when both sides have
-    ///   ended.
+    /// If the peer's machine has crashed or lost the network, only `SocketOption.keepAlive` or a write detects that.
+    /// - Parameter ignoringHalfClose: whether to ignore the end of the peer's side alone. By default it counts, since
+    ///   most clients end their side by closing their socket. Pass `true` for clients that send their request, end
+    ///   their side and then read the answer: the watch is then fulfilled by a reset, or when both sides have ended.
     /// - Returns: a guarantee of how the peer has gone.
     @inlinable @inline(__always)
     public func peerGone(
@@ -32,18 +30,18 @@ extension Connection {
         return Guarantee(gone.core.traced(root: "peerGone", Guarantee<PeerGone>.self, file, line))
     }
 
-    /// Settles as the promise that `work` returns. If the peer goes before, that promise is cancelled, and the result
-    /// is rejected with the `PeerGone` that says how.
+    /// Settles as the promise that `work` returns. If the peer leaves first, that promise is cancelled, and the result
+    /// is rejected with the `PeerGone`.
     ///
     /// ```swift
     /// connection.cancelWhenPeerGone { report(for: request) }.then { connection.write($0) }
     /// ```
     ///
-    /// As with `timeout`, the promise is not cancelled if it has other waiters. `work` is not called if an earlier read,
-    /// write or watch has found that the peer has gone, or if the connection is closed. A later `close`, `abort` or `detach`
-    /// on this side does not cancel the work. `peerGone` describes what counts as gone.
+    /// As with `timeout`, the promise is not cancelled if it has other waiters. `work` is not called if an earlier
+    /// read, write or watch has found that the peer has gone, or if the connection is closed. A later `close`, `abort`
+    /// or `detach` on this side does not cancel the work. `peerGone` defines what counts as gone.
     /// - Parameters:
-    ///   - ignoringHalfClose: whether the end of the peer's side alone does not count; see `peerGone`.
+    ///   - ignoringHalfClose: whether to ignore the end of the peer's side alone; see `peerGone`.
     ///   - work: starts the work; called at most once, inside this call.
     /// - Returns: a promise of the value of the work. Rejected with its error, with the error that `work` throws, with
     ///   `PeerGone`, or with a `SystemError` with `EBADF` if this side has closed the connection before.

@@ -1,32 +1,32 @@
-// Writes for which no handler waits.
+// Writes that no handler waits for.
 
-/// What becomes of bytes for a connection whose queue is full; see `Connection.post`.
+/// The treatment of bytes for a connection whose queue is full; see `Connection.post`.
 public enum WriteOverflow: Hashable, Sendable {
-    /// The connection does not get these bytes. It gets later ones once its queue has sunk.
+    /// The connection does not get these bytes. It gets later ones once its queue has drained.
     case drop
-    /// The connection is reset, and what waits for it is rejected with `ENOBUFS`; `closed` reports that, too.
+    /// The connection is reset, and its pending operations are rejected with `ENOBUFS`; `closed` reports that, too.
     case abort
 }
 
 extension Connection {
-    /// Sends `bytes` without a promise: for the many small messages to subscribers, where nobody waits for each.
+    /// Sends `bytes` without a promise: for many small messages to subscribers, when nobody waits for each.
     ///
     /// ```swift
     /// for subscriber in subscribers { subscriber.post(message, overflow: .drop) }
     /// ```
     ///
-    /// The bytes leave at the end of the turn, together with what the connection has posted and written since; at once if
-    /// they are large, or if the loop is not being driven. Order is that of the calls, with those of `write`. A queue that
-    /// waits for the peer counts as that of `write`, for `writeQueueLimit` and `writable()`, but posts that follow each
-    /// other take the memory of their bytes only. Through a filter each post is a write of its own.
+    /// The bytes leave at the end of the turn, together with what the connection has posted and written since; at once
+    /// if they are large, or if the loop is not being driven. Posts and writes keep the order of the calls. Queued
+    /// posts count like writes for `writeQueueLimit` and `writable()`, but consecutive posts take only the memory of
+    /// their bytes. Through a filter each post is a separate write.
     ///
-    /// True says that the bytes were taken, not that they have arrived: if they cannot be sent, reads, later writes and
-    /// `closed` report the failure. A `close` or `shutdownWrite` that follows delivers them first; an `abort` drops them.
+    /// True means that the bytes were taken, not that they have arrived: if they cannot be sent, reads, later writes
+    /// and `closed` report the failure. A later `close` or `shutdownWrite` delivers them first; an `abort` drops them.
     /// - Parameters:
     ///   - bytes: the bytes, such as `text.utf8`; there may be none.
-    ///   - overflow: what is done if writes that wait take `writeQueueLimit`, since the peer does not read.
-    /// - Returns: false if the bytes were dropped: the queue is full, the connection has failed, this side has been ended
-    ///   by `close`, `abort` or `shutdownWrite`, or a handshake has not finished.
+    ///   - overflow: what to do if the queue reaches `writeQueueLimit` because the peer does not read.
+    /// - Returns: false if the bytes were dropped: the queue is full, the connection has failed, this side has been
+    ///   ended by `close`, `abort` or `shutdownWrite`, or a handshake has not finished.
     @inlinable @discardableResult
     public func post(_ bytes: some Collection<UInt8>, overflow: WriteOverflow) -> Bool {
         if let array = bytes as? [UInt8] { return ByteWrite.post(array, to: self, overflow) }
@@ -41,12 +41,13 @@ extension Connection {
 /// broadcast("\(name): \(line)\n".utf8, to: members.values, overflow: .abort)
 /// ```
 ///
-/// One that takes no writes, because it has ended or failed, is passed over: its reads and `closed` report that.
+/// Connections that take no writes, because they have ended or failed, are skipped: their reads and `closed` report
+/// that.
 /// - Parameters:
 ///   - bytes: the bytes. Connections whose peers do not read share large ones.
 ///   - connections: connections of this thread's loop.
-///   - overflow: what becomes of a connection whose queue is full.
-/// - Returns: how many connections have taken the bytes; see `Connection.post`.
+///   - overflow: what to do with a connection whose queue is full.
+/// - Returns: the number of connections that took the bytes; see `Connection.post`.
 @discardableResult
 public func broadcast(
     _ bytes: some Collection<UInt8>, to connections: some Sequence<Connection>, overflow: WriteOverflow

@@ -1,8 +1,8 @@
 import Glibc
 import Reactor
 
-// Reads. Each form has its type, which requests input and takes what has arrived: `ByteRead`, `ChunkLoop`, `FrameReader`. What
-// an event means for each is in ConnectionReader+Demand.swift.
+// Reads. Each form has a type, which requests input and takes what has arrived: `ByteRead`, `ChunkLoop`, `FrameReader`.
+// ConnectionReader+Demand.swift handles an event for each.
 
 extension Connection {
     /// Reads the next bytes, the peer's end, or a failure. Waits until the descriptor is readable and then reads once,
@@ -18,12 +18,12 @@ extension Connection {
     /// }
     /// ```
     ///
-    /// A connection has one read at a time, of whatever form. Cancelling a read leaves the input to the next one.
-    /// Fulfilled with `.failed` and
-    /// - the error of recv(2), or of read(2) at a descriptor that is not a socket;
-    /// - `EBUSY` if another read waits;
-    /// - `EBADF` after `close` or `abort`, and at a pipe's writer;
-    /// - `ECANCELED` if `close` or `abort` is called while the read waits;
+    /// A connection has one read at a time, of any form. Cancelling a read leaves the input to the next one. Fulfilled
+    /// with `.failed` and
+    /// - the error of recv(2), or of read(2) on a descriptor that is not a socket;
+    /// - `EBUSY` if another read is pending;
+    /// - `EBADF` after `close` or `abort`, and on a pipe's writer;
+    /// - `ECANCELED` if `close` or `abort` is called during the read;
     /// - `EINVAL` if `limit` is below one.
     ///
     /// - Parameter limit: the maximum number of bytes; at least one.
@@ -57,8 +57,8 @@ extension Connection {
             }, file, line)
     }
 
-    /// The number of bytes that were received and that no read has consumed: the beginning of an incomplete frame, or
-    /// complete frames that have not been read yet.
+    /// The number of received bytes that no read has consumed: the beginning of an incomplete frame, or complete frames
+    /// that have not been read yet.
     public var bufferedByteCount: Int { cold?.input.count ?? 0 }
 
     @inline(__always)
@@ -67,7 +67,7 @@ extension Connection {
     @inlinable @inline(__always)
     var input: ConnectionInput { ConnectionInput(of: self) }
 
-    /// How many bytes were received so far: behind the filter, if there is one.
+    /// The number of bytes received so far: after the filter, if there is one.
     var deliveredByteCount: Int { layer?.deliveredCount ?? bytesReceived }
 
     // MARK: Waiting
@@ -100,9 +100,9 @@ extension Connection {
     // MARK: The descriptor is readable
 
     /// Reads the descriptor once, and counts what it returns. All input of a connection comes through here.
-    /// - Parameter limit: the maximum number of bytes; at least one, since a read of none would look like the end.
-    /// - Returns: the number of bytes; 0 at the end of the stream, and the negative errno of an error. `nil` if there was
-    ///   nothing to read, and nothing else is to be done.
+    /// - Parameter limit: the maximum number of bytes; at least one, since reading none would look like the end.
+    /// - Returns: the number of bytes; 0 at the end of the stream, and the negative errno of an error. `nil` if there
+    ///   was nothing to read, and nothing else to do.
     @inline(__always)
     func receiveOnce(into buffer: UnsafeMutableRawBufferPointer, atMost limit: Int = .max) -> Int? {
         let count = descriptor.receive(into: buffer, atMost: limit)
@@ -118,7 +118,7 @@ extension Connection {
     }
 
     /// Notes the end of the input, or the error, that a read has returned.
-    /// - Returns: the promise that waited, if it was not taken before.
+    /// - Returns: the waiting promise, if it has not been taken yet.
     @discardableResult
     func noteEnd(_ result: Int) -> PromiseCore? {
         let waiter = reader.end()
@@ -128,7 +128,7 @@ extension Connection {
 
     // MARK: Failing and cancelling
 
-    /// Ends the read and the watches that wait, since this side ends the connection.
+    /// Ends the pending read and the watches, since this side ends the connection.
     func cancelRead(_ reason: StaticString = "the connection was closed") {
         if let (promise, demand) = reader.take() {
             let isAsked = failure?.isCancellation ?? true
@@ -138,7 +138,7 @@ extension Connection {
         PeerWatching.settle(as: nil, at: self)
     }
 
-    /// Ends the read that waits, and reading.
+    /// Ends the pending read, and reading.
     func endRead(_ error: SystemError) {
         if let (promise, demand) = reader.end() { demand.reject(promise, error, at: self) }
     }
@@ -150,7 +150,7 @@ extension Connection {
         _ = reader.take()
         if case .frame = demand { cold?.frames?.stopWaiting() }
         updateInterest()
-        // Last, since it releases the body, and whatever the body retains.
+        // Last, since it releases the body and its captures.
         if case .chunk = demand { _ = promise.ref.takeChunkStep() }
         (promise as? FrameLoopCore)?.dropLoop()
         layer?.readWasCancelled(promise)

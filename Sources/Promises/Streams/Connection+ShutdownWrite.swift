@@ -24,13 +24,13 @@ extension Connection {
         return Promise(core)
     }
 
-    /// Queues the end record of a filter, unless there is none.
+    /// Queues the end record of a filter, if it has one.
     /// - Returns: false if it must wait. Then the filter ends this side when it can.
     func queueEndRecord() -> Bool {
         path != .filtered || layer?.queueEnd() != false
     }
 
-    /// Ends this side behind the queue.
+    /// Ends this side after the queue.
     /// - Returns: whether the end waits for the queue.
     @discardableResult
     func endWriter() -> Bool {

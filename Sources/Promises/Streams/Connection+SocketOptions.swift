@@ -15,7 +15,7 @@ extension Connection {
     ///   - value: its new value.
     /// - Throws: `SystemError` with the option and the value; see setsockopt(2):
     ///   - `EINVAL` for a value that the option cannot have;
-    ///   - `ENOPROTOOPT` or `EOPNOTSUPP` for an option that this kind of connection does not have;
+    ///   - `ENOPROTOOPT` or `EOPNOTSUPP` for an option that this kind of connection lacks;
     ///   - `EBADF` once the connection is closed.
     public func set<Value>(_ option: SocketOption<Value>, to value: Value) throws(SystemError) {
         let setting = SocketSetting.set(option, to: value)

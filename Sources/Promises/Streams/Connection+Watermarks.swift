@@ -1,41 +1,40 @@
 import Reactor
 
-// The queue of writes for producers that fill it without waiting for each write.
+// The write queue, for producers that fill it without waiting for each write.
 
 extension Connection {
-    /// The memory, in bytes, that writes may take while they wait for the kernel. Once they take as much, further
-    /// writes are rejected with `ENOBUFS`. The default is 4 MiB; a single write may be larger. Code that waits for each
-    /// write before the next one stays far below the limit.
+    /// The memory, in bytes, that queued writes may take. Beyond it, further writes are rejected with `ENOBUFS`. The
+    /// default is 4 MiB; a single write may be larger. Code that waits for each write before the next one stays far
+    /// below the limit.
     ///
-    /// Each waiting write, even an empty one, counts with its bytes and with 192 more, for its promise and its entry in
-    /// the queue. The default therefore admits 4 MiB of large writes, or 21,700 writes of one byte.
+    /// Each queued write, even an empty one, counts with its bytes and 192 more, for its promise and its entry. So the
+    /// default admits 4 MiB of large writes, or 21,700 writes of one byte.
     public var writeQueueLimit: Int {
         get { cold?.writeQueueLimit ?? WriteLimits.defaultQueueLimit }
         set { changeWriteLimits { $0.queueLimit = newValue } }
     }
 
-    /// The lengths of the queue, in bytes, at which `isWritable` changes: it becomes false when the queue reaches
-    /// `high`, and true again when the queue has sunk to `low`. The default is 32 KiB and 64 KiB. A high mark below one
-    /// counts as one; the low one is clamped to at least zero and below the high one.
+    /// The queue lengths, in bytes, at which `isWritable` changes: it becomes false when the queue reaches `high`, and
+    /// true again when the queue has drained to `low`. The default is 32 KiB and 64 KiB. A high mark below one counts
+    /// as one; the low one is clamped to at least zero and below the high one.
     ///
-    /// Only the bytes of the writes count. If the writes are so small that `writeQueueLimit`, which also counts the
-    /// overhead of each write, is reached first, `isWritable` becomes false at that limit and true again at half of it.
+    /// Only the bytes of the writes count. If small writes reach `writeQueueLimit` first, which also counts the
+    /// overhead per write, `isWritable` becomes false there and true again at half of it.
     public var writeWatermarks: (low: Int, high: Int) {
         get { cold?.writeLimits?.watermarks ?? WriteLimits.defaultWatermarks }
         set { changeWriteLimits { $0.watermarks = newValue } }
     }
 
-    /// Bytes of writes that the kernel has not taken yet. With a filter these are the bytes that the filter has made of
-    /// them.
+    /// Written bytes that the kernel has not taken yet. With a filter these are bytes of the filter's output.
     public var queuedBytes: Int { writer.queuedBytes + (layer?.deferred.byteCount ?? 0) }
 
-    /// Whether a producer should write more: the queue is short, and the connection can be written to. While it is
+    /// `true` if a producer should write more: the queue is short, and the connection can be written to. While it is
     /// false, further writes are still accepted, up to `writeQueueLimit`.
     public var isWritable: Bool { !writer.isCongested && takesWrites }
 
-    /// Fulfilled when the queue has sunk to the low watermark, once for each time that it has reached the high one; at
-    /// once while `isWritable` is true. Also fulfilled when the connection takes no more writes: the next write reports
-    /// the reason.
+    /// Fulfilled when the queue has drained to the low watermark, once each time it has reached the high one; at once
+    /// while `isWritable` is true. Also fulfilled when the connection takes no more writes: the next write reports the
+    /// reason.
     ///
     /// ```swift
     /// func produce() -> Promise<Void> {
@@ -71,7 +70,7 @@ extension Connection {
         signalWritableIfNeeded()
     }
 
-    /// Whether the writes that wait take as much as they may.
+    /// Whether the queued writes have reached the limit.
     var isFull: Bool {
         let (queue, deferred) = (writer.queue, layer?.deferred.weight ?? 0)
         return (queue != nil || deferred > 0) && (queue?.weight ?? 0) + deferred >= writeQueueLimit

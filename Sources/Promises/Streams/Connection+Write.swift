@@ -9,36 +9,36 @@ extension Connection {
     /// connection.write([0x01, 0x00]).then { connection.read(exactly: 2) }
     /// ```
     ///
-    /// The promise is fulfilled when the kernel has taken the bytes, which gives backpressure: a handler that waits for
-    /// each write before the next one is slowed down by a slow reader. Writes are sent in the order of the calls; an
-    /// empty write is fulfilled after the writes before it. The first write of a turn is sent at once; small writes
-    /// that follow in the same turn are sent together.
+    /// The promise is fulfilled when the kernel has taken the bytes, which gives backpressure: a slow reader slows down
+    /// a handler that waits for each write. Writes are sent in the order of the calls; an empty write is fulfilled
+    /// after earlier writes. The first write of a turn is sent at once; small writes that follow in the same turn are
+    /// sent together.
     ///
     /// **Answers to pipelined requests are sent together.** A handler's write of at most 16 KiB is gathered, and its
     /// promise is fulfilled at once, while the connection has buffered bytes of the next request. One call sends the
     /// gathered bytes as soon as
     /// - a write finds no buffered bytes;
-    /// - a read has to wait for the peer;
+    /// - a read must wait for the peer;
     /// - 64 KiB are gathered;
-    /// - the jobs of this turn are done.
+    /// - the jobs of this turn have run.
     ///
     /// So the bytes of a fulfilled write may still fail to be sent: then the next write is rejected with that error,
     /// and reads report it after all input that has arrived. Bytes that the kernel does not take at once are queued
-    /// before the writes that follow.
+    /// before later writes.
     ///
     /// Rejected with a `SystemError`:
-    /// - the error of send(2), or of write(2) at a descriptor that is not a socket, such as `ECONNRESET` or `EPIPE`. It
-    ///   rejects every write that waits. If a read has met the error first, it names recv(2);
+    /// - the error of send(2), or of write(2) on a descriptor that is not a socket, such as `ECONNRESET` or `EPIPE`. It
+    ///   rejects all pending writes. If a read has met the error first, it names recv(2);
     /// - `ENOBUFS` beyond `writeQueueLimit`;
     /// - `EPIPE` after `shutdownWrite`;
-    /// - `EBADF` after `close` or `abort`, and at a pipe's reader;
-    /// - `ECANCELED` if `abort` is called while the write waits.
+    /// - `EBADF` after `close` or `abort`, and on a pipe's reader;
+    /// - `ECANCELED` if `abort` is called while the write is pending.
     ///
     /// No signal is raised.
     ///
-    /// A write that is cancelled while it waits behind others is never sent. If the kernel has taken some of its bytes,
-    /// `cancel()` has no effect: `abort` the connection.
-    /// - Parameter bytes: the bytes; there may be none.
+    /// A write that is cancelled while it is queued after others is never sent. If the kernel has taken some of its
+    /// bytes, `cancel()` has no effect: `abort` the connection.
+    /// - Parameter bytes: the bytes; may be empty.
     /// - Returns: a promise without a value.
     @inlinable @inline(__always)
     public func write<Bytes: Collection>(
@@ -48,7 +48,7 @@ extension Connection {
         return Promise(ByteWrite.start(array, on: self).core.traced(root: "write", Promise<Void>.self, file, line))
     }
 
-    /// Writes all of `text` in UTF-8. Fulfilled when the kernel has taken it; the form with bytes lists the errors.
+    /// Writes all of `text` as UTF-8. Fulfilled when the kernel has taken it; the form with bytes lists the errors.
     ///
     /// ```swift
     /// connection.write("hello\n").then { connection.readLine() }
@@ -61,8 +61,8 @@ extension Connection {
         write(Array(text.utf8), file: file, line: line)
     }
 
-    /// Writes all of the lent bytes, such as a chunk of `forEachChunk`, and copies only what the kernel does not take at
-    /// once. The form with bytes lists the errors.
+    /// Writes all of the lent bytes, such as a chunk of `forEachChunk`, and copies only what the kernel does not take
+    /// at once. The form with bytes lists the errors.
     /// - Parameter span: the bytes.
     /// - Returns: as the form with bytes.
     @inlinable @inline(__always)
@@ -71,8 +71,8 @@ extension Connection {
         return Promise(promise.core.traced(root: "write", Promise<Void>.self, file, line))
     }
 
-    /// Writes all of `bytes` from where they are: what the kernel does not take is not copied either, but their memory is shared until
-    /// then. The form with bytes lists the errors; a filter gets a copy.
+    /// Writes all of `bytes` in place: bytes that the kernel does not take are not copied either, but share their
+    /// memory until then. The form with bytes lists the errors; a filter gets a copy.
     /// - Parameter bytes: the bytes. Fewer than 16 KiB are copied.
     /// - Returns: as the form with bytes.
     @inlinable @inline(__always)
@@ -80,7 +80,7 @@ extension Connection {
         write({ $0.append(bytes) }, file: file, line: line)
     }
 
-    /// Writes what `body` appends, without an array of its own for each write; see the form with bytes.
+    /// Writes the bytes that `body` appends, without an array per write; see the form with bytes.
     ///
     /// ```swift
     /// connection.write { output in
@@ -89,10 +89,10 @@ extension Connection {
     /// }
     /// ```
     ///
-    /// `body` may call the connection: what it writes there precedes what it appends.
+    /// `body` may call the connection: bytes that it writes there precede those that it appends.
     /// - Parameter body: appends the bytes; called once, inside this call. If it throws, nothing is written.
     /// - Returns: as the form with bytes.
-    /// - Throws: what `body` throws.
+    /// - Throws: the error of `body`.
     @inlinable @inline(__always)
     public func write(
         _ body: (inout ByteWriter) throws -> Void, file: StaticString = #fileID, line: UInt = #line
@@ -105,9 +105,9 @@ extension Connection {
         return Promise(ByteWrite.start(&output, on: self).core.traced(root: "write", Promise<Void>.self, file, line))
     }
 
-    /// Writes several buffers in their order as if they were one, without copying large arrays. One call (sendmsg(2),
+    /// Writes several buffers in order as if they were one, without copying large arrays. One call (sendmsg(2),
     /// writev(2)) sends up to 1024 buffers. The form with bytes lists the errors.
-    /// - Parameter buffers: the buffers; there may be none.
+    /// - Parameter buffers: the buffers; may be empty.
     /// - Returns: as the form with bytes.
     @inlinable
     public func write<Buffers: Collection>(
@@ -118,18 +118,18 @@ extension Connection {
     }
 }
 
-/// Writes all bytes that are read from `source` to `sink`, until the source ends. Fulfilled with the number of bytes.
+/// Writes all bytes from `source` to `sink`, until the source ends. Fulfilled with the number of bytes.
 ///
 /// ```swift
 /// pipe(from: client, to: server, endingSink: true)
 /// ```
 ///
-/// Nothing is read while a write waits, so a slow reader of the sink slows the source down. Bytes are copied only if
-/// the kernel does not take them at once. Neither connection is closed; with `endingSink` the sink is shut down for
+/// Nothing is read while a write is pending, so a slow reader of the sink slows the source down. Bytes are copied only
+/// if the kernel does not take them at once. Neither connection is closed; with `endingSink` the sink is shut down for
 /// writing when the source has ended, so that two pipes, one in each direction, make a proxy.
 ///
-/// Rejected with the error of the read or of the write that fails. Bytes that were read and not written are lost then,
-/// and when the result is cancelled.
+/// Rejected with the error of the read or write that fails. Bytes that were read and not written are lost then, as they
+/// are when the result is cancelled.
 /// - Parameters:
 ///   - source: the connection to read from.
 ///   - sink: the connection to write to.

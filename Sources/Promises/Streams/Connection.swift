@@ -2,7 +2,7 @@ import Glibc
 import Reactor
 
 /// A stream of bytes on this thread's loop: a TCP connection, made by `connect(to:)` or by a `Listener`; one end of a
-/// `pair()`; one end of a `pipe()`; or a descriptor of your own, adopted by `init(adopting:)`.
+/// `pair()`; one end of a `pipe()`; or another descriptor, adopted by `init(adopting:)`.
 ///
 /// ```swift
 /// connection.read().then { outcome -> Promise<Void> in
@@ -12,7 +12,7 @@ import Reactor
 /// ```
 ///
 /// Reading and writing are independent of each other. The connection reads only on demand, so not reading pauses the
-/// peer: the kernel's buffers fill, and the peer has to wait. An idle connection holds no buffer. A pending operation
+/// peer: the kernel's buffers fill, and the peer must wait. An idle connection holds no buffer. A pending operation
 /// keeps the connection alive; without one, releasing the last reference closes it.
 ///
 /// Three calls end it:
@@ -33,17 +33,17 @@ public final class Connection {
     @exclusivity(unchecked) var interest = ConnectionInterest()
     @exclusivity(unchecked) var path = ConnectionPath.direct
     @exclusivity(unchecked) var lifecycle = ConnectionLifecycle.open
-    /// How many promises of `deferDrain`, and of the bodies of `forEachFrame`, have not settled.
+    /// The number of pending promises of `deferDrain` and of the bodies of `forEachFrame`.
     @exclusivity(unchecked) var pendingAnswers: Int32 = 0
     @exclusivity(unchecked) var reader = ConnectionReader()
     @exclusivity(unchecked) var writer = ConnectionWriter()
-    /// Bytes that have been read from the kernel so far: before a filter, and with those that `close` discards.
+    /// Bytes read from the kernel so far: before a filter, and including those that `close` discards.
     @exclusivity(unchecked) public internal(set) var bytesReceived = 0
-    /// Bytes that the kernel has taken so far: behind a filter.
+    /// Bytes that the kernel has taken so far: after a filter.
     @exclusivity(unchecked) public internal(set) var bytesSent = 0
     @exclusivity(unchecked) var cold: ColdState?
 
-    /// The peer's address; `nil` if the kernel no longer had it, and where peers have no addresses.
+    /// The peer's address; `nil` if the kernel no longer had it, or if peers have no addresses.
     public let peerAddress: SocketAddress?
 
     init(_ fd: CInt, _ kind: DescriptorKind, peer: SocketAddress?, on loop: EventLoop) {
@@ -56,7 +56,7 @@ public final class Connection {
         self.init(socket.fd, isUnix ? .localSocket : [.localSocket, .tcp], peer: peer, on: loop)
     }
 
-    // No operation waits any more; see `ConnectionInterest`.
+    // No operation is pending any more; see `ConnectionInterest`.
     deinit {
         guard lifecycle.hasDescriptor else { return }
         if loop.isOwnedByThisThread { return release() }
@@ -82,8 +82,8 @@ public final class Connection {
     var readCall: SystemCall { descriptor.readCall }
     var writeCall: SystemCall { descriptor.writeCall }
 
-    /// The address of this side; `nil` where there are no addresses. The first use costs a system call, and the connection
-    /// then remembers it, also after its end. `nil` if that use comes only after the end.
+    /// This side's address; `nil` if there are no addresses. The first use costs a system call; the result is cached,
+    /// also after the connection's end. `nil` if the first use comes after the end.
     public var localAddress: SocketAddress? {
         if let known = cold?.localAddress { return known }
         guard lifecycle.hasDescriptor, kind.contains(.socket), let address = socket.localAddress else { return nil }
@@ -91,13 +91,13 @@ public final class Connection {
         return address
     }
 
-    /// Whether bytes of the peer are here that no read has asked for. Behind a filter those in the kernel do not count: they
-    /// may be none of the peer's program.
+    /// Whether bytes of the peer have arrived that no read has asked for. With a filter, bytes in the kernel do not
+    /// count: they may not belong to the peer's program.
     package var hasInputAlready: Bool {
         hasInput || layer == nil && kind.contains(.socket) && socket.unreadBytes > 0
     }
 
-    /// Whether `close` or `abort` has been called.
+    /// `true` once `close` or `abort` has been called.
     public var isClosed: Bool { lifecycle.isClosed }
 
     // MARK: Failing
@@ -106,13 +106,13 @@ public final class Connection {
     /// The error with which promises are rejected, if the connection has failed.
     var reportedFailure: (any Error)? { cold?.failure?.reported }
 
-    /// The error that rejects the promise of a read or write that has failed with `error`.
+    /// The error that rejects the promise of a read or write that failed with `error`.
     func reported(_ error: SystemError) -> any Error {
         if let failure = cold?.failure, error == failure.error { failure.reported } else { error }
     }
 
-    /// The reason for which the library has ended the connection by itself: its peer makes it take too much memory. A read that
-    /// comes later reports it, too: it may be the next one of a loop.
+    /// The reason why the library itself has ended the connection: its peer made it take too much memory. A later read
+    /// reports it, too: it may be the next one of a loop.
     package var ownEnd: SystemError? {
         guard isClosed, let failure, failure.code == ENOBUFS else { return nil }
         return failure
@@ -130,15 +130,16 @@ public final class Connection {
         lifecycle.fail()
     }
 
-    /// The descriptor can no longer be written to. What the peer sent before may still be read.
-    /// - Parameter losesOutput: whether bytes that the program has written, and that are no longer queued, are lost.
+    /// The descriptor can no longer be written to. Earlier data from the peer may still be read.
+    /// - Parameter losesOutput: whether written bytes that have left the queue are lost.
     func fail(_ error: SystemError, losesOutput: Bool = false) {
         noteFailure(error)
         failWrites(losesOutput: losesOutput)
         if lifecycle.isOpen { updateInterest() } else { release() }
     }
 
-    /// Closes the descriptor, or gives it away. The number is never used again: it may belong to another descriptor by then.
+    /// Closes the descriptor, or gives it away. The number is never used again: it may belong to another descriptor by
+    /// then.
     func release(as end: ConnectionLifecycle = .closed, givingAway isGivenAway: Bool = false) {
         // An inline handler of an operation that has just failed or was cancelled may have closed it meanwhile.
         guard lifecycle.release(as: end) else { return }

@@ -1,21 +1,21 @@
 import Reactor
 
-/// What follows a connection: the listener that serves it, or the pool in which it is idle. A connection has one at a time,
-/// and calls it on the loop's thread.
+/// The owner of a connection: the listener that serves it, or the pool in which it is idle. A connection has one at a
+/// time, and calls it on the loop's thread.
 protocol ConnectionAttachment: AnyObject {
     /// Whether it waits for the peer's end, and is released then; see `peerDidGo`.
     var endsWithPeer: Bool { get }
-    /// What the connection watches while nothing else waits.
+    /// The interest of the connection while nothing else waits.
     var restingInterest: Interest { get }
     var isDraining: Bool { get }
-    /// Whether the loop over frames that waits ends instead of waiting again.
+    /// Whether a waiting frame loop ends instead of waiting again.
     var endsFrameLoop: Bool { get set }
 
     /// The connection waits for its peer again, or has delivered everything.
     func connectionMayBeIdle(_ connection: Connection)
-    /// The connection has failed while no read and no write waited, or is ended for `error`.
+    /// The connection has failed while no read and no write was pending, or is ended for `error`.
     func connectionDidFail(_ error: SystemError)
-    /// The peer has ended its side in order, and `bothSides` if there is nothing more to watch.
+    /// The peer has ended its side in order; `bothSides` if there is nothing more to watch.
     func peerDidEnd(bothSides: Bool)
     /// The peer has gone, or the connection is about to be released.
     func peerDidGo()
@@ -43,7 +43,7 @@ extension Connection {
 
     func mayBeIdle() { cold?.attachment?.connectionMayBeIdle(self) }
 
-    /// Set, it stands between the descriptor and the reads and writes.
+    /// If set, it stands between the descriptor and the reads and writes.
     var layer: (any ConnectionLayer)? {
         get { cold?.layer }
         set {

@@ -1,31 +1,31 @@
 import Glibc
 import Reactor
 
-/// The close of a connection, from the call until the descriptor is closed: what it waits for, and its limits, so that a peer
+/// The close of a connection, from the call until the descriptor is closed: its phases and its limits, so that a peer
 /// that reads or sends now and then cannot hold the descriptor.
 @usableFromInline
 final class ConnectionClose: ConnectionPart {
-    // The connection retains this, and cancels the timer before its descriptor is closed. Until then the poller, or the job
-    // that flushes, retains the connection.
+    // The connection retains this object, and cancels the timer before its descriptor is closed. Until then the poller,
+    // or the flush job, retains the connection.
     private unowned let connection: Connection
     /// Fulfilled when the descriptor is closed.
     let promise = PromiseCore(root: Void.self)
     /// When the close is over, whatever the peer does.
     private var deadline: LoopInstant?
-    /// Within each interval the peer must take and send as many bytes together; `nil` if it need not.
+    /// The number of bytes that the peer must take and send per interval; `nil` if it need not.
     private var leastProgress: Int?
-    /// How many it had taken and sent at the last check.
+    /// The number at the last check.
     private var lastProgress = 0
     private var timer: EventLoop.Timer?
 
     private init(_ connection: Connection) { self.connection = connection }
 
-    /// Closes `connection`, or gives the close that is under way another time.
+    /// Closes `connection`, or sets another time for a close in progress.
     @usableFromInline
     static func start(_ lingerTime: Duration?, of connection: Connection) -> Guarantee<Void> {
         connection.loop.assertOwner()
         if connection.lifecycle.hasDescriptor && connection.loop.kernel.isForked {
-            // Sending, ending and discarding input are up to the parent: this process closes its copy.
+            // The parent sends, ends and discards input: this process closes its copy.
             connection.dropAndReset()
             return .value
         }
@@ -64,8 +64,8 @@ final class ConnectionClose: ConnectionPart {
     /// Notes that the queue of `connection` is empty: a close that waited for that sends the end.
     static func lingerIfDelivered(_ connection: Connection) {
         guard connection.lifecycle == .flushing else { return }
-        // The kernel may not take the end record of a filter, or the filter may need input before it. Sending it may
-        // also have got here again, and have gone on.
+        // The kernel may not take a filter's end record, or the filter may need input first. Sending it may also have
+        // got here again, and have gone on.
         guard connection.queueEndRecord(), !connection.writer.isQueued, connection.lifecycle.deliver()
         else { return connection.updateInterest() }
         connection.endWriter()
@@ -78,8 +78,8 @@ final class ConnectionClose: ConnectionPart {
         }
     }
 
-    /// Whether the peer has ended, and nothing is queued nor takes part in the close: usual for a server, which then needs no
-    /// object for it.
+    /// Whether the peer has ended, nothing is queued and no other part takes part in the close: usual for a server,
+    /// which then needs no object for it.
     private static func hasNothingToWaitFor(_ connection: Connection) -> Bool {
         let isPlain = connection.cold == nil && connection.path == .direct
         return isPlain && connection.reader.hasEnded && !connection.writer.isQueued
@@ -105,19 +105,19 @@ final class ConnectionClose: ConnectionPart {
 
     // MARK: Limits
 
-    /// The time limit for a `close()` at a socket, from its beginning.
+    /// The total time limit for `close()` on a socket.
     private static var timeLimit: Duration { .seconds(30) }
     /// A `close()` is checked for progress after each interval of this length.
     private static var checkInterval: Duration { .seconds(5) }
-    /// How many bytes a peer at a socket must take or send within each interval: 1 KiB a second.
+    /// The number of bytes that the peer of a socket must take or send per interval: 1 KiB a second.
     private static var leastProgress: Int { 5 << 10 }
 
-    /// Limits the close to a time from now; `nil` for the limits of `close()`. With a time, there is no check for progress;
-    /// a time of zero or less ends the close now.
+    /// Limits the close to a time from now; `nil` for the limits of `close()`. With a time, progress is not checked; a
+    /// time of zero or less ends the close now.
     func limit(to lingerTime: Duration?) {
         timer?.cancel()
         if let lingerTime, lingerTime <= .zero { return end() }
-        // The reader of a pipe or a terminal is a program of this machine, which may take its time as long as it makes
+        // The reader of a pipe or a terminal is a program on this machine, which may be slow as long as it makes
         // progress.
         let isSocket = connection.kind.contains(.socket)
         deadline = (lingerTime ?? (isSocket ? Self.timeLimit : nil)).map { connection.loop.now.advanced(by: $0) }
@@ -136,8 +136,8 @@ final class ConnectionClose: ConnectionPart {
 
     private func check() {
         let connection = connection
-        // The kernel may still hold what the peer did in time, if the loop was delayed, or if more descriptors are
-        // ready than it has processed.
+        // The kernel may hold timely data of the peer, if the loop was delayed, or if more descriptors are ready than
+        // it has processed.
         if connection.lifecycle == .flushing { connection.flush() }
         discardInput()
         guard connection.lifecycle.hasDescriptor else { return }
@@ -151,10 +151,10 @@ final class ConnectionClose: ConnectionPart {
         return leastProgress.map { progress - lastProgress < $0 } ?? false
     }
 
-    /// A limit is reached. What the kernel has taken, it delivers; the peer is reset only where written bytes are lost.
+    /// A limit is reached. The kernel delivers what it has taken; the peer is reset only if written bytes are lost.
     private func end() {
         if connection.lifecycle == .flushing { connection.flush() }
-        // With unread input the kernel would reset. At most 1 MiB, 64 KiB at a time.
+        // With unread input the kernel would reset. Discards at most 1 MiB, 64 KiB at a time.
         for _ in 0..<16 where connection.lifecycle == .lingering {
             if !discardOnce() { break }
         }
@@ -162,8 +162,8 @@ final class ConnectionClose: ConnectionPart {
         connection.dropAndReset(atLimit: true)
     }
 
-    /// How many bytes the peer has taken and sent. Bytes in the kernel's send queue do not count as taken: what a slow
-    /// peer is still reading has often left the queue here.
+    /// The number of bytes that the peer has taken and sent. Bytes in the kernel's send queue do not count as taken:
+    /// data that a slow peer is still reading has often left the queue here.
     private var progress: Int {
         let unsent = connection.kind.contains(.tcp) ? connection.socket.unacknowledgedBytes : 0
         return connection.bytesSent - unsent + connection.bytesReceived

@@ -1,7 +1,7 @@
 import Glibc
 import Reactor
 
-/// The descriptor of a connection: its number, what it is, and the system calls that its kind has.
+/// The descriptor of a connection: its number, its kind, and the system calls of that kind.
 struct ConnectionDescriptor {
     let loop: EventLoop
     let fd: CInt
@@ -18,15 +18,15 @@ struct ConnectionDescriptor {
         return SystemError(call, EBADF, detail: "this end of the pipe only \(direction == .reads ? "writes" : "reads")")
     }
 
-    /// Whether the kernel has something for what waits: input or the end for a read, room for a write, or an error. The loop may
-    /// not have seen it yet: it was delayed, it takes 256 events at a time, or a signal has interrupted it. True also when the
-    /// kernel cannot tell, which only a lack of memory can cause.
+    /// Whether the kernel has something for the pending operations: input or the end for a read, room for a write, or
+    /// an error. The loop may not have seen it yet: it was delayed, it takes 256 events at a time, or a signal has
+    /// interrupted it. True also when the kernel cannot tell, for lack of memory.
     func isReady(toRead reads: Bool, toWrite writes: Bool) -> Bool {
         let events = (reads ? POLLIN : 0) | (writes ? POLLOUT : 0)
         return events != 0 && loop.kernel.poll(fd, Int16(events)) != 0
     }
 
-    /// One recv(2), or read(2) if the descriptor is no socket.
+    /// One recv(2), or read(2) if the descriptor is not a socket.
     @inline(__always)
     func receive(into buffer: UnsafeMutableRawBufferPointer, atMost limit: Int) -> Int {
         let count = min(limit, buffer.count)
@@ -44,7 +44,7 @@ struct ConnectionDescriptor {
     @inline(never)
     private func write(_ bytes: UnsafeRawPointer, _ count: Int) -> Int { loop.kernel.write(fd, bytes, count) }
 
-    /// One sendmsg(2), or writev(2); for one piece as `send`.
+    /// One sendmsg(2), or writev(2); a single piece as `send`.
     func send(_ pieces: UnsafeBufferPointer<iovec>) -> Int {
         let first = pieces.baseAddress!
         if pieces.count == 1 { return send(first.pointee.iov_base, first.pointee.iov_len) }

@@ -1,16 +1,16 @@
 import Reactor
 
-/// What the poller is to report to a connection.
+/// The events that the poller should report to a connection.
 ///
-/// While an operation waits, the poller retains the connection, because this is not empty, or the `FlushJob` of a corked write
-/// does; the end of the loop ends the operations of both. So a promise that waits, such as a core with `beginProduction`, need
-/// not retain its connection.
+/// While an operation is pending, the poller retains the connection, because this is not empty, or the `FlushJob` of a
+/// corked write does; the end of the loop ends the operations of both. So a pending promise, such as a core with
+/// `beginProduction`, need not retain its connection.
 struct ConnectionInterest {
-    // Bits of epoll. Those that are asked of connections are below 2^16.
+    // Bits of epoll. Those used for connections are below 2^16.
     private var registeredBits: UInt16 = 0
     private var ends: UInt16 = 0
 
-    /// What the poller waits for.
+    /// The interest registered with the poller.
     var registered: Interest {
         @inline(__always) get { Interest(rawValue: UInt32(registeredBits)) }
         @inline(__always) set { registeredBits = UInt16(truncatingIfNeeded: newValue.rawValue) }
@@ -19,10 +19,10 @@ struct ConnectionInterest {
     /// Whether the peer's end is watched for.
     var watchesPeer: Bool { ends != 0 }
 
-    /// Sets what is watched for the peer's end.
+    /// Sets the watched events of the peer's end.
     mutating func watch(_ ends: Interest) { self.ends = UInt16(truncatingIfNeeded: ends.rawValue) }
 
-    /// What the poller should wait for, beside what is watched while nothing else is.
+    /// The interest that the poller should have, apart from events watched while nothing else is.
     @inline(__always)
     func wanted(toRead reads: Bool, toWrite writes: Bool) -> Interest {
         var wanted = Interest(rawValue: UInt32(ends))

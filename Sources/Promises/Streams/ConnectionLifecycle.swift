@@ -17,7 +17,7 @@
 /// `detach` was called. A failure while flushing or lingering is a release too.
 enum ConnectionLifecycle: UInt8 {
     case open
-    /// The descriptor can never be written to again. What the peer sent before may still be read.
+    /// The descriptor can never be written to again. Earlier data from the peer may still be read.
     case failed
     /// `close()` was called: queued writes are being sent.
     case flushing
@@ -96,7 +96,7 @@ enum ConnectionLifecycle: UInt8 {
         return true
     }
 
-    /// The descriptor is to be closed, or to be given away.
+    /// The descriptor must be closed, or given away.
     /// - Returns: whether the connection still had it. Then the caller must close it.
     mutating func release(as end: ConnectionLifecycle = .closed) -> Bool {
         let hadDescriptor = hasDescriptor

@@ -1,6 +1,6 @@
 import Reactor
 
-// What an event means for a read that waits, in each of its forms.
+// Handles an event for each form of a pending read.
 
 extension ConnectionReader.Demand {
     /// Reads the descriptor once.
@@ -10,7 +10,7 @@ extension ConnectionReader.Demand {
         case .chunk: ChunkLoop.descriptorIsReadable(of: connection)
         case .frame: connection.cold?.frames?.descriptorIsReadable()
         case .bytes(let limit): ByteRead.descriptorIsReadable(of: connection, Int(limit))
-        // On the path `.filtered` only.
+        // Only on the path `.filtered`.
         case .handshake: break
         }
     }

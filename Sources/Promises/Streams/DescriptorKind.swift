@@ -2,20 +2,20 @@ import CLinux
 import Glibc
 import Reactor
 
-/// What the descriptor of a connection is.
+/// The kind of a connection's descriptor.
 struct DescriptorKind: OptionSet {
     let rawValue: UInt8
 
     static var tcp: DescriptorKind { DescriptorKind(rawValue: 1) }
-    /// It supports recv(2), send(2) and shutdown(2), and not only read(2) and write(2).
+    /// It supports recv(2), send(2) and shutdown(2), not only read(2) and write(2).
     static var socket: DescriptorKind { DescriptorKind(rawValue: 2) }
     static var reads: DescriptorKind { DescriptorKind(rawValue: 4) }
     static var writes: DescriptorKind { DescriptorKind(rawValue: 8) }
     /// A stream socket that is not TCP.
     static var localSocket: DescriptorKind { [.socket, .reads, .writes] }
 
-    /// Sets a descriptor that is a stream of bytes to non-blocking and to close-on-exec.
-    /// - Throws: `SystemError`, with `EINVAL` if it is none. Then the descriptor is unchanged.
+    /// Sets a descriptor of a byte stream to non-blocking and close-on-exec.
+    /// - Throws: `SystemError`, with `EINVAL` if it is not a byte stream. Then the descriptor is unchanged.
     static func prepare(_ fd: CInt, on loop: EventLoop) throws(SystemError) -> DescriptorKind {
         let kernel = loop.kernel
         let kind = try of(fd, on: loop)

@@ -1,8 +1,8 @@
 import Glibc
 import Reactor
 
-/// Fails a connection that is idle for the time of `idleTimeout`. The timer checks the last activity when it fires, so it fires
-/// once per period, and not once per message.
+/// Fails a connection that is idle for the time of `idleTimeout`. When the timer fires it checks the last activity, so
+/// it fires once per period, not once per message.
 final class IdleClock: ConnectionPart {
     let limit: Duration
     // Weak: the loop may retain this while another thread releases the connection.
@@ -60,11 +60,11 @@ final class IdleClock: ConnectionPart {
 }
 
 extension Connection {
-    /// Fails the connection at a limit of time, unless it has failed: then only what is still queued is dropped.
+    /// Fails the connection at a time limit, unless it has failed: then only the rest of the queue is dropped.
     func timeOut(_ error: SystemError) {
         if failure == nil {
             PeerWatching.tellHandler(of: error, at: self)
-            // What the cancellation has called may have ended the connection.
+            // The cancellation may have ended the connection.
             guard lifecycle == .open else { return }
             noteFailure(error)
             endRead(error)

@@ -12,24 +12,23 @@ struct PeerWatch {
     func settle(as gone: PeerGone?) {
         guard let gone else { return cancels ? () : core.reject(by: .itself(nil), at: nil) }
         if !cancels { return core.fulfill(gone) }
-        // Work that has settled is in time, though its notification may still be queued: it is no longer waited for.
+        // Settled work is in time, though its notification may still be queued: it is no longer waited for.
         if core.isWaiting { core.cancel(with: gone) }
     }
 }
 
-/// What waits for the end of one peer. By its core, since each ends on its own: of many pipelined requests each may have a
-/// watch.
+/// The watches of one peer's end. By core, since each ends separately: each of many pipelined requests may have one.
 struct PeerWatches {
     private var watches: [ObjectIdentifier: (watch: PeerWatch, number: Int)] = [:]
     private var nextNumber = 0
-    /// How many do not ignore a half-close.
+    /// The number of watches that do not ignore a half-close.
     private var strictCount: Int32 = 0
     /// Whether the poller has reported the peer's end.
     var hasSeenEnd = false
 
     var isEmpty: Bool { watches.isEmpty }
 
-    /// What the poller must report for them.
+    /// The events that the poller must report for them.
     var ends: Interest { isEmpty ? [] : strictCount > 0 ? .peerGone : [.error, .hangUp] }
 
     mutating func insert(_ watch: PeerWatch) {
@@ -44,7 +43,7 @@ struct PeerWatches {
         return watch
     }
 
-    /// Removes those that a half-close ends, or all, and returns them in the order in which they came.
+    /// Removes those that a half-close ends, or all, and returns them in order of arrival.
     mutating func removeAll(halfCloseOnly: Bool) -> [PeerWatch] {
         let found = watches.values.filter { !halfCloseOnly || !$0.watch.ignoringHalfClose }
             .sorted { $0.number < $1.number }.map(\.watch)

@@ -1,11 +1,11 @@
 import Glibc
 import Reactor
 
-/// Learns of the peer's end without a read.
+/// Detects the peer's end without a read.
 @usableFromInline
 enum PeerWatching {
     /// Returns how the peer has gone if that is known without a system call.
-    /// - Throws: if the connection is closed, so that nothing is to be learned.
+    /// - Throws: if the connection is closed, so that nothing can be detected.
     @usableFromInline
     static func known(_ ignoringHalfClose: Bool, of connection: Connection) throws(SystemError) -> PeerGone? {
         connection.loop.assertOwner()
@@ -48,7 +48,7 @@ enum PeerWatching {
     /// Removes and settles the watches.
     /// - Parameters:
     ///   - gone: `nil` if this side has ended the connection.
-    ///   - halfCloseOnly: whether those stay that ignore a half-close.
+    ///   - halfCloseOnly: whether to keep those that ignore a half-close.
     static func settle(as gone: PeerGone?, halfCloseOnly: Bool = false, at connection: Connection) {
         guard connection.interest.watchesPeer, let cold = connection.cold else { return }
         let watches = cold.peerWatches.removeAll(halfCloseOnly: halfCloseOnly)
@@ -59,13 +59,13 @@ enum PeerWatching {
         attachment?.peerDidGo()
     }
 
-    /// Cancels the async handler of a connection that is about to fail, unless a read or a write waits, which tells it.
+    /// Cancels the async handler of a connection that is about to fail, unless a pending read or write notifies it.
     static func tellHandler(of error: SystemError, at connection: Connection) {
         guard connection.lifecycle == .open, let attachment = connection.attachment else { return }
         if !tellsHandler(connection) { attachment.connectionDidFail(error) }
     }
 
-    /// Whether a read or a write waits, which the end of a connection rejects.
+    /// Whether a read or a write is pending, which the end of a connection rejects.
     static func tellsHandler(_ connection: Connection) -> Bool {
         connection.reader.isWaiting || connection.writer.hasQueuedPromises
             || connection.layer?.deferred.isEmpty == false
@@ -74,7 +74,7 @@ enum PeerWatching {
     /// Handles the events of the peer's end, after the reads and writes that they made possible.
     @inline(never)
     static func eventArrived(_ ready: Interest, at connection: Connection) {
-        // A read or a write may have met the error, and have settled the watches.
+        // A read or a write may have met the error, and settled the watches.
         guard connection.lifecycle.isOpen, connection.interest.watchesPeer || connection.attachment != nil
         else { return }
         if ready.contains(.error) {
@@ -91,17 +91,17 @@ enum PeerWatching {
                 return settle(as: .failed(SystemError(connection.writeCall, EPIPE)), at: connection)
             }
         }
-        // For those who ask when they have been told.
+        // For callers that ask after the event.
         if !ready.isDisjoint(with: [.hangUp, .readHangUp]) { connection.cold?.peerWatches.hasSeenEnd = true }
         if ready.contains(.hangUp) {
-            // Without an error both sides have ended in order, and there is nothing more to hear.
+            // Without an error both sides have ended in order, and nothing more can follow.
             connection.attachment?.peerDidEnd(bothSides: true)
             settle(as: connection.failure.map(PeerGone.failed) ?? .ended, at: connection)
         } else if ready.contains(.readHangUp) {
             connection.attachment?.peerDidEnd(bothSides: false)
             settle(as: .ended, halfCloseOnly: true, at: connection)
         } else {
-            // For example a message in the error queue of a socket that was adopted.
+            // For example a message in the error queue of an adopted socket.
             connection.noteSpuriousReadiness(.getSocketOption)
         }
     }

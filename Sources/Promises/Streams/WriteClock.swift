@@ -2,12 +2,12 @@ import Glibc
 import Reactor
 
 extension Connection {
-    /// Fails the connection with `ETIMEDOUT` when writes wait and the peer has taken nothing for this long: at the latest half
-    /// as long again after the last byte that the kernel has taken. What the peer sends does not count, and a handler may work
-    /// for as long as it likes. `nil`, the default, and values of zero or less mean no limit.
+    /// Fails the connection with `ETIMEDOUT` when writes wait and the peer has taken nothing for this long: at the
+    /// latest one and a half times as long after the kernel took the last byte. The peer's own bytes do not count, and
+    /// a handler may work for any time. `nil`, the default, and values of zero or less mean no limit.
     ///
-    /// The writes that wait fail with that error, and so do later reads and writes; the end of the connection is a reset at
-    /// TCP. `close` has limits of its own.
+    /// The waiting writes fail with that error, and so do later reads and writes; the connection ends with a reset in
+    /// TCP. `close` has its own limits.
     public var writeTimeout: Duration? {
         get { cold?.writeClock?.limit }
         set {
@@ -20,16 +20,16 @@ extension Connection {
     }
 }
 
-/// Fails a connection whose peer takes nothing for the time of `writeTimeout`. The timer runs while writes wait, and looks twice in
-/// that time.
+/// Fails a connection whose peer takes nothing for the time of `writeTimeout`. The timer runs while writes wait, and
+/// checks twice in that time.
 final class WriteClock: ConnectionPart {
     let limit: Duration
     // Weak: the loop may retain this while another thread releases the connection.
     private weak var connection: Connection?
     private var timer: EventLoop.Timer?
-    /// How much the kernel had taken at the last look.
+    /// The number of bytes that the kernel had taken at the last check.
     private var sent = 0
-    /// Whether that was as much as at the look before.
+    /// Whether that was the same as at the check before.
     private var isStalled = false
 
     init(_ limit: Duration, of connection: Connection) {
@@ -39,7 +39,7 @@ final class WriteClock: ConnectionPart {
 
     func cancelTimer() { timer.take()?.cancel() }
 
-    /// Writes wait.
+    /// Starts when writes wait.
     func start() {
         guard timer == nil, limit > .zero, let connection else { return }
         note(connection, isStalled: false)
@@ -55,7 +55,7 @@ final class WriteClock: ConnectionPart {
         timer = nil
         guard let connection, connection.lifecycle == .open, connection.failure == nil, connection.writer.isQueued
         else { return }
-        // After a stall of the loop the kernel may have room that the loop has not seen.
+        // After the loop was stalled, the kernel may have room that the loop has not seen.
         let hasRoom = connection.descriptor.isReady(toRead: false, toWrite: true)
         if hasRoom || connection.bytesSent != sent { return note(connection, isStalled: false) }
         if !isStalled { return note(connection, isStalled: true) }

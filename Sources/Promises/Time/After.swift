@@ -56,7 +56,7 @@ enum TimerPromise {
     }
 }
 
-/// Stands for a timer that has not fired.
+/// Represents a timer that has not fired.
 private struct TimerWait: Operation {
     typealias Input = Never
     typealias Output = Void

@@ -65,8 +65,8 @@ extension SocketOption where Value == Bool {
 }
 
 extension SocketOption where Value == Int {
-    /// Any other option whose value is an `int`, by its numbers: `SocketOption(level: SOL_SOCKET, name: SO_BROADCAST)`. A flag
-    /// is 0 or 1.
+    /// Any other option whose value is an `int`, by its numbers: `SocketOption(level: SOL_SOCKET, name: SO_BROADCAST)`.
+    /// A flag is 0 or 1.
     /// - Parameters:
     ///   - level: `SOL_SOCKET`, or the number of a protocol, such as `CInt(IPPROTO_IP)`.
     ///   - name: the number of the option.

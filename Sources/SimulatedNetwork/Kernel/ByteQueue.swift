@@ -1,4 +1,4 @@
-/// Bytes in the order in which they arrived, in the pieces in which they were sent.
+/// Bytes in order of arrival, in the pieces in which they were sent.
 struct ByteQueue {
     private var pieces: [ArraySlice<UInt8>] = []
     private var first = 0

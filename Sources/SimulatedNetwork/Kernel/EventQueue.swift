@@ -1,5 +1,5 @@
-/// What will happen at a moment of simulated time: a packet arrives, a time-out ends. Of two at one moment, the one that was
-/// added first comes first.
+/// Future events by simulated time: a packet arrives, a time-out ends. Events at the same moment keep the order in
+/// which they were added.
 struct EventQueue {
     private struct Event {
         let moment: Int64

@@ -2,22 +2,22 @@ import Glibc
 import Reactor
 
 extension SimulatedHost {
-    /// What a machine has in its kernel besides processes: addresses, ports, Unix paths.
+    /// A machine's kernel state apart from processes: addresses, ports, Unix paths.
     final class Stack {
         unowned let network: SimulatedKernel
         let name: String
         /// With port 0.
         let addresses: [SocketAddress]
         var isUp = true
-        /// The TCP sockets that listen, by their ports.
+        /// The listening TCP sockets, by port.
         var listeners: [UInt16: [TCPSocket]] = [:]
-        /// The sockets that have taken a port; not those of accepted connections.
+        /// The sockets that have taken a port, except accepted connections.
         private var taken: [Int: [InternetSocket]] = [:]
         /// The accepted connections of each port. They keep it from being bound without SO_REUSEADDR.
         var accepted: [UInt16: Set<ObjectIdentifier>] = [:]
         var nodes: [String: SimulatedNode] = [:]
         var abstractNames: [SocketAddress: UnixStream] = [:]
-        /// Sockets of others that have sent what this machine, which is down, has not acknowledged.
+        /// Other hosts' sockets with data that this machine, which is down, has not acknowledged.
         var stranded: [TCPSocket] = []
         private var nextPort: UInt16 = 32_768
 
@@ -34,7 +34,7 @@ extension SimulatedHost {
             address.isLoopback || addresses.contains(address.with(port: 0))
         }
 
-        /// The address from which packets for `target` come.
+        /// The source address of packets for `target`.
         func source(for target: SocketAddress) -> SocketAddress? {
             if target.isLoopback { return target.loopbackOfFamily.with(port: 0) }
             if owns(target) { return target.with(port: 0) }
@@ -59,10 +59,10 @@ extension SimulatedHost {
             if taken[key]?.isEmpty == true { taken[key] = nil }
         }
 
-        /// The connection of a socket has ended. It keeps a port that bind(2) has set.
+        /// The connection of a socket has ended. A port that bind(2) has set is kept.
         func release(_ socket: InternetSocket) { if !socket.keepsPort { unbind(socket) } }
 
-        /// The next port of the ephemeral range that no socket has.
+        /// The next free port of the ephemeral range.
         func freePort(for socket: InternetSocket) -> UInt16? {
             for _ in 32_768...60_999 {
                 let port = nextPort

@@ -1,5 +1,5 @@
-/// The dice of a simulation: SplitMix64, so that a seed gives the same numbers on every machine and with every version of the
-/// standard library, whose own helpers may change.
+/// The dice of a simulation: SplitMix64, so that a seed gives the same numbers on every machine and with every version
+/// of the standard library, whose own helpers may change.
 struct SeededRandom {
     private var state: UInt64
 
@@ -13,7 +13,7 @@ struct SeededRandom {
         return mixed ^ (mixed >> 31)
     }
 
-    /// A number of the range, each as likely as another but for a bias of one in 2³² and less.
+    /// A number in the range, uniform except for a bias of at most one in 2³².
     mutating func number(in range: ClosedRange<Int64>) -> Int64 {
         let width = UInt64(range.upperBound &- range.lowerBound) &+ 1
         return width == 0 ? Int64(bitPattern: next()) : range.lowerBound &+ Int64(next() % width)

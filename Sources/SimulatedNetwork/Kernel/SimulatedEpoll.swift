@@ -3,12 +3,12 @@ import Glibc
 
 /// The simulated part of an epoll descriptor: an interest list, and a ready list in the kernel's order.
 ///
-/// As in the kernel, a change of a file appends its registration to the ready list, and a registration whose file is still
-/// ready when it is reported goes to the end of the list. See epoll(7).
+/// As in the kernel, a change of a file appends its registration to the ready list, and a registration whose file is
+/// still ready when it is reported goes to the end of the list. See epoll(7).
 final class SimulatedEpoll {
     final class Registration {
         let epoll: SimulatedEpoll
-        /// Exists as long as the registration is not removed.
+        /// Exists until the registration is removed.
         unowned let file: SimulatedFile
         var mask: UInt32
         var data: UInt64
@@ -22,7 +22,7 @@ final class SimulatedEpoll {
             data = event.data.u64
         }
 
-        /// The part of what the file reports that is wanted.
+        /// The part of the file's readiness that is wanted.
         var ready: UInt32 { file.readiness & mask }
 
         func enqueue() {
@@ -34,7 +34,7 @@ final class SimulatedEpoll {
 
     private var queue: [Registration] = []
     private var isClosed = false
-    /// How many of the loop's real descriptors, besides the one that wakes it, are in the kernel's own interest list.
+    /// The number of the loop's real descriptors, besides the one that wakes it, in the kernel's own interest list.
     var realRegistrations = 0
 
     /// Whether a wait would report an event at once.

@@ -1,7 +1,7 @@
 import CLinux
 import Glibc
 
-/// What a simulated descriptor refers to: the results of the system calls are those of the kernel, `-errno` below zero.
+/// The target of a simulated descriptor. System calls return the kernel's results, `-errno` below zero.
 class SimulatedFile {
     // Retained: packets may still arrive for a socket whose machine has been restarted.
     let process: SimulatedProcess
@@ -23,7 +23,7 @@ class SimulatedFile {
     var kernel: SimulatedKernel { process.kernel }
     var host: SimulatedHost.Stack { process.host }
 
-    /// What epoll reports, whether it is wanted or not.
+    /// The events that epoll reports, wanted or not.
     var readiness: UInt32 { 0 }
     var mode: mode_t { S_IFREG }
 

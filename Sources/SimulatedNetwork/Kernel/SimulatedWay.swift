@@ -1,7 +1,7 @@
 import Glibc
 import Reactor
 
-/// One direction of a link: how long packets take, and what happens to them.
+/// One direction of a link: latency, bandwidth and faults.
 final class SimulatedWay {
     private unowned let network: SimulatedKernel
     var latency: ClosedRange<Duration> = .zero ... .zero
@@ -13,11 +13,12 @@ final class SimulatedWay {
     var reordering = 0.0
     var mtu = 65_535
     var connects = ConnectAnswer.normal
-    /// Whether packets wait for `isHeldUp` to end, as behind a router that has stopped. Datagrams are lost if `losesDatagrams`.
+    /// Whether packets wait for `isHeldUp` to end, as at a router that has stopped. Datagrams are lost if
+    /// `losesDatagrams`.
     private(set) var isHeldUp = false
     private(set) var losesDatagrams = false
     private var held: [() -> Void] = []
-    /// Packets under way. None may overtake one of them.
+    /// The number of packets in transit. None may overtake another.
     private var inTransit = 0
     private var lastArrival: Int64 = 0
     private var busyUntil: Int64 = 0
@@ -27,7 +28,7 @@ final class SimulatedWay {
     /// Whether a packet arrives in the call that sends it.
     var isInstant: Bool { latency.upperBound == .zero && bandwidth == nil && !isHeldUp && inTransit == 0 && loss == 0 }
 
-    /// How many bytes of a stream go into the next packet.
+    /// The number of bytes of a stream for the next packet.
     func nextSegment() -> Int {
         switch cut {
         case .whole: mtu == 65_535 ? .max : max(mtu - 40, 1)
@@ -40,7 +41,7 @@ final class SimulatedWay {
     // MARK: Streams
 
     /// Sends a segment of a stream, which arrives in order, and is repeated until it does.
-    /// - Parameter packet: what the transcript shows; `nil` for an acknowledgement.
+    /// - Parameter packet: the transcript's entry; `nil` for an acknowledgement.
     func send(
         _ packet: Packet?, from: SocketAddress, to: SocketAddress, _ arrive: @escaping () -> Void
     ) {
@@ -59,7 +60,7 @@ final class SimulatedWay {
             }
         }
         var arrival = max(network.now + delay, lastArrival)
-        // Pieces that arrive at one moment would be read as one.
+        // Pieces that arrive at the same moment would be read as one.
         if case .data? = packet, cut != .whole, arrival <= lastArrival || inTransit > 0 {
             arrival = max(arrival, lastArrival + 1)
         }
@@ -86,7 +87,7 @@ final class SimulatedWay {
 
     // MARK: Datagrams
 
-    /// - Parameter bytes: `nil` for the message that nobody listens at a port.
+    /// - Parameter bytes: `nil` for the message that a port is unreachable.
     func sendDatagram(_ bytes: [UInt8]?, from: SocketAddress, to: SocketAddress, _ arrive: @escaping () -> Void) {
         let packet = bytes.map { Packet.datagram($0[...]) } ?? .portUnreachable
         if isHeldUp {
@@ -100,7 +101,7 @@ final class SimulatedWay {
                 continue
             }
             var arrival = network.now + sampleLatency() + transmissionTime(packet.size)
-            // Not reordered: no earlier than the one before it.
+            // Not reordered: no earlier than the previous one.
             if network.random.happens(reordering) {
                 arrival += max(sampleLatency(), 1_000_000)
                 note(packet, from, to, .arrives(at: arrival))
@@ -120,7 +121,7 @@ final class SimulatedWay {
         self.losesDatagrams = losesDatagrams
     }
 
-    /// Lets the packets go on that were held up, in their order.
+    /// Releases the held packets, in order.
     func release() {
         if !isHeldUp { return }
         isHeldUp = false
@@ -147,7 +148,7 @@ final class SimulatedWay {
 }
 
 extension Duration {
-    /// Cut to what 64 bits hold, and to zero from below.
+    /// Clamped to 64 bits, and to zero from below.
     var inNanoseconds: Int64 {
         let (seconds, attoseconds) = components
         if seconds < 0 { return 0 }
