@@ -26,7 +26,7 @@ extension Connection {
     /// Cancelling the result cancels the read, or the promise of `body` unless that has other waiters.
     /// - Parameters:
     ///   - decoder: finds the frames.
-    ///   - body: called with each frame, in jobs of this thread's loop.
+    ///   - body: called with each frame, by this thread's loop, never inside this call.
     /// - Returns: a promise that is fulfilled at the peer's end, at a drain's, and after `StopReading`.
     @available(*, noasync, message: "no loop runs the handler in an async function")
     @inlinable
@@ -54,7 +54,7 @@ extension Connection {
     /// Calls `body` with each frame until the peer ends, without waiting between the calls; see the form with promises.
     /// - Parameters:
     ///   - decoder: finds the frames.
-    ///   - body: called with each frame, in jobs of this thread's loop.
+    ///   - body: called with each frame, by this thread's loop, never inside this call.
     /// - Returns: as the form with promises.
     @available(*, noasync, message: "no loop runs the handler in an async function")
     @inlinable
@@ -77,7 +77,7 @@ extension Connection {
     /// has other waiters.
     /// - Parameters:
     ///   - limit: the maximum number of bytes of a line.
-    ///   - body: called with each line, without its end, in jobs of this thread's loop.
+    ///   - body: called with each line, without its end, by this thread's loop, never inside this call.
     /// - Returns: a promise that is fulfilled at the peer's end, at a drain's, and after `StopReading`.
     @available(*, noasync, message: "no loop runs the handler in an async function")
     public func forEachLine<Next: Thenable>(
@@ -90,7 +90,7 @@ extension Connection {
     /// Calls `body` with each line until the peer ends, without waiting between the calls; see the form with promises.
     /// - Parameters:
     ///   - limit: the maximum number of bytes of a line.
-    ///   - body: called with each line, without its end, in jobs of this thread's loop.
+    ///   - body: called with each line, without its end, by this thread's loop, never inside this call.
     /// - Returns: as the form with promises.
     @available(*, noasync, message: "no loop runs the handler in an async function")
     public func forEachLine(

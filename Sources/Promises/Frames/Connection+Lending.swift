@@ -34,7 +34,7 @@ extension Connection {
     /// Everything else, errors included, is as for the form with an owned frame.
     /// - Parameters:
     ///   - decoder: finds the frames.
-    ///   - body: called with each frame and a reader of all its bytes, in jobs of this thread's loop. `ByteError.endOfInput`
+    ///   - body: called with each frame and a reader of all its bytes, by this thread's loop. `ByteError.endOfInput`
     ///     says that it has read beyond the frame.
     /// - Returns: a promise that is fulfilled at the peer's end, at a drain's, and after `StopReading`.
     @available(*, noasync, message: "no loop runs the handler in an async function")
@@ -51,7 +51,7 @@ extension Connection {
     /// promises.
     /// - Parameters:
     ///   - decoder: finds the frames.
-    ///   - body: called with each frame and a reader of all its bytes, in jobs of this thread's loop.
+    ///   - body: called with each frame and a reader of all its bytes, by this thread's loop, never inside this call.
     /// - Returns: as the form with promises.
     @available(*, noasync, message: "no loop runs the handler in an async function")
     @inlinable
@@ -80,7 +80,7 @@ extension Connection {
     /// Rejected as `readFrame` with a decoder, with `StreamError.limitExceeded` in place of `ByteError.limitExceeded`, and with
     /// what else `body` throws; the bytes are kept then. For frames that arrive in very many parts, write a `FrameDecoder`,
     /// which remembers how far it has come.
-    /// - Parameter body: reads a frame, of at least one byte; called inside this call and in jobs of this thread's loop.
+    /// - Parameter body: reads a frame, of at least one byte; called inside this call and by this thread's loop.
     /// - Returns: a promise of what `body` has returned; `nil` if the peer ends before another byte has come.
     @inlinable @inline(__always)
     public func readFrame<Frame>(

@@ -60,8 +60,8 @@ final class FrameClock {
     // MARK: What happens to the input
 
     /// The next byte of `connection` that no read has consumed begins a message.
-    func beginMessage(of connection: Connection) {
-        beginMessage(at: connection.deliveredByteCount - connection.bufferedByteCount)
+    func beginMessage(of connection: Connection, unbuffered: Int = 0) {
+        beginMessage(at: connection.deliveredByteCount - connection.bufferedByteCount - unbuffered)
     }
 
     private func beginMessage(at offset: Int) {

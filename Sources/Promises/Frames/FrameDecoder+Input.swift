@@ -41,6 +41,52 @@ extension FrameDecoder {
         return frame.take()
     }
 
+    /// Decodes bytes that were received and are buffered nowhere. What they have beyond a frame, or all that is not one, is buffered
+    /// then: by a body that gets the frame it may be read.
+    @inlinable
+    mutating func decode(
+        received bytes: UnsafeRawBufferPointer, in connection: Connection
+    ) throws -> DecodedFrame<Frame> {
+        let decoded: DecodedFrame<Frame>
+        do {
+            decoded = try decode(bytes.bytes)
+            switch decoded {
+            case .frame(_, let consumed) where consumed < 1 || consumed > bytes.count:
+                throw miscount("frame", consumed, of: bytes.count)
+            case .skipped(let consumed) where consumed < 0 || consumed > bytes.count:
+                throw miscount("skipped", consumed, of: bytes.count)
+            default: break
+            }
+        } catch {
+            connection.input.keep(bytes)
+            throw error
+        }
+        switch decoded {
+        case .frame(_, let consumed): connection.input.keep(UnsafeRawBufferPointer(rebasing: bytes[consumed...]))
+        case .skipped(let consumed):
+            connection.input.keep(bytes)
+            FrameReader.noteSkipped(consumed, by: connection)
+            connection.input.drop(consumed)
+        case .incomplete: connection.input.keep(bytes)
+        }
+        return decoded
+    }
+
+    /// As `next(in:)`, of bytes that were received and are buffered nowhere, if there are some.
+    @inlinable
+    mutating func next(
+        _ received: UnsafeRawBufferPointer?, in connection: Connection, _ missing: inout Int
+    ) throws -> Frame? {
+        guard let received else { return try next(in: connection, &missing) }
+        missing = 1
+        switch try decode(received: received, in: connection) {
+        case .frame(let frame, _): return frame
+        case .skipped(let consumed): return consumed > 0 ? try next(in: connection, &missing) : nil
+        case .incomplete(let count): missing = max(count, 1)
+        }
+        return nil
+    }
+
     /// Decodes what is left if the stream has ended, and drops it if that is a frame.
     @inlinable
     mutating func last(in connection: Connection) throws -> Frame? {

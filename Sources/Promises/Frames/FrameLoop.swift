@@ -57,7 +57,7 @@ struct FrameLoop<Decoder: FrameDecoder, Body: FrameBody>: Operation where Body.F
         core.retain()
         // Buffered frames are handled in a job, so that the body is never called inside this call.
         if FrameReader.mayWait(connection) {
-            frames.waitForInput(missing: 1, core)
+            frames.waitForInput(missing: 1, core, isInEvent: false)
         } else {
             core.enqueueAgain(frames)
         }
@@ -74,14 +74,16 @@ struct FrameLoop<Decoder: FrameDecoder, Body: FrameBody>: Operation where Body.F
         guard source.isFulfilled else {
             return recover(from: source.error, core) ? () : core.finishReading(rejectedAs: source.reference)
         }
+        let received = FrameReader.takeReceived(by: context.connection)
         do {
-            switch try handleFrames(core) {
+            let step = if let received { try handleFrames(received, core) } else { try handleFrames(core) }
+            switch step {
             case .wait(let next):
                 // The program may take its time. One that holds nothing leaves it to a read in its body, which may.
                 let held = context.decoder.heldBytes
                 if held > 0 { FrameReader.noteHeld(held, by: context.connection) }
                 core.wait(for: next, andRun: self)
-            case .waitForInput(let missing): waitForInput(missing: missing, core)
+            case .waitForInput(let missing): waitForInput(missing: missing, core, isInEvent: received != nil)
             case .again: core.enqueueAgain(self)
             case .end: core.finish(())
             }
@@ -104,11 +106,32 @@ struct FrameLoop<Decoder: FrameDecoder, Body: FrameBody>: Operation where Body.F
 
     /// Makes `core`, whose operation has run, run again when `missing` more bytes have arrived, or the stream has ended.
     @inlinable
-    func waitForInput(missing: Int, _ core: PromiseCore) {
+    func waitForInput(missing: Int, _ core: PromiseCore, isInEvent: Bool) {
         // Cancelled while its operation ran.
         guard core.isOpen else { return core.release() }
         core.payload.store(self)
-        context.reader.resume(core, whenArrived: missing, held: context.decoder.heldBytes)
+        context.reader.resume(core, whenArrived: missing, held: context.decoder.heldBytes, isInEvent: isInEvent)
+    }
+
+    /// Handles the frames of bytes that have just been received, and are buffered nowhere: usually one, or the first of several. The
+    /// others are buffered before the body is called, which may read them.
+    @inlinable
+    func handleFrames(_ bytes: UnsafeRawBufferPointer, _ core: PromiseCore) throws -> FrameStep {
+        let connection = context.connection
+        if let refusal = context.reader.refusalToBeginFrame(of: connection, unbuffered: bytes.count) {
+            connection.input.keep(bytes)
+            throw refusal
+        }
+        var missing = 1
+        switch try context.decoder.decode(received: bytes, in: connection) {
+        case .frame(let frame, let consumed):
+            let next = try handle(frame, UnsafeRawBufferPointer(rebasing: bytes[..<consumed]), nil, core)
+            if let next { return .wait(next) }
+            return try handleFrames(core)
+        case .skipped(let consumed): if consumed > 0 { return try handleFrames(core) }
+        case .incomplete(let count): missing = max(count, 1)
+        }
+        return try context.reader.mayContinue(context.decoder.expectation) ? .waitForInput(missing: missing) : .end
     }
 
     /// Handles buffered frames.
@@ -152,7 +175,9 @@ struct FrameLoop<Decoder: FrameDecoder, Body: FrameBody>: Operation where Body.F
                     if consumed < 1 || consumed > rest.count {
                         throw context.decoder.miscount("frame", consumed, of: rest.count)
                     }
-                    if let next = try handle(frame, of: consumed, in: rest, owner, core) { return .wait(next) }
+                    connection.input.drop(consumed)
+                    let bytes = UnsafeRawBufferPointer(rebasing: rest[..<consumed])
+                    if let next = try handle(frame, bytes, owner, core) { return .wait(next) }
                     start += consumed
                     continue
                 case .skipped(let consumed):
@@ -170,7 +195,8 @@ struct FrameLoop<Decoder: FrameDecoder, Body: FrameBody>: Operation where Body.F
                     // Otherwise the decoder has changed the input.
                     guard connection.input.begins(at: rest.baseAddress!) else { return .again }
                     if let frame = try context.decoder.decodeLast(rest.bytes) {
-                        if let next = try handle(frame, of: rest.count, in: rest, owner, core) { return .wait(next) }
+                        connection.input.drop(rest.count)
+                        if let next = try handle(frame, rest, owner, core) { return .wait(next) }
                         return .again
                     }
                 }
@@ -185,11 +211,9 @@ struct FrameLoop<Decoder: FrameDecoder, Body: FrameBody>: Operation where Body.F
     /// - Returns: the promise to wait for; `nil` if the next frame can follow at once.
     @inlinable @inline(__always)
     func handle(
-        _ frame: Decoder.Frame, of consumed: Int, in bytes: UnsafeRawBufferPointer, _ owner: UnsafePointer<[UInt8]>?,
-        _ core: PromiseCore
+        _ frame: Decoder.Frame, _ bytes: UnsafeRawBufferPointer, _ owner: UnsafePointer<[UInt8]>?, _ core: PromiseCore
     ) throws -> PromiseCore? {
-        context.connection.input.drop(consumed)
-        var reader = ByteReader(UnsafeRawBufferPointer(rebasing: bytes[..<consumed]).bytes, owner: owner)
+        var reader = ByteReader(bytes.bytes, owner: owner)
         let next = try context.body.handle(frame, &reader)
         // If the body has cancelled this core, waiting for `next` finds that out.
         if core.isOpen && next.settled?.isFulfilled == true { return nil }

@@ -17,6 +17,12 @@ enum FrameRead {
             core, for: missing, of: connection,
             ended: FrameReader.end(of: connection, nil, expecting: .bytes(count)), held: 0
         ) { connection, missing in
+            if let received = FrameReader.takeReceived(by: connection) {
+                // As many as were missing.
+                connection.input.keep(UnsafeRawBufferPointer(rebasing: received[count...]))
+                let bytes = [UInt8](UnsafeRawBufferPointer(rebasing: received[..<count]))
+                return { $0.fulfill(bytes) }
+            }
             missing = count - connection.bufferedByteCount
             if missing > 0 { return FrameReader.end(of: connection, nil, expecting: .bytes(count)) }
             let bytes = connection.input.take(count)
@@ -76,7 +82,8 @@ enum FrameRead {
             core, for: missing, of: connection,
             ended: FrameReader.end(of: connection, none, expecting: decoder.expectation), held: decoder.heldBytes
         ) { connection, missing in
-            let frame = try decoder.next(in: connection, &missing) ?? decoder.last(in: connection)
+            let received = FrameReader.takeReceived(by: connection)
+            let frame = try decoder.next(received, in: connection, &missing) ?? decoder.last(in: connection)
             guard case .some = frame else {
                 FrameReader.noteHeld(decoder.heldBytes, by: connection)
                 return FrameReader.end(of: connection, none, expecting: decoder.expectation)

@@ -96,11 +96,13 @@ final class FrameReader: FrameReading {
         startWaiting(.retaining(core), for: frame, of: connection, held)
     }
 
-    private func startWaiting(_ core: CoreRef, for frame: PendingFrame, of connection: Connection, _ held: Int) {
+    private func startWaiting(
+        _ core: CoreRef, for frame: PendingFrame, of connection: Connection, _ held: Int, updatesInterest: Bool = true
+    ) {
         pending = frame
         if clock != nil { updateDeadline(connection) }
         connection.noteHeldMemory(inDecoder: held, awaiting: frame.missing)
-        connection.requestInput(.frame, for: core)
+        connection.requestInput(.frame, for: core, updatesInterest: updatesInterest)
         if frame.decode == nil { connection.mayBeIdle() }
     }
 
@@ -133,17 +135,47 @@ final class FrameReader: FrameReading {
     private func read(_ connection: Connection) {
         guard let missing = pending?.missing else { return }
         let isLarge = missing > Self.largestReadAhead
-        let received: Int?
         if isLarge || expected != 0 && isLoopWaiting && !connection.hasInput {
-            received = receiveInPlace(isLarge ? missing : nil, connection)
-        } else {
+            if let count = receiveInPlace(isLarge ? missing : nil, connection) { didReceive(count, connection) }
+        } else if connection.hasInput {
             let buffer = connection.loop.scratch
-            received = connection.receiveOnce(into: buffer)
-            if let received, received > 0 {
-                connection.input.append(UnsafeRawBufferPointer(rebasing: buffer[..<received]))
-            }
+            guard let count = connection.receiveOnce(into: buffer) else { return }
+            if count > 0 { connection.input.append(UnsafeRawBufferPointer(rebasing: buffer[..<count])) }
+            didReceive(count, connection)
+        } else {
+            receiveAndLend(missing, connection)
         }
-        guard let count = received else { return }
+    }
+
+    /// Receives the first bytes of a frame, and lends them where they are; what is not consumed is buffered.
+    @inline(never)
+    private func receiveAndLend(_ missing: Int, _ connection: Connection) {
+        let loop = connection.loop
+        // Lent to code that may turn the loop, or close the connection.
+        let buffer = loop.borrowScratch()
+        defer { loop.giveBack(buffer) }
+        guard let count = connection.receiveOnce(into: buffer) else { return }
+        let bytes = UnsafeRawBufferPointer(rebasing: buffer[..<max(count, 0)])
+        guard count >= missing, let promise = connection.reader.promise, type(of: promise) == FrameLoopCore.self else {
+            if count >= missing && pending?.decode != nil {
+                loop.pass(received: bytes)
+            } else if count > 0 {
+                connection.input.append(bytes)
+            }
+            return didReceive(count, connection)
+        }
+        _ = connection.reader.takeReference()
+        stopWaiting()
+        loop.pass(received: bytes)
+        // The reader's reference is the running one.
+        promise.as(FrameLoopCore.self).runNow()
+    }
+
+    /// The bytes that a loop or a decoder is called with, which are buffered nowhere; `nil` if it is called for those that are.
+    @usableFromInline
+    static func takeReceived(by connection: Connection) -> UnsafeRawBufferPointer? { connection.loop.takeReceived() }
+
+    private func didReceive(_ count: Int, _ connection: Connection) {
         let ended = count > 0 ? nil : connection.noteEnd(count)
         inputArrived(count, ended: ended, at: connection)
         if count < 0 { connection.failWrites() }
@@ -233,10 +265,14 @@ final class FrameReader: FrameReading {
     /// - Parameters:
     ///   - core: has its operation in its payload. Its running reference passes to the connection.
     ///   - held: how many bytes its decoder holds.
+    ///   - isInEvent: whether the connection's event has called the loop, and updates the interest when that has returned.
     @usableFromInline
-    func resume(_ core: PromiseCore, whenArrived missing: Int, held: Int) {
+    func resume(_ core: PromiseCore, whenArrived missing: Int, held: Int, isInEvent: Bool) {
         core.upstream.store(.none)
-        reference.borrow { startWaiting(core.ref, for: PendingFrame(missing: missing, decode: nil), of: $0, held) }
+        reference.borrow {
+            startWaiting(
+                core.ref, for: PendingFrame(missing: missing, decode: nil), of: $0, held, updatesInterest: !isInEvent)
+        }
     }
 
     /// A promise of `missing` more bytes; `nil` if the stream has ended between two frames, or a drain ends it there.
@@ -272,10 +308,12 @@ final class FrameReader: FrameReading {
 
     /// As `Connection.refusalToRead`, of a loop that looks for its next frame: this begins a message, unless the loop is in
     /// the body of another.
-    /// - Parameter connection: that of this reader. From a property it would be counted, for each frame.
+    /// - Parameters:
+    ///   - connection: that of this reader. From a property it would be counted, for each frame.
+    ///   - unbuffered: how many bytes were received that are neither consumed nor buffered.
     @usableFromInline
-    func refusalToBeginFrame(of connection: Connection) -> SystemError? {
-        if let clock, loops < 2 { clock.beginMessage(of: connection) }
+    func refusalToBeginFrame(of connection: Connection, unbuffered: Int = 0) -> SystemError? {
+        if let clock, loops < 2 { clock.beginMessage(of: connection, unbuffered: unbuffered) }
         return connection.refusalToRead
     }
 

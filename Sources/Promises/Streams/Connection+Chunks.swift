@@ -7,8 +7,8 @@ extension Connection {
     ///
     /// A chunk is lent to `body`: it lies in a buffer of the loop, is at most 64 KiB, and is not copied. In the steady
     /// state a message costs no allocation. The promise that `body` returns is the backpressure: reading continues when
-    /// it is fulfilled. If it is fulfilled already, as with most writes, it costs nothing. Each call of `body` is a job
-    /// of this thread's loop, never inside this call. There is one call per turn, so that a flood of input leaves the
+    /// it is fulfilled. If it is fulfilled already, as with most writes, it costs nothing. `body` is called by this
+    /// thread's loop, never inside this call. There is one call per turn, so that a flood of input leaves the
     /// other connections their turns.
     ///
     /// Cancelling the returned promise ends the reading: nothing more is read, and a promise that it waits for is

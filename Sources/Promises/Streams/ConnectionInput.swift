@@ -58,6 +58,12 @@ struct ConnectionInput {
     /// Adds bytes that were received.
     func append(_ bytes: UnsafeRawBufferPointer) { append { $0.append(bytes) } }
 
+    /// Adds bytes that the caller has received and not passed on, unless the connection was closed meanwhile.
+    @usableFromInline
+    func keep(_ bytes: UnsafeRawBufferPointer) {
+        if !bytes.isEmpty, connection.borrow({ $0.lifecycle.isOpen }) { append(bytes) }
+    }
+
     /// Receives once, at the place where the bytes stay; see `InputBuffer.receive`.
     /// - Returns: as `Connection.receiveOnce`.
     func receive(_ missing: Int, expecting expected: Int = 0) -> Int? {

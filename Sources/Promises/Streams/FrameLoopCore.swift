@@ -49,6 +49,12 @@ final class FrameLoopCore: PromiseCore, @unchecked Sendable {
         destroyOperation()
     }
 
+    /// Runs the operation now. Consumes a reference to this core.
+    func runNow() {
+        upstream.store(.settled(PromiseCore.voidRef.retain().address, as: .fulfilled(isTrivial: true)))
+        code(self, .run)
+    }
+
     /// Runs the operation in a job, with the outcome of `source`.
     func resume(after source: PromiseCore) {
         upstream.store(.taken)

@@ -63,6 +63,11 @@ extension EventLoop {
     package func borrowScratch() -> UnsafeMutableRawBufferPointer { buffers.borrowScratch() }
     @inlinable @inline(__always)
     package func giveBack(_ borrowed: UnsafeMutableRawBufferPointer) { buffers.giveBack(borrowed) }
+    /// Passes bytes of the block to the code that is called next.
+    @inlinable @inline(__always)
+    package func pass(received bytes: UnsafeRawBufferPointer) { buffers.received = bytes }
+    @inlinable @inline(__always)
+    package func takeReceived() -> UnsafeRawBufferPointer? { buffers.received.take() }
     package func takeSpareOutput() -> [UInt8] { buffers.takeSpareOutput() }
     package func giveBack(spareOutput bytes: inout [UInt8]) { buffers.giveBack(spareOutput: &bytes) }
 

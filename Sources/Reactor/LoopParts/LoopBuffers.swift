@@ -7,6 +7,8 @@
 struct LoopBuffers {
     @usableFromInline var block: UnsafeMutableRawBufferPointer?
     private var spareOutput: [UInt8] = []
+    /// Bytes of the block that were received for code that is called next, which takes them first of all.
+    @usableFromInline var received: UnsafeRawBufferPointer?
 
     init() {}
 
