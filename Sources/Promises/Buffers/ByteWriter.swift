@@ -66,6 +66,17 @@ public struct ByteWriter: Sendable {
         if isDone == nil { written.append(contentsOf: text.utf8) }
     }
 
+    /// Appends bytes that `body` puts where they stay, at most `count`.
+    /// - Parameter body: returns how many it has put there.
+    @inlinable @inline(__always)
+    package mutating func append(atMost count: Int, _ body: (UnsafeMutableRawBufferPointer) -> Int) {
+        written.append(addingCapacity: count) { output in
+            output.withUnsafeMutableBufferPointer { buffer, initialized in
+                initialized = body(UnsafeMutableRawBufferPointer(buffer))
+            }
+        }
+    }
+
     /// Appends an integer, of the size of its type.
     @inlinable
     public mutating func append<Value: FixedWidthInteger>(_ value: Value, _ order: ByteOrder = .bigEndian) {

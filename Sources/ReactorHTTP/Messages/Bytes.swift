@@ -89,6 +89,55 @@ extension Bytes {
         return newline - 1
     }
 
+    /// How many bytes at the beginning are letters of ASCII and hyphens, as far as eight of them are looked at together: the rest of
+    /// a name is looked at byte by byte.
+    @inline(__always)
+    var lengthOfName: Int { prefixOfWords { Self.letters($0) | Self.equal($0, UInt8(ascii: "-")) } }
+
+    /// The same for letters, digits, hyphens and dots.
+    @inline(__always)
+    var lengthOfDomain: Int {
+        // 0x2D...0x39 without the slash: a hyphen, a dot and the digits.
+        prefixOfWords { word in
+            (Self.letters(word) | Self.range(word, 0x2D, 0x39)) & ~Self.equal(word, UInt8(ascii: "/"))
+        }
+    }
+
+    /// How many bytes at the beginning have the highest bit of their byte in what `isGood` makes of each eight.
+    @inline(__always)
+    private func prefixOfWords(_ isGood: (UInt64) -> UInt64) -> Int {
+        var index = 0
+        // Each load lies within the buffer, by the condition of the loop; alignment does not matter to it.
+        while index + 8 <= count {
+            let word = UInt64(littleEndian: loadUnaligned(fromByteOffset: index, as: UInt64.self))
+            let bad = ~isGood(word) & Self.highBits
+            if bad != 0 { return index + bad.trailingZeroBitCount / 8 }
+            index += 8
+        }
+        return index
+    }
+
+    private static var highBits: UInt64 { 0x8080_8080_8080_8080 }
+    private static var ones: UInt64 { 0x0101_0101_0101_0101 }
+
+    /// The highest bit of each byte that is a letter of ASCII.
+    @inline(__always)
+    private static func letters(_ word: UInt64) -> UInt64 { range(word | ones &* 0x20, 0x61, 0x7A) & ~word }
+
+    /// The highest bit of each byte from `low` to `high`, which are below 0x80.
+    @inline(__always)
+    private static func range(_ word: UInt64, _ low: UInt8, _ high: UInt8) -> UInt64 {
+        // No sum of a byte reaches the next one: the highest bit of each is left out, and excludes the byte at the end.
+        let seven = word & ~highBits
+        let isLow = seven &+ ones &* UInt64(0x80 - low)
+        let isAbove = seven &+ ones &* UInt64(0x7F - high)
+        return isLow & ~isAbove & ~word & highBits
+    }
+
+    /// The highest bit of each byte that is `byte`, which is below 0x80.
+    @inline(__always)
+    private static func equal(_ word: UInt64, _ byte: UInt8) -> UInt64 { range(word, byte, byte) }
+
     /// Whether all bytes are allowed in a field value. Tests eight bytes at a time for control characters; if it finds
     /// one, tests each byte, since a tab is allowed.
     @inline(__always)

@@ -47,7 +47,7 @@ struct HeadFields {
     /// - Returns: the number of bytes of the name.
     @inline(__always)
     static func nameLength(_ line: Bytes) throws(HTTPError) -> Int {
-        var colon = 0
+        var colon = line.lengthOfName
         while colon < line.count, isTokenByte(line[colon]) { colon += 1 }
         guard colon > 0, colon < line.count, line[colon] == UInt8(ascii: ":") else {
             throw .bad("a line that is not a field")
@@ -110,6 +110,7 @@ struct HeadFields {
             else { return false }
             end = bracket + 1
         } else {
+            end = value.lengthOfDomain
             while end < value.count, isHostByte(value[end]) { end += 1 }
         }
         var portEnd = end + 1

@@ -25,12 +25,42 @@ final class LoopState {
 
     /// The first line of a response, and the fields `Date` and `Content-Type`.
     func beginning(_ status: Status, _ type: String?) -> [UInt8] {
+        updateBeginning(status, type)
+        return cached.bytes
+    }
+
+    /// Appends `beginning`, `Content-Length` and the end of the head: the usual head, in one step.
+    func appendHead(_ status: Status, _ type: String?, length: Int, _ output: inout ByteWriter) {
+        updateBeginning(status, type)
+        let name = "Content-Length: " as StaticString
+        output.append(atMost: cached.bytes.count + name.utf8CodeUnitCount + 24) { place in
+            // Each copy lies within the room, whose size is the sum of theirs.
+            var end = place.baseAddress!
+            cached.bytes.withUnsafeBytes { end.copyMemory(from: $0.baseAddress!, byteCount: $0.count) }
+            end += cached.bytes.count
+            end.copyMemory(from: name.utf8Start, byteCount: name.utf8CodeUnitCount)
+            end += name.utf8CodeUnitCount
+            // CR LF CR LF, and the digits before them, from the last to the first.
+            var text = InlineArray<24, UInt8>(repeating: 0)
+            var first = 20
+            (text[20], text[21], text[22], text[23]) = (0x0D, 0x0A, 0x0D, 0x0A)
+            var rest = UInt(length)
+            repeat {
+                first -= 1
+                text[first] = UInt8(ascii: "0") + UInt8(rest % 10)
+                rest /= 10
+            } while rest > 0
+            text.span.withUnsafeBytes { end.copyMemory(from: $0.baseAddress! + first, byteCount: 24 - first) }
+            return end + (24 - first) - place.baseAddress!
+        }
+    }
+
+    private func updateBeginning(_ status: Status, _ type: String?) {
         let now = kernel.secondsSinceEpoch
         if cached.second != now || cached.status != status || cached.type != type {
             if date.second != now { date = (now, Array("Date: \(httpDate(now))\r\n".utf8)) }
             cached = (status, type, now, Self.beginning(status, type, date: date.line))
         }
-        return cached.bytes
     }
 
     /// As `beginning`, with another line for the date.

@@ -11,6 +11,9 @@ extension LoopState {
         of response: Response, to request: RequestStorage?, isLast: Bool, _ output: inout ByteWriter
     ) {
         var length = response.content.length
+        if let length, !isLast, response.headers.isEmpty, request?.isHTTP10 == false, !response.status.hasNoBody {
+            return appendHead(response.status, response.ownType, length: length, &output)
+        }
         if response.headers.isEmpty {
             output.append(beginning(response.status, response.ownType))
             if case .upgrade(let name, _) = response.content {
