@@ -150,25 +150,27 @@ final class FrameReader: FrameReading {
     /// Receives the first bytes of a frame, and lends them where they are; what is not consumed is buffered.
     @inline(never)
     private func receiveAndLend(_ missing: Int, _ connection: Connection) {
-        let loop = connection.loop
         // Lent to code that may turn the loop, or close the connection.
-        let buffer = loop.borrowScratch()
-        defer { loop.giveBack(buffer) }
+        let buffer = connection.loop.borrowScratch()
+        defer {
+            // Taken by the code that it was passed to; in no case may it outlive the buffer.
+            _ = connection.loop.takeReceived()
+            connection.loop.giveBack(buffer)
+        }
         guard let count = connection.receiveOnce(into: buffer) else { return }
         let bytes = UnsafeRawBufferPointer(rebasing: buffer[..<max(count, 0)])
-        guard count >= missing, let promise = connection.reader.promise, type(of: promise) == FrameLoopCore.self else {
-            if count >= missing && pending?.decode != nil {
-                loop.pass(received: bytes)
-            } else if count > 0 {
-                connection.input.append(bytes)
-            }
+        let isFrameLoop = connection.reader.isFrameLoop
+        if count < missing || !isFrameLoop && isLoopWaiting {
+            if count > 0 { connection.input.append(bytes) }
             return didReceive(count, connection)
         }
-        _ = connection.reader.takeReference()
+        connection.loop.pass(received: bytes)
+        guard isFrameLoop, let (reference, _) = connection.reader.takeReference() else {
+            return didReceive(count, connection)
+        }
         stopWaiting()
-        loop.pass(received: bytes)
         // The reader's reference is the running one.
-        promise.as(FrameLoopCore.self).runNow()
+        reference.object.as(FrameLoopCore.self).runNow()
     }
 
     /// The bytes that a loop or a decoder is called with, which are buffered nowhere; `nil` if it is called for those that are.

@@ -110,6 +110,9 @@ struct ConnectionWriter: ~Copyable {
 
     /// Gathers `bytes`. Nothing must be queued.
     /// - Returns: whether they are the first.
+    // Not inlined: with what its caller has asked about the block before, the optimizer would keep a second reference to it, and
+    // each append would copy it.
+    @inline(never)
     mutating func gather(_ bytes: UnsafeRawBufferPointer) -> Bool {
         let isFirst = !isGathering
         var block = takeGathered()
