@@ -34,7 +34,7 @@ extension ByteError: CustomStringConvertible {
 /// Reads the values of a protocol from bytes, front to back.
 ///
 /// ```swift
-/// /// A type of one byte, a number of two bytes, and a text behind its length.
+/// /// A type of one byte, a number of two bytes, and a length-prefixed text.
 /// struct RecordDecoder: FrameDecoder {
 ///     func decode(_ bytes: RawSpan) throws -> DecodedFrame<(UInt8, UInt16, String)> {
 ///         try .reading(bytes) { reader in

@@ -1,4 +1,4 @@
-/// Builds a message of a protocol: bytes, integers, texts, and parts that follow their length.
+/// Builds a message of a protocol: bytes, integers, texts, and length-prefixed parts.
 ///
 /// ```swift
 /// var message = ByteWriter()
@@ -7,12 +7,12 @@
 /// connection.write(message.bytes)
 /// ```
 public struct ByteWriter: Sendable {
-    /// What has been written.
+    /// The bytes written so far.
     @inlinable public var bytes: [UInt8] { shared == nil ? written : joined }
 
     @usableFromInline var written: [UInt8] = []
 
-    /// Memory that is sent from where it is, each behind the first `place` bytes of `written`.
+    /// Shared memory to send in place, each after the first `place` bytes of `written`.
     @usableFromInline var shared: [(place: Int, bytes: SharedBytes)]?
 
     /// Makes a writer.
@@ -20,7 +20,7 @@ public struct ByteWriter: Sendable {
     @inlinable
     public init(reserving count: Int = 0) { written.reserveCapacity(count) }
 
-    /// - Parameter memory: an empty array, whose memory is used.
+    /// - Parameter memory: an empty array, whose memory is reused.
     @inlinable
     init(_ memory: consuming [UInt8]) { written = memory }
 
@@ -32,17 +32,17 @@ public struct ByteWriter: Sendable {
     @inlinable
     public mutating func append(_ bytes: RawSpan) { bytes.withUnsafeBytes { written.append(contentsOf: $0) } }
 
-    /// Appends bytes that are shared. From 16 KiB on they are not copied: `Connection.write` sends them from where they are, with
-    /// what stands before and behind them in one call, and shares their memory until the kernel has taken them.
+    /// Appends shared bytes. From 16 KiB on they are not copied: `Connection.write` sends them in place, in one call
+    /// with the bytes before and after them, and shares their memory until the kernel has taken them.
     public mutating func append(_ bytes: SharedBytes) {
         if bytes.count < SharedBytes.leastKept { return bytes.withUnsafeBytes { written.append(contentsOf: $0) } }
         shared = (shared ?? []) + [(written.count, bytes)]
     }
 
-    /// How many bytes are shared, and not in `written`.
+    /// The number of shared bytes, which are not in `written`.
     @usableFromInline var sharedCount: Int { shared?.reduce(0) { $0 + $1.bytes.count } ?? 0 }
 
-    /// All bytes, in the pieces that they are in.
+    /// All bytes, in their pieces.
     var pieces: [SharedBytes] {
         var pieces: [SharedBytes] = []
         let own = SharedBytes(written)
@@ -100,7 +100,7 @@ public struct ByteWriter: Sendable {
         written.append(UInt8(rest))
     }
 
-    /// Appends the decimal digits of an integer, behind a `-` if it is negative.
+    /// Appends the decimal digits of an integer, after a `-` if it is negative.
     @inlinable
     public mutating func append(decimal value: some FixedWidthInteger) {
         if value < 0 { written.append(0x2D) }
@@ -135,13 +135,13 @@ public struct ByteWriter: Sendable {
         }
     }
 
-    /// Appends what `body` appends, behind the number of its bytes.
+    /// Appends the bytes that `body` appends, preceded by their number.
     /// - Parameters:
     ///   - type: the type of the number, which does not include its own size.
     ///   - order: the order of the number's bytes.
     ///   - body: called once, inside this call.
-    /// - Throws: `ByteError.limitExceeded` if the number does not fit into its type, and what `body` throws. Nothing is
-    ///   appended then.
+    /// - Throws: `ByteError.limitExceeded` if the number does not fit into its type, and the error of `body`. Nothing
+    ///   is appended then.
     @inlinable
     public mutating func append<Length: FixedWidthInteger & UnsignedInteger>(
         prefixedBy type: Length.Type, _ order: ByteOrder = .bigEndian, _ body: (inout ByteWriter) throws -> Void
@@ -152,7 +152,7 @@ public struct ByteWriter: Sendable {
         let (before, beforeCount) = (shared, sharedCount)
         do {
             try body(&self)
-            // A body that has put another writer in the place of this one may have left fewer bytes.
+            // A body that has replaced this writer by another one may have left fewer bytes.
             guard let length = Length(exactly: written.count - first + sharedCount - beforeCount) else {
                 throw ByteError.limitExceeded(limit: Int(clamping: Length.max))
             }

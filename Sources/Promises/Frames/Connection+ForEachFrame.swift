@@ -4,7 +4,7 @@ import Reactor
 
 extension Connection {
     /// Calls `body` with each frame that `decoder` finds until the peer ends. Each call waits for the promise of the
-    /// call before.
+    /// previous one.
     ///
     /// ```swift
     /// connection.forEachFrame(LengthPrefixDecoder<UInt32>()) { request in
@@ -12,14 +12,14 @@ extension Connection {
     /// }
     /// ```
     ///
-    /// One job of the loop handles up to 64 frames that have arrived together, and their answers leave together: see
+    /// One job of the loop handles up to 64 frames that arrived together, and their answers leave together: see
     /// `write`. The decoder keeps its state between frames. `body` may read what follows its frame, in any form; the
-    /// next frame begins after the bytes of those reads. It ends the loop by `StopReading`. While its promise is pending,
-    /// a drain of the listener takes the connection for busy; behind the last frame that has arrived, the drain ends the
-    /// loop as the peer's end does.
+    /// next frame begins after the bytes of those reads. It may end the loop with `StopReading`. A drain counts the
+    /// connection as busy until the promise settles, and ends the loop after the last received frame, as the peer's end
+    /// does.
     ///
     /// Rejected with
-    /// - the first error that `body` throws, or with which its promise is rejected;
+    /// - the first error that `body` throws, or that its promise is rejected with;
     /// - the error that the decoder throws;
     /// - the errors of `readFrame`.
     ///
@@ -27,7 +27,7 @@ extension Connection {
     /// - Parameters:
     ///   - decoder: finds the frames.
     ///   - body: called with each frame, by this thread's loop, never inside this call.
-    /// - Returns: a promise that is fulfilled at the peer's end, at a drain's, and after `StopReading`.
+    /// - Returns: a promise that is fulfilled at the peer's end, at a drain, and after `StopReading`.
     @available(*, noasync, message: "no loop runs the handler in an async function")
     @inlinable
     public func forEachFrame<Decoder: FrameDecoder, Next: Thenable>(
@@ -38,8 +38,8 @@ extension Connection {
         return Promise(core.traced(root: "forEachFrame", Promise<Void>.self, file, line))
     }
 
-    /// As `forEachFrame(decoder, body).recover(policy: .allErrors, recover)`, without the promise between them, which each
-    /// connection of a server would keep for as long as it is open. `recover` may read, and begin another loop.
+    /// As `forEachFrame(decoder, body).recover(policy: .allErrors, recover)`, without the promise between them, which
+    /// each connection of a server would keep for as long as it is open. `recover` may read, and begin another loop.
     /// - Returns: as the form above; after an error, a promise that settles as `recover` says.
     @available(*, noasync, message: "no loop runs the handler in an async function")
     @inlinable
@@ -66,19 +66,19 @@ extension Connection {
         return Promise(core.traced(root: "forEachFrame", Promise<Void>.self, file, line))
     }
 
-    /// Calls `body` with each line until the peer ends. Each call waits for the promise of the call before.
+    /// Calls `body` with each line until the peer ends. Each call waits for the promise of the previous one.
     ///
     /// ```swift
     /// connection.forEachLine { line in connection.write("you said \(line)\n") }
     /// ```
     ///
-    /// `body` ends the loop by `StopReading`. Rejected as `readLine`, with the first error that `body` throws, and with
-    /// that of its first rejected promise. Cancelling the result cancels the read, or the promise of `body` unless that
-    /// has other waiters.
+    /// `body` may end the loop with `StopReading`. Rejected as `readLine`, and with the first error that `body` throws
+    /// or that its promise is rejected with. Cancelling the result cancels the read, or the promise of `body` unless
+    /// that has other waiters.
     /// - Parameters:
     ///   - limit: the maximum number of bytes of a line.
     ///   - body: called with each line, without its end, by this thread's loop, never inside this call.
-    /// - Returns: a promise that is fulfilled at the peer's end, at a drain's, and after `StopReading`.
+    /// - Returns: a promise that is fulfilled at the peer's end, at a drain, and after `StopReading`.
     @available(*, noasync, message: "no loop runs the handler in an async function")
     public func forEachLine<Next: Thenable>(
         limit: Int = 65536, _ body: @escaping (String) throws -> Next, file: StaticString = #fileID, line: UInt = #line

@@ -1,41 +1,42 @@
 import Reactor
 
-/// The limits of `frameTimeouts`, and the deadline of the read that waits. Its reader sets the timer.
+/// The limits of `frameTimeouts`, and the deadline of the pending read. Its reader sets the timer.
 ///
-/// Each connection of a server with limits has one, however idle: so what is absent is a number that is no other, and takes no
-/// further byte, and times are nanoseconds of the loop's clock.
+/// Sentinels instead of optionals, and nanoseconds of the loop's clock as times: even an idle connection of a server
+/// with limits has one.
 final class FrameClock {
     private let shared: SharedLimits
     var limits: FrameTimeouts { shared.limits }
-    /// The reader, while one of its reads waits. Not counted: the connection retains the reader, and while a read waits, the
-    /// poller retains the connection, or during an event of the descriptor the loop.
+    /// The reader, while one of its reads is pending. Not counted: the connection retains the reader, and while a read
+    /// is pending, the poller retains the connection, or during an event of the descriptor the loop.
     var waiting: Uncounted<FrameReader>?
-    /// The timer, and when it fires: never after the deadline, often before.
+    /// The timer, and when it fires: never after the deadline, often earlier.
     private var timer = FrameClock.noTimer
     private var due = LoopInstant.distantFuture
     /// `distantFuture` without one.
     private(set) var deadline = LoopInstant.distantFuture
-    /// The position in the input at which an incomplete frame begins, behind what was skipped before it, and the time at which
-    /// the first of all these bytes were found; `distantFuture` before the wait that follows.
+    /// The position in the input at which an incomplete frame begins, after skipped bytes, and the time at which the
+    /// first of all these bytes was found; `distantFuture` before the next wait.
     private var frame = (offset: FrameClock.nowhere, since: LoopInstant.distantFuture)
-    /// The position in the input at which the last wait for a frame began, behind what was skipped since, and the time of that.
+    /// The position in the input at which the last wait for a frame began, after bytes skipped since, and the time of
+    /// that.
     private var gap = (offset: FrameClock.nowhere, since: LoopInstant.distantFuture)
     /// The message that reads belong to.
     // Unchecked: no user code is called during an access, and each frame of a loop makes one.
     @exclusivity(unchecked) private var message = Message()
     /// Since when a read waits for a part of that message; `distantFuture` if none does.
     private var waitSince = LoopInstant.distantFuture
-    /// Whether bytes were skipped before the message, which begin its time.
+    /// Whether bytes were skipped before the message; they start its time.
     private var messageHasSkipped = false
     /// Whether the deadline has passed while the kernel had input, which is read first.
     private var isLate = false
-    /// As `isLate`, of the message.
+    /// Like `isLate`, for the message.
     private var isMessageLate = false
-    /// Whether `deadline` is that of the message.
+    /// Whether `deadline` is the message's.
     private var limitsMessage = false
 
     private struct Message {
-        /// The position in the input at which it begins; `nowhere` if each read is a message of its own.
+        /// The position in the input at which it begins; `nowhere` if each read is a separate message.
         var offset = FrameClock.nowhere
         /// How long reads have waited for it, in nanoseconds.
         var used: Int64 = 0
@@ -47,7 +48,7 @@ final class FrameClock {
 
     /// - Parameters:
     ///   - connection: the connection that reads.
-    ///   - clock: the clock that this one replaces, with the frame that is under way.
+    ///   - clock: the clock that this one replaces, with its frame in progress.
     init(_ limits: FrameTimeouts, of connection: Connection, continuing clock: FrameClock?) {
         shared = .of(connection, limits)
         guard let clock else { return }
@@ -75,14 +76,14 @@ final class FrameClock {
         isMessageLate = false
     }
 
-    /// The reads that follow are messages of their own. One that waits keeps its deadline.
+    /// Later reads are separate messages. A pending one keeps its deadline.
     func endMessages() {
         startMessage(Message())
         limitsMessage = false
     }
 
-    /// The `count` bytes from `offset` on were skipped. They belong to the frame, and to the message, that they precede:
-    /// otherwise a peer could send such bytes for ever.
+    /// Skips `count` bytes from `offset` on. They belong to the frame, and to the message, that they precede: otherwise
+    /// a peer could send such bytes for ever.
     func skip(_ count: Int, at offset: Int) {
         if frame.offset != offset { frame.since = .distantFuture }
         frame.offset = offset + count
@@ -101,10 +102,10 @@ final class FrameClock {
         waitSince = .distantFuture
     }
 
-    /// Computes the deadline of a read that waits.
+    /// Computes the deadline of a pending read.
     /// - Parameters:
-    ///   - received: how many bytes have been received so far.
-    ///   - count: how many of them are buffered.
+    ///   - received: the number of bytes received so far.
+    ///   - count: the number of buffered ones.
     ///   - beginsMessage: whether the next byte begins a message.
     ///   - now: the time.
     func update(received: Int, buffered count: Int, beginsMessage: Bool, at now: LoopInstant) {
@@ -115,7 +116,7 @@ final class FrameClock {
         let isBegun = frame.offset == offset
         if !isBegun { isLate = false }
         if count == 0 {
-            // Bytes that were skipped do not begin the idle time anew.
+            // Skipped bytes do not restart the idle time.
             if !isBegun || gap.offset != offset { gap = (offset, now) }
             limit(limits.idle, from: gap.since)
         }
@@ -149,7 +150,7 @@ final class FrameClock {
 
     // MARK: The timer
 
-    /// - Returns: when a timer must be started; `nil` if the present one fires in time, or if there is no deadline.
+    /// - Returns: when a timer must be started; `nil` if the current one fires in time, or if there is no deadline.
     func momentToArm(on loop: EventLoop) -> LoopInstant? {
         if deadline == .distantFuture || timer != Self.noTimer && due <= deadline { return nil }
         cancelTimer(on: loop)
@@ -166,8 +167,8 @@ final class FrameClock {
         timer = Self.noTimer
     }
 
-    /// Whether a read whose deadline has passed may go on until it has what the kernel has for it. This is granted once per
-    /// frame, or per message, so that further bytes do not prolong it.
+    /// Whether a read whose deadline has passed may go on to read what the kernel has for it. Granted once per frame,
+    /// or per message, so that further bytes do not prolong it.
     var mayPostpone: Bool { !(limitsMessage ? isMessageLate : isLate) }
 
     func postpone() {
@@ -175,8 +176,8 @@ final class FrameClock {
         due = deadline
     }
 
-    /// The read ends at its limit. One that continues this frame gets the whole time again: otherwise a handler that reads on
-    /// after each time-out would be called in every turn.
+    /// The read ends at its limit. One that continues this frame gets the whole time again: otherwise a handler that
+    /// reads on after each time-out would be called in every turn.
     /// - Returns: the number of bytes of the message, if its limit was reached.
     func expire(received: Int) -> Int? {
         frame.offset = Self.nowhere
@@ -186,13 +187,14 @@ final class FrameClock {
     }
 }
 
-/// The limits of several connections of a loop, which usually are the same: an idle connection then takes a pointer for them.
+/// The limits shared by several connections of a loop, which are usually the same: an idle connection then takes a
+/// pointer for them.
 private final class SharedLimits {
     let limits: FrameTimeouts
 
     private init(_ limits: FrameTimeouts) { self.limits = limits }
 
-    /// Several, since a protocol may have other limits for each of its parts.
+    /// Several, since a protocol may have different limits for its parts.
     private final class Latest {
         var limits: [SharedLimits] = []
         static var most: Int { 4 }

@@ -1,7 +1,7 @@
-// A decoder reads what a connection has buffered.
+// Decoding a connection's buffered bytes.
 
 extension FrameDecoder {
-    /// Whether a decoder of this type calls code of the user's. A constant where the type is known.
+    /// Whether a decoder of this type calls user code. A constant where the type is known.
     @inlinable @inline(__always)
     static var isUsers: Bool { Self.self != LineDecoder.self && Self.self != DelimiterDecoder.self }
 
@@ -16,7 +16,7 @@ extension FrameDecoder {
     }
 
     /// Decodes the buffered bytes once, if there are any, and drops what was consumed.
-    /// - Returns: `nil` if there is no frame. Then `missing` is 0 if bytes were skipped and this is to be called again.
+    /// - Returns: `nil` if there is no frame. Then `missing` is 0 if bytes were skipped and this must be called again.
     @inlinable @inline(__always)
     mutating func decode(in connection: Connection, _ missing: inout Int) throws -> Frame? {
         var frame: Frame?
@@ -41,8 +41,8 @@ extension FrameDecoder {
         return frame.take()
     }
 
-    /// Decodes bytes that were received and are buffered nowhere. What they have beyond a frame, or all that is not one, is buffered
-    /// then: by a body that gets the frame it may be read.
+    /// Decodes bytes that were received and are buffered nowhere. What they have beyond a frame, or all that is not
+    /// one, is buffered then: by a body that gets the frame it may be read.
     @inlinable
     mutating func decode(
         received bytes: UnsafeRawBufferPointer, in connection: Connection
@@ -87,7 +87,7 @@ extension FrameDecoder {
         return nil
     }
 
-    /// Decodes what is left if the stream has ended, and drops it if that is a frame.
+    /// Decodes the rest if the stream has ended, and drops it if that is a frame.
     @inlinable
     mutating func last(in connection: Connection) throws -> Frame? {
         guard connection.input.isLast else { return nil }

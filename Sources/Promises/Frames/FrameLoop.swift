@@ -1,20 +1,20 @@
 import Glibc
 import Reactor
 
-/// The operation of the result of `forEachFrame`. It runs when input has arrived, and when the promise that the body
-/// has returned has settled.
+/// The operation of the result of `forEachFrame`. It runs when input has arrived, and when the body's promise has
+/// settled.
 @usableFromInline
 struct FrameLoop<Decoder: FrameDecoder, Body: FrameBody>: Operation where Body.Frame == Decoder.Frame {
     @usableFromInline typealias Input = Never
     @usableFromInline typealias Output = Void
     @usableFromInline let context: Context
 
-    /// What all rounds share.
+    /// State shared by all rounds.
     @usableFromInline
     final class Context: FrameLoopContext {
         @usableFromInline let reader: FrameReader
         @usableFromInline let body: Body
-        // Unchecked: only one job at a time uses the decoder, and `decode` cannot reach it by another way.
+        // Unchecked: only one job at a time uses the decoder, and `decode` cannot reach it another way.
         @exclusivity(unchecked) @usableFromInline var decoder: Decoder
 
         @inlinable
@@ -79,7 +79,7 @@ struct FrameLoop<Decoder: FrameDecoder, Body: FrameBody>: Operation where Body.F
             let step = if let received { try handleFrames(received, core) } else { try handleFrames(core) }
             switch step {
             case .wait(let next):
-                // The program may take its time. One that holds nothing leaves it to a read in its body, which may.
+                // The program may be slow. A decoder that holds nothing leaves the accounting to a read in its body.
                 let held = context.decoder.heldBytes
                 if held > 0 { FrameReader.noteHeld(held, by: context.connection) }
                 core.wait(for: next, andRun: self)
@@ -93,9 +93,9 @@ struct FrameLoop<Decoder: FrameDecoder, Body: FrameBody>: Operation where Body.F
     /// - Returns: whether the body has taken over: it has returned a promise, which `core` follows, or thrown.
     @inlinable @inline(__always)
     func recover(from error: any Error, _ core: PromiseCore) -> Bool {
-        // The body may have cancelled the result before it has thrown: nothing follows then.
+        // The body may have cancelled the result before it threw: nothing follows then.
         if error is StopReading || !core.isOpen { return false }
-        // The closure may begin another loop, whose messages are not parts of one of this.
+        // The closure may begin another loop, whose messages are not parts of this one's.
         context.endLoop()
         do {
             guard let next = try context.body.recover(error) else { return false }
@@ -104,7 +104,8 @@ struct FrameLoop<Decoder: FrameDecoder, Body: FrameBody>: Operation where Body.F
         return true
     }
 
-    /// Makes `core`, whose operation has run, run again when `missing` more bytes have arrived, or the stream has ended.
+    /// Makes `core`, whose operation has run, run again when `missing` more bytes have arrived, or the stream has
+    /// ended.
     @inlinable
     func waitForInput(missing: Int, _ core: PromiseCore, isInEvent: Bool) {
         // Cancelled while its operation ran.
@@ -113,8 +114,8 @@ struct FrameLoop<Decoder: FrameDecoder, Body: FrameBody>: Operation where Body.F
         context.reader.resume(core, whenArrived: missing, held: context.decoder.heldBytes, isInEvent: isInEvent)
     }
 
-    /// Handles the frames of bytes that have just been received, and are buffered nowhere: usually one, or the first of several. The
-    /// others are buffered before the body is called, which may read them.
+    /// Handles the frames of bytes that have just been received, and are buffered nowhere: usually one, or the first of
+    /// several. The others are buffered before the body is called, which may read them.
     @inlinable
     func handleFrames(_ bytes: UnsafeRawBufferPointer, _ core: PromiseCore) throws -> FrameStep {
         let connection = context.connection
@@ -152,12 +153,12 @@ struct FrameLoop<Decoder: FrameDecoder, Body: FrameBody>: Operation where Body.F
         case waitForInput(missing: Int)
         /// The stream has ended.
         case end
-        /// Look at the input again: a job has done what it may, or the user's code has changed the input.
+        /// Check the input again: a job has reached its limit, or user code has changed the input.
         case again
     }
 
-    /// Handles the frames of the buffered bytes. These are consumed before the body is called, which may read what follows.
-    /// - Parameter owner: the array that has the bytes.
+    /// Handles the buffered frames. Each is consumed before the body is called, which may read what follows.
+    /// - Parameter owner: the array that contains the bytes.
     @inlinable
     func handleFrames(
         in bytes: UnsafeRawBufferPointer, of owner: UnsafePointer<[UInt8]>?, _ core: PromiseCore, _ left: inout Int
@@ -215,7 +216,7 @@ struct FrameLoop<Decoder: FrameDecoder, Body: FrameBody>: Operation where Body.F
     ) throws -> PromiseCore? {
         var reader = ByteReader(bytes.bytes, owner: owner)
         let next = try context.body.handle(frame, &reader)
-        // If the body has cancelled this core, waiting for `next` finds that out.
+        // If the body has cancelled this core, waiting for `next` will notice.
         if core.isOpen && next.settled?.isFulfilled == true { return nil }
         context.beginAnswer()
         return next
@@ -232,16 +233,16 @@ extension FrameLoop where Decoder == LineDecoder {
     }
 }
 
-/// What a loop calls with each frame: the closure of the program, without another one around it.
+/// The body of a loop: the program's closure, without another one around it.
 @usableFromInline
 protocol FrameBody<Frame> {
     associatedtype Frame
 
-    /// - Parameter bytes: those that the frame was decoded from.
-    /// - Returns: what the next frame waits for.
+    /// - Parameter bytes: the bytes that the frame was decoded from.
+    /// - Returns: the promise that the next frame waits for.
     func handle(_ frame: Frame, _ bytes: inout ByteReader) throws -> PromiseCore
 
-    /// - Returns: what the result follows in place of `error`; `nil` if it is rejected with that.
+    /// - Returns: the promise that the result follows in place of `error`; `nil` if `error` rejects it.
     func recover(_ error: any Error) throws -> PromiseCore?
 }
 
@@ -292,7 +293,7 @@ struct LendingBody<Frame, Next: Thenable>: FrameBody {
     }
 }
 
-/// Of a loop that does not wait for the program.
+/// For a loop that does not wait for the program.
 @usableFromInline
 struct PlainBody<Frame>: FrameBody {
     @usableFromInline let body: (Frame, inout ByteReader) throws -> Void

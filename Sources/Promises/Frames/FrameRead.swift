@@ -1,8 +1,8 @@
 import Glibc
 import Reactor
 
-/// The reads of single frames. What has been received already is decoded at once; `FrameReader` waits for the rest.
-// An enumeration, as `ByteRead`: the functions of a class receive its metadata, which each caller looks up.
+/// The reads of single frames. Received bytes are decoded at once; `FrameReader` waits for the rest.
+// An enumeration, like `ByteRead`: the functions of a class receive its metadata, which each caller looks up.
 @usableFromInline
 enum FrameRead {
     /// Reads `count` bytes.
@@ -47,8 +47,8 @@ enum FrameRead {
         Promise(refused: SystemError(connection.readCall, EINVAL, detail: detail))
     }
 
-    /// Reads the next frame. Specialized in the module of the decoder, so that the read of a buffered frame looks up no type
-    /// metadata.
+    /// Reads the next frame. Specialized in the module of the decoder, so that the read of a buffered frame looks up no
+    /// type metadata.
     @inlinable
     static func frame<Decoder: FrameDecoder>(
         _ decoder: Decoder, from connection: Connection
@@ -63,8 +63,8 @@ enum FrameRead {
         return frameWhenComplete(decoder, missing: missing, from: connection)
     }
 
-    /// Waits for further input, and decodes it together with the buffered bytes. Specialized as `frame` is; what does not depend
-    /// on the type of the frame is in `FrameReader`.
+    /// Waits for further input, and decodes it together with the buffered bytes. Specialized like `frame`; code that
+    /// does not depend on the frame's type is in `FrameReader`.
     @inlinable @inline(never)
     static func frameWhenComplete<Decoder: FrameDecoder>(
         _ decoder: Decoder, missing: Int, from connection: Connection

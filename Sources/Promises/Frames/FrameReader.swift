@@ -1,40 +1,41 @@
 import Glibc
 import Reactor
 
-/// The reads of a connection that wait for frames, and their limits of time. Made by the first of them.
+/// A connection's reads that wait for frames, and their time limits. Made by the first of them.
 ///
-/// It reads the connection's buffered input, and asks the connection to wait for more.
+/// It reads the connection's buffered input, and makes the connection wait for more.
 @usableFromInline
 final class FrameReader: FrameReading {
-    // Not counted, as each access would be: the connection retains this, and whatever else does, which is a loop over frames,
+    // Not counted, as each access would be: the connection retains this object, and its other owner, a frame loop,
     // retains the connection too. `@exclusivity(unchecked)`: one thread, and no user code is called during an access.
     private let reference: Uncounted<Connection>
     private var connection: Connection { reference.object }
-    /// The frame that a read waits for.
+    /// The frame of a pending read.
     @exclusivity(unchecked) private var pending: PendingFrame?
-    /// How many loops over frames there are: more than one where the body of one has begun another.
-    // In four bytes after `pending`, with the next field: a block of 64 bytes is enough.
+    /// The number of frame loops: more than one if the body of one has begun another.
+    // In four bytes after `pending`, with the next field, so that a block of 64 bytes is enough.
     @exclusivity(unchecked) private var loops: UInt16 = 0
-    /// The length of the last frame of a loop in KiB, if it was large: the next one is likely to be as large, and is received in
-    /// place from its first byte.
+    /// The length of the last frame of a loop in KiB, if it was large: the next one is probably as large, and is
+    /// received in place from its first byte.
     @exclusivity(unchecked) private var expected: UInt16 = 0
-    /// Present with `frameTimeouts`.
+    /// Set with `frameTimeouts`.
     @exclusivity(unchecked) private(set) var clock: FrameClock?
 
     /// Settles the promise of a read.
     @usableFromInline typealias Settling = (PromiseCore) -> Void
-    /// Decodes the input again. Returns what settles the read, or `nil` if the frame is still incomplete; it is rejected with an
-    /// error that this throws.
+    /// Decodes the input again. Returns a closure that settles the read, or `nil` if the frame is still incomplete;
+    /// throws the error to reject it with.
     @usableFromInline typealias Decoding = (_ connection: Connection, _ missing: inout Int) throws -> Settling?
 
     /// An incomplete frame.
     private struct PendingFrame {
-        /// `nil` if the promise waits for the bytes alone: `forEachFrame` decodes them itself, so that its waits need no closures.
+        /// `nil` if the promise waits only for the bytes: `forEachFrame` decodes them itself, so that its waits need no
+        /// closures.
         let decode: Decoding?
         /// At most 4 GiB: the decoder of a longer frame is called once on the way.
         private var count: UInt32
 
-        /// The number of bytes that it needs at least.
+        /// The minimum number of bytes that it needs.
         var missing: Int {
             get { Int(count) }
             set { count = UInt32(clamping: newValue) }
@@ -48,7 +49,7 @@ final class FrameReader: FrameReading {
 
     private init(_ connection: Connection) { reference = Uncounted(connection) }
 
-    /// That of `connection`; made by the first access.
+    /// The reader of `connection`; made by the first access.
     @usableFromInline
     static func of(_ connection: Connection) -> FrameReader {
         if let reader = existing(of: connection) { return reader }
@@ -61,8 +62,8 @@ final class FrameReader: FrameReading {
 
     // MARK: Waiting
 
-    /// Settles `core` with `ended`, or waits for `missing` bytes and what `decode` makes of them.
-    /// - Parameter held: how many bytes the decoder holds.
+    /// Settles `core` with `ended`, or waits for `missing` bytes, which `decode` then decodes.
+    /// - Parameter held: the memory of the decoder, in bytes.
     @usableFromInline
     static func wait(
         _ core: PromiseCore, for missing: Int, of connection: Connection, ended: Settling?, held: Int,
@@ -72,11 +73,11 @@ final class FrameReader: FrameReading {
         of(connection).startWaiting(core, for: PendingFrame(missing: missing, decode: decode), of: connection, held)
     }
 
-    /// The decoder of a read that goes on waiting, or of a loop that waits for its body, holds `count` bytes.
+    /// Notes that the decoder of a continuing read, or of a loop that waits for its body, holds `count` bytes.
     @usableFromInline
     static func noteHeld(_ count: Int, by connection: Connection) { connection.noteHeldMemory(inDecoder: count) }
 
-    /// Returns what settles the read of a frame after the end of the stream; `nil` before it.
+    /// Returns a closure that settles a read of a frame after the end of the stream; `nil` before it.
     /// - Parameter none: settles a read that may end between two frames, if the stream has ended there.
     @usableFromInline
     static func end(
@@ -91,7 +92,7 @@ final class FrameReader: FrameReading {
     }
 
     private func startWaiting(_ core: PromiseCore, for frame: PendingFrame, of connection: Connection, _ held: Int) {
-        // A plain core, which the loop can use again, as that of a `ByteRead`.
+        // A plain core, which the loop can reuse, as for a `ByteRead`.
         core.beginProduction(by: connection)
         startWaiting(.retaining(core), for: frame, of: connection, held)
     }
@@ -108,7 +109,7 @@ final class FrameReader: FrameReading {
 
     /// The state is final before a handler is called.
     func stopWaiting() {
-        // The decoder of a single read goes with it.
+        // The decoder of a single read is released with it.
         if pending?.decode != nil { connection.cold?.memory?.inDecoder = 0 }
         pending = nil
         guard let clock else { return }
@@ -121,13 +122,13 @@ final class FrameReader: FrameReading {
     var isLoopWaiting: Bool { pending.map { $0.decode == nil } ?? false }
     func cancelTimer(on loop: EventLoop) { clock?.cancelTimer(on: loop) }
 
-    /// If more bytes than this are missing, a read asks for these alone, and receives them in place: the array that collects
-    /// them can then be returned without a copy. Otherwise it asks for the next frames too, whose copy costs less than another
-    /// call.
+    /// If more bytes than this are missing, a read requests only these, and receives them in place: the array that
+    /// collects them can then be returned without a copy. Otherwise it requests the next frames too, whose copy costs
+    /// less than another call.
     private static var largestReadAhead: Int { 4096 }
-    /// A frame from this length on makes the loop expect others.
+    /// A frame of at least this length makes the loop expect more of them.
     private static var leastExpected: Int { 16_384 }
-    /// Of a frame of which nothing has arrived, no more room is reserved.
+    /// The maximum room to reserve for a frame before any of it has arrived.
     private static var mostExpected: Int { 1 << 20 }
 
     func descriptorIsReadable() { reference.borrow { read($0) } }
@@ -173,7 +174,8 @@ final class FrameReader: FrameReading {
         reference.object.as(FrameLoopCore.self).runNow()
     }
 
-    /// The bytes that a loop or a decoder is called with, which are buffered nowhere; `nil` if it is called for those that are.
+    /// The bytes that a loop or a decoder is called with, which are buffered nowhere; `nil` if it is called for those
+    /// that are.
     @usableFromInline
     static func takeReceived(by connection: Connection) -> UnsafeRawBufferPointer? { connection.loop.takeReceived() }
 
@@ -183,7 +185,8 @@ final class FrameReader: FrameReading {
         if count < 0 { connection.failWrites() }
     }
 
-    /// - Parameter missing: how many bytes a large frame lacks; `nil` for the beginning of one that may become as large as the last.
+    /// - Parameter missing: the number of missing bytes of a large frame; `nil` for the beginning of one that may
+    ///   become as large as the last.
     @inline(never)
     private func receiveInPlace(_ missing: Int?, _ connection: Connection) -> Int? {
         if let missing {
@@ -205,13 +208,13 @@ final class FrameReader: FrameReading {
         var missing = frame.missing
         let settling: Settling?
         if count > 0, count < missing {
-            // Not even the bytes that were missing have come: no decoder needs to look at them again.
+            // Not even the missing bytes have arrived: no decoder needs to look at them again.
             missing -= count
             settling = nil
         } else if let decode = frame.decode {
             let waiting = connection.reader.promise
             do { settling = try decode(connection, &missing) } catch { settling = { $0.reject(error) } }
-            // The decoder is the user's: it may have cancelled this read, and have begun another one.
+            // The decoder is user code: it may have cancelled this read, and begun another one.
             guard connection.reader.promise === waiting else { return }
         } else if count <= 0, let failure = connection.reportedFailure {
             settling = { $0.inputDidArrive(failure) }
@@ -234,7 +237,7 @@ final class FrameReader: FrameReading {
     @usableFromInline
     func beginLoop() { loops &+= 1 }
 
-    /// The reads that follow do not wait for the answers of this side.
+    /// Later reads do not wait for this side's answers.
     @usableFromInline
     func beginReadingAhead() {
         if connection.refusalToRead == nil { connection.reader.readsAhead = true }
@@ -249,7 +252,7 @@ final class FrameReader: FrameReading {
 
     func endWaitingLoop() -> Bool {
         guard isLoopWaiting, let promise = connection.reader.take()?.promise else { return false }
-        // One that is about to wait ends instead.
+        // A loop that is about to wait ends instead.
         connection.attachment?.endsFrameLoop = true
         stopWaiting()
         connection.updateInterest()
@@ -266,8 +269,9 @@ final class FrameReader: FrameReading {
     /// Resumes a loop when `missing` more bytes have arrived, or with the failure of the connection.
     /// - Parameters:
     ///   - core: has its operation in its payload. Its running reference passes to the connection.
-    ///   - held: how many bytes its decoder holds.
-    ///   - isInEvent: whether the connection's event has called the loop, and updates the interest when that has returned.
+    ///   - held: the memory of its decoder, in bytes.
+    ///   - isInEvent: whether the connection's event has called the loop, and updates the interest when that has
+    ///     returned.
     @usableFromInline
     func resume(_ core: PromiseCore, whenArrived missing: Int, held: Int, isInEvent: Bool) {
         core.upstream.store(.none)
@@ -308,8 +312,8 @@ final class FrameReader: FrameReading {
         throw StreamError.endedEarly(expected: expectation(), got: count)
     }
 
-    /// As `Connection.refusalToRead`, of a loop that looks for its next frame: this begins a message, unless the loop is in
-    /// the body of another.
+    /// As `Connection.refusalToRead`, for a loop that looks for its next frame: this begins a message, unless the loop
+    /// is in the body of another.
     /// - Parameters:
     ///   - connection: that of this reader. From a property it would be counted, for each frame.
     ///   - unbuffered: how many bytes were received that are neither consumed nor buffered.
@@ -332,7 +336,7 @@ final class FrameReader: FrameReading {
 
     func beginMessage() { clock?.beginMessage(of: connection) }
 
-    /// The reads that follow a loop over frames are messages of their own.
+    /// Reads after a frame loop are separate messages.
     func endMessages() { clock?.endMessages() }
 
     /// Notes that a decoder skips the first `count` of the buffered bytes, before they are dropped.
@@ -344,7 +348,7 @@ final class FrameReader: FrameReading {
 
     /// Computes the deadline of a read that begins to wait, or that has received a part of its frame.
     private func updateDeadline(_ connection: Connection) {
-        // A loop waits for its next frame, and not the one in its body.
+        // A frame of the outer loop begins a message, not one of a loop in its body.
         clock?.waiting = Uncounted(self)
         clock?.update(
             received: connection.deliveredByteCount, buffered: connection.bufferedByteCount,
@@ -362,7 +366,7 @@ final class FrameReader: FrameReading {
 
     /// The timer does not keep the loop alive, since it outlives the read. The read does.
     private func startTimer(_ clock: FrameClock, at moment: LoopInstant, on loop: EventLoop) {
-        // Without a reference to the connection: a weak one would make it dearer to count all others.
+        // Without a reference to the connection: a weak one would make all others dearer to count.
         let timer = loop.addBackgroundTimer(at: moment) {
             clock.timerDidFire()
             // If no read waits, the next one starts the timer.
@@ -372,7 +376,7 @@ final class FrameReader: FrameReading {
     }
 
     private func timerFired() {
-        // Retained until the end: the read may be all that the poller retains it for.
+        // Retained until the end: the poller may retain the connection only for this read.
         let connection = connection
         defer { withExtendedLifetime(connection) {} }
         guard let clock, connection.lifecycle.isOpen, pending != nil else { return }

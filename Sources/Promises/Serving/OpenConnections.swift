@@ -9,7 +9,7 @@ struct OpenConnections {
     private var free: ContiguousArray<Int> = []
     /// The places of lingering connections: their handlers have finished, and their descriptors are not closed yet.
     private var lingering: Set<Int> = []
-    /// Those that have not been evicted, in the order in which they began to linger.
+    /// Connections that have not been evicted, in the order in which they began to linger.
     private var candidates = LinkedOrder()
 
     var count: Int { entries.count - free.count }

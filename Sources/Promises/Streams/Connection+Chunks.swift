@@ -12,8 +12,8 @@ extension Connection {
     /// other connections their turns.
     ///
     /// Cancelling the returned promise ends the reading: nothing more is read, and a promise that it waits for is
-    /// cancelled if it has no other waiters. Until it has settled, other reads are refused with `EBUSY`. `body` ends
-    /// the reading in order by `StopReading`.
+    /// cancelled if it has no other waiters. Until it has settled, other reads are refused with `EBUSY`. `body` may end
+    /// the reading with `StopReading`.
     /// - Parameter body: called with each chunk. The span is valid during the call only.
     /// - Returns: a promise that is fulfilled at the peer's end, and rejected with
     ///   - the `SystemError` that `receive` would report;

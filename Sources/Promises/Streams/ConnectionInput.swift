@@ -1,7 +1,7 @@
 import Reactor
 
-/// The buffered input of a connection: bytes that were received and that no read has consumed. Frames are decoded from it, and
-/// a filter delivers into it; what a read leaves here is the next one's, of whatever form.
+/// The buffered input of a connection: received bytes that no read has consumed. Frames are decoded from it, and a
+/// filter delivers into it; bytes that a read leaves are for the next one, of any form.
 ///
 /// The bytes are in `ColdState`: a connection that reads whole chunks has no buffer.
 @usableFromInline
@@ -12,15 +12,15 @@ struct ConnectionInput {
     @inlinable @inline(__always)
     init(of connection: Connection) { self.connection = Uncounted(connection) }
 
-    /// The largest number of bytes that a read, or the body of `forEachChunk`, is given at once: the size of the loop's
-    /// buffer, into which they are read. Then other connections have their turn.
+    /// The largest number of bytes that a read, or the body of `forEachChunk`, gets at once: the size of the loop's
+    /// buffer, into which they are read. Then other connections take their turn.
     static var largestPiece: Int { 65_536 }
 
-    /// Whether the peer has ended its side in order, so that nothing follows what is buffered.
+    /// Whether the peer has ended its side in order, so that nothing follows the buffered bytes.
     @usableFromInline
     var isLast: Bool { connection.borrow { $0.reader.hasEnded && $0.reportedFailure == nil && $0.hasInput } }
 
-    // Not counted either: the connection keeps the state that it has once made.
+    // Not counted either: the connection keeps the state once it exists.
     @inline(__always)
     private var cold: Uncounted<ColdState>? { connection.borrow { $0.cold.map { Uncounted($0) } } }
 
@@ -28,14 +28,14 @@ struct ConnectionInput {
     func take(_ count: Int) -> [UInt8] { cold?.borrow { $0.input.take(min(count, $0.input.count)) } ?? [] }
 
     /// Lends the bytes to `body`, if there are any, and consumes as many of them as `body` returns.
-    /// - Parameter callsUser: false if `body` calls no code of the user's.
+    /// - Parameter callsUser: false if `body` calls no user code.
     @usableFromInline
     func consume(callsUser: Bool, _ body: (UnsafeRawBufferPointer) throws -> Int) rethrows {
         try cold?.borrow { if !$0.input.isEmpty { try $0.input.consume(callsUser: callsUser, body) } }
     }
 
-    /// Lends the bytes to `body`, which consumes them by `drop`, and the array that has them. They stay valid during the call,
-    /// whatever becomes of the connection.
+    /// Lends the bytes, and the array that contains them, to `body`, which consumes bytes with `drop`. They stay valid
+    /// during the call, whatever happens to the connection.
     @usableFromInline
     func lend<Result>(
         _ body: (UnsafeRawBufferPointer, UnsafePointer<[UInt8]>?) throws -> Result
@@ -48,14 +48,14 @@ struct ConnectionInput {
     @usableFromInline
     func drop(_ count: Int) { cold?.borrow { $0.input.drop(min(count, $0.input.count)) } }
 
-    /// Whether the next read begins at `address`, within bytes that `lend` has lent.
+    /// Whether the next read begins at `address`, within lent bytes.
     @usableFromInline
     func begins(at address: UnsafeRawPointer) -> Bool { cold?.borrow { $0.input.begins(at: address) } == true }
 
     /// Adds bytes that a filter has delivered.
     func append(_ bytes: [UInt8]) { append { $0.append(bytes) } }
 
-    /// Adds bytes that were received.
+    /// Adds received bytes.
     func append(_ bytes: UnsafeRawBufferPointer) { append { $0.append(bytes) } }
 
     /// Adds bytes that the caller has received and not passed on, unless the connection was closed meanwhile.
@@ -64,7 +64,7 @@ struct ConnectionInput {
         if !bytes.isEmpty, connection.borrow({ $0.lifecycle.isOpen }) { append(bytes) }
     }
 
-    /// Receives once, at the place where the bytes stay; see `InputBuffer.receive`.
+    /// Receives once, directly into the buffer; see `InputBuffer.receive`.
     /// - Returns: as `Connection.receiveOnce`.
     func receive(_ missing: Int, expecting expected: Int = 0) -> Int? {
         connection.borrow { connection in

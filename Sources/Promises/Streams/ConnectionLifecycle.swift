@@ -45,7 +45,7 @@ enum ConnectionLifecycle: UInt8 {
         }
     }
 
-    /// Whether `close` or `abort` has been called.
+    /// `true` once `close` or `abort` has been called.
     var isClosed: Bool {
         switch self {
         case .open, .failed, .shutDown: false

@@ -1,6 +1,6 @@
 import Reactor
 
-/// The reading side of a connection: the read that is under way, and whether more can come.
+/// The reading side of a connection: the read in progress, and whether more can come.
 ///
 /// ```
 ///     +------------------------------ end ------------------------------+
@@ -16,8 +16,8 @@ import Reactor
 ///    +------------ beginChunks -----------+                     +-- beginChunks; back by finish
 /// ```
 ///
-/// `take` is called when input has arrived, when the read is cancelled, and when the read alone fails. In any state,
-/// `ColdState.input` may hold bytes that no read has consumed; those that come before the end get them first.
+/// `take` is called when input has arrived, when the read is cancelled, and when only the read fails. In any state,
+/// `ColdState.input` may hold bytes that no read has consumed; reads that come before the end get them first.
 struct ConnectionReader: ~Copyable {
     /// What a promise waits for.
     enum Demand {
@@ -45,14 +45,14 @@ struct ConnectionReader: ~Copyable {
 
     typealias Waiter = (promise: PromiseCore, demand: Demand)
 
-    // The promise is a field of its own and not a payload of the state: that saves a retain and a release for each
-    // read, and makes a change of state a plain store (60 of 1,500 instructions for an echoed chunk).
-    // Owned, and not counted when it moves: so it passes to the queue of the loop.
+    // The promise is a separate field, not a payload of the state: that saves a retain and a release per read, and
+    // makes a change of state a plain store (60 of 1,500 instructions for an echoed chunk). Owned, and not counted when
+    // it moves: so it passes to the queue of the loop.
     private var reference: CoreRef?
     private(set) var state = ReadState.free
-    /// The promise that waits for input: present in the state `waiting` only.
+    /// The promise that waits for input: set only in the state `waiting`.
     var promise: PromiseCore? { reference?.object }
-    /// The number of bits in the byte count of the last `ByteRead`, which estimates the size of the next one by it.
+    /// The number of bits in the byte count of the last `ByteRead`, an estimate for the next one.
     var sizeClassOfLastRead: UInt8 = 0
     /// Whether code that does not wait for its answers reads, or has read, the connection. It is then unknown whether
     /// the peer still expects an answer.
@@ -67,7 +67,7 @@ struct ConnectionReader: ~Copyable {
         if case .waiting = state { true } else { false }
     }
 
-    /// Whether no other read is under way.
+    /// Whether no other read is in progress.
     @inline(__always)
     var isFree: Bool {
         switch state {
@@ -98,7 +98,7 @@ struct ConnectionReader: ~Copyable {
 
     /// Ends the wait, because input has arrived or because the promise no longer waits. After a wait for a chunk, the
     /// body of `forEachChunk` owns the reader until `finish`.
-    /// - Returns: the promise that waited, which the caller must settle.
+    /// - Returns: the waiting promise, which the caller must settle.
     @inline(__always)
     mutating func take() -> Waiter? {
         takeReference().map { promise, demand in (promise.takeOver(), demand) }
@@ -114,14 +114,14 @@ struct ConnectionReader: ~Copyable {
     }
 
     deinit {
-        // There is none, since a connection is not released while it waits; but no core must refer to a connection that
+        // There is none, since a connection is not released while it waits; but no core may refer to a connection that
         // has ended.
         reference?.borrow { $0.endProduction() }
         reference?.release()
     }
 
     /// Notes the end of the stream.
-    /// - Returns: the promise that waited, which the caller must settle.
+    /// - Returns: the waiting promise, which the caller must settle.
     @discardableResult
     mutating func end() -> Waiter? {
         let waiter = take()

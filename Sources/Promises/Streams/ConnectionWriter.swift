@@ -1,4 +1,4 @@
-/// The writing side of a connection: what waits to be sent, and whether the end of the stream follows it.
+/// The writing side of a connection: the bytes to be sent, and whether the end of the stream follows.
 ///
 /// ```
 ///  [gathering] <--+
@@ -14,9 +14,9 @@
 /// ```
 ///
 /// A *gathering* writer has bytes of fulfilled writes, which leave with the answers to the requests that are still
-/// buffered. Two properties are independent of the state. A writer is *corked* while a job is to send its queue at the end
-/// of the turn. It is *congested* from the moment when its queue reaches the high watermark until the queue sinks to the
-/// low one.
+/// buffered. Two properties are independent of the state. A writer is *corked* while a job will send its queue at the
+/// end of the turn. It is *congested* from the moment when its queue reaches the high watermark until the queue drains
+/// to the low one.
 struct ConnectionWriter: ~Copyable {
     enum WriteState {
         /// Nothing waits: a write is sent at once.
@@ -48,7 +48,7 @@ struct ConnectionWriter: ~Copyable {
         }
     }
 
-    /// Whether the promise of a write waits.
+    /// Whether a write's promise is pending.
     var hasQueuedPromises: Bool { queue?.promises.isEmpty == false }
 
     @inline(__always)
@@ -84,7 +84,7 @@ struct ConnectionWriter: ~Copyable {
 
     // MARK: Events
 
-    /// Queues writes, behind those that wait already.
+    /// Queues writes after the pending ones.
     /// - Parameter append: appends them to the queue.
     @inline(__always)
     mutating func enqueue(_ append: (WriteQueue) -> Void) {
@@ -93,13 +93,13 @@ struct ConnectionWriter: ~Copyable {
         if case .open = state { state = .queued(queue) }
     }
 
-    /// The size of a block that is gathered, which one call sends. A larger block would only take more memory while the peer
-    /// does not read.
+    /// The size of a gathered block, sent in one call. A larger one would only take more memory while the peer does not
+    /// read.
     private static var gatherLimit: Int { 65_536 }
     /// Larger writes are sent without a copy, after the gathered bytes. Copying 16 KiB takes half as long as a call.
     static var largestGathered: Int { 16_384 }
 
-    /// Whether a write of `count` bytes fits behind what is gathered.
+    /// Whether a write of `count` bytes fits after the gathered bytes.
     func canGather(_ count: Int) -> Bool {
         count <= Self.largestGathered && gatheredCount + count <= Self.gatherLimit
     }
@@ -108,10 +108,10 @@ struct ConnectionWriter: ~Copyable {
         if case .gathering(let block) = state { block.count } else { 0 }
     }
 
-    /// Gathers `bytes`. Nothing must be queued.
+    /// Gathers `bytes`. Nothing may be queued.
     /// - Returns: whether they are the first.
-    // Not inlined: with what its caller has asked about the block before, the optimizer would keep a second reference to it, and
-    // each append would copy it.
+    // Not inlined: with what its caller has asked about the block before, the optimizer would keep a second reference
+    // to it, and each append would copy it.
     @inline(never)
     mutating func gather(_ bytes: UnsafeRawBufferPointer) -> Bool {
         let isFirst = !isGathering
@@ -134,20 +134,20 @@ struct ConnectionWriter: ~Copyable {
 
     /// The bytes that wait for the kernel.
     var queuedBytes: Int { isGathering ? gatheredCount : queue?.count ?? 0 }
-    /// The memory that they and their writes take.
+    /// The memory of these bytes and their writes.
     var weight: Int { isGathering ? gatheredCount : queue?.weight ?? 0 }
-    /// As `weight`, with the memory that is not used.
+    /// As `weight`, including unused memory.
     var memory: Int {
         if case .gathering(let block) = state { block.capacity } else { queue?.memory ?? 0 }
     }
 
-    /// A write of at most this size that follows another of its turn waits for the end of the turn, and leaves with the
-    /// writes that have joined it. A thousand writes in one handler therefore take two calls, and so do the writes of a
-    /// hundred connections to one.
+    /// A write of at most this size that follows another one in its turn waits for the end of the turn, and leaves with
+    /// writes that joined it. So a thousand writes in one handler take two calls, and so do the writes of a hundred
+    /// connections to one.
     private static var corkedSize: Int { 4096 }
 
-    /// Leaves a write of `count` bytes, before which nothing waits, to the flush job at the end of the turn if others may
-    /// join it.
+    /// Leaves a write of `count` bytes, with nothing queued before it, to the flush job at the end of the turn if
+    /// others may join it.
     /// - Returns: whether it did.
     @inline(__always)
     mutating func corks(_ count: Int, in turn: UInt32) -> Bool {
@@ -156,7 +156,7 @@ struct ConnectionWriter: ~Copyable {
         return true
     }
 
-    /// Leaves what is queued next to the flush job.
+    /// Leaves the next queued bytes to the flush job.
     mutating func cork() { isCorked = true }
 
     /// Ends the wait for the flush job.

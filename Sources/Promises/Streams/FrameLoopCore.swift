@@ -1,12 +1,12 @@
 import Reactor
 
-/// The part of a loop over frames that its core uses.
+/// The part of a frame loop that its core uses.
 @usableFromInline
 class FrameLoopContext {
     @usableFromInline final let connection: Connection
-    /// Whether the promise of the body is pending, and the connection therefore busy for a drain.
+    /// Whether the promise of the body is pending, so that a drain counts the connection as busy.
     @exclusivity(unchecked) @usableFromInline final var isAnswering = false
-    /// Whether the reader has been told of the end.
+    /// Whether the reader has been notified of the end.
     @usableFromInline final var hasEnded = false
 
     @usableFromInline
@@ -27,8 +27,8 @@ class FrameLoopContext {
     }
 }
 
-/// The promise of a loop over frames. While it waits for input, it is the promise that the connection's reader has, and keeps
-/// its operation, which is not to run, in its payload.
+/// The promise of a frame loop. While it waits for input, the connection's reader has it, and its payload holds its
+/// operation, which does not run then.
 // @unchecked: as PromiseCore.
 @usableFromInline
 final class FrameLoopCore: PromiseCore, @unchecked Sendable {
@@ -43,7 +43,7 @@ final class FrameLoopCore: PromiseCore, @unchecked Sendable {
         payload.pointer(to: FrameLoopContext.self).pointee.connection.stop(self)
     }
 
-    /// The reader has given it up: it is cancelled.
+    /// The reader has released it: it is cancelled.
     func dropLoop() {
         upstream.store(.taken)
         destroyOperation()
@@ -63,10 +63,10 @@ final class FrameLoopCore: PromiseCore, @unchecked Sendable {
 }
 
 extension PromiseCore {
-    /// The input that this has waited for is there, or will not come. A single read settles, and a loop runs.
+    /// The awaited input has arrived, or will not come. A single read settles, and a loop runs.
     func inputDidArrive(_ failure: (any Error)?) {
         if type(of: self) == FrameLoopCore.self {
-            // Checked; a conditional cast counts a reference.
+            // Checked before; a conditional cast would count a reference.
             let loop = unsafeDowncast(self, to: FrameLoopCore.self)
             loop.resume(after: failure.map { PromiseCore(error: $0) } ?? PromiseCore.void)
         } else if let failure {

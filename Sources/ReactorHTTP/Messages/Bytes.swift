@@ -89,8 +89,8 @@ extension Bytes {
         return newline - 1
     }
 
-    /// How many bytes at the beginning are letters of ASCII and hyphens, as far as eight of them are looked at together: the rest of
-    /// a name is looked at byte by byte.
+    /// How many bytes at the beginning are letters of ASCII and hyphens, as far as eight of them are looked at
+    /// together: the rest of a name is looked at byte by byte.
     @inline(__always)
     var lengthOfName: Int { prefixOfWords { Self.letters($0) | Self.equal($0, UInt8(ascii: "-")) } }
 

@@ -6,7 +6,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// An actor that lives on a loop.
+/// An actor on a loop.
 private actor Resident {
     private let executor: LoopRemote
     nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
