@@ -7,15 +7,8 @@ final class Worker {
     private let idleTimeout: Duration?
     private let openCount: OpenCount
     private let former: FormerWorkers
-    private var counters = Statistics()
-    /// The bytes of its loop; from the first connection on.
-    private var echoed: EchoedBytes?
     /// The current counters, including those of open connections.
-    var statistics: Statistics {
-        var statistics = counters
-        statistics.bytes = echoed?.count ?? 0
-        return statistics
-    }
+    private(set) var statistics = Statistics()
 
     init(idleTimeout: Duration?, _ openCount: OpenCount, _ former: FormerWorkers) {
         self.idleTimeout = idleTimeout
@@ -28,22 +21,16 @@ final class Worker {
     /// Serves one connection from its first byte to its last. The listener closes it afterwards.
     func serve(_ connection: Connection) -> Promise<Void> {
         connection.idleTimeout = idleTimeout
-        if echoed == nil { echoed = EchoedBytes.ofLoops.value(for: connection) }
-        begin()
-        return echo(connection).ensure { self.end() }
-    }
-
-    private func begin() {
-        counters.begin()
+        statistics.begin()
         openCount.begin()
+        return Echo(connection, of: self).run().ensure { [self] in
+            statistics.end()
+            openCount.end()
+        }
     }
 
-    private func end() {
-        counters.end()
-        openCount.end()
-    }
-
-    func noteFailure() { counters.noteFailure() }
+    func noteReceived(_ count: Int) { statistics.bytes += count }
+    func noteFailure() { statistics.noteFailure() }
 }
 
 /// The counters of workers whose loops have ended.
