@@ -66,8 +66,8 @@ public struct ByteWriter: Sendable {
         if isDone == nil { written.append(contentsOf: text.utf8) }
     }
 
-    /// Appends bytes that `body` puts where they stay, at most `count`.
-    /// - Parameter body: returns how many it has put there.
+    /// Appends at most `count` bytes, which `body` writes in place.
+    /// - Parameter body: returns the number of bytes written.
     @inlinable @inline(__always)
     package mutating func append(atMost count: Int, _ body: (UnsafeMutableRawBufferPointer) -> Int) {
         written.append(addingCapacity: count) { output in

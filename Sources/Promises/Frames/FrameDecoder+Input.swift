@@ -41,8 +41,8 @@ extension FrameDecoder {
         return frame.take()
     }
 
-    /// Decodes bytes that were received and are buffered nowhere. What they have beyond a frame, or all that is not
-    /// one, is buffered then: by a body that gets the frame it may be read.
+    /// Decodes received bytes that are not buffered. Bytes after a frame, or of an incomplete one, are then buffered:
+    /// the body that gets the frame may read them.
     @inlinable
     mutating func decode(
         received bytes: UnsafeRawBufferPointer, in connection: Connection
@@ -72,7 +72,7 @@ extension FrameDecoder {
         return decoded
     }
 
-    /// As `next(in:)`, of bytes that were received and are buffered nowhere, if there are some.
+    /// Like `next(in:)`, for received bytes that are not buffered, if any.
     @inlinable
     mutating func next(
         _ received: UnsafeRawBufferPointer?, in connection: Connection, _ missing: inout Int

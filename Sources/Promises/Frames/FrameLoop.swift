@@ -114,8 +114,8 @@ struct FrameLoop<Decoder: FrameDecoder, Body: FrameBody>: Operation where Body.F
         context.reader.resume(core, whenArrived: missing, held: context.decoder.heldBytes, isInEvent: isInEvent)
     }
 
-    /// Handles the frames of bytes that have just been received, and are buffered nowhere: usually one, or the first of
-    /// several. The others are buffered before the body is called, which may read them.
+    /// Handles the frames of just received, unbuffered bytes: usually one, or the first of several. The other bytes are
+    /// buffered before the body is called, which may read them.
     @inlinable
     func handleFrames(_ bytes: UnsafeRawBufferPointer, _ core: PromiseCore) throws -> FrameStep {
         let connection = context.connection

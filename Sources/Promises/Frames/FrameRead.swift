@@ -18,7 +18,7 @@ enum FrameRead {
             ended: FrameReader.end(of: connection, nil, expecting: .bytes(count)), held: 0
         ) { connection, missing in
             if let received = FrameReader.takeReceived(by: connection) {
-                // As many as were missing.
+                // As many bytes as were missing.
                 connection.input.keep(UnsafeRawBufferPointer(rebasing: received[count...]))
                 let bytes = [UInt8](UnsafeRawBufferPointer(rebasing: received[..<count]))
                 return { $0.fulfill(bytes) }

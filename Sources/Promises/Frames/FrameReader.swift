@@ -148,13 +148,13 @@ final class FrameReader: FrameReading {
         }
     }
 
-    /// Receives the first bytes of a frame, and lends them where they are; what is not consumed is buffered.
+    /// Receives the first bytes of a frame, and lends them in place; unconsumed bytes are buffered.
     @inline(never)
     private func receiveAndLend(_ missing: Int, _ connection: Connection) {
         // Lent to code that may turn the loop, or close the connection.
         let buffer = connection.loop.borrowScratch()
         defer {
-            // Taken by the code that it was passed to; in no case may it outlive the buffer.
+            // Normally taken by the code that it was passed to; it must never outlive the buffer.
             _ = connection.loop.takeReceived()
             connection.loop.giveBack(buffer)
         }
@@ -174,8 +174,7 @@ final class FrameReader: FrameReading {
         reference.object.as(FrameLoopCore.self).runNow()
     }
 
-    /// The bytes that a loop or a decoder is called with, which are buffered nowhere; `nil` if it is called for those
-    /// that are.
+    /// The unbuffered bytes that a loop or a decoder is called with; `nil` if it is called for buffered ones.
     @usableFromInline
     static func takeReceived(by connection: Connection) -> UnsafeRawBufferPointer? { connection.loop.takeReceived() }
 
@@ -315,8 +314,8 @@ final class FrameReader: FrameReading {
     /// As `Connection.refusalToRead`, for a loop that looks for its next frame: this begins a message, unless the loop
     /// is in the body of another.
     /// - Parameters:
-    ///   - connection: that of this reader. From a property it would be counted, for each frame.
-    ///   - unbuffered: how many bytes were received that are neither consumed nor buffered.
+    ///   - connection: the reader's connection. Read from a property, it would be counted for each frame.
+    ///   - unbuffered: the number of received bytes that are neither consumed nor buffered.
     @usableFromInline
     func refusalToBeginFrame(of connection: Connection, unbuffered: Int = 0) -> SystemError? {
         if let clock, loops < 2 { clock.beginMessage(of: connection, unbuffered: unbuffered) }

@@ -58,7 +58,7 @@ struct ConnectionInput {
     /// Adds received bytes.
     func append(_ bytes: UnsafeRawBufferPointer) { append { $0.append(bytes) } }
 
-    /// Adds bytes that the caller has received and not passed on, unless the connection was closed meanwhile.
+    /// Adds bytes that the caller has received but not passed on, unless the connection was closed meanwhile.
     @usableFromInline
     func keep(_ bytes: UnsafeRawBufferPointer) {
         if !bytes.isEmpty, connection.borrow({ $0.lifecycle.isOpen }) { append(bytes) }

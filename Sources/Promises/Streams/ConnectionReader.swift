@@ -58,7 +58,7 @@ struct ConnectionReader: ~Copyable {
     /// the peer still expects an answer.
     var readsAhead = false
 
-    /// Whether the promise that waits is one of a loop over frames. Not counted, as `promise` would be.
+    /// Whether the waiting promise belongs to a frame loop. Not counted, as `promise` would be.
     var isFrameLoop: Bool { reference.map { $0.borrow { type(of: $0) == FrameLoopCore.self } } ?? false }
 
     /// Whether a promise waits for input.

@@ -110,8 +110,8 @@ struct ConnectionWriter: ~Copyable {
 
     /// Gathers `bytes`. Nothing may be queued.
     /// - Returns: whether they are the first.
-    // Not inlined: with what its caller has asked about the block before, the optimizer would keep a second reference
-    // to it, and each append would copy it.
+    // Not inlined: after the caller's earlier queries of the block, the optimizer would keep a second reference to it,
+    // and each append would copy it.
     @inline(never)
     mutating func gather(_ bytes: UnsafeRawBufferPointer) -> Bool {
         let isFirst = !isGathering

@@ -63,7 +63,7 @@ extension EventLoop {
     package func borrowScratch() -> UnsafeMutableRawBufferPointer { buffers.borrowScratch() }
     @inlinable @inline(__always)
     package func giveBack(_ borrowed: UnsafeMutableRawBufferPointer) { buffers.giveBack(borrowed) }
-    /// Passes bytes of the block to the code that is called next.
+    /// Passes bytes of the block to the code called next.
     @inlinable @inline(__always)
     package func pass(received bytes: UnsafeRawBufferPointer) { buffers.received = bytes }
     @inlinable @inline(__always)

@@ -7,7 +7,7 @@
 struct LoopBuffers {
     @usableFromInline var block: UnsafeMutableRawBufferPointer?
     private var spareOutput: [UInt8] = []
-    /// Bytes of the block that were received for code that is called next, which takes them first of all.
+    /// Bytes of the block received for the code called next, which must first take them.
     @usableFromInline var received: UnsafeRawBufferPointer?
 
     init() {}

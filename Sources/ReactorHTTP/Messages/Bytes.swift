@@ -89,8 +89,8 @@ extension Bytes {
         return newline - 1
     }
 
-    /// How many bytes at the beginning are letters of ASCII and hyphens, as far as eight of them are looked at
-    /// together: the rest of a name is looked at byte by byte.
+    /// The number of leading ASCII letters and hyphens, checked eight at a time: the rest of a name is checked byte by
+    /// byte.
     @inline(__always)
     var lengthOfName: Int { prefixOfWords { Self.letters($0) | Self.equal($0, UInt8(ascii: "-")) } }
 
@@ -103,7 +103,7 @@ extension Bytes {
         }
     }
 
-    /// How many bytes at the beginning have the highest bit of their byte in what `isGood` makes of each eight.
+    /// The number of leading bytes whose highest bit is set in the result of `isGood` for their group of eight.
     @inline(__always)
     private func prefixOfWords(_ isGood: (UInt64) -> UInt64) -> Int {
         var index = 0
@@ -120,14 +120,14 @@ extension Bytes {
     private static var highBits: UInt64 { 0x8080_8080_8080_8080 }
     private static var ones: UInt64 { 0x0101_0101_0101_0101 }
 
-    /// The highest bit of each byte that is a letter of ASCII.
+    /// The highest bit of each byte that is an ASCII letter.
     @inline(__always)
     private static func letters(_ word: UInt64) -> UInt64 { range(word | ones &* 0x20, 0x61, 0x7A) & ~word }
 
     /// The highest bit of each byte from `low` to `high`, which are below 0x80.
     @inline(__always)
     private static func range(_ word: UInt64, _ low: UInt8, _ high: UInt8) -> UInt64 {
-        // No sum of a byte reaches the next one: the highest bit of each is left out, and excludes the byte at the end.
+        // No byte's sum carries into the next one: the highest bit of each is masked, and excludes the byte at the end.
         let seven = word & ~highBits
         let isLow = seven &+ ones &* UInt64(0x80 - low)
         let isAbove = seven &+ ones &* UInt64(0x7F - high)

@@ -34,7 +34,7 @@ final class LoopState {
         updateBeginning(status, type)
         let name = "Content-Length: " as StaticString
         output.append(atMost: cached.bytes.count + name.utf8CodeUnitCount + 24) { place in
-            // Each copy lies within the room, whose size is the sum of theirs.
+            // Each copy is within the room, whose size is the sum of theirs.
             var end = place.baseAddress!
             cached.bytes.withUnsafeBytes { end.copyMemory(from: $0.baseAddress!, byteCount: $0.count) }
             end += cached.bytes.count
