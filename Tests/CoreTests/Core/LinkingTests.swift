@@ -150,7 +150,7 @@ private func measureRecursionInAVariable() throws {
         current = next
         return next
     }
-    let depth = scaled(150_000)
+    let depth = scaled(500_000)
     try inLoop { _ throws in
         _ = try hang(step(10_000))
         let before = residentBytes()
@@ -169,7 +169,7 @@ private func measureRecursion() throws {
             .ensure {}
             .then { $0 == 0 ? Promise.value(0) : step($0 - 1) }
     }
-    let depth = scaled(150_000)
+    let depth = scaled(500_000)
     try inLoop { _ throws in
         _ = try hang(step(10_000))
         let before = residentBytes()
