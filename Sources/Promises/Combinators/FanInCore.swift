@@ -156,7 +156,8 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
     /// Handles an outcome that comes too late, or a rejection that does not meet the rule.
     private func handleUnused(_ index: Int, _ source: CoreRef) {
         slots[index] = .empty
-        if isEnding { return source.release() }
+        // A cancellation rejects it.
+        if marks.contains(.isEndingCancelled) { return source.release() }
         switch rule {
         case .all where isOpen, .first where isOpen:
             reject(source.payload.error, at: source.payload.callSite)

@@ -51,10 +51,9 @@ class CombinatorCore: PromiseCore, @unchecked Sendable {
             let word = node.upstream.load()
             return word.isWaiting && !word.core.object.isEndingLater
         }
-        for _ in 0..<left { inputDidEnd() }
+        outstanding -= left
+        endIfNothingIsOutstanding(.noProducer)
     }
-
-    final var isEnding: Bool { cancellation != nil }
 
     final override var isCombinator: Bool { true }
 
@@ -70,8 +69,19 @@ class CombinatorCore: PromiseCore, @unchecked Sendable {
     /// Counts a source that has settled, or is not waited for any more.
     final func inputDidEnd(_ error: @autoclosure () -> PromiseError = .noProducer) {
         outstanding -= 1
+        endIfNothingIsOutstanding(error())
+    }
+
+    @inline(__always)
+    private func endIfNothingIsOutstanding(_ error: @autoclosure () -> PromiseError) {
         guard outstanding == 0, isOpen else { return }
-        if let cancellation { reject(by: cancellation, at: nil) } else { producerDidEnd(error()) }
+        if marks.contains(.isEndingCancelled) {
+            // Otherwise the cancellation that is under way settles it, in a moment.
+            guard let cancellation else { return }
+            reject(by: cancellation, at: nil)
+        } else {
+            producerDidEnd(error())
+        }
         releaseInputs()
     }
 }

@@ -51,6 +51,27 @@ import Testing
         }
     }
 
+    /// Its rejection comes to a source of the race before the cancellation comes to the race.
+    @Test func aRaceThatOneOfItsSourcesFollows() {
+        let lines = logged {
+            inLoop { loop in
+                let (source, resolver) = Promise<Int>.pending()
+                var outer: Promise<Int>?
+                var inner: Promise<Int>?
+                outer = source.recover { _ in
+                    inner = race(fulfilled: [Promise(error: Flaw(1)), outer ?? endless()])
+                    return inner ?? endless()
+                }
+                resolver.reject(Flaw(2))
+                _ = try? loop.turn(.poll)
+                expect(outer?.isPending == true && inner?.isPending == true)
+                outer?.cancel()
+                expect(outer?.isCancelled == true && inner?.isCancelled == true)
+            }
+        }
+        expectEqual(lines, [])
+    }
+
     /// The limit of time drops what the promise waits for, and does not wait for the clean-up, which runs.
     @Test func aLimitOfACleanUp() throws {
         try inLoop { loop throws in
