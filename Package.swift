@@ -46,20 +46,25 @@ let package = Package(
         .testTarget(name: "PromisesTestSupport", dependencies: ["Promises", "TestSupport"]),
         .testTarget(name: "CoreTests", dependencies: promisesTests),
         .testTarget(name: "OperatorsTests", dependencies: promisesTests + ["PromiseKitNames"]),
-        .testTarget(name: "StreamsTests", dependencies: promisesTests),
+        .testTarget(name: "StreamsTests", dependencies: promisesTests + ["SimulatedNetwork"]),
         .testTarget(name: "ServingTests", dependencies: promisesTests),
         .testTarget(name: "StressTests", dependencies: promisesTests),
         .testTarget(
             name: "ReactorHTTPTests",
-            dependencies: ["Promises", "Reactor", "ReactorHTTP", "ReactorHTTPJSON", "TestSupport"]),
+            dependencies: [
+                "Promises", "Reactor", "ReactorHTTP", "ReactorHTTPJSON", "SimulatedNetwork", "TestSupport",
+            ]),
         // Empty without the trait.
         .testTarget(
-            name: "ReactorTLSTests", dependencies: promisesTests + [openSSL, "ReactorHTTP", "ReactorTLS"],
+            name: "ReactorTLSTests",
+            dependencies: promisesTests + [openSSL, "ReactorHTTP", "ReactorTLS", "SimulatedNetwork"],
             swiftSettings: [.define("STREAMS_OVER_TLS")]),
         .testTarget(name: "ReactorDispatchTests", dependencies: ["Promises", "Reactor", "ReactorDispatch"]),
         .testTarget(
             name: "SimulatedNetworkTests",
-            dependencies: ["CLinux", "Promises", "Reactor", "ReactorHTTP", "SimulatedNetwork", "TestSupport"]),
+            dependencies: [
+                "CLinux", "Promises", "Reactor", "ReactorHTTP", "SimulatedNetwork", "TestSupport", "echo-server",
+            ]),
         // It compiles the blocks of the documentation against these modules.
         .testTarget(
             name: "DocumentationTests",

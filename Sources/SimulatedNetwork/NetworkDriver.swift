@@ -12,6 +12,9 @@ final class NetworkDriver {
     private var hooks: [ObjectIdentifier: EventLoop.Watch] = [:]
     private var timers: [ObjectIdentifier: (timer: EventLoop.Timer, moment: Int64)] = [:]
     private var isEnded = false
+    /// How often loops have turned since time has passed or a system call has moved something.
+    private var idleTurns = 0
+    private var lastProgress: (moment: Int64, moves: Int) = (0, 0)
 
     init(_ network: VirtualNetwork) { self.network = network }
 
@@ -46,11 +49,25 @@ final class NetworkDriver {
             for host in busy where host.isUp && !isPaused(host) {
                 // A loop that cannot turn, for its end or its depth, tells whoever drives it.
                 try? host.loop.turn(.poll)
+                noteTurn(of: host.name)
             }
         }
         // A packet that has arrived since the loop has polled: a job makes it poll again before its clock jumps.
-        if isReady(asking) && !asking.isReady { asking.enqueue {} }
+        if isReady(asking) && !asking.isReady {
+            asking.enqueue {}
+            noteTurn(of: "that hangs")
+        }
         arm(asking)
+    }
+
+    /// A loop that spins would keep the test from ever ending: nothing else happens on this thread.
+    private func noteTurn(of host: String) {
+        let progress = (network.kernel.now, network.kernel.moves)
+        if progress != lastProgress { (lastProgress, idleTurns) = (progress, 0) }
+        idleTurns += 1
+        if idleTurns < 1_000_000 { return }
+        fatalError(
+            "the host \(host) spins: a million turns without a packet; SIMULATION_SEED=\(network.seed) repeats it")
     }
 
     private func isPaused(_ host: SimulatedHost) -> Bool { host.pausedUntil > network.kernel.now }
@@ -92,6 +109,10 @@ final class NetworkDriver {
             armed.timer.cancel()
         }
         guard next != .max else { return }
-        timers[key] = (asking.schedule(at: LoopInstant(nanoseconds: next)) {}, next)
+        // Goes on at once: a loop without a timer looks as if it waited for another thread.
+        let timer = asking.schedule(at: LoopInstant(nanoseconds: next)) { [unowned self, unowned asking] in
+            turnOthers(than: asking)
+        }
+        timers[key] = (timer, next)
     }
 }

@@ -54,13 +54,15 @@ public final class SystemFaults {
         descriptorLimit = .max
     }
 
-    func failure(of call: SystemCall, on kernel: SimulatedKernel) -> Int? {
+    func failure(of call: SystemCall, on host: SimulatedHost.Stack) -> Int? {
         if rules.isEmpty { return nil }
         for index in rules.indices where rules[index].call == call {
             rules[index].seen += 1
             let rule = rules[index]
             let isMeant = rule.calls?.contains(rule.seen) ?? kernel.random.happens(rule.probability)
-            if isMeant { return -Int(rule.code) }
+            if !isMeant { continue }
+            kernel.transcript.note(kernel.now, call, rule.code, on: host.name)
+            return -Int(rule.code)
         }
         return nil
     }

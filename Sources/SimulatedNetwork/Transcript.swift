@@ -7,14 +7,27 @@ enum Packet {
     case datagram(ArraySlice<UInt8>)
     case portUnreachable
 
-    var size: Int {
+    var size: Int { count + 40 }
+
+    /// The number of bytes that it carries.
+    var count: Int {
         switch self {
-        case .data(let bytes), .datagram(let bytes): bytes.count + 40
-        default: 40
+        case .data(let bytes), .datagram(let bytes): bytes.count
+        default: 0
         }
     }
 
-    var text: String {
+    /// What the transcript keeps: of the bytes only those that it shows, and one more.
+    var kept: Packet {
+        switch self {
+        case .data(let bytes): .data(Array(bytes.prefix(33))[...])
+        case .datagram(let bytes): .datagram(Array(bytes.prefix(33))[...])
+        default: self
+        }
+    }
+
+    /// - Parameter count: how many bytes it carries.
+    func text(_ count: Int) -> String {
         switch self {
         case .syn: "SYN"
         case .synAck: "SYN ACK"
@@ -22,8 +35,8 @@ enum Packet {
         case .fin: "FIN"
         case .reset: "RST"
         case .portUnreachable: "port unreachable"
-        case .data(let bytes): "\(bytes.count) bytes \(Self.preview(bytes))"
-        case .datagram(let bytes): "datagram, \(bytes.count) bytes \(Self.preview(bytes))"
+        case .data(let bytes): "\(count) bytes \(Self.preview(bytes))"
+        case .datagram(let bytes): "datagram, \(count) bytes \(Self.preview(bytes))"
         }
     }
 
@@ -42,7 +55,7 @@ enum Packet {
     }
 }
 
-/// The packets of a simulation, as a packet trace shows them: the last ones, and a number of those before.
+/// The packets of a simulation, as a packet trace shows them, and the system calls that were made to fail.
 struct Transcript {
     enum Fate {
         case arrived
@@ -51,43 +64,52 @@ struct Transcript {
         case lost
     }
 
-    private struct Entry {
-        let moment: Int64
-        let from: SocketAddress
-        let to: SocketAddress
-        let packet: Packet
-        let fate: Fate
+    private enum Event {
+        case packet(Packet, count: Int, from: SocketAddress, to: SocketAddress, Fate)
+        case fault(SystemError, host: String)
     }
 
-    /// How many packets are kept.
+    /// How many events are kept.
     private static var capacity: Int { 65_536 }
-    private var entries: [Entry] = []
+    private var entries: [(moment: Int64, event: Event)] = []
     private var dropped = 0
 
     mutating func note(
         _ moment: Int64, _ from: SocketAddress, _ to: SocketAddress, _ packet: Packet, _ fate: Fate
-    ) {
+    ) { append(moment, .packet(packet.kept, count: packet.count, from: from, to: to, fate)) }
+
+    /// Notes a system call that fails although the network is well.
+    mutating func note(_ moment: Int64, _ call: SystemCall, _ code: CInt, on host: String) {
+        append(moment, .fault(SystemError(call, code), host: host))
+    }
+
+    private mutating func append(_ moment: Int64, _ event: Event) {
         if entries.count == Self.capacity {
             entries.removeFirst(Self.capacity / 2)
             dropped += Self.capacity / 2
         }
-        // Only what is shown of long payloads.
-        let kept: Packet = if case .data(let bytes) = packet, bytes.count > 4096 { .data(bytes) } else { packet }
-        entries.append(Entry(moment: moment, from: from, to: to, packet: kept, fate: fate))
+        entries.append((moment, event))
     }
 
     func text(_ name: (SocketAddress) -> String) -> String {
-        let head = dropped > 0 ? "(\(dropped) earlier packets)\n" : ""
+        let head = dropped > 0 ? "(\(dropped) earlier events)\n" : ""
         return head
-            + entries.map { entry in
-                let line = "\(Self.seconds(entry.moment)) \(name(entry.from)) > \(name(entry.to)): \(entry.packet.text)"
-                return switch entry.fate {
-                case .arrived: line + "\n"
-                case .arrives(let moment): line + ", arrives \(Self.seconds(moment))\n"
-                case .held: line + ", held\n"
-                case .lost: line + ", lost\n"
+            + entries.map { moment, event in
+                switch event {
+                case .packet(let packet, let count, let from, let to, let fate):
+                    "\(Self.seconds(moment)) \(name(from)) > \(name(to)): \(packet.text(count))\(Self.text(fate))\n"
+                case .fault(let error, let host): "\(Self.seconds(moment)) \(host): \(error)\n"
                 }
             }.joined()
+    }
+
+    private static func text(_ fate: Fate) -> String {
+        switch fate {
+        case .arrived: ""
+        case .arrives(let moment): ", arrives \(seconds(moment))"
+        case .held: ", held"
+        case .lost: ", lost"
+        }
     }
 
     /// `12.345678901`

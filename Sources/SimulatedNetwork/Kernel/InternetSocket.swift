@@ -3,8 +3,7 @@ import Glibc
 import Reactor
 
 /// What TCP and UDP sockets have in common: addresses and ports.
-class InternetSocket: SimulatedFile {
-    let family: CInt
+class InternetSocket: SimulatedSocket {
     var local: SocketAddress?
     var remote: SocketAddress?
     /// Whether bind(2) was given the port, which then stays when a connection ends.
@@ -16,28 +15,7 @@ class InternetSocket: SimulatedFile {
     /// Whether bind(2) is allowed, besides that.
     var mayBind: Bool { true }
 
-    init(_ process: SimulatedProcess, _ family: CInt) {
-        self.family = family
-        super.init(process)
-    }
-
-    final override var mode: mode_t { S_IFSOCK }
-    var type: Int { 0 }
-
-    var sendCapacity: Int { option(SOL_SOCKET, SO_SNDBUF).map { max(Int($0), 2304) * 2 } ?? 262_144 }
-    var receiveCapacity: Int { option(SOL_SOCKET, SO_RCVBUF).map { max(Int($0), 1152) * 2 } ?? 131_072 }
-
-    override func computedOption(_ level: CInt, _ name: CInt) -> CInt? {
-        guard level == SOL_SOCKET else { return nil }
-        switch name {
-        case SO_TYPE: return CInt(type)
-        case SO_PROTOCOL: return CInt(type == clinux_SOCK_STREAM ? IPPROTO_TCP : IPPROTO_UDP)
-        case SO_DOMAIN: return family
-        case SO_SNDBUF: return CInt(sendCapacity)
-        case SO_RCVBUF: return CInt(receiveCapacity)
-        default: return nil
-        }
-    }
+    override var usualCapacities: (send: Int, receive: Int) { (262_144, 131_072) }
 
     final func setWord(_ level: CInt, _ name: CInt, _ value: CInt) {
         withUnsafeBytes(of: value) { _ = setOption(level, name, $0) }
@@ -99,21 +77,6 @@ class InternetSocket: SimulatedFile {
 
     /// Whether getpeername(2) has an answer.
     var hasPeer: Bool { remote != nil }
-
-    /// The first `count` bytes of `pieces`.
-    final func gather(_ pieces: UnsafeBufferPointer<iovec>, _ count: Int) -> [UInt8] {
-        Self.gather(pieces, count)
-    }
-
-    static func gather(_ pieces: UnsafeBufferPointer<iovec>, _ count: Int) -> [UInt8] {
-        [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
-            for piece in pieces where filled < count {
-                let part = min(piece.iov_len, count - filled)
-                if part > 0 { memcpy(buffer.baseAddress! + filled, piece.iov_base, part) }
-                filled += part
-            }
-        }
-    }
 }
 
 extension SocketAddress {

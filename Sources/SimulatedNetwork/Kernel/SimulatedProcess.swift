@@ -40,13 +40,15 @@ final class SimulatedProcess {
 
     private func with(_ number: CInt, _ call: SystemCall, _ body: (SimulatedFile) -> Int) -> Int {
         guard let file = kernel.file(number), file.process === self, !isGone else { return -Int(EBADF) }
-        return faults.failure(of: call, on: kernel) ?? body(file)
+        let result = faults.failure(of: call, on: host) ?? body(file)
+        if result > 0 { kernel.moves &+= 1 }
+        return result
     }
 
     private static func isSimulated(_ number: CInt) -> Bool { number >= SimulatedKernel.firstNumber }
 
     private func socket(_ family: CInt, _ type: CInt) -> Int {
-        if let failure = isGone ? -Int(EBADF) : faults.failure(of: .socket, on: kernel) { return failure }
+        if let failure = isGone ? -Int(EBADF) : faults.failure(of: .socket, on: host) { return failure }
         guard hasRoomForFile else { return -Int(EMFILE) }
         let kind = Int(type) & 0xF
         switch (family, kind) {
@@ -58,7 +60,7 @@ final class SimulatedProcess {
     }
 
     private func pair(_ ends: UnsafeMutablePointer<CInt>) -> Int {
-        if let failure = isGone ? -Int(EBADF) : faults.failure(of: .socketPair, on: kernel) { return failure }
+        if let failure = isGone ? -Int(EBADF) : faults.failure(of: .socketPair, on: host) { return failure }
         let (first, second) = UnixStream.pair(self)
         (ends[0], ends[1]) = (open(first), open(second))
         return 0
@@ -67,7 +69,7 @@ final class SimulatedProcess {
     private func wait(
         _ number: CInt, _ events: UnsafeMutablePointer<epoll_event>, _ count: CInt, _ timeout: CInt, _ real: Syscalls
     ) -> Int {
-        if let failure = faults.failure(of: .epollWait, on: kernel) { return failure }
+        if let failure = faults.failure(of: .epollWait, on: host) { return failure }
         guard let epoll = epolls[number] else { return real.epollWait(number, events, count, timeout) }
         let taken = epoll.take(into: events, Int(count))
         if taken > 0 {
@@ -97,7 +99,7 @@ final class SimulatedProcess {
     // MARK: Paths
 
     private func open(_ path: String, _ flags: CInt, _ mode: mode_t) -> Int {
-        if let failure = isGone ? -Int(EBADF) : faults.failure(of: .open, on: kernel) { return failure }
+        if let failure = isGone ? -Int(EBADF) : faults.failure(of: .open, on: host) { return failure }
         let present = host.nodes[path]
         if present != nil, flags & (O_CREAT | O_EXCL) == O_CREAT | O_EXCL { return -Int(EEXIST) }
         if present == nil, flags & O_CREAT == 0 { return -Int(ENOENT) }
@@ -147,17 +149,21 @@ final class SimulatedProcess {
         table.random = { self.kernel.random.next() }
         // The first second of 2026, and the simulated time since.
         table.secondsSinceEpoch = { 1_767_225_600 + Int(self.kernel.now / 1_000_000_000) }
-        func pass(
-            _ call: SystemCall, _ other: @escaping (CInt) -> Int, _ body: @escaping (SimulatedFile) -> Int
-        ) -> (CInt) -> Int {
-            { Self.isSimulated($0) ? self.with($0, call, body) : other($0) }
+        /// For a simulated descriptor calls `body`, for another the real kernel.
+        func route<each Argument>(
+            _ call: SystemCall, _ other: @escaping (CInt, repeat each Argument) -> Int,
+            _ body: @escaping (SimulatedFile, repeat each Argument) -> Int
+        ) -> (CInt, repeat each Argument) -> Int {
+            { (fd: CInt, arguments: repeat each Argument) in
+                Self.isSimulated(fd)
+                    ? self.with(fd, call) { body($0, repeat each arguments) } : other(fd, repeat each arguments)
+            }
         }
-        table.accept = { fd, address in
-            Self.isSimulated(fd) ? self.with(fd, .accept) { $0.accept(address) } : real.accept(fd, address)
+        func made(_ call: SystemCall, _ make: @escaping () -> Int) -> Int {
+            faults.failure(of: call, on: host) ?? Self.small(make(), real)
         }
-        table.bind = { fd, address, length in
-            Self.isSimulated(fd) ? self.with(fd, .bind) { $0.bind(address, length) } : real.bind(fd, address, length)
-        }
+        table.accept = route(.accept, real.accept) { $0.accept($1) }
+        table.bind = route(.bind, real.bind) { $0.bind($1, $2) }
         table.changeMode = { path, mode in
             guard let node = self.host.nodes[path] else { return -Int(ENOENT) }
             node.mode = node.mode & S_IFMT | mode
@@ -169,106 +175,47 @@ final class SimulatedProcess {
             self.epolls.removeValue(forKey: fd)?.close()
             return real.close(fd)
         }
-        table.startConnect = { fd, address, length in
-            Self.isSimulated(fd)
-                ? self.with(fd, .connect) { $0.connect(address, length) } : real.startConnect(fd, address, length)
-        }
+        table.startConnect = route(.connect, real.startConnect) { $0.connect($1, $2) }
         table.epollControl = { self.control($0, $1, $2, $3, real) }
         table.epollCreate = {
-            if let failure = self.faults.failure(of: .epollCreate, on: self.kernel) { return failure }
-            let fd = Self.small(real.epollCreate(), real)
+            let fd = made(.epollCreate, real.epollCreate)
             if fd >= 0 { self.epolls[CInt(fd)] = SimulatedEpoll() }
             return fd
         }
         table.epollWait = { self.wait($0, $1, $2, $3, real) }
-        table.eventCreate = {
-            self.faults.failure(of: .eventCreate, on: self.kernel) ?? Self.small(real.eventCreate(), real)
-        }
-        table.fileControl = { fd, command, argument in
-            Self.isSimulated(fd)
-                ? self.with(fd, .fileControl) { self.fileControl($0, command, argument) }
-                : real.fileControl(fd, command, argument)
-        }
-        table.fileStatus = { fd, status in
-            Self.isSimulated(fd) ? self.with(fd, .fileStatus) { self.status($0, status) } : real.fileStatus(fd, status)
-        }
-        table.getPeerName = { fd, name in
-            Self.isSimulated(fd) ? self.with(fd, .getPeerName) { $0.peerName(name) } : real.getPeerName(fd, name)
-        }
-        table.getSocketName = { fd, name in
-            Self.isSimulated(fd) ? self.with(fd, .getSocketName) { $0.localName(name) } : real.getSocketName(fd, name)
-        }
-        table.getSocketOption = { fd, level, name, value in
-            Self.isSimulated(fd)
-                ? self.with(fd, .getSocketOption) { $0.getOption(level, name, value) }
-                : real.getSocketOption(fd, level, name, value)
-        }
+        table.eventCreate = { made(.eventCreate, real.eventCreate) }
+        table.fileControl = route(.fileControl, real.fileControl) { self.fileControl($0, $1, $2) }
+        table.fileStatus = route(.fileStatus, real.fileStatus) { self.status($0, $1) }
+        table.getPeerName = route(.getPeerName, real.getPeerName) { $0.peerName($1) }
+        table.getSocketName = route(.getSocketName, real.getSocketName) { $0.localName($1) }
+        table.getSocketOption = route(.getSocketOption, real.getSocketOption) { $0.getOption($1, $2, $3) }
         table.linkStatus = { path, status in
             guard let node = self.host.nodes[path] else { return -Int(ENOENT) }
             node.describe(status)
             return 0
         }
-        table.listen = { fd, backlog in
-            Self.isSimulated(fd) ? self.with(fd, .listen) { $0.listen(Int(backlog)) } : real.listen(fd, backlog)
-        }
-        table.lock = pass(.lock, real.lock) { self.lock($0) }
+        table.listen = route(.listen, real.listen) { $0.listen(Int($1)) }
+        table.lock = route(.lock, real.lock) { self.lock($0) }
         table.open = { self.open($0, $1, $2) }
-        table.poll = { fd, events in
-            Self.isSimulated(fd) ? self.with(fd, .poll) { Self.poll($0, events) } : real.poll(fd, events)
+        table.poll = route(.poll, real.poll) { Self.poll($0, $1) }
+        table.read = route(.read, real.read) { $0.receive(.init(start: $1, count: $2)) }
+        table.receive = route(.receive, real.receive) { $0.receive(.init(start: $1, count: $2)) }
+        table.receiveMessages = route(.receiveMessages, real.receiveMessages) { $0.receiveMessages($1, $2) }
+        table.send = route(.send, real.send) { $0.send($1, $2) }
+        table.sendVector = route(.sendVector, real.sendVector) { $0.send(.init(start: $1, count: $2)) }
+        table.sendMessages = route(.sendMessages, real.sendMessages) { $0.sendMessages($1, $2) }
+        table.setSocketOption = route(.setSocketOption, real.setSocketOption) {
+            $0.setOption($1, $2, .init(start: $3, count: Int($4)))
         }
-        table.read = { fd, buffer, count in
-            Self.isSimulated(fd)
-                ? self.with(fd, .read) { $0.receive(UnsafeMutableRawBufferPointer(start: buffer, count: count)) }
-                : real.read(fd, buffer, count)
-        }
-        table.receive = { fd, buffer, count in
-            Self.isSimulated(fd)
-                ? self.with(fd, .receive) { $0.receive(UnsafeMutableRawBufferPointer(start: buffer, count: count)) }
-                : real.receive(fd, buffer, count)
-        }
-        table.receiveMessages = { fd, messages, count in
-            Self.isSimulated(fd)
-                ? self.with(fd, .receiveMessages) { $0.receiveMessages(messages, count) }
-                : real.receiveMessages(fd, messages, count)
-        }
-        table.send = { fd, bytes, count in
-            Self.isSimulated(fd) ? self.with(fd, .send) { $0.send(bytes, count) } : real.send(fd, bytes, count)
-        }
-        table.sendVector = { fd, pieces, count in
-            Self.isSimulated(fd)
-                ? self.with(fd, .sendVector) { $0.send(UnsafeBufferPointer(start: pieces, count: count)) }
-                : real.sendVector(fd, pieces, count)
-        }
-        table.sendMessages = { fd, messages, count in
-            Self.isSimulated(fd)
-                ? self.with(fd, .sendMessages) { $0.sendMessages(messages, count) }
-                : real.sendMessages(fd, messages, count)
-        }
-        table.setSocketOption = { fd, level, name, value, length in
-            Self.isSimulated(fd)
-                ? self.with(fd, .setSocketOption) {
-                    $0.setOption(level, name, UnsafeRawBufferPointer(start: value, count: Int(length)))
-                } : real.setSocketOption(fd, level, name, value, length)
-        }
-        table.shutdown = { fd, how in
-            Self.isSimulated(fd) ? self.with(fd, .shutdown) { $0.shutdown(how) } : real.shutdown(fd, how)
-        }
+        table.shutdown = route(.shutdown, real.shutdown) { $0.shutdown($1) }
         table.socket = { self.socket($0, $1) }
         table.socketPair = { self.pair($0) }
-        table.timerCreate = { self.faults.failure(of: .timerCreate, on: self.kernel) ?? Int(Self.timerNumber) }
-        table.waitingBytes = { fd, direction in
-            Self.isSimulated(fd)
-                ? self.with(fd, .ioControl) { direction == .incoming ? $0.waiting.incoming : $0.waiting.outgoing }
-                : real.waitingBytes(fd, direction)
+        table.timerCreate = { self.faults.failure(of: .timerCreate, on: self.host) ?? Int(Self.timerNumber) }
+        table.waitingBytes = route(.ioControl, real.waitingBytes) {
+            $1 == .incoming ? $0.waiting.incoming : $0.waiting.outgoing
         }
-        table.write = { fd, bytes, count in
-            Self.isSimulated(fd) ? self.with(fd, .write) { $0.send(bytes, count) } : real.write(fd, bytes, count)
-        }
-        table.writeVector = { fd, pieces, count in
-            Self.isSimulated(fd)
-                ? self.with(fd, .writeVector) { $0.send(UnsafeBufferPointer(start: pieces, count: count)) }
-                : real.writeVector(fd, pieces, count)
-        }
+        table.write = route(.write, real.write) { $0.send($1, $2) }
+        table.writeVector = route(.writeVector, real.writeVector) { $0.send(.init(start: $1, count: $2)) }
         table.unlink = { path in self.host.nodes.removeValue(forKey: path) == nil ? -Int(ENOENT) : 0 }
         return table
     }

@@ -6,34 +6,14 @@ import Reactor
 final class UDPSocket: InternetSocket {
     private var received: [(bytes: [UInt8], sender: SocketAddress)] = []
     private var receivedBytes = 0
-    private var error: CInt = 0
-    private var receivingHasEnded = false
-    private var sendingHasEnded = false
     private var isConnected = false
 
     override var type: Int { clinux_SOCK_DGRAM }
     override var hasPeer: Bool { isConnected }
 
-    override var readiness: UInt32 {
-        var ready = Self.writable
-        if error != 0 { ready |= Self.failed }
-        if receivingHasEnded { ready |= Self.readable | Self.readEnded }
-        if receivingHasEnded && sendingHasEnded { ready |= Self.hungUp }
-        if !received.isEmpty { ready |= Self.readable }
-        return ready
-    }
+    override var readiness: UInt32 { Self.writable | endReadiness | (received.isEmpty ? 0 : Self.readable) }
 
     override var waiting: (incoming: Int, outgoing: Int) { (received.first?.bytes.count ?? 0, 0) }
-
-    override func computedOption(_ level: CInt, _ name: CInt) -> CInt? {
-        if level == SOL_SOCKET, name == SO_ERROR { return takeError() }
-        return super.computedOption(level, name)
-    }
-
-    private func takeError() -> CInt {
-        defer { error = 0 }
-        return error
-    }
 
     override func listen(_ backlog: Int) -> Int { -Int(EOPNOTSUPP) }
     override func accept(_ peer: UnsafeMutablePointer<sockaddr_storage>) -> Int { -Int(EOPNOTSUPP) }
@@ -48,8 +28,7 @@ final class UDPSocket: InternetSocket {
 
     override func shutdown(_ how: CInt) -> Int {
         guard (0...2).contains(how) else { return -Int(EINVAL) }
-        if how != 1 { receivingHasEnded = true }
-        if how != 0 { sendingHasEnded = true }
+        endSides(how)
         notify()
         return isConnected ? 0 : -Int(ENOTCONN)
     }
@@ -74,7 +53,7 @@ final class UDPSocket: InternetSocket {
     }
 
     private func sendOne(_ pieces: UnsafeBufferPointer<iovec>, to target: SocketAddress?) -> Int {
-        let count = pieces.reduce(0) { $0 + $1.iov_len }
+        let count = pieces.byteCount
         if !hasPort, let failure = bindToAnyPort() { return failure }
         if count > (family == AF_INET6 ? 65_527 : 65_507) { return -Int(EMSGSIZE) }
         guard let target = target ?? (isConnected ? remote : nil) else { return -Int(EDESTADDRREQ) }
@@ -85,7 +64,7 @@ final class UDPSocket: InternetSocket {
         if sendingHasEnded { return -Int(EPIPE) }
         let sender = local!.isUnspecified ? own.with(port: local!.port) : local!
         guard let other = host.network.host(of: target, from: host) else { return count }
-        let bytes = gather(pieces, count)
+        let bytes = pieces.bytes(count)
         let way = host.network.way(from: host, to: other)
         way.sendDatagram(bytes, from: sender, to: target) { [self] in
             guard other.isUp else { return }

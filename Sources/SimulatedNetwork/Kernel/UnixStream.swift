@@ -3,28 +3,23 @@ import Glibc
 import Reactor
 
 /// A simulated stream socket of the family AF_UNIX: unix(7). Both ends are on one machine, and bytes arrive at once.
-final class UnixStream: SimulatedFile {
+final class UnixStream: SimulatedSocket {
     private enum Phase { case closed, listening, connected }
 
     private var phase = Phase.closed
     private var name: SocketAddress?
-    private var error: CInt = 0
-    private var receivingHasEnded = false
-    private var sendingHasEnded = false
     private var received = ByteQueue()
     private var backlog = AcceptBacklog<UnixStream>(limit: 0)
     private var peer: UnixStream?
     private var isDead = false
 
-    override var mode: mode_t { S_IFSOCK }
+    init(_ process: SimulatedProcess) { super.init(process, AF_UNIX) }
 
-    private var sendCapacity: Int { option(SOL_SOCKET, SO_SNDBUF).map { max(Int($0), 2304) * 2 } ?? 212_992 }
+    override var isListening: Bool { phase == .listening }
     private var isWritable: Bool { phase != .listening && (peer.map { $0.received.count * 4 <= sendCapacity } ?? true) }
 
     override var readiness: UInt32 {
-        var ready: UInt32 = error != 0 ? Self.failed : 0
-        if receivingHasEnded && sendingHasEnded { ready |= Self.hungUp }
-        if receivingHasEnded { ready |= Self.readEnded | Self.readable }
+        var ready = endReadiness
         if phase == .listening ? !backlog.isEmpty : !received.isEmpty { ready |= Self.readable }
         if phase == .closed { ready |= Self.hungUp }
         if isWritable { ready |= Self.writable }
@@ -33,23 +28,6 @@ final class UnixStream: SimulatedFile {
 
     override var waiting: (incoming: Int, outgoing: Int) {
         phase == .listening ? (-Int(EINVAL), 0) : (received.count, peer?.received.count ?? 0)
-    }
-
-    override func computedOption(_ level: CInt, _ name: CInt) -> CInt? {
-        guard level == SOL_SOCKET else { return nil }
-        switch name {
-        case SO_ERROR: return takeError()
-        case SO_TYPE: return CInt(clinux_SOCK_STREAM)
-        case SO_DOMAIN: return AF_UNIX
-        case SO_ACCEPTCONN: return phase == .listening ? 1 : 0
-        case SO_SNDBUF: return CInt(sendCapacity)
-        default: return nil
-        }
-    }
-
-    private func takeError() -> CInt {
-        defer { error = 0 }
-        return error
     }
 
     /// socketpair(2).
@@ -136,13 +114,13 @@ final class UnixStream: SimulatedFile {
         guard phase == .connected else { return -Int(ENOTCONN) }
         if sendingHasEnded { return -Int(EPIPE) }
         guard let peer else { return -Int(ENOTCONN) }
-        let total = pieces.reduce(0) { $0 + $1.iov_len }
+        let total = pieces.byteCount
         if total == 0 { return 0 }
         if error != 0 { return -Int(takeError()) }
         if peer.isDead || peer.receivingHasEnded { return -Int(EPIPE) }
         let count = min(process.faults.shorten(total), sendCapacity - peer.received.count)
         if count <= 0 { return -Int(EAGAIN) }
-        peer.received.append(InternetSocket.gather(pieces, count)[...])
+        peer.received.append(pieces.bytes(count)[...])
         peer.notify(Self.readable)
         return count
     }
@@ -164,8 +142,7 @@ final class UnixStream: SimulatedFile {
 
     override func shutdown(_ how: CInt) -> Int {
         guard (0...2).contains(how) else { return -Int(EINVAL) }
-        if how != 1 { receivingHasEnded = true }
-        if how != 0 { sendingHasEnded = true }
+        endSides(how)
         notify()
         if let peer {
             if how != 1 { peer.sendingHasEnded = true }

@@ -1,0 +1,127 @@
+import Glibc
+import Reactor
+
+// How TCP connections end, and how a peer that has gone is found.
+
+extension TCPSocket {
+    func resetDidArrive() {
+        if process.isGone { return }
+        switch phase {
+        case .closed, .listening: return
+        case .connecting: fail(ECONNREFUSED)
+        case .established: fail(finHasArrived && !finIsSent ? EPIPE : ECONNRESET)
+        }
+    }
+
+    /// Ends the connection by an error, which one call reports.
+    func fail(_ code: CInt) {
+        error = code
+        endAfterBothSides()
+        notify(Self.failed)
+    }
+
+    func endAfterBothSides() {
+        phase = .closed
+        receivingHasEnded = true
+        sendingHasEnded = true
+        unsent.removeAll()
+        unacknowledged = 0
+        host.release(self)
+        leavePort()
+        notify()
+    }
+
+    func leavePort() {
+        if !sharesPort { return }
+        sharesPort = false
+        host.accepted[local!.port]?.remove(ObjectIdentifier(self))
+        if host.accepted[local!.port]?.isEmpty == true { host.accepted[local!.port] = nil }
+    }
+
+    func stopListening() {
+        let waiting = backlog!.takeAll()
+        backlog = nil
+        phase = .closed
+        host.listeners[local!.port]?.removeAll { $0 === self }
+        host.release(self)
+        for child in waiting { child.abandon() }
+    }
+
+    func disconnect() {
+        leavePort()
+        if let peer, phase == .established, !(finIsSent && finHasArrived) { way?.reset(peer, from: self) }
+        phase = .closed
+        (receivingHasEnded, sendingHasEnded) = (true, true)
+        peer = nil
+        unsent.removeAll()
+    }
+
+    /// The peer's machine is gone. It stays silent, or does not know the connection after a restart.
+    func didReachNobody(_ host: SimulatedHost.Stack) {
+        if host.isUp { return way?.send(.reset, from: remote!, to: local!) { [self] in resetDidArrive() } ?? () }
+        host.stranded.append(self)
+        giveUpUnlessAcknowledged()
+    }
+
+    /// After the time that net.ipv4.tcp_retries2 allows, or TCP_USER_TIMEOUT.
+    func giveUpUnlessAcknowledged() {
+        guard let since = stalledSince ?? (finIsSent && !finIsAcknowledged ? kernel.now : nil) else { return }
+        let limit =
+            option(CInt(IPPROTO_TCP), TCP_USER_TIMEOUT).map { Duration.milliseconds(Int64($0)) }
+            ?? .milliseconds(924_600)
+        kernel.after(limit) { [self] in
+            if phase == .established, stalledSince == since || (stalledSince == nil && !finIsAcknowledged && finIsSent)
+            {
+                fail(ETIMEDOUT)
+            }
+        }
+    }
+
+    /// The peer's machine has vanished, and the socket probes it: SO_KEEPALIVE.
+    func probeGonePeer() {
+        guard phase == .established, option(SOL_SOCKET, SO_KEEPALIVE) ?? 0 != 0 else { return }
+        func value(_ name: CInt, _ usual: CInt) -> Int64 { Int64(option(CInt(IPPROTO_TCP), name) ?? usual) }
+        let idle = value(TCP_KEEPIDLE, 7200), rest = value(TCP_KEEPINTVL, 75) * value(TCP_KEEPCNT, 9)
+        guard let peer else { return }
+        kernel.after(.seconds(idle)) { [self] in
+            if phase != .established { return }
+            if peer.host.isUp { return resetDidArrive() }
+            kernel.after(.seconds(rest)) { [self] in if phase == .established { fail(ETIMEDOUT) } }
+        }
+    }
+
+    /// The machine vanishes, and tells nobody.
+    func vanish() {
+        let other = peer
+        phase = .closed
+        backlog = nil
+        unsent.removeAll()
+        other?.probeGonePeer()
+        if other?.unacknowledged ?? 0 > 0 { other?.didReachNobody(host) }
+    }
+
+    /// A reset in the middle of a stream, as by a router that has lost its table: both ends get it.
+    func breakConnection() {
+        guard phase == .established else { return }
+        let other = peer
+        resetDidArrive()
+        other?.resetDidArrive()
+    }
+
+    /// The link between the ends stays cut for long: what is not acknowledged by then never is.
+    func linkWasCut() {
+        giveUpUnlessAcknowledged()
+        peer?.giveUpUnlessAcknowledged()
+    }
+
+    /// The end of the simulation: the two ends refer to each other.
+    func forgetPeer() {
+        peer?.peer = nil
+        peer = nil
+        phase = .closed
+        backlog = nil
+    }
+
+    var isConnected: Bool { phase == .established && peer != nil }
+    var remoteHost: SimulatedHost.Stack? { peer?.host }
+}

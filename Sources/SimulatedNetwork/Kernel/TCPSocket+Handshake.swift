@@ -1,0 +1,106 @@
+import Glibc
+import Reactor
+
+// How TCP connections begin.
+
+extension TCPSocket {
+    func inherit(_ listener: TCPSocket) {
+        for name in [SO_REUSEADDR, SO_KEEPALIVE, SO_LINGER, SO_SNDBUF, SO_RCVBUF] {
+            if let value = listener.option(SOL_SOCKET, name) { setWord(SOL_SOCKET, name, value) }
+        }
+    }
+
+    /// A client's first segment. `client` is the socket at the other end of `way`.
+    static func synDidArrive(from client: TCPSocket, at target: SocketAddress, on host: SimulatedHost.Stack) {
+        let back = host.network.way(from: host, to: client.host)
+        guard let listener = host.listener(at: target) else {
+            return back.send(.reset, from: target, to: client.local!) { client.resetDidArrive() }
+        }
+        // As if the segment were lost: the client repeats it.
+        if listener.backlog!.isFull { return client.repeatSyn() }
+        let child = TCPSocket(listener.process, target.family)
+        child.local = target
+        child.remote = client.local
+        child.phase = .established
+        child.told = .all
+        child.peer = client
+        // What a shutdown before listen(2) has left, which the kernel copies too.
+        (child.receivingHasEnded, child.sendingHasEnded) = (listener.receivingHasEnded, listener.sendingHasEnded)
+        child.inherit(listener)
+        host.accepted[target.port, default: []].insert(ObjectIdentifier(child))
+        child.sharesPort = true
+        back.send(.synAck, from: target, to: client.local!) { client.wasAccepted(by: child, of: listener) }
+    }
+
+    func wasAccepted(by child: TCPSocket, of listener: TCPSocket) {
+        // Closed meanwhile, or this is the answer to a segment that was repeated.
+        guard phase == .connecting, peer == nil else { return way?.reset(child, from: self) ?? () }
+        phase = .established
+        peer = child
+        host.network.noteStream(self)
+        way!.send(.ack, from: local!, to: remote!) {
+            if listener.phase != .listening || listener.backlog!.isFull { return child.abandon() }
+            listener.backlog!.add(child)
+            listener.notify(Self.readable)
+        }
+        notify()
+        pump()
+    }
+
+    /// Ends a connection that no program has accepted.
+    func abandon() {
+        guard phase == .established else { return }
+        if let peer { way?.reset(peer, from: self) }
+        endAfterBothSides()
+        peer = nil
+    }
+
+    func sendSyn() {
+        let target = remote!
+        guard let host = host.network.host(of: target, from: host) else {
+            // Nobody answers at that address of the link: the kernel gives up after three seconds.
+            return kernel.after(.seconds(3)) { [self] in if phase == .connecting { fail(EHOSTUNREACH) } }
+        }
+        let way = self.host.network.way(from: self.host, to: host)
+        switch way.connects {
+        case .normal:
+            way.send(.syn, from: local!, to: target) { [self] in
+                if phase != .connecting || peer != nil { return }
+                if host.isUp { Self.synDidArrive(from: self, at: target, on: host) } else { repeatSyn() }
+            }
+            if way.isHeldUp { giveUpLater() }
+        case .refused: way.send(.syn, from: local!, to: target) { [self] in resetDidArrive() }
+        case .unreachable:
+            way.send(.syn, from: local!, to: target) { [self] in if phase == .connecting { fail(EHOSTUNREACH) } }
+        case .ignored: repeatSyn()
+        }
+    }
+
+    /// After 1, 3, 7, … seconds, and six times, as net.ipv4.tcp_syn_retries has it.
+    func repeatSyn() {
+        attempts += 1
+        let isLast = attempts > 6
+        kernel.after(.seconds(Int64(1) << Int64(min(attempts - 1, 6)))) { [self] in
+            guard phase == .connecting, peer == nil else { return }
+            if isLast { fail(ETIMEDOUT) } else { sendSyn() }
+        }
+    }
+
+    func giveUpLater() {
+        kernel.after(.seconds(127)) { [self] in if phase == .connecting && peer == nil { fail(ETIMEDOUT) } }
+    }
+
+    /// Makes the socket new, but for what bind(2) has set.
+    func forgetConnection() {
+        told = .nothing
+        if phase != .closed { host.release(self) }
+        phase = .closed
+        peer = nil
+        remote = nil
+        error = 0
+        (receivingHasEnded, sendingHasEnded, finHasArrived) = (false, false, false)
+        received.removeAll()
+        unsent.removeAll()
+        if !keepsAddress { local = local.map { .unspecified(family, port: $0.port) } }
+    }
+}

@@ -1,0 +1,79 @@
+import Glibc
+import Reactor
+
+// How the bytes of a TCP connection and its ends move: segments, acknowledgements, and the window.
+
+extension TCPSocket {
+    /// Sends what the peer's window has room for.
+    func pump() {
+        guard let peer, let way, phase == .established else { return }
+        let wasStalled = stalledSince != nil
+        defer { if way.isHeldUp && !wasStalled { giveUpUnlessAcknowledged() } }
+        while !unsent.isEmpty {
+            let room = peer.receiveCapacity - windowUsed
+            if room <= 0 { return }
+            let bytes = unsent.takePiece(upTo: min(way.nextSegment(), room))
+            if unacknowledged == 0 { stalledSince = kernel.now }
+            unacknowledged += bytes.count
+            windowUsed += bytes.count
+            way.send(.data(bytes), from: local!, to: remote!) { peer.bytesDidArrive(bytes, from: self) }
+        }
+        guard sendingHasEnded, !finIsSent else { return }
+        finIsSent = true
+        way.send(.fin, from: local!, to: remote!) { peer.finDidArrive(from: self) }
+    }
+
+    func wasAcknowledged(_ count: Int) {
+        unacknowledged -= count
+        stalledSince = unacknowledged > 0 ? kernel.now : nil
+        // The rest does not arrive: the time begins anew.
+        if stalledSince != nil, way?.isHeldUp == true { giveUpUnlessAcknowledged() }
+        if lacksRoom && hasMuchRoom && phase == .established {
+            lacksRoom = false
+            notify(Self.writable)
+        }
+    }
+
+    func windowDidOpen(_ count: Int) {
+        windowUsed -= count
+        pump()
+    }
+
+    func finWasAcknowledged() {
+        finIsAcknowledged = true
+        if finHasArrived { endAfterBothSides() }
+    }
+
+    func bytesDidArrive(_ bytes: ArraySlice<UInt8>, from sender: TCPSocket) {
+        if process.isGone { return sender.didReachNobody(host) }
+        // Bytes for a socket that reads no more and has sent its end: the kernel answers by a reset.
+        if phase != .established || (receivingHasEnded && finIsSent && !finHasArrived) {
+            way?.reset(sender, from: self)
+            if phase == .established { fail(ECONNRESET) }
+            return
+        }
+        received.append(bytes)
+        notify(Self.readable)
+        way?.send(nil, from: local!, to: remote!) { sender.wasAcknowledged(bytes.count) }
+    }
+
+    func finDidArrive(from sender: TCPSocket) {
+        if process.isGone { return sender.didReachNobody(host) }
+        guard phase == .established else { return }
+        finHasArrived = true
+        receivingHasEnded = true
+        way?.send(nil, from: local!, to: remote!) { sender.finWasAcknowledged() }
+        if finIsAcknowledged { endAfterBothSides() } else { notify() }
+    }
+
+    /// Lets the sender know of the room, at once if it may be waiting for it, otherwise for a part of the buffer.
+    func reportRoom(_ count: Int) {
+        guard let peer, phase == .established, let way else { return }
+        unreported += count
+        let mayWait = received.count + unreported > receiveCapacity / 2
+        guard mayWait || unreported >= receiveCapacity / 4 || way.isInstant else { return }
+        let room = unreported
+        unreported = 0
+        way.send(nil, from: local!, to: remote!) { peer.windowDidOpen(room) }
+    }
+}
