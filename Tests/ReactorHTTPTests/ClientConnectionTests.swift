@@ -1,6 +1,8 @@
+import Glibc
 import Promises
 import Reactor
 import ReactorHTTP
+import SimulatedNetwork
 import TestSupport
 import Testing
 
@@ -131,6 +133,34 @@ import Testing
     @Test(arguments: ["HTTP/1.1 200 x\r\nA", "HTTP/1.1 200 x\r\nA: b\r\n", "HTTP/1.1 103 x\r\n\r\n", "H", ""])
     func anEndInsideTheHeadIsOneOfTheClientsErrors(_ answer: String) throws {
         #expect(throws: FetchError.endedEarly) { _ = try fetched(answer) }
+    }
+
+    /// The server does not know of the request, and would never answer.
+    @Test(arguments: [ENOBUFS, ENOMEM], 0..<3)
+    func aRequestForWhichTheKernelHasNoMemoryFails(_ code: CInt, _ form: Int) throws {
+        let body: RequestBody? = [nil, .text("a"), .stream { $0.write("a") }][form]
+        try withSimulatedNetwork { network in
+            let server = network.host("server"), host = network.host("client")
+            // As a server that waits for the rest.
+            try server.run { try Listener.bind("0.0.0.0:80").serve { $0.forEachChunk { _ in } } }
+            for call in [SystemCall.send, .sendVector] { host.faults.fail(call, with: code) }
+            let fetching = host.run { HTTPClient().fetch("http://server/", .put, body: body) }
+            let error = #expect(throws: SystemError.self) { try hang(fetching, timeout: .seconds(3600)) }
+            expectEqual(error?.code, code)
+            expectEqual(network.now, LoopInstant(nanoseconds: 0))
+        }
+    }
+
+    /// What the server has said before its end is read, for as long as a response may take.
+    @Test func aRequestThatCannotBeSentWaitsForTheResponseAndNoLonger() throws {
+        try withSimulatedNetwork { network in
+            let server = network.host("server"), host = network.host("client")
+            try server.run { try Listener.bind("0.0.0.0:80").serve { $0.forEachChunk { _ in } } }
+            host.faults.fail(.send, with: EPIPE)
+            let fetching = host.run { HTTPClient().fetch("http://server/") }
+            #expect(throws: FetchError.timedOut(.firstByte)) { try hang(fetching, timeout: .seconds(3600)) }
+            expectEqual(network.now, LoopInstant(nanoseconds: 30_000_000_000))
+        }
     }
 
     // MARK: What a request says

@@ -1,14 +1,15 @@
 import Promises
 import Reactor
 import ReactorHTTP
+import SimulatedNetwork
 import Testing
 
-/// Runs a server with `handler` on its own loop, and `body` with an address to connect to.
+/// Runs a server with `handler` on a simulated host, and `body` with an address to connect to.
 func withServer(
     limits options: HTTPOptions = HTTPOptions(), onError: ((any Error, Connection) -> Void)? = nil,
     _ handler: @escaping (Request) throws -> Answer, _ body: (SocketAddress, Listener) throws -> Void
 ) throws {
-    try EventLoop.withLoop { _ in
+    try withSimulatedNetwork { _ in
         let listener = try Listener.bind("127.0.0.1:0")
         let served = listener.serveHTTP(options, onError: onError, handler: handler)
         try body(listener.localAddress, listener)
@@ -79,7 +80,7 @@ extension Listener {
 func fetched(_ answer: String, _ method: Method = .get, _ options: HTTPClient.Options = .init()) throws
     -> (status: Int, body: String)
 {
-    try EventLoop.withLoop { _ in
+    try withSimulatedNetwork { _ in
         let listener = try Listener.bind("127.0.0.1:0")
         listener.serve { connection in connection.readLine().then { _ in connection.write(answer) } }
         let client = HTTPClient(options)

@@ -37,9 +37,14 @@ final class Exchange {
         if sent.isFulfilled {
             connection.frameTimeouts = limits
         } else {
-            // A failed write also fails the connection.
-            sent.done { if self.resolver != nil { connection.frameTimeouts = limits } }
-                .catch(policy: .allErrors) { _ in }
+            // A failure ends the writes alone: what the server has said before can still be read, within the limits.
+            sent.ensure { if self.resolver != nil { connection.frameTimeouts = limits } }
+                .catch(policy: .allErrors) { [self] error in
+                    // The kernel has no memory: the server does not know, and waits for the rest.
+                    guard resolver != nil, failure == nil, (error as? SystemError)?.isShortage == true else { return }
+                    failure = error
+                    connection.abort()
+                }
         }
         let done = connection.readFrame(parser).then { head in
             guard let head else { throw FetchError.endedEarly }
