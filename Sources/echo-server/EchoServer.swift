@@ -55,7 +55,7 @@ final class EchoServer {
     /// The addresses of the listeners, those of passed sockets first.
     var addresses: [SocketAddress] { listeners.flatMap(\.localAddresses) }
 
-    private var listeners: [Listener] { [inherited, bound].compactMap(\.self) }
+    var listeners: [Listener] { [inherited, bound].compactMap(\.self) }
 
     var maxConnections: Int { share.maxConnections }
 

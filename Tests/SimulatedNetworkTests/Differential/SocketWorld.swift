@@ -69,6 +69,8 @@ final class SocketWorld {
         case .connect(let number, let target):
             return on(number) { fd in
                 let address = self.address(of: target, for: number)
+                // A TCP socket that connects to itself: a difference that the documentation names.
+                if kinds[number] != .unix, kinds[number] != .udp4, self.address(of: number) == address { return 0 }
                 return address.withSocketAddress { calls.startConnect(fd, $0, $1) }
             }
         case .accept(let number):

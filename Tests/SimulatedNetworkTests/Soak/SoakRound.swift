@@ -1,28 +1,28 @@
 import Glibc
 import Promises
 import Reactor
-import ReactorHTTP
 
 @testable import SimulatedNetwork
 
 /// Servers and clients on a network whose links, machines and system calls fail by dice, for some minutes of simulated time.
+/// Then nothing fails any more, and everything must work again; then the servers drain while clients misbehave.
 ///
-/// What must hold: a client gets its own bytes back in order, or an error; a request has its answer, or an error, by its time
-/// limit; a drain ends by its deadline; afterwards no handler runs, no descriptor is open, and nothing keeps a machine busy.
+/// While things fail, a client gets its own bytes back in order, or an error; a request has its answer, or an error, by its time
+/// limit. Afterwards all that clients ask for succeeds, time-outs end what is silent in their time, and a drain ends by its
+/// deadline. In the end no handler runs, no descriptor is open, no connection is in memory, and nothing keeps a machine busy.
 final class SoakRound {
     struct Fault: Error, CustomStringConvertible {
         let description: String
     }
 
-    private let network: VirtualNetwork
-    private var dice: Dice
-    private let server: SimulatedHost
-    private let clients: [SimulatedHost]
-    private var listeners: [Listener] = []
-    private var running = 0
-    /// Whether the last drain has begun.
-    private var isOver = false
-    private var sessions: [Promise<Void>] = []
+    let network: VirtualNetwork
+    var dice: Dice
+    let server: SimulatedHost
+    private(set) var services: SoakServices!
+    private(set) var clients: [SoakClient] = []
+    /// Whether nothing fails any more: from then on, nothing may fail.
+    private(set) var isCalm = false
+    private var connections: [WeakConnection] = []
     private var faults: [String] = []
     private(set) var finished = 0
     private(set) var failed = 0
@@ -31,21 +31,43 @@ final class SoakRound {
         self.network = network
         dice = Dice(network.seed)
         server = network.host("server")
-        clients = (0..<1 + dice.below(4)).map { network.host("client\($0)") }
     }
 
     func run() throws {
-        for client in clients { chooseLink(network.link(client, server)) }
-        server.run { startServers() }
-        for client in clients { client.run { startSessions(client) } }
+        services = SoakServices(self)
+        clients = (0..<1 + dice.below(4)).map { SoakClient(self, network.host("client\($0)")) }
+        for client in clients { chooseLink(client.link) }
+        services.start()
+        for client in clients { client.startSessions() }
         if dice.happens(0.6) { chooseFaults(server) }
-        for client in clients where dice.happens(0.3) { chooseFaults(client) }
+        for client in clients where dice.happens(0.3) { chooseFaults(client.host) }
         for _ in 0..<dice.below(6) { startTrouble() }
         network.run(for: .seconds(Int64(20 + dice.below(100))))
-        server.faults.clear()
-        for client in clients { client.faults.clear() }
+        calmDown()
+        try settle("a session of the time in which things fail", clients.flatMap(\.sessions), mustSucceed: false)
+        try probe()
         try drain()
         try check()
+    }
+
+    func fault(_ text: String) { faults.append("at \(network.now): \(text)") }
+
+    /// Notes a connection, which must not be in memory at the end.
+    func note(_ connection: Connection) -> Connection {
+        connections.append(WeakConnection(connection: connection, name: "\(connection)"))
+        return connection
+    }
+
+    private struct WeakConnection {
+        weak var connection: Connection?
+        let name: String
+    }
+
+    /// Notes if `limit` has passed since `began`, unless the machine has paused meanwhile: then it ends nothing.
+    func expectInTime(_ host: SimulatedHost, _ began: LoopInstant, _ limit: Duration, _ what: String) {
+        if network.now > began.advanced(by: limit + .milliseconds(1)) && host.pausedUntil <= began.nanoseconds {
+            fault("\(what) ended \(began.duration(to: network.now)) after it began; its limit is \(limit)")
+        }
     }
 
     // MARK: Trouble
@@ -80,180 +102,101 @@ final class SoakRound {
     private func startTrouble() {
         let client = dice.element(clients)
         let length = Duration.milliseconds(Int64(1 + dice.below(60_000)))
-        let kind = dice.below(6)
+        let kind = dice.below(7)
         after(.milliseconds(Int64(dice.below(60_000)))).done { [self] in
-            if isOver { return }
+            if isCalm { return }
             switch kind {
-            case 0: network.partition(client, server, for: length)
-            case 1: network.reset(client, server)
+            case 0: network.partition(client.host, server, for: length)
+            case 1: network.reset(client.host, server)
             case 2: server.pause(for: length)
-            case 3: client.pause(for: length)
+            case 3: client.host.pause(for: length)
             case 4:
-                crashServer()
-                after(length).done { [self] in
-                    if isOver { return }
-                    // It may be up again, after another crash.
-                    crashServer()
-                    server.restart { startServers() }
-                }
-            default: network.link(client, server).connects = dice.element([.normal, .refused, .ignored])
+                services.crash()
+                after(length).done { [self] in if !isCalm { services.restart() } }
+            case 5: if server.isUp { services.drain(deadline: .seconds(Int64(dice.below(10)))) }
+            default: client.link.connects = dice.element([.normal, .refused, .ignored])
             }
         }
     }
 
-    private func crashServer() {
-        listeners = []
-        running = 0
-        server.crash()
-    }
-
-    // MARK: Servers
-
-    private func startServers() {
-        do {
-            let echoes = try Listener.bind("0.0.0.0:7")
-            let pages = try Listener.bind("0.0.0.0:80")
-            let limits = ServeOptions(maxConnections: 1 + dice.below(8), memoryLimit: dice.happens(0.2) ? 100_000 : nil)
-            echoes.serve(limits) { [self] connection in
-                running += 1
-                connection.idleTimeout = .seconds(30)
-                return echo(connection).ensure { self.running -= 1 }
-            }.cauterize()
-            pages.serveHTTP(onError: { _, _ in }) { [self] request in
-                running += 1
-                return answer(request).ensure { self.running -= 1 }
-            }.cauterize()
-            listeners = [echoes, pages]
-        } catch {
-            // By a fault: later.
-            after(.seconds(1)).done { [self] in if listeners.isEmpty { startServers() } }
+    /// What a short read or write does is no failure.
+    private func calmDown() {
+        isCalm = true
+        for host in clients.map(\.host) + [server] {
+            host.faults.clear()
+            host.faults.shortCounts = dice.element([0, 0.3, 0.9])
         }
-    }
-
-    private func echo(_ connection: Connection) -> Promise<Void> {
-        connection.read().then { outcome -> Promise<Void> in
-            guard case .bytes(let bytes) = outcome else { return .value }
-            return connection.write(bytes).then { self.echo(connection) }
+        for client in clients {
+            network.heal(client.host, server)
+            client.link.connects = .normal
+            client.link.loss = 0
+            // So that no answer is later than a limit of time allows.
+            if client.link.bandwidth != nil { client.link.bandwidth = 100_000 }
         }
-    }
-
-    private func answer(_ request: Request) -> Promise<Response> {
-        switch request.path {
-        case "/slow": after(.milliseconds(700)).map { Response("slow") }
-        case "/echo": request.body.bytes().map { Response($0) }
-        case "/long": .value(Response([UInt8](repeating: 7, count: 8000)))
-        default: .value(Response("hello"))
-        }
-    }
-
-    // MARK: Clients
-
-    private func startSessions(_ client: SimulatedHost) {
-        for number in 0..<1 + dice.below(6) {
-            let start = Duration.milliseconds(Int64(dice.below(20_000)))
-            let session = dice.happens(0.5) ? echoSession(number) : httpSession(client)
-            sessions.append(after(start).then { session() })
-        }
-    }
-
-    /// Connects, sends numbered bytes, and reads them back.
-    private func echoSession(_ number: Int) -> () -> Promise<Void> {
-        let sizes = (0..<1 + dice.below(5)).map { _ in dice.element([1, 10, 500, 3000]) }
-        let limit = Duration.seconds(Int64(5 + dice.below(100)))
-        return { [self] in
-            connect(to: "server:7", timeout: .seconds(40)).then { [self] connection in
-                exchange(sizes[...], connection, UInt8(number)).timeout(limit)
-                    .ensure { connection.close() }
-            }
-        }
-    }
-
-    private func exchange(_ sizes: ArraySlice<Int>, _ connection: Connection, _ first: UInt8) -> Promise<Void> {
-        guard let size = sizes.first else { return .value }
-        let bytes = (0..<size).map { UInt8(truncatingIfNeeded: $0) &+ first }
-        // The answers are read while the rest is sent: neither side waits for the other.
-        let written = connection.write(bytes)
-        return when(fulfilled: written, connection.read(exactly: size)).then { [self] _, answer -> Promise<Void> in
-            if Array(answer) != bytes { faults.append("other bytes came back than were sent") }
-            return exchange(sizes.dropFirst(), connection, first &+ 1)
-        }
-    }
-
-    private func httpSession(_ host: SimulatedHost) -> () -> Promise<Void> {
-        var options = HTTPClient.Options()
-        options.total = .seconds(Int64(1 + dice.below(30)))
-        options.proxies = Proxies()
-        let paths = (0..<1 + dice.below(5)).map { _ in dice.element(["/", "/slow", "/echo", "/long"]) }
-        return { [self, options] in
-            let client = HTTPClient(options)
-            return fetchAll(paths[...], client, on: host).ensure { client.close() }
-        }
-    }
-
-    private func fetchAll(_ paths: ArraySlice<String>, _ client: HTTPClient, on host: SimulatedHost) -> Promise<Void> {
-        guard let path = paths.first else { return .value }
-        let began = network.now
-        let limit = client.options.total!
-        let body: RequestBody? = path == "/echo" ? .text(String(repeating: "body", count: 300)) : nil
-        return client.fetch("http://server\(path)", path == "/echo" ? .post : .get, body: body)
-            .then { response in response.body.bytes().map { (response.status, $0.count) } }
-            .ensure { [self] in
-                let late = began.advanced(by: limit + .milliseconds(1))
-                // A machine that pauses ends nothing meanwhile.
-                if network.now > late && host.pausedUntil <= began.nanoseconds {
-                    faults.append(
-                        "a fetch of \(path) ended \(began.duration(to: network.now)) after it began; its limit is \(limit)"
-                    )
-                }
-            }
-            .then { [self] status, count -> Promise<Void> in
-                let expected = ["/": 5, "/slow": 4, "/echo": 1200, "/long": 8000][path]!
-                // Anything but 200 is an answer of the server to what the link or a fault has done.
-                if status.code == 200 && count != expected {
-                    faults.append("\(path): \(count) bytes instead of \(expected)")
-                }
-                return fetchAll(paths.dropFirst(), client, on: host)
-            }
+        if !server.isUp { services.restart() }
+        // A machine may still pause; one that lacked descriptors listens a second later.
+        network.run(for: .seconds(70))
+        if !services.isListening { fault("the services do not listen again") }
     }
 
     // MARK: The end
 
+    /// Waits for sessions.
+    private func settle(_ what: String, _ sessions: [SoakClient.Session], mustSucceed: Bool) throws {
+        for (name, session) in sessions {
+            do {
+                try hang(session, timeout: .seconds(5000))
+                finished += 1
+            } catch PromiseError.timedOut where session.isPending {
+                let reasons = clients.map { $0.host.loop.keepAliveReasons }
+                fault("\(what), \(name), has neither ended nor failed; clients wait for \(reasons)")
+            } catch {
+                failed += 1
+                if mustSucceed { fault("\(what), \(name), has failed: \(error)") }
+            }
+        }
+        try throwFaults()
+    }
+
+    private func throwFaults() throws {
+        if faults.isEmpty { return }
+        if getenv("SIMULATION_SEED") != nil { print(network.transcript) }
+        throw Fault(description: faults.joined(separator: "\n"))
+    }
+
+    /// Everything works: more at once than the servers have room for.
+    private func probe() throws {
+        try settle("a session after all trouble", clients.flatMap { $0.startProbes() }, mustSucceed: true)
+        // The connections that are kept for others, and those of machines that are gone.
+        network.run(for: .seconds(100))
+        try settle("a session after all trouble", clients.map { $0.fetchAfterRefusals() }, mustSucceed: true)
+        try settle("a session after all trouble", [clients[0].silence(), clients[0].hold()], mustSucceed: true)
+        network.run(for: .seconds(40))
+        let open = server.process.openFiles
+        if open != services.sockets { fault("the server has \(open) open descriptors, and \(services.sockets) listen") }
+        try throwFaults()
+    }
+
     private func drain() throws {
-        for client in clients {
-            network.heal(client, server)
-            network.link(client, server).connects = .normal
-        }
-        isOver = true
-        // A paused machine does not drain, and one that lacked descriptors listens a second later.
-        network.run(for: .seconds(60))
-        if !server.isUp { return }
+        for client in clients { client.misbehave() }
+        network.run(for: .seconds(2))
         let began = network.now
-        for listener in listeners {
-            let drained = server.run { listener.drain(deadline: .seconds(5)) }
-            _ = try hang(drained, timeout: .seconds(30))
-        }
-        if network.now > began.advanced(by: .milliseconds(10_500)) {
-            faults.append("two drains with a deadline of 5 s took \(began.duration(to: network.now))")
-        }
+        try hang(services.drain(deadline: .seconds(5), isLast: true), timeout: .seconds(30))
+        expectInTime(server, began, .seconds(5), "a drain")
+        try settle("a client that drains", clients.map { $0.comeToReason() }, mustSucceed: true)
     }
 
     private func check() throws {
-        for session in sessions {
-            do {
-                try hang(session, timeout: .seconds(1000))
-                finished += 1
-            } catch PromiseError.timedOut where session.isPending {
-                faults.append("a session has neither ended nor failed")
-            } catch { failed += 1 }
-        }
+        for client in clients { client.close() }
         network.run(for: .seconds(200))
-        if server.isUp && running != 0 { faults.append("\(running) handlers still run") }
-        for host in clients + [server] where host.isUp {
+        if services.running != 0 { fault("\(services.running) handlers still run") }
+        for host in clients.map(\.host) + [server] {
             let left = host.process.openFiles
-            if left != 0 {
-                faults.append("\(host.name) has \(left) open descriptors; it waits for \(host.loop.keepAliveReasons)")
-            }
+            if left == 0 { continue }
+            fault("\(host.name) has \(left) open descriptors; it waits for \(host.loop.keepAliveReasons)")
         }
-        if !faults.isEmpty { throw Fault(description: faults.joined(separator: "\n")) }
+        services.end()
+        for entry in connections where entry.connection != nil { fault("\(entry.name) is still in memory") }
+        try throwFaults()
     }
 }
