@@ -11,9 +11,12 @@ final class SocketWorld {
     private var files: [Int: CInt] = [:]
     private var kinds: [Int: SocketProgram.Kind] = [:]
     private var closed: Set<Int> = []
+    private var bound: Set<Int> = []
     private var unixNames: [Int: SocketAddress] = [:]
     private let prefix: String
     private let settle: () -> Void
+    /// The answer to a bind(2) for which a socket that is not of the program has the port.
+    static let portOfOthers = "EADDRINUSE for others"
 
     /// - Parameter settle: called after each call, for a kernel that needs time.
     init(_ calls: Syscalls, prefix: String, settle: @escaping () -> Void) {
@@ -44,7 +47,14 @@ final class SocketWorld {
         case .socket(let kind):
             let family: CInt = kind == .unix ? AF_UNIX : kind == .tcp6 ? AF_INET6 : AF_INET
             let type = kind == .udp4 ? clinux_SOCK_DGRAM : clinux_SOCK_STREAM
-            return open(calls.socket(family, CInt(type | clinux_SOCK_NONBLOCK | clinux_SOCK_CLOEXEC)), kind, index)
+            let fd = calls.socket(family, CInt(type | clinux_SOCK_NONBLOCK | clinux_SOCK_CLOEXEC))
+            // As the library does: small writes do not wait for acknowledgements.
+            if kind == .tcp4 || kind == .tcp6 {
+                withUnsafeBytes(of: CInt(1)) {
+                    _ = calls.setSocketOption(CInt(fd), CInt(IPPROTO_TCP), TCP_NODELAY, $0.baseAddress!, 4)
+                }
+            }
+            return open(fd, kind, index)
         case .pair:
             var ends: [CInt] = [-1, -1]
             let result = calls.socketPair(&ends)
@@ -54,17 +64,19 @@ final class SocketWorld {
             }
             return text(result)
         case .bind(let number, let target):
-            return on(number) { fd in
-                let address: SocketAddress
-                switch target {
-                case nil: address = freeAddress(number)
-                case .socket(let other): address = self.address(of: other) ?? freeAddress(number)
-                case .nobody: address = freeAddress(number)
+            guard let fd = files[number], !closed.contains(number) else { return "no file" }
+            let address =
+                if case .socket(let other)? = target { self.address(of: other) ?? freeAddress(number) } else {
+                    freeAddress(number)
                 }
-                let result = address.withSocketAddress { calls.bind(fd, $0, $1) }
-                if result >= 0 && address.isUnix { unixNames[number] = address }
-                return result
+            let result = address.withSocketAddress { calls.bind(fd, $0, $1) }
+            if result >= 0 {
+                bound.insert(number)
+                if address.isUnix { unixNames[number] = address }
             }
+            // TIME_WAIT, or another program: a difference that the documentation names.
+            let isOfOthers = result == -Int(EADDRINUSE) && !address.isUnix && !isHeld(address.port, except: number)
+            return isOfOthers ? Self.portOfOthers : text(result)
         case .listen(let number, let backlog): return on(number) { calls.listen($0, CInt(backlog)) }
         case .connect(let number, let target):
             return on(number) { fd in
@@ -181,6 +193,14 @@ final class SocketWorld {
     }
 
     private func text(_ result: Int) -> String { result < 0 ? SystemError(.poll, CInt(-result)).name : "\(result)" }
+
+    /// Whether another socket of the program has the port, and not only had it.
+    private func isHeld(_ port: UInt16, except number: Int) -> Bool {
+        files.contains { other, fd in
+            other != number && address(of: other)?.port == port
+                && (bound.contains(other) || kinds[other] == .udp4 || isInUse(fd))
+        }
+    }
 
     private func isInUse(_ fd: CInt) -> Bool {
         var (name, listens) = (sockaddr_storage(), CInt(0))
