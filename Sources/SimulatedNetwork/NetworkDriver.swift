@@ -3,9 +3,9 @@ import Reactor
 
 /// Turns the loops of all hosts on one thread, in virtual time.
 ///
-/// Whichever loop a `hang` drives asks the driver before it would wait or let its clock jump. The driver then turns every other
-/// loop that has something to do, in a random order, until none has. What is next after that, a packet or a timer of another
-/// host, becomes a timer of the asking loop, whose clock jumps there: all loops share it.
+/// The loop that a `hang` drives asks the driver before it waits or lets its clock jump. The driver then turns every
+/// other loop that has work, in a random order, until none has. The next event after that, a packet or another host's
+/// timer, becomes a timer of the asking loop, whose clock jumps there: all loops share it.
 final class NetworkDriver {
     private unowned let network: VirtualNetwork
     private var hosts: [SimulatedHost] = []
@@ -47,12 +47,12 @@ final class NetworkDriver {
             }
             network.kernel.random.shuffle(&busy)
             for host in busy where host.isUp && !isPaused(host) {
-                // A loop that cannot turn, for its end or its depth, tells whoever drives it.
+                // A loop that cannot turn, because of its end or its depth, reports that to its own driver.
                 try? host.loop.turn(.poll)
                 noteTurn(of: host.name)
             }
         }
-        // A packet that has arrived since the loop has polled: a job makes it poll again before its clock jumps.
+        // A packet has arrived since the loop last polled: a job makes it poll again before its clock jumps.
         if isReady(asking) && !asking.isReady {
             asking.enqueue {}
             noteTurn(of: "that hangs")
@@ -83,8 +83,8 @@ final class NetworkDriver {
         loop.isReady || hosts.contains { $0.loop === loop && $0.process.isReady }
     }
 
-    /// Waits for threads of pools that work for a host, which takes no simulated time.
-    /// - Returns: whether one may have something to do now.
+    /// Waits for pool threads that work for a host, which takes no simulated time.
+    /// - Returns: whether one may have work now.
     private func waitsForThreads(than asking: EventLoop) -> Bool {
         let waiting = hosts.filter { $0.loop !== asking && !isPaused($0) && $0.loop.awaitsThreads }
         if waiting.isEmpty { return false }
@@ -94,7 +94,7 @@ final class NetworkDriver {
         return !asking.isReady
     }
 
-    /// Makes the clock jump no further than to what happens next elsewhere.
+    /// Makes the clock jump no further than to the next event elsewhere.
     private func arm(_ asking: EventLoop) {
         var next = network.kernel.nextEvent ?? .max
         for host in hosts where host.loop !== asking {

@@ -9,8 +9,8 @@ import Reactor
 /// server.faults.shortCounts = 0.2
 /// ```
 ///
-/// A fault is the kernel's: the call has no other effect. Which errors a call may have, its man page says. EINTR is repeated
-/// by the library, as from a signal.
+/// A fault is the kernel's: the call has no other effect. See the call's man page for possible errors. The library
+/// repeats a call after EINTR, as after a signal.
 public final class SystemFaults {
     private struct Rule {
         let call: SystemCall
@@ -21,15 +21,15 @@ public final class SystemFaults {
     }
 
     private var rules: [Rule] = []
-    /// The probability that a call that moves bytes of a stream moves only some of them. Zero at first.
+    /// The probability that a call that moves bytes of a stream moves only some of them. Zero by default.
     public var shortCounts = 0.0
-    /// How many simulated descriptors the host may have open; opening one more fails with EMFILE.
+    /// The maximum number of open simulated descriptors; opening one more fails with EMFILE.
     public var descriptorLimit = Int.max
     private let kernel: SimulatedKernel
 
     init(_ kernel: SimulatedKernel) { self.kernel = kernel }
 
-    /// Makes calls fail, counted from this moment.
+    /// Makes calls fail, counted from now on.
     /// - Parameters:
     ///   - call: the system call.
     ///   - code: the errno.
@@ -42,7 +42,7 @@ public final class SystemFaults {
     /// - Parameters:
     ///   - call: the system call.
     ///   - code: the errno.
-    ///   - probability: how likely each call is to fail.
+    ///   - probability: the probability that a call fails.
     public func fail(_ call: SystemCall, with code: CInt, probability: Double) {
         rules.append(Rule(call: call, code: code, calls: nil, probability: probability))
     }

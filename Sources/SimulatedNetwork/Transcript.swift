@@ -1,6 +1,6 @@
 import Reactor
 
-/// What a packet is, for the transcript.
+/// A packet's kind, for the transcript.
 enum Packet {
     case syn, synAck, ack, fin, reset
     case data(ArraySlice<UInt8>)

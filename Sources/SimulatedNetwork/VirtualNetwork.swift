@@ -2,8 +2,8 @@ import Glibc
 import Promises
 import Reactor
 
-/// Hosts and links inside a test: programs that use this library run on a simulated kernel, unchanged, on one thread, in virtual
-/// time, and the same way for each seed.
+/// Hosts and links inside a test: programs that use this library run on a simulated kernel, unchanged, on one thread,
+/// in virtual time, and reproducibly by seed.
 ///
 /// ```swift
 /// @Test func theClientSurvivesAPartition() throws {
@@ -18,10 +18,10 @@ import Reactor
 /// }
 /// ```
 ///
-/// The test itself is a host, too, named `test`. Threads, children, pipes and files are real, so a `LoopGroup` is refused here.
-/// See docs/guides/testing.md.
+/// The test itself is a host named `test`. Threads, children, pipes and files are real, so a `LoopGroup` is refused
+/// here. See docs/guides/testing.md.
 public final class VirtualNetwork {
-    /// The seed of all that is random in this simulation.
+    /// The seed of all randomness in this simulation.
     public let seed: UInt64
     let kernel: SimulatedKernel
     private var hosts: [SimulatedHost] = []
@@ -30,9 +30,9 @@ public final class VirtualNetwork {
     /// The host that the body of the simulation runs on.
     public private(set) var test: SimulatedHost!
 
-    /// What the simulated name service knows of a name.
+    /// The answer of the simulated name service for a name.
     public enum NameAnswer: Sendable {
-        /// The addresses, whose ports do not matter, in the order of preference.
+        /// The addresses, in order of preference; their ports do not matter.
         case addresses([SocketAddress])
         /// An error code of getaddrinfo(3), such as `EAI_NONAME`.
         case error(CInt)
@@ -45,10 +45,10 @@ public final class VirtualNetwork {
 
     // MARK: Hosts
 
-    /// The host with this name, made by the first call.
+    /// The host with this name, made on first use.
     /// - Parameters:
     ///   - name: its name, for the name service and the transcript.
-    ///   - addresses: its addresses; without any, one of 10.0.0.0/8 and one of fd00::/8.
+    ///   - addresses: its addresses; by default one of 10.0.0.0/8 and one of fd00::/8.
     /// - Returns: the host.
     public func host(_ name: String, addresses: [SocketAddress] = []) -> SimulatedHost {
         if let host = hosts.first(where: { $0.name == name }) { return host }
@@ -87,11 +87,11 @@ public final class VirtualNetwork {
 
     // MARK: Names
 
-    /// Sets what the name service knows of a name. Names of hosts need no entry.
+    /// Sets the name service's answer for a name. Names of hosts need no entry.
     /// - Parameters:
     ///   - name: the name.
     ///   - answer: the answer.
-    ///   - delay: how long it takes.
+    ///   - delay: the time until the answer.
     public func setName(_ name: String, _ answer: NameAnswer, after delay: Duration = .zero) {
         answers[name] = answer
         delays[name] = delay
@@ -125,8 +125,8 @@ public final class VirtualNetwork {
         kernel.way(from: from.stack, to: to.stack)
     }
 
-    /// Cuts the link between two hosts. Datagrams are lost; streams wait, and go on afterwards, unless a time-out ends them:
-    /// a connect after 127 s, a connection whose bytes are not acknowledged after 15 minutes.
+    /// Cuts the link between two hosts. Datagrams are lost; streams wait, and go on afterwards, unless a time-out ends
+    /// them: a connect after 127 s, a connection whose bytes are not acknowledged after 15 minutes.
     /// - Parameters:
     ///   - one: a host.
     ///   - other: another host.
@@ -155,8 +155,8 @@ public final class VirtualNetwork {
     /// - Parameter duration: how much.
     public func run(for duration: Duration) { hang(after(duration)) }
 
-    /// The packets so far, a line for each: when, from where, to where, what, and its fate. And the system calls that `faults`
-    /// has made fail.
+    /// The packets so far, a line for each: when, from where, to where, what, and its fate. And the system calls that
+    /// `faults` has made fail.
     ///
     ///     0.003000000 web:32768 > db:5432: 12 bytes "SELECT 1;\r\n", arrives 0.009120331
     ///     0.009120331 db: send: No buffer space available (ENOBUFS)
@@ -186,10 +186,10 @@ public final class VirtualNetwork {
 
 /// Runs `body` with a simulated network, and ends all of it afterwards.
 ///
-/// The environment's `SIMULATION_SEED` takes the place of `seed`. If `body` throws, a line on standard error says which seed
-/// repeats that.
+/// The environment variable `SIMULATION_SEED` replaces `seed`. If `body` throws, a line on standard error names the
+/// seed that repeats it.
 /// - Parameters:
-///   - seed: decides all that is random: latencies, losses, faults, the order in which hosts run.
+///   - seed: determines all randomness: latencies, losses, faults, the order in which hosts run.
 ///   - body: called once, inside this call, on a loop with virtual time, which is the loop of the host `test`.
 /// - Returns: the result of `body`.
 /// - Throws: the error of `body`.

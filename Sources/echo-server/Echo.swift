@@ -11,8 +11,9 @@ final class Echo {
         self.worker = worker
     }
 
-    /// A loop, written as recursion: it runs in constant memory for as long as the connection lives. Each write completes before
-    /// the next read, so a client that sends and never reads is slowed down, and costs no more than one chunk.
+    /// A loop, written as recursion: it runs in constant memory for as long as the connection lives. Each write
+    /// completes before the next read, so a client that sends and never reads is slowed down, and costs no more than
+    /// one chunk.
     func run() -> Promise<Void> {
         connection.read().then { [self] outcome -> Promise<Void> in
             switch outcome {

@@ -1,4 +1,4 @@
-/// The connections that a listening socket has and no program has accepted.
+/// A listening socket's connections that no program has accepted.
 struct AcceptBacklog<Socket> {
     var limit: Int
     private var waiting: [Socket] = []
@@ -6,7 +6,7 @@ struct AcceptBacklog<Socket> {
     init(limit: Int) { self.limit = max(limit, 0) }
 
     var isEmpty: Bool { waiting.isEmpty }
-    /// As in the kernel, one more than the limit has room.
+    /// As in the kernel, one more than the limit fits.
     var isFull: Bool { waiting.count > limit }
 
     mutating func add(_ socket: Socket) { waiting.append(socket) }

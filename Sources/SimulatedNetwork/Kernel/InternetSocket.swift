@@ -2,17 +2,17 @@ import CLinux
 import Glibc
 import Reactor
 
-/// What TCP and UDP sockets have in common: addresses and ports.
+/// The common part of TCP and UDP sockets: addresses and ports.
 class InternetSocket: SimulatedSocket {
     var local: SocketAddress?
     var remote: SocketAddress?
-    /// Whether bind(2) was given the port, which then stays when a connection ends.
+    /// Whether bind(2) has set the port, which then stays when a connection ends.
     var keepsPort = false
-    /// Whether bind(2) was given the address, likewise.
+    /// Whether bind(2) has set the address, likewise.
     var keepsAddress = false
-    /// Whether the socket has a port at present, whoever has chosen it.
+    /// Whether the socket has a port now, whoever has chosen it.
     var hasPort = false
-    /// Whether bind(2) is allowed, besides that.
+    /// Whether bind(2) is otherwise allowed.
     var mayBind: Bool { true }
 
     override var usualCapacities: (send: Int, receive: Int) { (262_144, 131_072) }
@@ -23,7 +23,7 @@ class InternetSocket: SimulatedSocket {
 
     // MARK: Addresses
 
-    /// - Parameter takesUnspecified: an unspecified address stands for the loopback, as in connect(2).
+    /// - Parameter takesUnspecified: an unspecified address means the loopback, as in connect(2).
     final func parse(
         _ raw: UnsafePointer<sockaddr>, _ length: socklen_t, takesUnspecified: Bool = false
     ) -> SocketAddress? {
@@ -56,7 +56,7 @@ class InternetSocket: SimulatedSocket {
         return nil
     }
 
-    /// Chooses the address from which `target` is reached, and a port.
+    /// Chooses the source address for `target`, and a port.
     final func chooseLocalAddress(for target: SocketAddress) -> Int? {
         guard let source = host.source(for: target) else { return -Int(ENETUNREACH) }
         if !hasPort, let failure = bindToAnyPort() { return failure }

@@ -1,7 +1,7 @@
 import Glibc
 import Reactor
 
-/// The state behind all machines of a simulated network: descriptors, packets under way, links, dice.
+/// The shared state of all machines of a simulated network: descriptors, packets in transit, links, dice.
 final class SimulatedKernel {
     let clock: VirtualClock
     var random: SeededRandom
@@ -16,7 +16,8 @@ final class SimulatedKernel {
     /// Counts packets that arrive, and system calls that move bytes or connections.
     var moves = 0
 
-    /// Simulated descriptors are numbers from here on. A real one that is as large is refused, so none is taken for the other.
+    /// Simulated descriptors are numbered from here on. A real one this large is refused, so the two are never
+    /// confused.
     static var firstNumber: CInt { 1 << 14 }
 
     private struct WayKey: Hashable {
@@ -40,7 +41,7 @@ final class SimulatedKernel {
         at(clock.now.advanced(by: delay).nanoseconds, body)
     }
 
-    /// Makes everything happen that is due.
+    /// Runs all due events.
     func runDueEvents() {
         while let body = events.takeDue(at: now) {
             moves &+= 1
@@ -85,7 +86,7 @@ final class SimulatedKernel {
 
     func add(_ host: SimulatedHost.Stack) { for address in host.addresses { hosts[address] = host } }
 
-    /// The machine that has an address, as `host` sees it.
+    /// The machine with this address, as `host` sees it.
     func host(of address: SocketAddress, from host: SimulatedHost.Stack) -> SimulatedHost.Stack? {
         address.isLoopback ? host : hosts[address.with(port: 0)]
     }
@@ -118,7 +119,7 @@ final class SimulatedKernel {
         }
     }
 
-    /// All of a process ends without a word.
+    /// Everything of a process ends without notice.
     func vanish(_ process: SimulatedProcess) {
         process.isGone = true
         for file in files {
@@ -128,7 +129,7 @@ final class SimulatedKernel {
         }
     }
 
-    /// Releases what refers to each other in a circle.
+    /// Breaks reference cycles.
     func end() {
         events = EventQueue()
         for stream in streams { stream.forgetPeer() }

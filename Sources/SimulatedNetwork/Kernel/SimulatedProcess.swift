@@ -2,14 +2,14 @@ import CLinux
 import Glibc
 import Reactor
 
-/// A program on a simulated machine, as its kernel sees it: the system calls of its loop.
+/// A program on a simulated machine, for its kernel: the system calls of its loop.
 ///
 /// Real descriptors, of pipes, children and files, go to the real kernel, so that a loop can wait for both.
 final class SimulatedProcess {
     let kernel: SimulatedKernel
     let host: SimulatedHost.Stack
     let faults: SystemFaults
-    /// Whether the machine has crashed since: no call has any effect.
+    /// Whether the machine has crashed since: calls have no effect.
     var isGone = false
     private var epolls: [CInt: SimulatedEpoll] = [:]
     private(set) var openFiles = 0
@@ -20,7 +20,7 @@ final class SimulatedProcess {
         self.faults = faults
     }
 
-    /// Whether the loop would get an event if it polled now.
+    /// Whether polling now would return an event.
     var isReady: Bool { epolls.values.contains { $0.isReady } }
 
     var hasRoomForFile: Bool { openFiles < faults.descriptorLimit }

@@ -13,7 +13,7 @@ extension TCPSocket {
         }
     }
 
-    /// Ends the connection by an error, which one call reports.
+    /// Ends the connection with an error, which one call reports.
     func fail(_ code: CInt) {
         error = code
         endAfterBothSides()
@@ -56,7 +56,7 @@ extension TCPSocket {
         unsent.removeAll()
     }
 
-    /// The peer's machine is gone. It stays silent, or does not know the connection after a restart.
+    /// The peer's machine is down. It stays silent, or does not know the connection after a restart.
     func didReachNobody(_ host: SimulatedHost.Stack) {
         if host.isUp { return way?.send(.reset, from: remote!, to: local!) { [self] in resetDidArrive() } ?? () }
         host.stranded.append(self)
@@ -90,7 +90,7 @@ extension TCPSocket {
         }
     }
 
-    /// The machine vanishes, and tells nobody.
+    /// The machine vanishes without notice.
     func vanish() {
         let other = peer
         phase = .closed
@@ -108,7 +108,7 @@ extension TCPSocket {
         other?.resetDidArrive()
     }
 
-    /// The link between the ends stays cut for long: what is not acknowledged by then never is.
+    /// The link between the ends has been cut for too long: unacknowledged data will never be acknowledged.
     func linkWasCut() {
         giveUpUnlessAcknowledged()
         peer?.giveUpUnlessAcknowledged()

@@ -24,7 +24,7 @@ extension TCPSocket {
         child.phase = .established
         child.told = .all
         child.peer = client
-        // What a shutdown before listen(2) has left, which the kernel copies too.
+        // The effects of a shutdown before listen(2), which the kernel copies too.
         (child.receivingHasEnded, child.sendingHasEnded) = (listener.receivingHasEnded, listener.sendingHasEnded)
         child.inherit(listener)
         host.accepted[target.port, default: []].insert(ObjectIdentifier(child))
@@ -33,7 +33,7 @@ extension TCPSocket {
     }
 
     func wasAccepted(by child: TCPSocket, of listener: TCPSocket) {
-        // Closed meanwhile, or this is the answer to a segment that was repeated.
+        // Closed meanwhile, or this is the answer to a repeated segment.
         guard phase == .connecting, peer == nil else { return way?.reset(child, from: self) ?? () }
         phase = .established
         peer = child
@@ -58,7 +58,7 @@ extension TCPSocket {
     func sendSyn() {
         let target = remote!
         guard let host = host.network.host(of: target, from: host) else {
-            // Nobody answers at that address of the link: the kernel gives up after three seconds.
+            // The link has no host at that address: the kernel gives up after three seconds.
             return kernel.after(.seconds(3)) { [self] in if phase == .connecting { fail(EHOSTUNREACH) } }
         }
         let way = self.host.network.way(from: self.host, to: host)
@@ -76,7 +76,7 @@ extension TCPSocket {
         }
     }
 
-    /// After 1, 3, 7, … seconds, and six times, as net.ipv4.tcp_syn_retries has it.
+    /// After 1, 3, 7, … seconds, six times, as with net.ipv4.tcp_syn_retries.
     func repeatSyn() {
         attempts += 1
         let isLast = attempts > 6
@@ -90,7 +90,7 @@ extension TCPSocket {
         kernel.after(.seconds(127)) { [self] in if phase == .connecting && peer == nil { fail(ETIMEDOUT) } }
     }
 
-    /// Makes the socket new, but for what bind(2) has set.
+    /// Resets the socket, except for the settings of bind(2).
     func forgetConnection() {
         told = .nothing
         if phase != .closed { host.release(self) }

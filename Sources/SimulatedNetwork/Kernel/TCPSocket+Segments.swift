@@ -4,7 +4,7 @@ import Reactor
 // How the bytes of a TCP connection and its ends move: segments, acknowledgements, and the window.
 
 extension TCPSocket {
-    /// Sends what the peer's window has room for.
+    /// Sends as much as the peer's window has room for.
     func pump() {
         guard let peer, let way, phase == .established else { return }
         let wasStalled = stalledSince != nil
@@ -46,7 +46,7 @@ extension TCPSocket {
 
     func bytesDidArrive(_ bytes: ArraySlice<UInt8>, from sender: TCPSocket) {
         if process.isGone { return sender.didReachNobody(host) }
-        // Bytes for a socket that reads no more and has sent its end: the kernel answers by a reset.
+        // Bytes for a socket that reads no more and has sent its end: the kernel answers with a reset.
         if phase != .established || (receivingHasEnded && finIsSent && !finHasArrived) {
             way?.reset(sender, from: self)
             if phase == .established { fail(ECONNRESET) }
@@ -66,7 +66,7 @@ extension TCPSocket {
         if finIsAcknowledged { endAfterBothSides() } else { notify() }
     }
 
-    /// Lets the sender know of the room, at once if it may be waiting for it, otherwise for a part of the buffer.
+    /// Tells the sender of the room, at once if it may be waiting for it, otherwise after a part of the buffer.
     func reportRoom(_ count: Int) {
         guard let peer, phase == .established, let way else { return }
         unreported += count

@@ -1,39 +1,39 @@
 import Glibc
 import Reactor
 
-/// A simulated TCP socket. What a program can observe follows tcp(7) and the kernel's own code; below that, segments are
-/// closures that arrive at the other socket after the time that their link takes.
+/// A simulated TCP socket. Its observable behaviour follows tcp(7) and the kernel's code; below that, segments are
+/// closures that arrive at the other socket after the link's latency.
 final class TCPSocket: InternetSocket {
     enum Phase {
-        /// Not connected yet, or not any more.
+        /// Not connected, or not any more.
         case closed
         case listening
         case connecting
         case established
     }
 
-    /// How far connect(2) has told of the connection: SS_UNCONNECTED, SS_CONNECTING, SS_CONNECTED of the kernel.
+    /// How much of the connection connect(2) has reported: the kernel's SS_UNCONNECTED, SS_CONNECTING, SS_CONNECTED.
     enum Told { case nothing, begun, all, ended }
     var phase = Phase.closed
     var told = Told.nothing
     var received = ByteQueue()
     var finHasArrived = false
-    /// Bytes that were read since the sender has last learnt of the room.
+    /// Bytes read since the sender was last told of the room.
     var unreported = 0
     var unsent = ByteQueue()
     var finIsSent = false
     var finIsAcknowledged = false
     var unacknowledged = 0
-    /// The part of the peer's receive buffer that is in use, as far as this side knows.
+    /// The used part of the peer's receive buffer, as far as this side knows.
     var windowUsed = 0
     var lacksRoom = false
     var stalledSince: Int64?
     var peer: TCPSocket?
     var backlog: AcceptBacklog<TCPSocket>?
     var attempts = 0
-    /// Whether this is an accepted connection, on the port of its listener.
+    /// Whether this is an accepted connection, on its listener's port.
     var sharesPort = false
-    /// The way to the peer, found by the first use, since each packet needs it.
+    /// The way to the peer, cached on first use, since each packet needs it.
     lazy var way = remote.flatMap { network.host(of: $0, from: host) }.map { network.way(from: host, to: $0) }
     var network: SimulatedKernel { host.network }
     override var isListening: Bool { phase == .listening }
@@ -54,7 +54,7 @@ final class TCPSocket: InternetSocket {
     }
 
     var queued: Int { unsent.count + unacknowledged }
-    /// As the kernel: writable when a third of the buffer is free.
+    /// As in the kernel: writable when a third of the buffer is free.
     var hasMuchRoom: Bool { queued * 3 <= sendCapacity * 2 }
 
     override var waiting: (incoming: Int, outgoing: Int) {
@@ -97,7 +97,7 @@ final class TCPSocket: InternetSocket {
                 told = .all
                 return 0
             }
-            // The attempt has failed, which is told before another may begin.
+            // The attempt has failed; report that before another may begin.
             let code = takeError()
             forgetConnection()
             return -Int(code != 0 ? code : ECONNABORTED)

@@ -59,7 +59,7 @@ final class UDPSocket: InternetSocket {
         guard let target = target ?? (isConnected ? remote : nil) else { return -Int(EDESTADDRREQ) }
         if target.port == 0 { return -Int(EINVAL) }
         guard let own = host.source(for: target) else { return -Int(ENETUNREACH) }
-        // The error of an earlier datagram, told by the next call.
+        // The error of an earlier datagram, reported by the next call.
         if error != 0 { return -Int(takeError()) }
         if sendingHasEnded { return -Int(EPIPE) }
         let sender = local!.isUnspecified ? own.with(port: local!.port) : local!
@@ -71,7 +71,7 @@ final class UDPSocket: InternetSocket {
             if let socket = other.datagramSocket(at: target, from: sender) {
                 return socket.deliver(bytes, from: sender)
             }
-            // The ICMP message "port unreachable", which only a connected socket learns of.
+            // The ICMP message "port unreachable", which only a connected socket receives.
             host.network.way(from: other, to: host).sendDatagram(nil, from: target, to: sender) { [self] in
                 guard isConnected, remote == target, number >= 0 else { return }
                 error = ECONNREFUSED
@@ -83,13 +83,13 @@ final class UDPSocket: InternetSocket {
 
     // MARK: Receiving
 
-    /// Whether a datagram of `sender` is for this socket.
+    /// Whether a datagram from `sender` is for this socket.
     func takes(_ target: SocketAddress, from sender: SocketAddress) -> Bool {
         guard let local, local.port == target.port, local.isUnspecified || local == target else { return false }
         return !isConnected || remote == sender
     }
 
-    /// How exactly the socket matches: a connected one goes first, then one bound to the address.
+    /// How exactly the socket matches: a connected one wins, then one bound to the address.
     var precision: Int { (isConnected ? 2 : 0) + (local?.isUnspecified == false ? 1 : 0) }
 
     private func deliver(_ bytes: [UInt8], from sender: SocketAddress) {
@@ -131,7 +131,7 @@ final class UDPSocket: InternetSocket {
     }
 
     private var emptyResult: Int {
-        // Even if reading was shut down, a call that does not wait has nothing to tell.
+        // Even if reading was shut down, a non-blocking call has nothing to report.
         error != 0 ? -Int(takeError()) : -Int(EAGAIN)
     }
 

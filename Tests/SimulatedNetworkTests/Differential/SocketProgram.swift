@@ -1,14 +1,14 @@
 import CLinux
 import Glibc
 
-/// A random program of socket calls. Descriptors are the numbers of the calls that made them.
+/// A random program of socket calls. Descriptors are the numbers of the calls that created them.
 struct SocketProgram: CustomStringConvertible {
     enum Kind: CaseIterable { case tcp4, tcp6, udp4, unix }
 
     enum Target {
-        /// The address of a socket, as getsockname(2) has it.
+        /// The address of a socket, from getsockname(2).
         case socket(Int)
-        /// A port or a name at which nobody listens.
+        /// A port or a name without a listener.
         case nobody
     }
 
@@ -98,7 +98,7 @@ struct SocketProgram: CustomStringConvertible {
 
     init(calls: [Call]) { self.calls = calls }
 
-    /// Without one call, which then does nothing, so that the numbers of the others stay.
+    /// The program without one call, which then does nothing, so that the numbers of the others stay.
     func without(_ index: Int) -> SocketProgram {
         var shorter = calls
         shorter[index] = .wait(0)

@@ -3,8 +3,8 @@ import Glibc
 
 @testable import Reactor
 
-/// Runs a program by a table of system calls, and tells what each call has answered in words that are the same in every world:
-/// sockets by the numbers of their calls, addresses by the sockets that have them.
+/// Runs a program on a table of system calls, and describes the result of each call in the same words in every world:
+/// sockets by the numbers of their calls, addresses by their sockets.
 final class SocketWorld {
     private let calls: Syscalls
     private let epoll: CInt
@@ -81,7 +81,7 @@ final class SocketWorld {
         case .connect(let number, let target):
             return on(number) { fd in
                 let address = self.address(of: target, for: number)
-                // A TCP socket that connects to itself: a difference that the documentation names.
+                // A TCP socket that connects to itself: a documented difference.
                 if kinds[number] != .unix, kinds[number] != .udp4, self.address(of: number) == address { return 0 }
                 return address.withSocketAddress { calls.startConnect(fd, $0, $1) }
             }
@@ -122,7 +122,7 @@ final class SocketWorld {
                 "\(batch.bytes($0).count) bytes of \(name(batch.address($0), except: -1))\(batch.isTruncated($0) ? ", cut" : "")"
             }.joined(separator: "; ")
         case .shutdown(let number, let how):
-            // Of a TCP socket that is neither connected nor listening: a difference that the documentation names.
+            // A TCP socket that is neither connected nor listening: a documented difference.
             return on(number) {
                 kinds[number] == .unix || kinds[number] == .udp4 || isInUse($0) ? calls.shutdown($0, how) : 0
             }
@@ -159,7 +159,7 @@ final class SocketWorld {
             let first = calls.getSocketName(fd, &local)
             let second = calls.getPeerName(fd, &peer)
             let own = SocketAddress(local)
-            // Which address an ended connection keeps is told by the kernel in several ways.
+            // The kernel reports in several ways which address an ended connection keeps.
             if second < 0 && kinds[number] != .unix { return own?.port == 0 ? "no port" : "a port" }
             let side =
                 own.map { $0.isUnix ? "\(unixNames.values.contains($0))" : $0.port == 0 ? "no port" : $0.hostText }
@@ -234,7 +234,7 @@ final class SocketWorld {
         }
         switch kinds[number] {
         case .unix?: return try! SocketAddress(abstract: "\(prefix)-nobody")
-        // Port 1 of the loopback, where nobody listens.
+        // Port 1 of the loopback, without a listener.
         case .tcp6?: return SocketAddress(host: "::1", port: 1)!
         default: return SocketAddress.loopback(port: 1)
         }

@@ -34,7 +34,7 @@ import Testing
         }
     }
 
-    /// With what `promise` is rejected, and how long that takes.
+    /// The error that rejects `promise`, and the time until then.
     private func fate<T>(of promise: Promise<T>, _ network: VirtualNetwork) -> (error: SystemError?, time: Duration) {
         let began = network.now
         hang(promise.asVoid().recover { _ in .value })
@@ -108,7 +108,7 @@ import Testing
             expect(error == SystemError(.receive, ETIMEDOUT))
             expectEqual(error?.detail?.contains("idle"), true)
             expectEqual(time, .milliseconds(300))
-            // The other side knows of nothing, and has its own.
+            // The other side knows nothing of it, and has its own limit.
             link.far.idleTimeout = .milliseconds(50)
             expectEqual(fate(of: link.far.receive(), link.network).error?.code, ETIMEDOUT)
         }
@@ -155,7 +155,7 @@ import Testing
                 try hang(client.write("x"))
                 expectEqual(try hang(client.receive()), [0x78])
             }
-            // The first does not read: until all buffers on the way are full, and it is owed what it has sent.
+            // The first does not read: until all buffers on the way are full, and the server owes it echoes.
             clients[0].write(pattern(16 << 20)).ignoringErrors()
             network.run(for: .seconds(1))
             network.partition(server, host)
