@@ -12,7 +12,7 @@ final class NetworkDriver {
     private var hooks: [ObjectIdentifier: EventLoop.Watch] = [:]
     private var timers: [ObjectIdentifier: (timer: EventLoop.Timer, moment: Int64)] = [:]
     private var isEnded = false
-    /// How often loops have turned since time has passed or a system call has moved something.
+    /// The number of turns since time has passed or a system call has moved something.
     private var idleTurns = 0
     private var lastProgress: (moment: Int64, moves: Int) = (0, 0)
 

@@ -17,7 +17,7 @@ enum Packet {
         }
     }
 
-    /// What the transcript keeps: of the bytes only those that it shows, and one more.
+    /// The form that the transcript keeps: only the bytes that it shows, and one more.
     var kept: Packet {
         switch self {
         case .data(let bytes): .data(Array(bytes.prefix(33))[...])
@@ -26,7 +26,7 @@ enum Packet {
         }
     }
 
-    /// - Parameter count: how many bytes it carries.
+    /// - Parameter count: the number of bytes that it carries.
     func text(_ count: Int) -> String {
         switch self {
         case .syn: "SYN"
@@ -69,7 +69,7 @@ struct Transcript {
         case fault(SystemError, host: String)
     }
 
-    /// How many events are kept.
+    /// The number of events kept.
     private static var capacity: Int { 65_536 }
     private var entries: [(moment: Int64, event: Event)] = []
     private var dropped = 0
@@ -78,7 +78,7 @@ struct Transcript {
         _ moment: Int64, _ from: SocketAddress, _ to: SocketAddress, _ packet: Packet, _ fate: Fate
     ) { append(moment, .packet(packet.kept, count: packet.count, from: from, to: to, fate)) }
 
-    /// Notes a system call that fails although the network is well.
+    /// Records an injected failure of a system call.
     mutating func note(_ moment: Int64, _ call: SystemCall, _ code: CInt, on host: String) {
         append(moment, .fault(SystemError(call, code), host: host))
     }

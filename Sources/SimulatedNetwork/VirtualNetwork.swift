@@ -155,8 +155,8 @@ public final class VirtualNetwork {
     /// - Parameter duration: how much.
     public func run(for duration: Duration) { hang(after(duration)) }
 
-    /// The packets so far, a line for each: when, from where, to where, what, and its fate. And the system calls that
-    /// `faults` has made fail.
+    /// The packets so far, a line for each: when, from where, to where, what, and its fate. Also the system calls that
+    /// `faults` made fail.
     ///
     ///     0.003000000 web:32768 > db:5432: 12 bytes "SELECT 1;\r\n", arrives 0.009120331
     ///     0.009120331 db: send: No buffer space available (ENOBUFS)

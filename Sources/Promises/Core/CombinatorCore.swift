@@ -76,7 +76,7 @@ class CombinatorCore: PromiseCore, @unchecked Sendable {
     private func endIfNothingIsOutstanding(_ error: @autoclosure () -> PromiseError) {
         guard outstanding == 0, isOpen else { return }
         if marks.contains(.isEndingCancelled) {
-            // Otherwise the cancellation that is under way settles it, in a moment.
+            // Otherwise the cancellation in progress is about to settle it.
             guard let cancellation else { return }
             reject(by: cancellation, at: nil)
         } else {

@@ -37,7 +37,7 @@ final class Exchange {
         if sent.isFulfilled {
             connection.frameTimeouts = limits
         } else {
-            // A failure ends the writes alone: what the server has said before can still be read, within the limits.
+            // A failure ends only the writes: earlier output of the server can still be read, within the limits.
             sent.ensure { if self.resolver != nil { connection.frameTimeouts = limits } }
                 .catch(policy: .allErrors) { [self] error in
                     // The kernel has no memory: the server does not know, and waits for the rest.

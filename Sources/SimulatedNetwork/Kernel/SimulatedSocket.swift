@@ -1,7 +1,7 @@
 import CLinux
 import Glibc
 
-/// What sockets of all kinds have in common: socket(7).
+/// The common part of all sockets: socket(7).
 class SimulatedSocket: SimulatedFile {
     let family: CInt
     /// The error that the next call reports, or SO_ERROR.
@@ -22,7 +22,7 @@ class SimulatedSocket: SimulatedFile {
     final var sendCapacity: Int { capacity(SO_SNDBUF, least: 2304) ?? usualCapacities.send }
     final var receiveCapacity: Int { capacity(SO_RCVBUF, least: 1152) ?? usualCapacities.receive }
 
-    /// The kernel doubles what a program sets.
+    /// The kernel doubles a program's value.
     private func capacity(_ name: CInt, least: Int) -> Int? { option(SOL_SOCKET, name).map { max(Int($0), least) * 2 } }
 
     final override func computedOption(_ level: CInt, _ name: CInt) -> CInt? {
@@ -50,7 +50,7 @@ class SimulatedSocket: SimulatedFile {
         if how != 0 { sendingHasEnded = true }
     }
 
-    /// What epoll reports of errors and shutdowns.
+    /// The events for errors and shutdowns.
     final var endReadiness: UInt32 {
         (error != 0 ? Self.failed : 0)
             | (receivingHasEnded ? Self.readable | Self.readEnded : 0)

@@ -1,7 +1,7 @@
 import Glibc
 import Reactor
 
-// How TCP connections end, and how a peer that has gone is found.
+// The end of TCP connections, and the detection of a vanished peer.
 
 extension TCPSocket {
     func resetDidArrive() {

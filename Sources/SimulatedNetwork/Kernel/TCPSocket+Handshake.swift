@@ -1,7 +1,7 @@
 import Glibc
 import Reactor
 
-// How TCP connections begin.
+// The handshake of TCP connections.
 
 extension TCPSocket {
     func inherit(_ listener: TCPSocket) {

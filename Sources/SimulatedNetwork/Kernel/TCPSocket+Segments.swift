@@ -1,7 +1,7 @@
 import Glibc
 import Reactor
 
-// How the bytes of a TCP connection and its ends move: segments, acknowledgements, and the window.
+// The transport of a TCP connection's bytes and ends: segments, acknowledgements, and the window.
 
 extension TCPSocket {
     /// Sends as much as the peer's window has room for.
@@ -26,7 +26,7 @@ extension TCPSocket {
     func wasAcknowledged(_ count: Int) {
         unacknowledged -= count
         stalledSince = unacknowledged > 0 ? kernel.now : nil
-        // The rest does not arrive: the time begins anew.
+        // The rest does not arrive: the time restarts.
         if stalledSince != nil, way?.isHeldUp == true { giveUpUnlessAcknowledged() }
         if lacksRoom && hasMuchRoom && phase == .established {
             lacksRoom = false
