@@ -52,7 +52,7 @@ struct PoolWait {
 
     /// `nil` on a thread that belongs to no pool.
     static func ofThisThread(_ loop: LoopRef) -> PoolWait? {
-        guard let pool = ThreadPoolWorkers.ofThisThread else { return nil }
+        guard let pool = loop.borrow({ $0.poolOfThread }) else { return nil }
         let wait = PoolWait(pool: pool, loop: loop)
         // A `hang` further down the stack waits for this one.
         wait.end()

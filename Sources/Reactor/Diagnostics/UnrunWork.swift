@@ -15,7 +15,7 @@ import Synchronization
 package final class UnrunWork: Sendable {
     let isMain: Bool
     /// Whether the thread belongs to a `ThreadPool`, which is checked at the end of each job.
-    private let isOfPool = PoolThread.isCurrent
+    let isOfPool = PoolThread.isCurrent
     private let number: Int
     /// How often the loop has been driven since something was noted.
     private let generation = Atomic<Int>(0)

@@ -156,9 +156,6 @@ package final class ThreadPoolWorkers: @unchecked Sendable {
 
     // MARK: Jobs that wait for jobs
 
-    /// The pool that the calling thread belongs to.
-    package static var ofThisThread: ThreadPoolWorkers? { PoolThread.workers }
-
     /// Records, until `endWait`, that the job of a thread waits for another one in the queue.
     /// - Returns: a number that stays the same as long as all threads wait like this; `nil` if one of them does not, or
     ///   the pool may start another one.

@@ -181,6 +181,20 @@ import Testing
         }
     }
 
+    /// Another process writes as fast as this one reads: here the kernel says so.
+    @Test func theExitIsToldAfterSomeTurnsInAnyCase() throws {
+        try withNetwork { net in
+            net.kernel.poll = { _, _ in 1 }
+            let child = try ChildProcess.spawn(
+                "sh", arguments: ["-c", "tail -f /dev/null & exit 3"], standardOutput: .pipe, ownGroup: true)
+            let line = child.standardOutput!.readLine()
+            expectEqual(hang(child.exit), .exited(3))
+            expect(line.isPending)
+            try child.kill(SIGKILL, wholeGroup: true)
+            child.standardOutput!.abort()
+        }
+    }
+
     @Test func aFailureToStartLeavesNoPipes() throws {
         try withNetwork { network in
             #expect(throws: SystemError(.spawn, ENOENT)) {
