@@ -76,7 +76,7 @@ import Testing
             var child: ChildProcess? = try cat()
             let process = child!.processID
             child = nil
-            // The end of its input ends it, and the loop has nothing left then.
+            // It ends with its input, and then the loop has nothing left.
             try network.loop.run()
             expectEqual(waitpid(process, nil, WNOHANG), -1)
             #expect(child == nil)
@@ -109,7 +109,8 @@ import Testing
         }
         expectEqual(lines, ["an event loop ended with 1 undelivered handler"])
         kill(process, SIGKILL)
-        // No loop reaps it before the next child is started, and the monitor of exit tests spins where a zombie stays.
+        // No loop reaps it before the next child is started, and the monitor of exit tests spins while there is a
+        // zombie.
         var status: CInt = 0
         waitpid(process, &status, 0)
     }
@@ -133,7 +134,7 @@ import Testing
         }
     }
 
-    /// A child that has written and ended before the loop looks at either.
+    /// A child that has written and ended before the loop sees either.
     @Test(arguments: [false, true], [false, true])
     func theExitIsToldAfterTheLine(isError: Bool, exitIsAskedFirst: Bool) throws {
         try withNetwork { _ in
@@ -168,7 +169,7 @@ import Testing
         }
     }
 
-    /// Nobody reads, or another process goes on writing.
+    /// Nobody reads, or another process keeps writing.
     @Test(arguments: [false, true]) func theExitIsToldWithoutTheEndOfTheOutput(isRead: Bool) throws {
         try withNetwork(turns: 4000) { _ in
             let child = try ChildProcess.spawn(
@@ -211,7 +212,7 @@ import Testing
                 _ = try ChildProcess.spawn(
                     "/bin/true", standardInput: .pipe, standardOutput: .pipe, standardError: .pipe)
             }
-            // Only what the loop itself has opened: for epoll, mail and timers.
+            // Only the loop's own descriptors: for epoll, mail and timers.
             #expect(network.ledger.open.count == 3)
         }
     }
@@ -244,7 +245,7 @@ import Testing
     }
 }
 
-/// Waits until the child has ended, and leaves it to be reaped.
+/// Waits until the child has ended, without reaping it.
 private func awaitZombie(_ child: ChildProcess) {
     var info = siginfo_t()
     while waitid(P_PID, id_t(child.processID), &info, WEXITED | WNOWAIT) != 0 && errno == EINTR {}
