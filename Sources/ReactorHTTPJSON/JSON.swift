@@ -25,13 +25,15 @@ extension Request {
     /// - Parameters:
     ///   - type: the type of the value.
     ///   - decoder: decodes it.
-    /// - Returns: a promise of the value. Rejected as `Body.read`, and with `HTTPError` (400) if `decoder` throws, with
-    ///   its error as the reason.
+    /// - Returns: a promise of the value. Rejected as `Body.read`, and with `HTTPError` (400) if `decoder` throws: a sentence
+    ///   for the client names the member that is missing or wrong.
     public func json<Value: Decodable>(
         _ type: Value.Type = Value.self, decoder: JSONDecoder = JSONDecoder()
     ) -> Promise<Value> {
         body.bytes().map { bytes in
-            do { return try decoder.decode(type, from: Data(bytes)) } catch { throw HTTPError(.badRequest, "\(error)") }
+            do { return try decoder.decode(type, from: Data(bytes)) } catch let error as DecodingError {
+                throw HTTPError(.badRequest, detail: error.sentence)
+            } catch { throw HTTPError(.badRequest, "\(error)") }
         }
     }
 }
@@ -52,5 +54,23 @@ extension Response {
         encoder: JSONEncoder = JSONEncoder()
     ) throws -> Response {
         Response([UInt8](try encoder.encode(value)), status: status, type: "application/json", headers: headers)
+    }
+}
+
+extension DecodingError {
+    /// What is wrong with the body, for its sender.
+    fileprivate var sentence: String {
+        func name(_ path: [any CodingKey]) -> String {
+            let path = path.map { $0.intValue.map { "[\($0)]" } ?? $0.stringValue }.joined(separator: ".")
+            return path.isEmpty ? "The body" : "The member \(path)"
+        }
+        switch self {
+        case .keyNotFound(let key, let context): return "\(name(context.codingPath + [key])) is missing."
+        case .valueNotFound(_, let context): return "\(name(context.codingPath)) is null or missing."
+        case .typeMismatch(_, let context): return "\(name(context.codingPath)) has the wrong type."
+        case .dataCorrupted(let context) where context.codingPath.isEmpty: return "The body is not valid JSON."
+        case .dataCorrupted(let context): return "\(name(context.codingPath)) is not valid."
+        @unknown default: return "The body is not as expected."
+        }
     }
 }

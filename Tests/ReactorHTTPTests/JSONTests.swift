@@ -54,4 +54,18 @@ import Testing
             client.close()
         }
     }
+
+    @Test(arguments: [
+        (#"{"age": 1}"#, "The member name is missing."),
+        (#"{"name": 1, "age": 1}"#, "The member name has the wrong type."),
+        (#"{"name": null, "age": 1}"#, "The member name is null or missing."), ("[]", "The body has the wrong type."),
+        ("{", "The body is not valid JSON."), ("", "The body is not valid JSON."),
+    ])
+    func theClientLearnsWhatIsWrong(_ text: String, _ sentence: String) throws {
+        try EventLoop.withLoop { _ in
+            let request = try Request(.post, "/", body: text)
+            let error = #expect(throws: HTTPError.self) { try hang(request.json(User.self), timeout: patience) }
+            #expect(error?.detail == sentence)
+        }
+    }
 }

@@ -128,13 +128,16 @@ import Testing
     @Test(arguments: [
         ("/now", #"{"title":"Conflict","status":409,"detail":"\"\\a\u0001\u001f\u00E9"}"#),
         ("/later", #"{"status":499}"#),
-        ("/x/number", #"{"title":"Not Found","status":404,"detail":"The parameter id is no Int."}"#),
-        ("/query?n=", #"{"title":"Bad Request","status":400,"detail":"The parameter n is no Int."}"#),
+        ("/x/number", #"{"title":"Not Found","status":404,"detail":"The parameter id is not a whole number."}"#),
+        ("/query?n=", #"{"title":"Bad Request","status":400,"detail":"The parameter n is not a whole number."}"#),
         ("/query?m=1", #"{"title":"Bad Request","status":400,"detail":"The parameter n is missing."}"#),
         ("/odd", #"{"title":"Internal Server Error","status":500}"#),
         ("/long", #"{"title":"Content Too Large","status":413}"#),
         ("/broken", #"{"title":"Bad Request","status":400}"#),
-        ("/json", #"{"title":"Bad Request","status":400}"#),
+        ("/json", #"{"title":"Bad Request","status":400,"detail":"The body is not valid JSON."}"#),
+        ("/page?n=x", #"{"title":"Bad Request","status":400,"detail":"The parameter n is not a whole number."}"#),
+        ("/page", #"{"title":"Conflict","status":409,"detail":"page 1"}"#),
+        ("/page?n=7", #"{"title":"Conflict","status":409,"detail":"page 7"}"#),
         (
             "/form",
             #"{"title":"Unsupported Media Type","status":415,"detail":"The body is no application/x-www-form-urlencoded."}"#
@@ -150,6 +153,9 @@ import Testing
         }
         service.on(.post, "/{id}/number") { Response("\(try $0.pathParameters.value("id", as: Int.self))") }
         service.on(.post, "/query") { Response("\(try $0.queryParameters.value("n", as: Int.self))") }
+        service.on(.post, "/page") { request -> Response in
+            throw HTTPError(.conflict, detail: "page \(try request.queryParameters.value("n", default: 1))")
+        }
         service.on(.post, "/odd") { _ in Promise<Response>(error: Odd()) }
         service.on(.post, "/long") { $0.body.text().map { Response($0) } }
         service.on(.post, "/broken") { $0.body.text().map { Response($0) } }

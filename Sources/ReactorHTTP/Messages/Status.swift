@@ -52,8 +52,14 @@ extension Status {
     public static var notFound: Status { Status(404) }
     /// 405: the method is not allowed; `Allow` lists the others.
     public static var methodNotAllowed: Status { Status(405) }
+    /// 409: the request does not fit what is there now.
+    public static var conflict: Status { Status(409) }
     /// 413: the body is too long.
     public static var contentTooLarge: Status { Status(413) }
+    /// 422: the body is well formed, and what it says is not acceptable.
+    public static var unprocessableContent: Status { Status(422) }
+    /// 429: the client has asked too often; `Retry-After` says when it may ask again.
+    public static var tooManyRequests: Status { Status(429) }
     /// 500: the server has failed.
     public static var internalServerError: Status { Status(500) }
     /// 503: the server cannot handle the request now.

@@ -61,7 +61,22 @@ public struct Parameters: Hashable, Sendable {
     ) throws(HTTPError) -> Value {
         guard let text = self[name] else { throw HTTPError(refusal, detail: "The parameter \(name) is missing.") }
         if let value = Value(text) { return value }
-        throw HTTPError(refusal, detail: "The parameter \(name) is no \(type).")
+        let wanted =
+            type is any FixedWidthInteger.Type
+            ? "a whole number" : type is any BinaryFloatingPoint.Type ? "a number" : "valid"
+        throw HTTPError(refusal, detail: "The parameter \(name) is not \(wanted).")
+    }
+
+    /// The first value of this name, converted; `value` if there is none.
+    ///
+    /// ```swift
+    /// let page = try request.queryParameters.value("page", default: 1)
+    /// ```
+    /// - Throws: `HTTPError` as `value(_:as:)` if the value cannot be converted.
+    public func value<Value: LosslessStringConvertible>(
+        _ name: String, default value: @autoclosure () -> Value
+    ) throws(HTTPError) -> Value {
+        self[name] == nil ? value() : try self.value(name)
     }
 }
 
