@@ -63,7 +63,7 @@ import Testing
     ])
     func theClientLearnsWhatIsWrong(_ text: String, _ sentence: String) throws {
         try EventLoop.withLoop { _ in
-            let request = try Request(.post, "/", body: text)
+            let request = try Request(.post, "/", body: .text(text))
             let error = #expect(throws: HTTPError.self) { try hang(request.json(User.self), timeout: patience) }
             #expect(error?.detail == sentence)
         }

@@ -95,7 +95,7 @@ extension EventLoop {
         if !hasWaker { try openDescriptors() }
         let isArmed = isDue ? true : try waker.arm(deadline, &poller, shared.waker, kernel)
         guard blocking else {
-            try wait(0)
+            try waitNotAtAll()
             return false
         }
         let hasWaited = try sleep(isArmed ? -1 : milliseconds(until: deadline))
@@ -131,7 +131,7 @@ extension EventLoop {
     /// no deadline at all, or if other threads work for it: their work takes no virtual time. Work that only waits for
     /// this loop does not count.
     private func pollVirtually(_ virtual: VirtualClock, mayBlock: Bool, _ limit: Int64) throws(SystemError) -> Bool {
-        if poller.descriptor >= 0 { try wait(0) }
+        if poller.descriptor >= 0 { try waitNotAtAll() }
         // The poll was interrupted, so it is not known what has arrived. Polling again takes no virtual time.
         if poller.wasInterrupted { return false }
         // Before the mailbox, as in `isAlive`.
@@ -158,6 +158,7 @@ extension EventLoop {
     @inline(__always)
     private func sleep(_ milliseconds: CInt) throws(SystemError) -> Bool {
         guard park() else { return false }
+        poller.isBetweenJobs = false
         do throws(SystemError) { try wait(milliseconds) } catch {
             unpark()
             throw error
@@ -166,10 +167,14 @@ extension EventLoop {
         return true
     }
 
+    private func waitNotAtAll() throws(SystemError) {
+        poller.isBetweenJobs = jobs.hasJobs
+        try wait(0)
+    }
+
     @inline(__always)
     func wait(_ milliseconds: CInt) throws(SystemError) {
-        poller.isBetweenJobs = jobs.hasJobs
-        SignalRegistry.unblockWatched(&signals.taken)
+        if signals.taken != .max { SignalRegistry.unblockWatched(&signals.taken) }
         meter.counters.events += try poller.wait(milliseconds, kernel)
     }
 

@@ -28,7 +28,7 @@ enum SignalRegistry {
     /// the thread itself has raised, as a handler does with raise(3), is pending until then. Called before the thread
     /// waits.
     /// - Parameter taken: the signals that the thread does not block.
-    @inline(__always)
+    @inline(never)
     static func unblockWatched(_ taken: inout UInt64) {
         let watched = watched.load(ordering: .relaxed)
         if watched & ~taken != 0 { unblock(watched, &taken) }
