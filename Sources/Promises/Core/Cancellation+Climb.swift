@@ -21,6 +21,8 @@ extension Cancellation {
         /// A promise with further waiting handlers, to which the row leads.
         // Not owned: it exists as long as this thread does not run its waiter, and the first pass runs nothing.
         fileprivate var shared: CoreRef?
+        /// `true` if the row ends below a promise with further waiting handlers.
+        var isBelowShared: Bool { shared != nil }
         /// The rows that lead to this one, and whether they end at its beginning, not at a combinator.
         fileprivate var below: [Int] = []
         fileprivate var isShared = false

@@ -72,6 +72,9 @@ struct Cancellation {
             }
             next = end(core, request, position)
         }
+        // The handler that has kept it alive may belong to another thread, which has withdrawn it meanwhile, having seen the
+        // waiter of this row. Both look again after they have withdrawn.
+        if row.isBelowShared, let next, next.role.contains(.externallySettled), !next.isWanted { sources.append(next) }
     }
 
     /// Ends one promise.
