@@ -36,7 +36,8 @@ public struct ByteWriter: Sendable {
     /// with the bytes before and after them, and shares their memory until the kernel has taken them.
     public mutating func append(_ bytes: SharedBytes) {
         if bytes.count < SharedBytes.leastKept { return bytes.withUnsafeBytes { written.append(contentsOf: $0) } }
-        shared = (shared ?? []) + [(written.count, bytes)]
+        let part = (place: written.count, bytes: bytes)
+        if shared?.append(part) == nil { shared = [part] }
     }
 
     /// The number of shared bytes, which are not in `written`.
