@@ -47,10 +47,23 @@ def text_of(published):
     return "{\n" + ",\n".join(groups) + "\n}\n"
 
 
+def kept(row):
+    """What the page and the chart show of a row: no samples, and figures that a reader can compare."""
+
+    def measured(side):
+        return {key: round(side[key], 1) for key in ("ns", "allocations", "instructions") if side.get(key) is not None}
+
+    def peer(side):
+        ratio = {key: round(side["ratio"][key], 4 if side["ratio"]["median"] < 0.01 else 2) for key in ("median", "min", "max")}
+        return {"name": side["name"], "ratio": ratio, **measured({**side, "ns": None})}
+
+    return {"title": row["title"], "ours": measured(row["ours"]), "peers": [peer(side) for side in row["peers"]]}
+
+
 def main():
     published = json.loads(PUBLISHED.read_text())
     if sys.argv[1:]:
-        published["promises"] = json.loads(Path(sys.argv[1]).read_text())["rows"]
+        published["promises"] = [kept(row) for row in json.loads(Path(sys.argv[1]).read_text())["rows"]]
         PUBLISHED.write_text(text_of(published))
     head, rest = PAGE.read_text().split(BEGIN, 1)
     tail = rest.split(END, 1)[1]
