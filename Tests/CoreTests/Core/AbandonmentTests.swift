@@ -20,16 +20,6 @@ import Testing
         expectEqual(lines, report(line))
     }
 
-    @Test func ofAPair() throws {
-        var line: UInt = 0
-        let lines = logged {
-            line = #line + 1
-            let promise = Promise<Int>.pending().promise
-            expect(promise, failsWith: PromiseError.abandoned)
-        }
-        expectEqual(lines, report(line))
-    }
-
     @Test func isLoggedAlsoIfThePromiseWasReleased() {
         var line: UInt = 0
         let lines = logged {
@@ -52,6 +42,21 @@ import Testing
             expect(promise.error as? PromiseError == .abandoned)
         }
         expectEqual(lines, report(line))
+    }
+
+    @Test func isReportedBeforeAnythingLearnsOfIt() {
+        let order = Shared<[String]>([])
+        let line: UInt = 77
+        let recorder = LogRecorder(
+            where: { $0.description.contains("\(#fileID):\(line)") },
+            reaction: { _ in order.change { $0.append("report") } })
+        do {
+            let (promise, resolver) = Promise<Int>.pending(#fileID, line)
+            promise.pipe { _ in order.change { $0.append("handler") } }
+            withExtendedLifetime(resolver) {}
+        }
+        recorder.stop()
+        expectEqual(order.value, ["report", "handler"])
     }
 
     @Test func aSettledPromiseIsNotAbandoned() {

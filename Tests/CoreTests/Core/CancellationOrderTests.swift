@@ -204,18 +204,6 @@ import Testing
         }
     }
 
-    @Test func ofALongChain() throws {
-        try inLoop { loop throws in
-            var cleaned = 0
-            var last = after(.seconds(60)).map { 1 }.asPromise().ensure { cleaned += 1 }
-            for _ in 0..<scaled(100_000) { last = last.map { $0 } }
-            last = last.ensure { cleaned += 1 }
-            last.cancel()
-            #expect(throws: PromiseError.cancelled) { try hang(last) }
-            expectEqual(cleaned, 2)
-        }
-    }
-
     @Test func nothingIsLostAtTheEndOfTheLoop() {
         let log = Log()
         weak var ended: EventLoop?

@@ -38,9 +38,8 @@ import Testing
 
     /// The other ends of the promise that it waits for.
     enum End: CaseIterable {
-        case fulfilledBefore, rejectedBefore, cancelled, promiseAndResolverGo, loopEndsBeforeItRuns,
-            loopEndsWhileItWaits
-        case loopEndsBeforeItsTimer
+        case fulfilledBefore, rejectedBefore, cancelledAbove, cancelledBelow, promiseAndResolverGo
+        case loopEndsBeforeItRuns, loopEndsWhileItWaits, loopEndsBeforeItsTimer
     }
 
     @Test("at each end", arguments: ChainedOperator.allCases, End.allCases)
@@ -55,9 +54,18 @@ import Testing
                 switch end {
                 case .fulfilledBefore: attach(to: .value(1))
                 case .rejectedBefore: attach(to: Promise(error: Flaw(1)))
-                case .cancelled:
+                case .cancelledAbove:
                     attach(to: promise)
                     promise.cancel()
+                case .cancelledBelow:
+                    let end = (0..<3).reduce(promise) { last, _ in operation.attach(to: last, tally.token()) }
+                    end.cancel()
+                    if [.map, .then, .recover, .compactMap, .mapError, .validate].contains(operation) {
+                        expect(tally.alive == 0 && promise.isCancelled)
+                    }
+                    try loop.run()
+                    // A `catch` listens on.
+                    resolver.value?.fulfill(1)
                 case .promiseAndResolverGo: attach(to: Promise { _ in })
                 case .loopEndsBeforeItRuns:
                     attach(to: promise)
@@ -78,22 +86,9 @@ import Testing
             if end != .loopEndsWhileItWaits { resolver.value?.fulfill(1) }
         }
         switch end {
-        case .fulfilledBefore, .rejectedBefore, .cancelled: expectEqual(lines, [])
+        case .fulfilledBefore, .rejectedBefore, .cancelledAbove, .cancelledBelow: expectEqual(lines, [])
         case .promiseAndResolverGo, .loopEndsBeforeItRuns, .loopEndsBeforeItsTimer: expectEqual(lines.count, 1)
         case .loopEndsWhileItWaits: expectEqual(lines.count, 2)
-        }
-    }
-
-    @Test func withdrawnOnesAtOnce() {
-        inLoop { _ in
-            let tally = Tally()
-            let (promise, resolver) = pair()
-            let operations: [ChainedOperator] = [.map, .then, .recover, .compactMap, .mapError, .validate]
-            let derived = operations.reduce(promise) { $1.attach(to: $0, tally.token()) }
-            expectEqual(tally.alive, operations.count)
-            derived.cancel()
-            expect(tally.alive == 0 && promise.isCancelled)
-            withExtendedLifetime(resolver) {}
         }
     }
 
@@ -131,39 +126,6 @@ import Testing
             innerResolver.fulfill(2)
             try loop.run()
             expect(derived.isFulfilled)
-        }
-    }
-
-    @Test("the handlers of both branches of one promise", arguments: Outcome.allCases)
-    func bothBranches(outcome: Outcome) throws {
-        _ = try logged {
-            try inLoop { loop throws in
-                let tally = Tally()
-                let (promise, resolver) = pair()
-                var calls: [String] = []
-                let held = {
-                    let (first, second, third) = (tally.token(), tally.token(), tally.token())
-                    return promise.map { value -> Int in
-                        first.use()
-                        calls.append("fulfilled")
-                        return value
-                    }.recover { error -> Promise<Int> in
-                        second.use()
-                        calls.append("rejected")
-                        throw error
-                    }.ensure {
-                        third.use()
-                        calls.append("either")
-                    }
-                }()
-                held.ignoringErrors()
-                expectEqual(tally.alive, 3)
-                settle(resolver, outcome)
-                try loop.run()
-                expectEqual(calls, [outcome == .fulfilled ? "fulfilled" : "rejected", "either"])
-                expectEqual(tally.alive, 0)
-                withExtendedLifetime((promise, held)) {}
-            }
         }
     }
 

@@ -68,16 +68,4 @@ private struct Maybe: CancellableError {
                 "a task waits for the promise made at Module/File.swift:12 and will never resume: \(PromiseError.loopEnded)",
             ])
     }
-
-    @Test func anErrorPassesThroughAChainUnchanged() throws {
-        final class Unique: Error {}
-        let error = Unique()
-        try inLoop { loop throws in
-            var seen: (any Error)?
-            Promise<Int>(error: error).map { $0 }.then { Promise.value($0) }.get { _ in }.ensure {}
-                .catch { seen = $0 }
-            try loop.run()
-            expect(seen as? Unique === error)
-        }
-    }
 }

@@ -81,6 +81,7 @@ import Testing
             for _ in 0..<Self.uses {
                 let token = tally.token()
                 forever.get { _ in token.use() }.cancel()
+                forever.map(on: nil) { token.with($0) }.cancel()
                 forever.then { _ in after(.seconds(1)).map { token.use() } }.cancel()
                 let caught = forever.asVoid()
                 caught.catch(policy: .allErrors) { _ in }.finally { token.use() }

@@ -25,14 +25,6 @@ import Testing
         expectEqual(seen.value, ["1", "flaw 2", "3"])
     }
 
-    @Test func inTheOrderOfAttaching() {
-        let seen = Shared<[Int]>([])
-        let (promise, resolver) = Promise<Int>.pending()
-        for index in 0..<5 { promise.pipe { _ in seen.change { $0.append(index) } } }
-        resolver.fulfill(1)
-        expectEqual(seen.value, [0, 1, 2, 3, 4])
-    }
-
     @Test func beforeTheQueuedHandlersButNotInTheirPlace() throws {
         try inLoop { loop throws in
             let seen = Shared<[String]>([])

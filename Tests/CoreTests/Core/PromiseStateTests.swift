@@ -38,27 +38,6 @@ import Testing
         expectEqual(promise.settledValue, .some(nil))
     }
 
-    @Test func copiesAreTheSamePromise() {
-        let (promise, resolver) = Promise<Int>.pending()
-        let copy = promise
-        resolver.fulfill(1)
-        expectEqual(copy.settledValue, 1)
-    }
-
-    @Test func linkedPromisesSettleTogether() throws {
-        try inLoop { loop throws in
-            let (source, resolver) = Promise<Int>.pending()
-            let inner = source.map { $0 + 1 }
-            let outer = Promise.value(()).then { inner }
-            try loop.run()
-            var seen: [Int?] = []
-            outer.done { _ in seen += [inner.settledValue, outer.settledValue] }.orFail()
-            resolver.fulfill(5)
-            try loop.run()
-            expectEqual(seen, [6, 6])
-        }
-    }
-
     @Test func descriptions() {
         let (promise, resolver) = Promise<Int>.pending()
         expectEqual("\(promise)", "Promise(…Int)")

@@ -16,19 +16,6 @@ import Testing
         expectEqual(promise.settledValue, 3)
     }
 
-    @Test func bodyThatThrowsRejects() {
-        let promise = Promise<Int> { _ in throw Flaw(1) }
-        expectEqual(promise.flaw, Flaw(1))
-    }
-
-    @Test func throwAfterSettlingIsIgnored() {
-        let promise = Promise<Int> { resolver in
-            resolver.fulfill(3)
-            throw Flaw(1)
-        }
-        expectEqual(promise.settledValue, 3)
-    }
-
     @Test func bodyMaySettleLater() throws {
         try inLoop { loop throws in
             let promise = Promise<Int> { resolver in
@@ -67,12 +54,6 @@ import Testing
         expectEqual(guarantee.asPromise().settledValue, 3)
     }
 
-    @Test func anErrorMayBeAValue() {
-        let promise: Promise<any Error> = .value(Flaw(1))
-        expect(promise.isFulfilled)
-        expect(promise.settledValue as? Flaw == Flaw(1))
-    }
-
     @Test func guaranteeOfABody() {
         let now = Guarantee<Int> { seal in seal(3) }
         expectEqual(now.settledValue, 3)
@@ -93,35 +74,6 @@ import Testing
         return promise
     }
 
-    @Test func theFirstSettlementCounts() {
-        let rejectedFirst = promise { (resolver: Resolver<Int>) in
-            resolver.reject(Flaw(1))
-            resolver.fulfill(2)
-            resolver.reject(Flaw(3))
-        }
-        expect(rejectedFirst, failsWith: Flaw(1))
-        let fulfilledFirst = promise { (resolver: Resolver<Int>) in
-            resolver.fulfill(1)
-            resolver.fulfill(2)
-            resolver.reject(Flaw(3))
-        }
-        expect(fulfilledFirst, gives: 1)
-    }
-
-    @Test func aSettlementTellsWhetherItCounted() {
-        let (promise, resolver) = Promise<Int>.pending()
-        expect(resolver.isPending)
-        expect(resolver.fulfill(1))
-        expect(!resolver.isPending)
-        expectEqual(resolver.fulfill(2), false)
-        expectEqual(resolver.reject(Flaw(3)), false)
-        expect(promise, gives: 1)
-        let (failing, failer) = Promise<Void>.pending()
-        expect(failer.reject(Flaw(4)))
-        expectEqual(failer.fulfill(), false)
-        expect(failing, failsWith: Flaw(4))
-    }
-
     @Test func whatComesTooLateForACancelledPromiseIsTheCallersStill() {
         let (promise, resolver) = Promise<Int>.pending()
         let end = promise.map { $0 + 1 }
@@ -129,38 +81,5 @@ import Testing
         expect(!resolver.isPending)
         expectEqual(resolver.fulfill(1), false)
         expect(end, failsWith: PromiseError.cancelled)
-    }
-
-    @Test func resultsOfAnyErrorType() {
-        expect(promise { $0.resolve(Result<Int, Flaw>.success(1)) }, gives: 1)
-        expect(promise { $0.resolve(Result<Int, Flaw>.failure(Flaw(2))) }, failsWith: Flaw(2))
-        expect(promise { $0.resolve(Result<Int, any Error>.failure(Flaw(2))) }, failsWith: Flaw(2))
-    }
-
-    @Test func callbackPairs() {
-        func settled(_ value: Int?, _ error: (any Error)?) -> Promise<Int> { promise { $0.resolve(value, error) } }
-        expect(settled(1, nil), gives: 1)
-        expect(settled(1, Flaw(2)), failsWith: Flaw(2))
-        expect(settled(nil, Flaw(2)), failsWith: Flaw(2))
-        expect(settled(nil, nil), failsWith: PromiseError.invalidCallingConvention)
-    }
-
-    @Test func voidCallbacks() throws {
-        func settled(_ error: (any Error)?) -> Promise<Void> { promise { $0.resolve(error) } }
-        expect(settled(nil).isFulfilled)
-        expect(settled(Flaw(1)), failsWith: Flaw(1))
-        let plain = promise { (resolver: Resolver<Void>) in resolver.fulfill() }
-        expect(plain.isFulfilled)
-    }
-
-    @Test func methodsAreFunctions() {
-        let (promise, resolver) = Promise<Int>.pending()
-        let callback: (Int) -> Void = resolver.fulfill
-        callback(3)
-        expectEqual(promise.settledValue, 3)
-        let (failing, failer) = Promise<Int>.pending()
-        let refuse: (any Error) -> Void = failer.reject
-        refuse(Flaw(4))
-        expectEqual(failing.flaw, Flaw(4))
     }
 }

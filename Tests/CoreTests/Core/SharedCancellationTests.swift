@@ -132,29 +132,6 @@ import Testing
         }
     }
 
-    @Test func nestedCombinatorsAreNotClimbedByRecursion() throws {
-        try inLoop { loop throws in
-            let (source, resolver) = Promise<Int>.pending()
-            var end = when(fulfilled: [source]).asVoid()
-            for _ in 0..<scaled(100_000) { end = when(fulfilled: [end]) }
-            end.cancel()
-            expect(source.isRejected)
-            try loop.run()
-            withExtendedLifetime(resolver) {}
-        }
-    }
-
-    @Test func aLongChainIsNotClimbedByRecursion() throws {
-        try inLoop { loop throws in
-            let (source, resolver) = Promise<Int>.pending()
-            var end = source
-            for _ in 0..<scaled(125_000) { end = end.map { $0 } }
-            end.cancel()
-            expect(source.isRejected)
-            withExtendedLifetime(resolver) {}
-        }
-    }
-
     @Test func itReachesTheEndOfALongRecursion() throws {
         try inLoop { loop throws in
             func count(_ left: Int) -> Promise<Int> {

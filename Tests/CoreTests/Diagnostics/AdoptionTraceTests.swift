@@ -7,31 +7,18 @@ import Testing
 
 private func at(_ line: UInt) -> String { "\(#fileID):\(line)" }
 
-/// Traces of a promise that waits for the one a handler has returned. In separate processes, since tracing is
+/// Traces of a promise that waits for the one a handler has returned. In a separate process, since tracing is
 /// process-wide.
 @Suite struct AdoptionTraceTests {
-    @Test(.ownThread) func showsWhatAHandlerHasReturned() async {
-        await #expect(processExitsWith: .success) { try Bodies.showsWhatAHandlerHasReturned() }
-    }
-
-    @Test(.ownThread) func ofEveryOperatorThatWaits() async {
-        await #expect(processExitsWith: .success) { try Bodies.ofEveryOperatorThatWaits() }
-    }
-
-    @Test(.ownThread) func nested() async {
-        await #expect(processExitsWith: .success) { try Bodies.nested() }
-    }
-
-    @Test(.ownThread) func recursionShowsTheNewestAndStaysFlat() async {
-        await #expect(processExitsWith: .success) { try Bodies.recursionShowsTheNewestAndStaysFlat() }
-    }
-
-    @Test(.ownThread) func recursionThroughTheMiddleIsTakenApart() async {
-        await #expect(processExitsWith: .success) { try Bodies.recursionThroughTheMiddleIsTakenApart() }
-    }
-
-    @Test(.ownThread) func promisesThatAwaitEachOther() async {
-        await #expect(processExitsWith: .success) { try Bodies.promisesThatAwaitEachOther() }
+    @Test(.ownThread) func traces() async {
+        await #expect(processExitsWith: .success) {
+            try Bodies.showsWhatAHandlerHasReturned()
+            try Bodies.ofEveryOperatorThatWaits()
+            try Bodies.nested()
+            try Bodies.recursionShowsTheNewestAndStaysFlat()
+            try Bodies.recursionThroughTheMiddleIsTakenApart()
+            try Bodies.promisesThatAwaitEachOther()
+        }
     }
 }
 

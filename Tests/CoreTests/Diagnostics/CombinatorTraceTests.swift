@@ -6,13 +6,12 @@ import Testing
 
 /// Traces of combinators.
 @Suite struct CombinatorTraceTests {
-    // In separate processes, since tracing is process-wide.
-    @Test(.ownThread) func names() async {
-        await #expect(processExitsWith: .success) { Bodies.names() }
-    }
-
-    @Test(.ownThread) func whatASeriesWaitsFor() async {
-        await #expect(processExitsWith: .success) { try Bodies.whatASeriesWaitsFor() }
+    // In a separate process, since tracing is process-wide.
+    @Test(.ownThread) func traces() async {
+        await #expect(processExitsWith: .success) {
+            Bodies.names()
+            try Bodies.whatASeriesWaitsFor()
+        }
     }
 }
 

@@ -7,19 +7,15 @@ import Testing
 
 private func at(_ line: UInt) -> String { "\(#fileID):\(line)" }
 
-/// Operators are recorded under their names, with the line of the call. In separate processes, since tracing is
+/// Operators are recorded under their names, with the line of the call. In a separate process, since tracing is
 /// process-wide.
 @Suite struct OperatorTraceTests {
-    @Test(.ownThread) func chains() async {
-        await #expect(processExitsWith: .success) { try Bodies.chains() }
-    }
-
-    @Test(.ownThread) func guarantees() async {
-        await #expect(processExitsWith: .success) { try Bodies.guarantees() }
-    }
-
-    @Test(.ownThread) func ends() async {
-        await #expect(processExitsWith: .success) { try Bodies.ends() }
+    @Test(.ownThread) func traces() async {
+        await #expect(processExitsWith: .success) {
+            try Bodies.chains()
+            try Bodies.guarantees()
+            try Bodies.ends()
+        }
     }
 }
 

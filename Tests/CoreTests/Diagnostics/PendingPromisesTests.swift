@@ -7,22 +7,15 @@ import Testing
 
 private func at(_ line: UInt) -> String { "\(#fileID):\(line)" }
 
-/// In separate processes, since tracing is process-wide.
+/// In a separate process, since tracing is process-wide.
 @Suite struct PendingPromisesTests {
-    @Test(.ownThread) func inTheOrderOfTheirMaking() async {
-        await #expect(processExitsWith: .success) { try Bodies.inTheOrderOfTheirMaking() }
-    }
-
-    @Test(.ownThread) func notTheDead() async {
-        await #expect(processExitsWith: .success) { try Bodies.notTheDead() }
-    }
-
-    @Test(.ownThread) func notThoseOfOtherLoops() async {
-        await #expect(processExitsWith: .success) { try Bodies.notThoseOfOtherLoops() }
-    }
-
-    @Test(.ownThread) func ofALoopThatOthersSettleMeanwhile() async {
-        await #expect(processExitsWith: .success) { try Bodies.ofALoopThatOthersSettleMeanwhile() }
+    @Test(.ownThread) func areListed() async {
+        await #expect(processExitsWith: .success) {
+            try Bodies.inTheOrderOfTheirMaking()
+            try Bodies.notTheDead()
+            try Bodies.notThoseOfOtherLoops()
+            try Bodies.ofALoopThatOthersSettleMeanwhile()
+        }
     }
 }
 

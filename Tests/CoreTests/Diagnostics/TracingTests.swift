@@ -9,20 +9,15 @@ private func at(_ line: UInt) -> String { "\(#fileID):\(line)" }
 
 /// Tracing is process-wide, and other tests' reports are compared word by word, so each test has its own process.
 @Suite struct TracingTests {
-    @Test(.ownThread) func chains() async {
-        await #expect(processExitsWith: .success) { try Bodies.chains() }
-    }
-
-    @Test(.ownThread) func guarantees() async {
-        await #expect(processExitsWith: .success) { try Bodies.guarantees() }
-    }
-
-    @Test(.ownThread) func roots() async {
-        await #expect(processExitsWith: .success) { try Bodies.roots() }
-    }
-
-    @Test(.ownThread) func connections() async {
-        await #expect(processExitsWith: .success) { try Bodies.connections() }
+    @Test(.ownThread) func traces() async {
+        await #expect(processExitsWith: .success) {
+            try Bodies.chains()
+            try Bodies.guarantees()
+            try Bodies.roots()
+            try Bodies.connections()
+            try Bodies.reports()
+            try Bodies.longChainsKeepBothEnds()
+        }
     }
 
     @Test(.ownThread) func aPromiseFromBeforeIsKnownByItsOrigin() async {
@@ -31,14 +26,6 @@ private func at(_ line: UInt) -> String { "\(#fileID):\(line)" }
 
     @Test(.ownThread) func namesOfThoseBefore() async {
         await #expect(processExitsWith: .success) { try Bodies.namesOfThoseBefore() }
-    }
-
-    @Test(.ownThread) func reports() async {
-        await #expect(processExitsWith: .success) { try Bodies.reports() }
-    }
-
-    @Test(.ownThread) func longChainsKeepBothEnds() async {
-        await #expect(processExitsWith: .success) { try Bodies.longChainsKeepBothEnds() }
     }
 
     @Test func whatItWasNotOnForCostsNothing() {

@@ -32,22 +32,6 @@ extension APlusTests {
             }
         }
 
-        @Test("2.3.2.1 pending as long as the promise that was returned", arguments: Kind.allCases, Adopter.allCases)
-        func pending(kind: Kind, adopter: Adopter) throws {
-            try inLoop { loop throws in
-                let (inner, resolver) = try kind.make(loop) as (Promise<Thing>, Resolver<Thing>)
-                let outer = adopter.adopt(inner)
-                var calls = 0
-                outer.ensure { calls += 1 }.ignoringErrors()
-                loop.schedule(after: .seconds(1)) {}
-                for _ in 0..<3 { try loop.turn(.poll) }
-                expect(outer.isPending && calls == 0)
-                resolver.fulfill(Thing())
-                try loop.run()
-                expect(outer.isFulfilled && calls == 1)
-            }
-        }
-
         @Test("2.3.2 adopting through several promises", arguments: Setting.all, [2, 3, 10, 100])
         func nested(setting: Setting, depth: Int) throws {
             for outcome in [Result<Thing, any Error>.success(Thing()), .failure(Flaw(5))] {

@@ -135,12 +135,14 @@ extension APlusTests {
 
     /// The ways in which a promise can come to settle as another.
     enum Member: CaseIterable {
-        case then, thenAfterMap, thenAfterEnsureThen, thenWithAHandler, recover, recoverAfterARejectedThen
+        case then, thenOfALinkedPromise, thenAfterMap, thenAfterEnsureThen, thenWithAHandler
+        case recover, recoverAfterARejectedThen
 
         /// A promise that, once `start` is fulfilled, follows the one that `next` returns.
         func make(_ start: Promise<Int>, _ next: @escaping () -> Promise<Int>) -> Promise<Int> {
             switch self {
             case .then: return start.then { _ in next() }
+            case .thenOfALinkedPromise: return start.then { _ in Promise.value(()).then { next() } }
             case .thenAfterMap: return start.map { $0 + 1 }.map { $0 + 1 }.then { _ in next() }
             case .thenAfterEnsureThen: return start.ensureThen { after(.milliseconds(1)) }.then { _ in next() }
             case .thenWithAHandler:

@@ -32,16 +32,6 @@ extension APlusTests {
             expectEqual(calls, (0..<3).map { "\($0) \(handler.outcome) true" })
         }
 
-        @Test("2.2.3.1 onRejected is called with the very error", arguments: Setting.all, Handler.ofErrors)
-        func withTheReason(setting: Setting, handler: Handler) throws {
-            let thing = Thing()
-            var seen: [Bool] = []
-            try setting.run(.failure(thing)) { promise in
-                handler.attach(to: Source(promise)) { seen.append($0.error as? Thing === thing) }
-            }
-            expectEqual(seen, [true])
-        }
-
         @Test(
             "2.2.2, 2.2.3 not called for the other outcome", arguments: Setting.all, Handler.ofValues + Handler.ofErrors
         )
@@ -51,42 +41,6 @@ extension APlusTests {
                 handler.attach(to: Source(promise)) { _ in calls += 1 }
             }
             expectEqual(calls, 0)
-        }
-
-        @Test(
-            "2.2.2.3, 2.2.3.3 called once, however often the promise is settled",
-            arguments: Settling.allCases, Handler.allCases)
-        func onceIfSettledOften(settling: Settling, handler: Handler) throws {
-            try inLoop { loop throws in
-                let (promise, resolver) = Promise<Int>.pending()
-                var calls: [String] = []
-                let settle = {
-                    resolver.resolve(handler.outcome)
-                    for number in 1...2 {
-                        if handler.isForErrors { resolver.reject(Flaw(number)) } else { resolver.fulfill(number) }
-                    }
-                }
-                try settling.run(loop, settle: settle) {
-                    handler.attach(to: Source(promise)) { calls.append("\($0)") }
-                }
-                settle()
-                loop.enqueue(settle)
-                loop.schedule(after: .seconds(1), settle)
-                try loop.run()
-                expectEqual(calls, ["\(handler.outcome)"])
-            }
-        }
-
-        @Test("2.2.2, 2.2.3 of a pair of handlers one is called", arguments: Setting.all)
-        func oneOfAPair(setting: Setting) throws {
-            for outcome in [Result<Int, any Error>.success(1), .failure(Flaw())] {
-                var calls: [String] = []
-                try setting.run(outcome) { promise in
-                    promise.done { _ in calls.append("fulfilled") }.catch { _ in calls.append("rejected") }
-                    promise.catch { _ in calls.append("rejected too") }
-                }
-                expectEqual(calls, outcome.flaw == nil ? ["fulfilled"] : ["rejected too", "rejected"])
-            }
         }
 
         // MARK: 2.2.4, on a clean stack
@@ -103,21 +57,6 @@ extension APlusTests {
                 }
                 try loop.run()
                 expectEqual(order, ["after settling", "handler"])
-            }
-        }
-
-        @Test("2.2.4 one whose promise a handler settles runs after it", arguments: Kind.allCases, Handler.ofValues)
-        func settledInAHandler(kind: Kind, handler: Handler) throws {
-            try inLoop { loop throws in
-                let (promise, resolver) = try kind.make(loop) as (Promise<Int>, Resolver<Int>)
-                var order: [String] = []
-                handler.attach(to: Source(promise)) { _ in order.append("inner") }
-                handler.attach(to: Source(.value(1))) { _ in
-                    resolver.fulfill(1)
-                    order.append("outer")
-                }
-                try loop.run()
-                expectEqual(order, ["outer", "inner"])
             }
         }
 

@@ -116,30 +116,6 @@ extension APlusTests {
             expectEqual(calls, 0)
             expectEqual(results.first?.promiseError, .cancelled)
         }
-
-        @Test("2.2.7 a chain goes back and forth between the two outcomes", arguments: Setting.all)
-        func backAndForth(setting: Setting) throws {
-            var steps: [String] = []
-            try setting.run(.success(1)) { promise in
-                promise.map { value -> Int in
-                    steps.append("map \(value)")
-                    throw Flaw(value)
-                }.map { value -> Int in
-                    steps.append("not this")
-                    return value
-                }.recover { error -> Promise<Int> in
-                    steps.append("recover \(error)")
-                    return .value(2)
-                }.recover { _ -> Promise<Int> in
-                    steps.append("nor this")
-                    return .value(0)
-                }.then { value -> Promise<Int> in
-                    steps.append("then \(value)")
-                    return Promise(error: Flaw(value))
-                }.catch { steps.append("catch \($0)") }.finally { steps.append("finally") }
-            }
-            expectEqual(steps, ["map 1", "recover Flaw(number: 1)", "then 2", "catch Flaw(number: 2)", "finally"])
-        }
     }
 
     /// The operators whose handlers may throw.

@@ -38,21 +38,6 @@ extension APlusTests {
             }
         }
 
-        @Test("2.3.3.3.3 a call that comes much later does not count", arguments: Way.allCases)
-        func callsAgainMuchLater(way: Way) throws {
-            try inLoop { loop throws in
-                let foreign = Foreign<Int>([.success(1)])
-                let outer = way.adopt(foreign)
-                var seen: [Int] = []
-                outer.done { seen.append($0) }.orFail()
-                try loop.run()
-                foreign.call(.success(2))
-                foreign.call(.failure(Flaw()))
-                try loop.run()
-                expect(seen == [1] && outer.settledValue == 1)
-            }
-        }
-
         @Test(
             "2.3.3.3.1 a thenable that settles with what another one has", arguments: Manner.allCases, Manner.allCases)
         func withAnother(outer: Manner, inner: Manner) throws {

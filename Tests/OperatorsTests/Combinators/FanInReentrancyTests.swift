@@ -102,14 +102,7 @@ import Testing
             defer { withExtendedLifetime(pairs) {} }
             let meddler = Meddler(promise: pairs[2].promise) { pairs[0].resolver.fulfill(0) }
             let sources = [pairs[0].promise, pairs[1].promise, meddler.asPromise()]
-            let result: Promise<[Int]> =
-                switch kind {
-                case .all: when(fulfilled: sources)
-                case .each: when(resolved: sources).map { $0.map { (try? $0.get()) ?? -1 } }.asPromise()
-                case .notAllRejected: when(notAllRejected: sources).map { $0.map { (try? $0.get()) ?? -1 } }
-                case .race: race(sources).map { [$0] }
-                case .raceFulfilled: race(fulfilled: sources).map { [$0] }
-                }
+            let result = kind.gather(sources)
             pairs[1].resolver.fulfill(1)
             pairs[2].resolver.fulfill(2)
             switch kind {

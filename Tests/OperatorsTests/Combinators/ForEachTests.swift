@@ -84,15 +84,6 @@ import Testing
         }
     }
 
-    @Test func guaranteesMakeAGuarantee() throws {
-        try inLoop { loop throws in
-            var seen: [Int] = []
-            let end: Guarantee<Void> = forEach([1, 2]) { number in after(.seconds(1)).done { seen.append(number) } }
-            hang(end)
-            expectEqual(seen, [1, 2])
-        }
-    }
-
     @Test func cancellingClimbsToTheItemAtHand() throws {
         try inLoop { loop throws in
             let tally = Tally()
@@ -175,23 +166,6 @@ import Testing
             let fold = Promise.value([1, 2]).thenReduce(0) { total, _ in sum! }
             sum = fold
             expect(fold, failsWith: PromiseError.returnedSelf)
-        }
-    }
-
-    @Test func aSeriesThatAHandlerReturns() throws {
-        try inLoop { loop throws in
-            var begun: [Int] = []
-            let outer = Promise.value(()).then {
-                forEach(1...4) { number -> Guarantee<Void> in
-                    begun.append(number)
-                    return after(.seconds(1))
-                }.asPromise()
-            }
-            hang(after(.milliseconds(2500)))
-            outer.cancel()
-            expect(outer.isRejected && loop.nextDeadline == nil)
-            try loop.run()
-            expectEqual(begun, [1, 2, 3])
         }
     }
 

@@ -54,13 +54,6 @@ import Testing
         expect(error as? PromiseError == .badInput("race(fulfilled:) of an empty list"))
     }
 
-    @Test func promisesAndGuarantees() throws {
-        try inLoop { _ throws in
-            expect(race(fulfilled: [Promise<Int>(error: Flaw()), .value(2)]), gives: 2)
-            expect(race(fulfilled: [Promise<Int>(error: Flaw()), after(.seconds(1)).map { 3 }.asPromise()]), gives: 3)
-        }
-    }
-
     @Test func rejectionsAreNotReported() throws {
         let lines = try logged {
             try inLoop { loop throws in

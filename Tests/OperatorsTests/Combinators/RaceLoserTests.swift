@@ -140,31 +140,6 @@ import Testing
         }
     }
 
-    @Test func aLongRowOfRacesIsLostWithoutRecursion() throws {
-        try inLoop { loop throws in
-            let (source, resolver) = Promise<Int>.pending()
-            var row = source
-            for _ in 0..<scaled(100_000) { row = race(row, Promise<Int>.pending(in: loop)) }
-            expect(race(row, .value(1)), gives: 1)
-            try loop.turn(.poll)
-            expect(source.isRejected)
-            withExtendedLifetime(resolver) {}
-        }
-    }
-
-    @Test func aRowOfRacesIsWonWithoutRecursion() throws {
-        try inLoop { loop throws in
-            let (source, resolver) = Promise<Int>.pending()
-            var row = source
-            let losers = (0..<scaled(100_000)).map { _ in Promise<Int>.pending() }
-            for loser in losers { row = race(row, loser.promise) }
-            resolver.fulfill(1)
-            expectEqual(row.settledValue, 1)
-            let survivors = losers.filter { !$0.promise.isRejected }
-            expect(survivors.isEmpty)
-        }
-    }
-
     @Test func theFirstOfManyCancelsAllOthers() throws {
         try inLoop { loop throws in
             let pairs = (0..<scaled(100_000)).map { _ in Promise<Int>.pending() }

@@ -28,13 +28,6 @@ import Testing
         expectEqual(when(fulfilled: [Guarantee<String>]()).settledValue, [])
     }
 
-    @Test func guaranteesInAList() throws {
-        try inLoop { _ throws in
-            let all = when(fulfilled: (1...3).map { number in after(.seconds(4 - number)).map { number } })
-            expect(all, gives: [1, 2, 3])
-        }
-    }
-
     @Test func voidList() throws {
         try inLoop { loop throws in
             let pairs = (0..<3).map { _ in Promise<Void>.pending() }
@@ -45,13 +38,6 @@ import Testing
             }
             expect(all.isFulfilled)
         }
-    }
-
-    @Test func theSamePromiseTwice() throws {
-        let (promise, resolver) = Promise<Int>.pending()
-        let all = when(fulfilled: [promise, promise])
-        resolver.fulfill(1)
-        expectEqual(all.settledValue, [1, 1])
     }
 
     @Test func oneRejectionRejectsAtOnce() {
@@ -118,21 +104,6 @@ import Testing
 }
 
 @Suite struct WhenTypesTests {
-    @Test func promisesAndGuaranteesOfDifferentTypes() throws {
-        try inLoop { _ throws in
-            let all = when(fulfilled: Promise.value(1), Guarantee.value("a"), after(.seconds(1)).map { 2.5 })
-            let (number, text, fraction) = try hang(all)
-            expect(number == 1 && text == "a" && fraction == 2.5)
-        }
-    }
-
-    @Test func theValuesAreTheHandlersArguments() throws {
-        try inLoop { _ throws in
-            let sum = when(fulfilled: Promise.value(1), Promise.value(2)).map { left, right in left + right }
-            expect(sum, gives: 3)
-        }
-    }
-
     @Test func settledInAnyOrder() throws {
         let (first, firstResolver) = Promise<Int>.pending()
         let (second, secondResolver) = Promise<[UInt8]>.pending()
@@ -156,48 +127,8 @@ import Testing
         expectEqual(when(fulfilled: Promise<Int>(error: Flaw(3)), Promise<String>(error: Flaw(4))).flaw, Flaw(3))
     }
 
-    @Test func one() throws {
-        try inLoop { _ throws in
-            let value: Int = try hang(when(fulfilled: Promise.value(1)))
-            expectEqual(value, 1)
-        }
-    }
-
     @Test func nothing() {
         let none: Promise<Void> = when()
         expect(none.isFulfilled)
-    }
-
-    @Test func voids() throws {
-        try inLoop { _ throws in
-            let all: Promise<(Void, Void, Void)> =
-                when(fulfilled: after(.seconds(1)), Promise.value, after(.seconds(2)))
-            let ended: Promise<Void> = all.asVoid()
-            try hang(ended)
-        }
-    }
-
-    @Test func eight() throws {
-        let all = when(
-            fulfilled: Promise.value(1), Promise.value(2), Promise.value(3), Promise.value(4),
-            Promise.value(5), Promise.value(6), Promise.value(7), Guarantee.value("8"))
-        let (a, b, c, d, e, f, g, h) = try #require(all.settledValue)
-        expect([a, b, c, d, e, f, g] == [1, 2, 3, 4, 5, 6, 7] && h == "8")
-    }
-
-    @Test func oneThatAHandlerReturnedSettlesOnce() throws {
-        try inLoop { loop throws in
-            let pairs = (0..<3).map { _ in Promise<Int>.pending() }
-            let outer = Promise.value(()).then { when(fulfilled: pairs.map(\.promise)) }
-            var calls: [Flaw?] = []
-            outer.catch { calls.append($0 as? Flaw) }
-            try loop.run()
-            pairs[0].resolver.reject(Flaw(1))
-            pairs[1].resolver.reject(Flaw(2))
-            pairs[2].resolver.fulfill(3)
-            try loop.run()
-            expectEqual(outer.flaw, Flaw(1))
-            expectEqual(calls, [Flaw(1)])
-        }
     }
 }

@@ -7,13 +7,7 @@ import Testing
 @testable import PromisesTestSupport
 
 /// `on: nil`: inline, where the promise is settled.
-@Suite(.serialized) struct OnNilTests {
-    #if DEBUG
-    private let length = scaled(125_000)
-    #else
-    private let length = scaled(1_000_000)
-    #endif
-
+@Suite struct OnNilTests {
     @Test func runsInsideTheCallThatSettlesOrAttaches() {
         inLoop { _ in
             let seen = Shared<[Int]>([])
@@ -53,105 +47,6 @@ import Testing
             }.orFail()
             resolver.fulfill(1)
             expectEqual(log.value, ["first begins", "first ends", "second"])
-        }
-    }
-
-    private func chain(from start: Promise<Int>) -> Promise<Int> {
-        var promise = start
-        for _ in 0..<length { promise = promise.map(on: nil) { $0 + 1 } }
-        return promise
-    }
-
-    @Test func aChainSettledBeforeOrAfter() {
-        inLoop { _ in
-            expectEqual(chain(from: .value(0)).settledValue, length)
-            let (start, resolver) = Promise<Int>.pending()
-            let end = chain(from: start)
-            resolver.fulfill(0)
-            expectEqual(end.settledValue, length)
-        }
-    }
-
-    @Test func aChainRejected() {
-        inLoop { _ in
-            let (start, resolver) = Promise<Int>.pending()
-            let end = chain(from: start)
-            resolver.reject(Flaw(1))
-            expectEqual(end.flaw, Flaw(1))
-        }
-    }
-
-    @Test func aChainCancelledFromItsEnd() {
-        inLoop { _ in
-            let (start, resolver) = Promise<Int>.pending()
-            let end = chain(from: start)
-            end.cancel()
-            expect(end.error as? PromiseError == .cancelled && start.error as? PromiseError == .cancelled)
-            resolver.fulfill(0)
-        }
-    }
-
-    @Test func aChainOfCleanupsCancelledFromItsEnd() {
-        inLoop { _ in
-            let (start, resolver) = Promise<Int>.pending()
-            let runs = Shared(0)
-            var end = start
-            for _ in 0..<length { end = end.ensure(on: nil) { runs.change { $0 += 1 } } }
-            end.cancel()
-            expectEqual(runs.value, length)
-            expect(end.error as? PromiseError == .cancelled && start.error as? PromiseError == .cancelled)
-            resolver.fulfill(0)
-        }
-    }
-
-    @Test func aChainThatIsReleased() {
-        let tally = Tally()
-        let lines = logged {
-            inLoop { _ in
-                let token = tally.token()
-                _ = {
-                    var end = Promise<Int> { _ in }
-                    for _ in 0..<length { end = end.map(on: nil) { token.with($0 + 1) } }
-                }()
-            }
-        }
-        expect(lines.count == 1 && tally.alive == 0)
-    }
-
-    @Test func followingInARow() {
-        inLoop { _ in
-            let (start, resolver) = Promise<Int>.pending()
-            var end = start
-            for _ in 0..<length {
-                let last = end
-                end = Promise.value(()).then(on: nil) { last }
-            }
-            resolver.fulfill(7)
-            expectEqual(end.settledValue, 7)
-        }
-    }
-
-    @Test func followingInARowCancelledFromItsEnd() {
-        inLoop { _ in
-            let (start, resolver) = Promise<Int>.pending()
-            var end = start
-            for _ in 0..<length {
-                let last = end
-                end = Promise.value(()).then(on: nil) { last }
-            }
-            end.cancel()
-            expect(end.error as? PromiseError == .cancelled && start.error as? PromiseError == .cancelled)
-            resolver.fulfill(7)
-        }
-    }
-
-    @Test func withADispatcherThatRunsJobsAtOnce() {
-        inLoop { _ in
-            let (start, resolver) = Promise<Int>.pending()
-            var end = start
-            for _ in 0..<length { end = end.map(on: Immediate()) { $0 + 1 } }
-            resolver.fulfill(0)
-            expectEqual(end.settledValue, length)
         }
     }
 }

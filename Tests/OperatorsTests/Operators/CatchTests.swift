@@ -15,44 +15,6 @@ private struct Withdrawn: CancellableError {
         PromiseError.cancelled, CancellationError(), Withdrawn(isCancelled: true),
     ]
 
-    @Test func seesTheError() throws {
-        try inLoop { loop throws in
-            var seen: (any Error)?
-            Promise<Int>(error: Flaw(1)).catch { seen = $0 }
-            try loop.run()
-            expect(seen as? Flaw == Flaw(1))
-        }
-    }
-
-    @Test func aValuePassesItBy() throws {
-        try inLoop { loop throws in
-            var ran = false
-            Promise.value(1).catch { _ in ran = true }
-            try loop.run()
-            expect(!ran)
-        }
-    }
-
-    @Test func theErrorComesFromAnyStepAbove() throws {
-        try inLoop { loop throws in
-            var seen: [Int] = []
-            for failing in 0..<4 {
-                func check(_ step: Int) throws { if step == failing { throw Flaw(step) } }
-                Promise.value(())
-                    .map { try check(0) }
-                    .then { () -> Promise<Void> in
-                        try check(1)
-                        return .value
-                    }
-                    .get { try check(2) }
-                    .done { try check(3) }
-                    .catch { seen.append(($0 as! Flaw).number) }
-                try loop.run()
-            }
-            expectEqual(seen, [0, 1, 2, 3])
-        }
-    }
-
     /// By the end of a chain, or by its promises: the handler sees it if its policy allows, and `finally` runs.
     @Test(arguments: [CatchPolicy.allErrors, .allErrorsExceptCancellation], [nil, false, true])
     func theEndOfAChainIsCancelled(policy: CatchPolicy, isShared: Bool?) throws {
@@ -103,16 +65,6 @@ private struct Withdrawn: CancellableError {
         expectEqual(lines, [])
     }
 
-    @Test func severalOnOnePromiseAllRun() throws {
-        try inLoop { loop throws in
-            let promise = Promise<Int>(error: Flaw())
-            var order: [Int] = []
-            for index in 0..<3 { promise.catch { _ in order.append(index) } }
-            try loop.run()
-            expectEqual(order, [0, 1, 2])
-        }
-    }
-
     @Test func cancellationPassesByUnlessAskedFor() throws {
         try inLoop { loop throws in
             for error in Self.cancellations {
@@ -158,33 +110,23 @@ private func catchWithAllErrorsByDefault() throws {
 }
 
 @Suite struct FinallyTests {
-    private func events(of promise: Promise<Int>) throws -> [String] {
-        try inLoop { loop throws in
-            var events: [String] = []
-            let finalizer = promise.catch { _ in events.append("catch") }
-            finalizer.finally { events.append("first") }
-            finalizer.finally { events.append("second") }
-            try loop.run()
-            return events
+    @Test func runsAfterEveryOutcome() throws {
+        _ = try logged {
+            let outcomes: [(Promise<Int>, [String])] = [
+                (.value(1), []), (Promise(error: Flaw()), ["catch"]), (Promise(error: PromiseError.cancelled), []),
+                (Promise { _ in }, ["catch"]),
+            ]
+            for (promise, caught) in outcomes {
+                try inLoop { loop throws in
+                    var events: [String] = []
+                    let finalizer = promise.catch { _ in events.append("catch") }
+                    finalizer.finally { events.append("first") }
+                    finalizer.finally { events.append("second") }
+                    try loop.run()
+                    expectEqual(events, caught + ["first", "second"])
+                }
+            }
         }
-    }
-
-    @Test func afterASuccess() throws {
-        expectEqual(try events(of: .value(1)), ["first", "second"])
-    }
-
-    @Test func afterAnError() throws {
-        expectEqual(try events(of: Promise(error: Flaw())), ["catch", "first", "second"])
-    }
-
-    @Test func afterACancellationThatTheCatchDidNotSee() throws {
-        expectEqual(try events(of: Promise(error: PromiseError.cancelled)), ["first", "second"])
-    }
-
-    @Test func afterAbandonment() throws {
-        var seen: [String] = []
-        _ = logged { seen = try! events(of: Promise { _ in }) }
-        expectEqual(seen, ["catch", "first", "second"])
     }
 
     @Test func notBeforeTheChainHasEnded() throws {

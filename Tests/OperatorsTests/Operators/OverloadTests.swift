@@ -113,19 +113,6 @@ private func swallow(_ error: any Error) {}
         }
     }
 
-    @Test func combinators() throws {
-        try inLoop { _ throws in
-            expect(when(fulfilled: [later(1), later(2)]), gives: [1, 2])
-            let (number, text) = try hang(when(fulfilled: later(1), Guarantee.value("a")))
-            expect(number == 1 && text == "a")
-            expect(race(later(1), later(2)), gives: 1)
-            expect(race([later(1), later(2)]), gives: 1)
-            let winner: Guarantee<Int> = race(surely(1), surely(2))
-            expectEqual(hang(winner), 1)
-            expect(firstly { try half(3) == 1 ? later(1) : later(2) }, failsWith: Flaw(3))
-        }
-    }
-
     @Test func sitesCanBeHandedOn() throws {
         func doubled(_ promise: Promise<Int>, file: StaticString = #fileID, line: UInt = #line) -> Promise<Int> {
             promise.map(twice, file: file, line: line)
