@@ -1,4 +1,5 @@
 import Promises
+import Reactor
 import TestSupport
 import Testing
 
@@ -121,6 +122,18 @@ final class RecordFilter: ConnectionFilter {
     }
 
     var isInsideRecord: Bool { !received.isEmpty }
+}
+
+/// As `withPair`, with a filter whose handshake has ended.
+func withFilteredPair(
+    clock: VirtualClock? = nil, turns limit: Int = 400, at place: SourceLocation = #_sourceLocation,
+    _ body: (Network, Connection, Peer) throws -> Void
+) throws {
+    try withNetwork(clock: clock, turns: limit, at: place) { net in
+        let (connection, peer) = try net.filteredPair()
+        try body(net, connection, peer)
+        connection.abort()
+    }
 }
 
 extension Network {

@@ -21,6 +21,37 @@ func withNetwork(
     #expect(ledger.strays.isEmpty, "numbers are used that are not the loop's", sourceLocation: place)
 }
 
+/// As `withNetwork`, with a connection, which is aborted in the end, and its peer.
+func withPair(
+    clock: VirtualClock? = nil, turns limit: Int = 400, at place: SourceLocation = #_sourceLocation,
+    _ body: (Network, Connection, Peer) throws -> Void
+) throws {
+    try withNetwork(clock: clock, turns: limit, at: place) { net in
+        let (connection, peer) = try net.pair()
+        try body(net, connection, peer)
+        connection.abort()
+    }
+}
+
+/// As `withNetwork`, with a listener on TCP.
+func withListener(
+    clock: VirtualClock? = nil, turns limit: Int = 400, at place: SourceLocation = #_sourceLocation,
+    _ body: (Network, Listener) throws -> Void
+) throws {
+    try withNetwork(clock: clock, turns: limit, at: place) { net in try body(net, try net.listen()) }
+}
+
+/// As `withNetwork`, with both ends of a connection.
+func withConnections(
+    clock: VirtualClock? = nil, turns limit: Int = 400, at place: SourceLocation = #_sourceLocation,
+    _ body: (Network, Connection, Connection) throws -> Void
+) throws {
+    try withNetwork(clock: clock, turns: limit, at: place) { net in
+        let (one, other) = try Connection.pair()
+        try body(net, one, other)
+    }
+}
+
 /// The environment of a test of sockets.
 struct Network {
     let loop: EventLoop
