@@ -8,7 +8,7 @@ import Reactor
 /// before the first attempt, the handler of the lookup does.
 final class ConnectRace: IOProducer {
     let loop: EventLoop
-    private(set) lazy var promise = PromiseCore(of: Connection.self, by: self)
+    private(set) lazy var promise = PromiseCore.pending(Connection.self, by: self)
     /// The target, for the error if all attempts fail. `nil` for a single address, whose own error is reported.
     private let target: String?
     private let source: SocketAddress?

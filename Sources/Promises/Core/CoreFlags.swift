@@ -69,10 +69,8 @@ struct CoreMarks: OptionSet {
     /// A cancellation has reached it: it settles when its source has, or its operation has ended, and another
     /// cancellation has no effect.
     @usableFromInline static var isEndingCancelled: CoreMarks { CoreMarks(rawValue: 1 << 1) }
-    /// The payload refers to the producer that will settle it; see `beginProduction`.
-    static var hasHeldProducer: CoreMarks { CoreMarks(rawValue: 1 << 2) }
     /// The loop counts the node among its waiting handlers.
-    static var countsAsWaiting: CoreMarks { CoreMarks(rawValue: 1 << 3) }
+    static var countsAsWaiting: CoreMarks { CoreMarks(rawValue: 1 << 2) }
 }
 
 // MARK: Any thread

@@ -16,7 +16,7 @@ import Synchronization
 ///
 ///     waiting for a source           the operation: one closure and one more word
 ///     pending, externally settled    -
-///     pending, of a connection       the producer, not owned; see `Produced` and `beginProduction`
+///     pending, of a connection       the producer, not owned; see `Produced`
 ///     pending, of a timer            an operation that has the timer's id
 ///     fulfilled                      the value, or a pointer to it if it takes more than 24 bytes
 ///     rejected                       the error | file and line of the promise that was rejected first
@@ -97,7 +97,7 @@ class PromiseCore: Job, @unchecked Sendable {
     func cancelProducer() -> Bool {
         if role.contains(.externallySettled) { return false }
         code(self, .stop)
-        return upstream.loadRelaxed() == .taken || stopHeldProducer()
+        return upstream.loadRelaxed() == .taken
     }
 
     /// Whether this is a `CombinatorCore`.

@@ -73,7 +73,7 @@ extension DatagramSocket {
             leftOver.removeFirst(packets.count)
             return .value(packets)
         }
-        let core = PromiseCore(of: [Datagram].self, by: self)
+        let core = PromiseCore.pending([Datagram].self, by: self)
         reception = Reception(promise: core, limit: limit, body: nil)
         updateInterest()
         return Promise(core)
@@ -81,7 +81,7 @@ extension DatagramSocket {
 
     private func startForEach(_ body: @escaping (RawSpan, DatagramMetadata) throws -> Void) -> Promise<Void> {
         if let refusal = refusal(1) { return Promise(refused: refusal) }
-        let core = PromiseCore(of: Void.self, by: self)
+        let core = PromiseCore.pending(Void.self, by: self)
         reception = Reception(promise: core, limit: DatagramBatch.capacity, body: body)
         if !isDelivering { deliverLater() }
         updateInterest()

@@ -80,7 +80,7 @@ extension DatagramSocket {
             if result > 0 { return .value }
             if result != -Int(EAGAIN) { return Promise(refused: error(result, address)) }
         }
-        let core = PromiseCore(of: Void.self, by: self)
+        let core = PromiseCore.pending(Void.self, by: self)
         enqueue(Outgoing(promise: core, packets: [Datagram(bytes, to: address)], isCounted: false))
         return Promise(core)
     }
@@ -88,7 +88,7 @@ extension DatagramSocket {
     private func sendAll(_ packets: [Datagram]) -> Promise<Int> {
         if let refusal { return Promise(refused: refusal) }
         if packets.isEmpty { return .value(0) }
-        let core = PromiseCore(of: Int.self, by: self)
+        let core = PromiseCore.pending(Int.self, by: self)
         var all = Outgoing(promise: core, packets: packets, isCounted: true)
         if !outgoing.isEmpty || !advance(&all, isReady: false) { enqueue(all) }
         return Promise(core)

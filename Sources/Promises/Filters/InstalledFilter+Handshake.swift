@@ -14,7 +14,7 @@ extension InstalledFilter {
         if let refusal = refusal(of: connection) { return Promise(refused: refusal) }
         let installed = InstalledFilter(filter, on: connection)
         let received = connection.input.take(connection.bufferedByteCount)
-        let core = PromiseCore(of: Connection.self, by: connection)
+        let core = PromiseCore.pending(Connection.self, by: connection)
         connection.layer = installed
         installed.handshake = core
         connection.reader.keep(.retaining(core), for: .handshake)

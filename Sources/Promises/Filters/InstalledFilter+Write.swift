@@ -16,7 +16,7 @@ extension InstalledFilter {
         let isFirst = !connection.writer.isQueued && deferred.isEmpty && !isCalling
         if !isFirst && connection.isFull { return Promise(refused: ByteWrite.refusalAsFull(connection)) }
         if isFirst && bytes.isEmpty { return .value }
-        let core = WritePromise(Void.self, connection)
+        let core = PromiseCore.ofWrite(by: connection)
         if isCalling || !deferred.isEmpty {
             deferred.append(.init(bytes: [UInt8](bytes), promise: core))
         } else if bytes.isEmpty {
@@ -45,7 +45,7 @@ extension InstalledFilter {
     // MARK: Output
 
     /// Queues the filter's output, and sends it at once unless it can leave with other writes of the turn.
-    func queueOutput(_ bytes: [UInt8], _ write: WritePromise?) {
+    func queueOutput(_ bytes: [UInt8], _ write: PromiseCore?) {
         let connection = connection
         if bytes.isEmpty && write == nil { return }
         // After its end record a filter sends nothing.
@@ -82,14 +82,14 @@ extension InstalledFilter {
         connection.flush()
     }
 
-    private func enqueue(_ bytes: [UInt8], _ write: WritePromise?) {
+    private func enqueue(_ bytes: [UInt8], _ write: PromiseCore?) {
         let connection = connection
         connection.writer.enqueue { $0.appendFinal(bytes, write) }
         if write == nil { ownOutput.append(bytes.count, end: connection.bytesSent + connection.writer.queuedBytes) }
     }
 
     /// Sends output when the queue is empty. Usually the kernel takes all of it, and no queue is needed.
-    private func sendFirst(_ bytes: [UInt8], _ write: WritePromise?) {
+    private func sendFirst(_ bytes: [UInt8], _ write: PromiseCore?) {
         let connection = connection
         let sent = bytes.withUnsafeBytes { connection.transmit($0, in: connection.turn) }
         if sent < 0 {

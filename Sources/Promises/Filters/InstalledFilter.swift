@@ -82,7 +82,7 @@ final class InstalledFilter: ConnectionLayer {
     var isCurrent: Bool { !isRemoved && !hasFailed && connection.lifecycle.hasDescriptor }
 
     /// Processes the output of a call. `write` is the promise of the bytes to send, if any.
-    func takeUp(_ output: FilterOutput, _ write: WritePromise?) {
+    func takeUp(_ output: FilterOutput, _ write: PromiseCore?) {
         let connection = connection
         var write = write
         if !isCurrent || connection.failure != nil {

@@ -12,7 +12,7 @@ enum FrameRead {
         if let refusal = connection.refusalToRead { return Promise(refused: refusal) }
         let missing = count - connection.bufferedByteCount
         if missing <= 0 { return Promise(PromiseCore.fulfilled(connection.input.take(count))) }
-        let core = PromiseCore.pending(.of(Follow<[UInt8]>.self))
+        let core = PromiseCore.pending(.of(Produced<[UInt8]>.self))
         FrameReader.wait(
             core, for: missing, of: connection,
             ended: FrameReader.end(of: connection, nil, expecting: .bytes(count)), held: 0
@@ -76,7 +76,7 @@ enum FrameRead {
         } catch { return Promise(refused: error) }
         // The decoder may have begun a read.
         if let refusal = connection.refusalToRead { return Promise(refused: refusal) }
-        let core = PromiseCore.pending(.of(Follow<Decoder.Frame?>.self))
+        let core = PromiseCore.pending(.of(Produced<Decoder.Frame?>.self))
         let none: FrameReader.Settling = { $0.fulfill(Decoder.Frame?.none) }
         FrameReader.wait(
             core, for: missing, of: connection,

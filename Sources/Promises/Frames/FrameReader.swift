@@ -70,7 +70,10 @@ final class FrameReader: FrameReading {
         _ decode: @escaping Decoding
     ) {
         if let ended { return ended(core) }
-        of(connection).startWaiting(core, for: PendingFrame(missing: missing, decode: decode), of: connection, held)
+        // The payload of any type's `Produced`.
+        core.payload.store(Produced<Void>(producer: connection))
+        of(connection).startWaiting(
+            .retaining(core), for: PendingFrame(missing: missing, decode: decode), of: connection, held)
     }
 
     /// Notes that the decoder of a continuing read, or of a loop that waits for its body, holds `count` bytes.
@@ -89,12 +92,6 @@ final class FrameReader: FrameReading {
         if let none, count == 0 { return none }
         let error = StreamError.endedEarly(expected: expectation(), got: count)
         return { $0.reject(error) }
-    }
-
-    private func startWaiting(_ core: PromiseCore, for frame: PendingFrame, of connection: Connection, _ held: Int) {
-        // A plain core, which the loop can reuse, as for a `ByteRead`.
-        core.beginProduction(by: connection)
-        startWaiting(.retaining(core), for: frame, of: connection, held)
     }
 
     private func startWaiting(
@@ -285,8 +282,8 @@ final class FrameReader: FrameReading {
         missing: Int, held: Int, _ expectation: @autoclosure () -> StreamError.Expectation
     ) throws -> PromiseCore? {
         guard try mayContinue(expectation()) else { return nil }
-        let core = PromiseCore.pending(.of(Follow<Void>.self))
-        startWaiting(core, for: PendingFrame(missing: missing, decode: nil), of: connection, held)
+        let core = PromiseCore.pending(Void.self, by: connection)
+        startWaiting(.retaining(core), for: PendingFrame(missing: missing, decode: nil), of: connection, held)
         return core
     }
 

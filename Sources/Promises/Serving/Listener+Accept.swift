@@ -28,7 +28,7 @@ extension Listener {
         if takers.service != nil {
             return Promise(refused: SystemError(.accept, EBUSY, detail: "serve is running"))
         }
-        let core = PromiseCore(of: Connection.self, by: takers)
+        let core = PromiseCore.pending(Connection.self, by: takers)
         takers.waiting.append(core)
         updateInterest()
         return Promise(core)

@@ -125,7 +125,7 @@ extension Listener {
                 signals = try StopSignals(
                     [self], options.drainTimeout, options.onSignal, options.stopSignals, file, line)
             }
-            let core = PromiseCore(of: DrainResult.self, by: takers)
+            let core = PromiseCore.pending(DrainResult.self, by: takers)
             takers.begin(core, limit: options.maxConnections, signals: signals, start)
             begin(server, options.refusedClients)
             return Promise(core.traced(root: "serve", Promise<DrainResult>.self, file, line))

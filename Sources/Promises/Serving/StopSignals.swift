@@ -115,7 +115,7 @@ final class StopSignals: IOProducer {
 extension StopSignals {
     /// A promise of all listeners' results together.
     fileprivate func join() -> Promise<DrainResult> {
-        let core = PromiseCore(of: DrainResult.self, by: self)
+        let core = PromiseCore.pending(DrainResult.self, by: self)
         promise = core
         for (index, listener) in listeners.enumerated() {
             let served = listener.takers.service

@@ -14,10 +14,9 @@ enum ByteRead {
         if connection.hasInput || connection.reader.hasEnded {
             return Guarantee(PromiseCore.fulfilled(outcome(limit, of: connection)))
         }
-        let core = PromiseCore.pending(.of(Follow<ReadOutcome>.self))
         // A plain core, which the loop can reuse. The reader keeps it until `take`; `ConnectionInterest` explains what
         // keeps the connection meanwhile.
-        core.beginProduction(by: connection)
+        let core = PromiseCore.pending(ReadOutcome.self, by: connection)
         let demand = ConnectionReader.Demand.bytes(limit: UInt32(min(limit, ConnectionInput.largestPiece)))
         connection.requestInput(demand, for: .retaining(core))
         return Guarantee(core)

@@ -19,7 +19,7 @@ enum ByteWrite {
     @inline(__always)
     private static func start(
         _ bytes: UnsafeRawBufferPointer, on connection: Connection,
-        _ append: (WriteQueue, _ sent: Int, WritePromise) -> Void
+        _ append: (WriteQueue, _ sent: Int, PromiseCore) -> Void
     ) -> Promise<Void> {
         connection.loop.assertOwner()
         guard connection.canWrite else { return filter(bytes, of: connection) }
@@ -32,7 +32,7 @@ enum ByteWrite {
         } else if connection.isFull {
             return Promise(refused: refusalAsFull(connection))
         }
-        let core = WritePromise(Void.self, connection)
+        let core = PromiseCore.ofWrite(by: connection)
         connection.enqueue { append($0, sent, core) }
         return Promise(core)
     }
@@ -76,7 +76,7 @@ enum ByteWrite {
         }
         let isFirst = !connection.writer.isQueued
         if !isFirst && connection.isFull { return Promise(refused: refusalAsFull(connection)) }
-        let core = WritePromise(Void.self, connection)
+        let core = PromiseCore.ofWrite(by: connection)
         connection.writer.enqueue { $0.append(buffers, core) }
         if isFirst {
             connection.writer.turnOfLastSend = connection.turn
@@ -106,7 +106,7 @@ enum ByteWrite {
         } else if connection.isFull {
             return Promise(refused: refusalAsFull(connection))
         }
-        let core = WritePromise(Void.self, connection)
+        let core = PromiseCore.ofWrite(by: connection)
         let budget = connection.cold?.memory?.budget
         connection.enqueue { $0.append(pieces, from: sent, core, budget) }
         return Promise(core)

@@ -115,7 +115,7 @@ extension Connection {
             cold?.writeLimits?.writable = nil
             return true
         }
-        guard let queue = writer.queue, let write = promise as? WritePromise, queue.withdraw(write) else {
+        guard let queue = writer.queue, queue.withdraw(promise) else {
             return false
         }
         if queue.isEmpty { writesDidFinish() }

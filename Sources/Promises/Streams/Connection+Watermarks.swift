@@ -56,7 +56,7 @@ extension Connection {
         guard writer.isCongested else { return .value }
         let cold = ensuredColdState
         var limits = cold.writeLimits ?? WriteLimits()
-        let core = limits.writable ?? PromiseCore(of: Void.self, by: self)
+        let core = limits.writable ?? PromiseCore.pending(Void.self, by: self)
         limits.writable = core
         cold.writeLimits = limits
         return Guarantee(core)

@@ -108,17 +108,12 @@ struct ConnectionReader: ~Copyable {
     @inline(__always)
     mutating func takeReference() -> (promise: CoreRef, demand: Demand)? {
         guard case .waiting(let demand) = state, let promise = reference.take() else { return nil }
-        promise.borrow { $0.endProduction() }
         if case .chunk = demand { state = .handling } else { state = .free }
         return (promise, demand)
     }
 
-    deinit {
-        // There is none, since a connection is not released while it waits; but no core may refer to a connection that
-        // has ended.
-        reference?.borrow { $0.endProduction() }
-        reference?.release()
-    }
+    // (There is none: a connection is not released while a promise waits.)
+    deinit { reference?.release() }
 
     /// Notes the end of the stream.
     /// - Returns: the waiting promise, which the caller must settle.

@@ -22,7 +22,7 @@ enum PeerWatching {
         do throws(SystemError) {
             if let gone = try known(ignoringHalfClose, of: connection) { return .value(gone) }
         } catch { return Guarantee(.cancelled(with: nil)) }
-        let core = PromiseCore(of: PeerGone.self, by: connection)
+        let core = PromiseCore.pending(PeerGone.self, by: connection)
         add(PeerWatch(core: core, cancels: false, ignoringHalfClose: ignoringHalfClose), to: connection)
         return Guarantee(core)
     }

@@ -201,7 +201,7 @@ private final class ChildEnd: IOProducer {
 
     func wait(kills: Bool) -> PromiseCore {
         if let status { return PromiseCore(value: status) }
-        let promise = PromiseCore(of: ChildExitStatus.self, by: self)
+        let promise = PromiseCore.pending(ChildExitStatus.self, by: self)
         waiting.append((promise, kills))
         return promise
     }

@@ -35,7 +35,7 @@ private final class SignalWait: IOProducer {
     }
 
     func start() -> PromiseCore {
-        let core = PromiseCore(of: Void.self, by: self)
+        let core = PromiseCore.pending(Void.self, by: self)
         promise = core
         return core
     }

@@ -99,7 +99,7 @@ import Testing
     }
 
     @Test func marksAndANumberAreInOneWord() {
-        let all = CoreMarks([.isAdopting, .isEndingCancelled, .hasHeldProducer, .countsAsWaiting])
+        let all = CoreMarks([.isAdopting, .isEndingCancelled, .countsAsWaiting])
         var word = HomeWord()
         expect(word.marks == [] && word.outsideNumber == 0)
         word.outsideNumber = UInt32(OutsideWaiters.largestNumber)
@@ -107,8 +107,8 @@ import Testing
         word.marks = all
         expect(word.marks == all && word.outsideNumber == OutsideWaiters.largestNumber)
         word.outsideNumber = 0
-        word.marks.remove(.hasHeldProducer)
-        expect(word.marks == all.subtracting(.hasHeldProducer) && word.outsideNumber == 0)
+        word.marks.remove(.isEndingCancelled)
+        expect(word.marks == all.subtracting(.isEndingCancelled) && word.outsideNumber == 0)
     }
 
     @Test func annotationsAndTheCountOfWithdrawalsAreInOneWord() {

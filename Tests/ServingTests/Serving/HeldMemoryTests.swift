@@ -174,12 +174,12 @@ import Testing
     @Test(arguments: UInt64(0)..<10) func theQueueCountsItsArrays(seed: UInt64) throws {
         var dice = SplitMix64(seed)
         let queue = WriteQueue()
-        var writes: [WritePromise] = []
+        var writes: [PromiseCore] = []
         for _ in 0..<2000 {
             switch Int.random(in: 0..<4, using: &dice) {
             case 0, 1:
                 let count = [0, 1, 100, 1000, 20_000].randomElement(using: &dice)!
-                let promise = Bool.random(using: &dice) ? WritePromise(Void.self, NoProducer()) : nil
+                let promise = Bool.random(using: &dice) ? PromiseCore.ofWrite(by: NoProducer()) : nil
                 queue.append([UInt8](repeating: 7, count: count), promise)
                 if let promise { writes.append(promise) }
             case 2 where !writes.isEmpty:

@@ -29,7 +29,7 @@ final class WriteQueue {
     /// A write.
     private struct PendingWrite {
         /// `nil` if the write was withdrawn, and for gathered bytes, whose promises have been fulfilled.
-        var promise: WritePromise?
+        var promise: PromiseCore?
         /// The number of its bytes that were queued.
         var count: Int
         /// Whether the kernel had already taken a part of it.
@@ -86,7 +86,7 @@ final class WriteQueue {
     // MARK: Appending
 
     /// Queues `bytes` from `start` on. The caller of `advance` settles the promise.
-    func append(_ bytes: [UInt8], from start: Int = 0, _ promise: WritePromise?) {
+    func append(_ bytes: [UInt8], from start: Int = 0, _ promise: PromiseCore?) {
         let count = bytes.count - start
         if count == 0 { return note(promise, 0, in: 0) }
         if count <= Self.coalesceLimit {
@@ -104,7 +104,7 @@ final class WriteQueue {
     }
 
     /// Queues a copy of lent bytes.
-    func append(_ bytes: UnsafeRawBufferPointer, _ isBegun: Bool, _ promise: WritePromise?) {
+    func append(_ bytes: UnsafeRawBufferPointer, _ isBegun: Bool, _ promise: PromiseCore?) {
         if bytes.isEmpty { return note(promise, 0, in: 0) }
         if bytes.count > Self.coalesceLimit {
             appendBlock([UInt8](bytes))
@@ -116,7 +116,7 @@ final class WriteQueue {
     }
 
     /// Queues bytes that the rest of the stream depends on, such as a filter's output: the write cannot be withdrawn.
-    func appendFinal(_ bytes: [UInt8], _ promise: WritePromise?) {
+    func appendFinal(_ bytes: [UInt8], _ promise: PromiseCore?) {
         if bytes.count <= Self.coalesceLimit { return bytes.withUnsafeBytes { append($0, true, promise) } }
         appendBlock(bytes)
         note(promise, bytes.count, in: 1, isBegun: true)
@@ -133,7 +133,7 @@ final class WriteQueue {
     }
 
     /// Queues several buffers as one write, in separate blocks.
-    func append(_ buffers: [[UInt8]], _ promise: WritePromise) {
+    func append(_ buffers: [[UInt8]], _ promise: PromiseCore) {
         let first = blocks.end
         var count = 0
         var small: [UInt8] = []
@@ -155,7 +155,7 @@ final class WriteQueue {
     /// - Parameters:
     ///   - sent: the number of their bytes that the kernel has taken.
     ///   - budget: counts the memory of the pieces that are not copied.
-    func append(_ pieces: [SharedBytes], from sent: Int, _ promise: WritePromise?, _ budget: MemoryBudget?) {
+    func append(_ pieces: [SharedBytes], from sent: Int, _ promise: PromiseCore?, _ budget: MemoryBudget?) {
         let first = blocks.end
         var (left, count) = (sent, 0)
         for piece in pieces {
@@ -216,9 +216,9 @@ final class WriteQueue {
     }
 
     private func note(
-        _ promise: WritePromise?, _ count: Int, in blocks: Int, at offset: Int = 0, isBegun: Bool = false
+        _ promise: PromiseCore?, _ count: Int, in blocks: Int, at offset: Int = 0, isBegun: Bool = false
     ) {
-        promise?.number = pending.end
+        promise?.queuedWrite.pointee.number = pending.end
         let first = self.blocks.end - blocks
         pending.append(
             PendingWrite(promise: promise, count: count, isBegun: isBegun, block: first, blocks: blocks, offset: offset)
@@ -294,8 +294,8 @@ final class WriteQueue {
 
     /// Withdraws a write.
     /// - Returns: false if the kernel has taken some of its bytes: the stream cannot continue without the rest.
-    func withdraw(_ promise: WritePromise) -> Bool {
-        let number = promise.number
+    func withdraw(_ promise: PromiseCore) -> Bool {
+        let number = promise.queuedWrite.pointee.number
         guard pending.numbers.contains(number), pending[number].promise === promise else { return false }
         let write = pending[number]
         let isBegun = write.isBegun || number == pending.start && sentOfFirst > 0
@@ -345,7 +345,7 @@ final class WriteQueue {
             writeNumbers.append(newPending.end)
             var write = pending[number]
             if write.isWithdrawn { continue }
-            write.promise?.number = newPending.end
+            write.promise?.queuedWrite.pointee.number = newPending.end
             // A partly sent write may have lost its first blocks. It cannot be withdrawn, so they are not used.
             write.block = write.block < blocks.start ? -1 : blockNumbers[write.block - blocks.start]
             newPending.append(write)

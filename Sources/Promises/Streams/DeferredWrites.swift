@@ -2,7 +2,7 @@
 struct DeferredWrites {
     struct Write {
         let bytes: [UInt8]
-        let promise: WritePromise
+        let promise: PromiseCore
     }
 
     // The writes from `first` on.
