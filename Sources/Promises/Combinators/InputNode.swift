@@ -63,7 +63,7 @@ final class InputNode: PromiseCore, @unchecked Sendable {
         let isCancelled = node.borrow { node in
             let word = node.upstream.load()
             // Retained: once it is claimed, its resolvers may release it.
-            return word.isWaiting && (word.core.object as? ResolverCore)?.cancel(ifOnly: node) == true
+            return word.isWaiting && word.core.object.cancel(ifOnly: node)
         }
         guard isCancelled else { return node.object.leaveAndCancelSlow() }
         node.borrow { $0.combinator.take()?.release() }
@@ -93,21 +93,5 @@ extension InputNode {
     /// Releases the reference of the list or queue that the node has left. Keeps the node if it can be reused.
     private static func releaseOrKeep(_ node: Uncounted<InputNode>) {
         if node.borrow({ $0.combinator == nil }) { SpareCores.releaseOrKeep(node: node.core) } else { node.release() }
-    }
-}
-
-extension ResolverCore {
-    /// The fast path for a source that only `node` has ever waited for, as is usual for the losers of a race: takes the
-    /// list and the right to settle in one step. The node has then left the list, and the caller owns the list's
-    /// reference. Returns `false` in all other cases, without any effect.
-    fileprivate func cancel(ifOnly node: InputNode) -> Bool {
-        guard !continuesUnobserved, let waiters = LockedWaiters(of: self), waiters.takeAndClaim(only: node.ref)
-        else { return false }
-        isCancelled = true
-        node.upstream.store(.taken)
-        node.leaveLoop()
-        // The node counts as a handler that received the error.
-        reject(PromiseError.asCancellation, at: callSite, as: .rejectedAndHandled)
-        return true
     }
 }

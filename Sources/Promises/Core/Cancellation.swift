@@ -99,15 +99,15 @@ struct Cancellation {
             core.cancelIfUnobserved()
             return nil
         }
+        if position == .last, let combinator = producer.asCombinator {
+            combinator.endWithInputs(by: request)
+            combinators.append(combinator)
+            return nil
+        }
         switch position {
         case .free where producer.isShieldedFromSource, .last where producer.isShieldedFromSource:
             // It waits for a clean-up that has begun.
             producer.rejectWhenRun(with: request.error)
-            return nil
-        case .last where producer.isCombinator:
-            let combinator = producer.as(CombinatorCore.self)
-            combinator.endWithInputs(by: request)
-            combinators.append(combinator)
             return nil
         case .free where producer.isToRun, .last where producer.isToRun:
             let (cleanUp, source) = producer.leaveSourceAndRun(with: request.error)

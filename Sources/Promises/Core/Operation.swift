@@ -257,6 +257,18 @@ struct Follow<Value>: Operation {
     func run(_ source: Source<Value>, _ core: PromiseCore) { core.finish(as: source) }
 }
 
+/// Calls a closure once its source has settled.
+struct Notification: Operation {
+    typealias Input = Never
+    typealias Output = Void
+    let body: (AnySource) -> Void
+
+    func run(_ source: AnySource, _ core: PromiseCore) {
+        body(source)
+        core.finish(())
+    }
+}
+
 extension CoreCode {
     /// Performs an operation of that type from the core's payload.
     @inlinable @inline(__always)

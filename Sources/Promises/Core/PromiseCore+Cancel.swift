@@ -52,7 +52,7 @@ extension PromiseCore {
     /// Calls `body` when this core has settled, on the thread that settles it. It keeps no work alive, and handles a
     /// rejection.
     func whenEnded(_ body: @escaping () -> Void) {
-        attach(PromiseCore(inline: Ended(body: body), role: .keepsNoWorkAlive))
+        attach(PromiseCore(inline: Notification { _ in body() }, role: .keepsNoWorkAlive))
     }
 
     // MARK: The producer, on the core's own thread
@@ -191,15 +191,4 @@ extension PromiseCore {
     }
 
     private static let plainlyCancelled = cancelled(with: PromiseError.asCancellation)
-}
-
-private struct Ended: Operation {
-    typealias Input = Never
-    typealias Output = Void
-    let body: () -> Void
-
-    func run(_ source: AnySource, _ core: PromiseCore) {
-        body()
-        core.finish(())
-    }
 }

@@ -100,8 +100,8 @@ class PromiseCore: Job, @unchecked Sendable {
         return upstream.loadRelaxed() == .taken
     }
 
-    /// Whether this is a `CombinatorCore`.
-    var isCombinator: Bool { false }
+    /// This core, if it settles when its several sources have.
+    var asCombinator: CombinatorCore? { nil }
 
     /// Whether this externally settled promise may wait for another one, which only its own thread can examine.
     var mayWaitForCleanUps: Bool { false }
@@ -111,6 +111,14 @@ class PromiseCore: Job, @unchecked Sendable {
 
     /// `cancelProducer` for an externally settled promise that may wait for another one. Any thread.
     func cancelExternally(with error: (any Error)?) -> ProducerStop { cancelProducer() ? .stopped(nil) : .refused }
+
+    /// Whether a resolver's promise was cancelled, not merely rejected with a cancellation error. `nil` for others.
+    var hasBeenCancelled: Bool? { nil }
+
+    /// The fast path for a source that only `node` has ever waited for, as is usual for the losers of a race: cancels
+    /// it and takes the node out of the list, whose reference the caller then owns.
+    /// - Returns: false, without any effect, in all other cases.
+    func cancel(ifOnly node: PromiseCore) -> Bool { false }
 
     /// Whether this externally settled promise continues even after its last waiter has withdrawn.
     var continuesUnobserved: Bool { false }

@@ -36,7 +36,7 @@ struct OnCancel: Operation {
     let body: () -> Void
 
     func run(_ source: AnySource, _ core: PromiseCore) {
-        if (source.core as? ResolverCore)?.isCancelled == true { body() }
+        if source.core.hasBeenCancelled == true { body() }
         core.finish(())
     }
 }
@@ -49,7 +49,7 @@ struct CleanUpOnCancel: Operation {
 
     func run(_ source: AnySource, _ core: PromiseCore) {
         // A cancellation arrives before the promise has settled, except at a watcher that was added later.
-        if (source.core as? ResolverCore)?.isCancelled == false { return core.finish(()) }
+        if source.core.hasBeenCancelled == false { return core.finish(()) }
         core.finish(followingGuarantee: body())
     }
 }

@@ -10,7 +10,9 @@ final class ResolverCore: PromiseCore, @unchecked Sendable {
     private let isOfGuarantee: Bool
     /// Set if the promise was cancelled, not merely rejected with a cancellation error. Before the promise settles,
     /// only the party that has claimed it accesses this.
-    @exclusivity(unchecked) final var isCancelled = false
+    @exclusivity(unchecked) private final var isCancelled = false
+
+    override var hasBeenCancelled: Bool? { isCancelled }
 
     override var mayWaitForCleanUps: Bool {
         LockedWaiters(of: self)?.contains(where: WatchingCore.isCleanUp) ?? false
@@ -25,6 +27,18 @@ final class ResolverCore: PromiseCore, @unchecked Sendable {
         else { return .stopped(nil) }
         rejectAfterCleanUps(from: cleanUps, with: error)
         return .willEnd
+    }
+
+    override func cancel(ifOnly node: PromiseCore) -> Bool {
+        guard !isOfGuarantee, let waiters = LockedWaiters(of: self), waiters.takeAndClaim(only: node.ref) else {
+            return false
+        }
+        isCancelled = true
+        node.upstream.store(.taken)
+        node.leaveLoop()
+        // The node counts as a handler that received the error.
+        reject(PromiseError.asCancellation, at: callSite, as: .rejectedAndHandled)
+        return true
     }
 
     /// Begins the clean-ups, which have been taken out of the list, oldest first, and rejects this core when all have

@@ -113,7 +113,7 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
     private func wait(
         for core: PromiseCore, at stage: DispatchStage, _ didSettle: @escaping (DispatchedPromise, AnySource) -> Void
     ) {
-        let waiter = PromiseCore(inline: Arrival { [self] in didSettle(self, $0) })
+        let waiter = PromiseCore(inline: Notification { [self] in didSettle(self, $0) })
         core.attach(waiter)
         let isCancelled = progress.withLock { progress in
             guard progress.stage == stage, progress.cancellation == nil else { return progress.cancellation != nil }
@@ -339,18 +339,6 @@ private final class Ticket: Sendable {
     init(_ promise: DispatchedPromise) { self.promise = promise }
 
     deinit { promise.didNotRun(nil) }
-}
-
-/// The waiter of a dispatched promise.
-private struct Arrival: Operation {
-    typealias Input = Never
-    typealias Output = Void
-    let body: (AnySource) -> Void
-
-    func run(_ source: AnySource, _ core: PromiseCore) {
-        body(source)
-        core.finish(())
-    }
 }
 
 extension Thenable {
