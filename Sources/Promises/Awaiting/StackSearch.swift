@@ -63,12 +63,3 @@ struct StackSearch {
         return !inputs.isEmpty && inputs.allSatisfy { isHeldUp($0, here) }
     }
 }
-
-/// The place of the job that settles a promise.
-enum PlaceOfJob {
-    /// In the queue of the given pool.
-    case isQueued
-    /// Queued once this promise has settled.
-    case behind(PromiseCore)
-    case elsewhere
-}

@@ -197,3 +197,12 @@ enum ProducerStop {
     /// It settles its promise later.
     case willEnd
 }
+
+/// The place of the job that settles a promise.
+enum PlaceOfJob {
+    /// In the queue of the given pool.
+    case isQueued
+    /// Queued once this promise has settled.
+    case behind(PromiseCore)
+    case elsewhere
+}
