@@ -42,6 +42,12 @@ import Testing
         if let complaint = ThreadProgramRun(threads).run(seeds, within: limit) { Issue.record("\(complaint)") }
     }
 
+    /// 705510: a promise is cancelled below a cleanup that has returned a pending promise, and so waits for that.
+    @Test(arguments: [(UInt64(705_510), 4)]) func programsThatWereJudgedWrongly(seed: UInt64, threads: Int) {
+        let complaint = ThreadProgramRun(threads).run(Array(repeating: seed, count: 20), within: nil)
+        if let complaint { Issue.record("\(complaint)") }
+    }
+
     /// Returns true if everything was correct.
     @discardableResult
     private func check(_ seed: UInt64) -> Bool {

@@ -149,9 +149,20 @@ struct ThreadProgramVerdict: CustomStringConvertible {
     /// A cancellation takes effect at the latest when all threads are idle, unless a cleanup is waited for, or only the
     /// handlers were notified, since others wait for the promise that the promise's handler has returned.
     private mutating func judgeCancellations() {
-        for name in ignoring where sources[name]?.op != .ensureThen && !mayHaveTwoEnds(name) {
+        for name in ignoring where !waitsForCleanUp(name) && !mayHaveTwoEnds(name) {
             complain("p\(name) was cancelled, and goes on")
         }
+    }
+
+    /// True if it is a cleanup that has returned a promise, or waits for one, perhaps through others.
+    private func waitsForCleanUp(_ name: Int) -> Bool {
+        var (left, seen) = ([name], Set<Int>())
+        while let next = left.popLast() {
+            if !seen.insert(next).inserted { continue }
+            if sources[next]?.op == .ensureThen && replies[next] != nil { return true }
+            left += [sources[next]?.source, replies[next]].compactMap { $0 } + (gathered[next]?.sources ?? [])
+        }
+        return false
     }
 
     /// Handlers that one thread attached to one promise run in the order of attaching.
