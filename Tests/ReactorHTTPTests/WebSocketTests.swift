@@ -115,7 +115,7 @@ import Testing
     }
 
     @Test(arguments: [
-        ("Sec-WebSocket-Version: 13", "Sec-WebSocket-Version: 8", 426), ("Upgrade: WebSocket", "Upgrade: h2c", 400),
+        ("Sec-WebSocket-Version: 13", "Sec-WebSocket-Version: 8", 426), ("Upgrade: WebSocket", "Upgrade: h2c", 426),
         ("Connection: keep-alive, Upgrade", "Connection: keep-alive", 400), ("GET", "POST", 400),
         ("dGhlIHNhbXBsZSBub25jZQ==", "short==", 400),
     ])
@@ -123,6 +123,20 @@ import Testing
         let parts = Self.handshake.split(separator: part, maxSplits: 1, omittingEmptySubsequences: false)
         let handler = { (request: Request) in Answer.now(.webSocket(request) { _ in .value }) }
         try withServer(handler) { address, _ in try expect([code], address, parts[0] + other + parts[1] + "\r\n") }
+    }
+
+    /// RFC 9110, section 15.5.22: the answer names what to upgrade to.
+    @Test(arguments: ["GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", "GET / HTTP/1.0\r\n\r\n"])
+    func aPlainRequestIsToldToUpgrade(_ request: String) throws {
+        let handler = { (request: Request) in Answer.now(.webSocket(request) { _ in .value }) }
+        try withServer(handler) { address, _ in
+            let answer = try conversation(address, request)
+            #expect(statuses(answer) == [426])
+            for line in ["Upgrade: websocket", "Sec-WebSocket-Version: 13", "Connection: upgrade, close"] {
+                #expect(answer.contains("\r\n\(line)\r\n"), "\(answer)")
+            }
+            #expect(answer.hasSuffix("\r\n\r\nThis address speaks WebSocket\n"))
+        }
     }
 
     /// Connects, sends the handshake, and calls `body` with the client, after the head of the answer.

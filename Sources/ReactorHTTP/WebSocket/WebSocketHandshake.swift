@@ -1,8 +1,8 @@
 import Promises
 
 extension Response {
-    /// The response that opens a WebSocket (RFC 6455, section 4.2), or refuses: 426 for another version, 400 for an
-    /// invalid handshake.
+    /// The response that opens a WebSocket (RFC 6455, section 4.2), or refuses: 426 for a GET that asks for no
+    /// WebSocket, or for another version; 400 for an invalid handshake.
     ///
     /// ```swift
     /// listener.serveHTTP { request in
@@ -27,13 +27,13 @@ extension Response {
         _ request: Request, protocols: [String] = [], limit: Int = 1 << 20, idle: Duration? = .seconds(120),
         _ body: @escaping (WebSocket) throws -> Promise<Void>
     ) -> Response {
-        guard request.method == .get, !request.isHTTP10, request.headers.has("upgrade", listing: "websocket"),
-            request.headers.has("connection", listing: "upgrade"), let key = request.headers["sec-websocket-key"],
+        guard request.method == .get else { return Response(.badRequest) }
+        // In HTTP/1.0 the field means nothing.
+        if request.isHTTP10 || !request.headers.has("upgrade", listing: "websocket") { return upgradeRequired }
+        guard request.headers.has("connection", listing: "upgrade"), let key = request.headers["sec-websocket-key"],
             isKey(key), request.headers.all("sec-websocket-key").count == 1
         else { return Response(.badRequest) }
-        guard request.headers["sec-websocket-version"] == "13" else {
-            return Response(Status(426), headers: ["Upgrade": "websocket", "Sec-WebSocket-Version": "13"])
-        }
+        guard request.headers["sec-websocket-version"] == "13" else { return upgradeRequired }
         var headers: Headers = ["Sec-WebSocket-Accept": webSocketAccept(key)]
         let offered = request.headers.all("sec-websocket-protocol").joined(separator: ",").split(separator: ",")
             .map { $0.drop { $0 == " " }.prefix { $0 != " " } }
@@ -43,6 +43,13 @@ extension Response {
             WebSocket(connection, limit: limit, idle: idle, subprotocol: chosen).converse(body)
         }
         return Response(Status(101), nil, headers, content)
+    }
+
+    /// RFC 9110, section 15.5.22.
+    private static var upgradeRequired: Response {
+        Response(
+            "This address speaks WebSocket\n", status: Status(426),
+            headers: ["Upgrade": "websocket", "Sec-WebSocket-Version": "13"])
     }
 
     /// Whether `text` is the Base64 of 16 bytes.
