@@ -22,8 +22,9 @@ enum HTTPServer {
                 if isDraining { _exit(128 + signal) }
                 isDraining = true
             })
+        let files = options.files.map { StaticFiles($0) }
         let served = listener.serveHTTP(options.http, serving: secure.added(to: serving)) { request in
-            respond(to: request, options)
+            respond(to: request, options, files)
         }
         let reload = try secure.reloadAtHangup()
         defer { reload?.cancel() }
@@ -31,7 +32,7 @@ enum HTTPServer {
         try hang(served)
     }
 
-    private static func respond(to request: Request, _ options: Options) -> Answer {
+    private static func respond(to request: Request, _ options: Options, _ files: StaticFiles?) -> Answer {
         switch (request.path, request.method) {
         case ("/", .get), ("/", .head): .now(Response("Hello, world!\n"))
         case ("/slow", .get), ("/slow", .head): .later(slow(request, options.slowness))
@@ -39,8 +40,14 @@ enum HTTPServer {
         case ("/socket", .get): .now(.webSocket(request) { socket in socket.forEach { socket.send($0) } })
         case ("/", _), ("/slow", _): .now(refusal("Use GET\n", allowing: "GET, HEAD"))
         case ("/echo", _): .now(refusal("Use POST\n", allowing: "POST"))
-        default: .now(Response("Not found\n", status: .notFound))
+        default: file(request, files) ?? .now(Response("Not found\n", status: .notFound))
         }
+    }
+
+    /// A file of the folder, below `/files`.
+    private static func file(_ request: Request, _ files: StaticFiles?) -> Answer? {
+        guard let files, request.path.hasPrefix("/files/") else { return nil }
+        return .later(files.response(to: request, path: String(request.path.dropFirst(6))))
     }
 
     private static func refusal(_ text: String, allowing methods: String) -> Response {

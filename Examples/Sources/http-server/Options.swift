@@ -13,6 +13,8 @@ struct Options {
     /// The files of `--certificate` and `--key`. Without them the server speaks plain HTTP.
     private(set) var certificate: String?
     private(set) var key: String?
+    /// The folder of `/files/`.
+    private(set) var files: String?
 
     init(_ arguments: some Sequence<String>) throws {
         address = try SocketAddress("127.0.0.1:8080")
@@ -21,6 +23,7 @@ struct Options {
             case "--listen": address = try option.address()
             case "--certificate": certificate = option.value
             case "--key": key = option.value
+            case "--files": files = option.value
             case "--idle-timeout": http.idle = try option.seconds()
             case "--head-timeout": http.headTime = try option.seconds()
             case "--body-timeout": http.requestTime = try option.seconds()

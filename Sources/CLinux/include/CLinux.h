@@ -17,6 +17,7 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/file.h>
+#include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
@@ -81,28 +82,61 @@ static inline long clinux_reference_count(void *object) { return (long)swift_ret
 // pipe2(2); hidden without _GNU_SOURCE.
 static inline int clinux_pipe(int ends[2], int flags) { return (int)syscall(SYS_pipe2, ends, flags); }
 
-// writev(2) without SIGPIPE: the signal is blocked on this thread for the call, and consumed if the call made it
-// pending. One that was pending before (so it was blocked) stays pending. Other threads are not affected. With nonzero
-// flags it is pwritev2(2), of Linux 4.6, by its number.
-static inline ssize_t clinux_writev_with_flags(int fd, const struct iovec *pieces, int count, int flags) {
-    sigset_t broken_pipe, before, pending;
-    sigemptyset(&broken_pipe);
-    sigaddset(&broken_pipe, SIGPIPE);
-    pthread_sigmask(SIG_BLOCK, &broken_pipe, &before);
-    int was_blocked = sigismember(&before, SIGPIPE);
-    int was_pending = was_blocked && sigpending(&pending) == 0 && sigismember(&pending, SIGPIPE);
-    ssize_t result = flags ? syscall(SYS_pwritev2, fd, pieces, (long)count, -1L, -1L, flags) : writev(fd, pieces, count);
+// Blocks SIGPIPE on this thread for one call, and consumes the signal if the call made it pending. One that was pending
+// before (so it was blocked) stays pending. Other threads are not affected.
+struct clinux_sigpipe_guard {
+    sigset_t broken_pipe, before;
+    int was_blocked, was_pending;
+};
+static inline struct clinux_sigpipe_guard clinux_begin_without_signal(void) {
+    struct clinux_sigpipe_guard guard;
+    sigset_t pending;
+    sigemptyset(&guard.broken_pipe);
+    sigaddset(&guard.broken_pipe, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &guard.broken_pipe, &guard.before);
+    guard.was_blocked = sigismember(&guard.before, SIGPIPE);
+    guard.was_pending = guard.was_blocked && sigpending(&pending) == 0 && sigismember(&pending, SIGPIPE);
+    return guard;
+}
+static inline ssize_t clinux_end_without_signal(const struct clinux_sigpipe_guard *guard, ssize_t result) {
     int error = errno;
-    if (result < 0 && error == EPIPE && !was_pending) {
+    if (result < 0 && error == EPIPE && !guard->was_pending) {
         struct timespec none = {0, 0};
-        while (sigtimedwait(&broken_pipe, NULL, &none) < 0 && errno == EINTR) {}
+        while (sigtimedwait(&guard->broken_pipe, NULL, &none) < 0 && errno == EINTR) {}
     }
-    if (!was_blocked) pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (!guard->was_blocked) pthread_sigmask(SIG_SETMASK, &guard->before, NULL);
     errno = error;
     return result;
 }
+
+// writev(2) without SIGPIPE. With nonzero flags it is pwritev2(2), of Linux 4.6, by its number.
+static inline ssize_t clinux_writev_with_flags(int fd, const struct iovec *pieces, int count, int flags) {
+    struct clinux_sigpipe_guard guard = clinux_begin_without_signal();
+    ssize_t result = flags ? syscall(SYS_pwritev2, fd, pieces, (long)count, -1L, -1L, flags) : writev(fd, pieces, count);
+    return clinux_end_without_signal(&guard, result);
+}
 static inline ssize_t clinux_writev_without_signal(int fd, const struct iovec *pieces, int count) {
     return clinux_writev_with_flags(fd, pieces, count, 0);
+}
+
+// sendfile(2) from an offset, without SIGPIPE: it has no MSG_NOSIGNAL.
+static inline ssize_t clinux_sendfile_without_signal(int fd, int file, off_t offset, size_t count) {
+    struct clinux_sigpipe_guard guard = clinux_begin_without_signal();
+    return clinux_end_without_signal(&guard, sendfile(fd, file, &offset, count));
+}
+
+// pread(2) that fails with EAGAIN instead of waiting for the disk: preadv2(2) with RWF_NOWAIT, of Linux 4.14, by its
+// number, since the function is hidden without _GNU_SOURCE.
+static inline ssize_t clinux_read_cached(int fd, void *bytes, size_t count, int64_t offset) {
+    struct iovec piece = {bytes, count};
+    return syscall(SYS_preadv2, fd, &piece, 1L, (long)offset, (long)(offset >> 32), 8 /* RWF_NOWAIT */);
+}
+
+// open(2) that fails with EAGAIN instead of asking the disk for a name: openat2(2) with RESOLVE_CACHED, of Linux 5.12,
+// by its number, which is the same on every architecture. Older kernels refuse it.
+static inline int clinux_open_cached(const char *path, int flags) {
+    struct { uint64_t flags, mode, resolve; } how = {(uint64_t)(unsigned)flags, 0, 0x20 /* RESOLVE_CACHED */};
+    return (int)syscall(437, AT_FDCWD, path, &how, sizeof how);
 }
 
 // Returns a new descriptor, or -1, unchanged, unless it has the number of a standard stream: then it is moved to a

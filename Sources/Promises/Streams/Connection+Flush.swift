@@ -27,7 +27,7 @@ extension Connection {
     }
 
     @inline(__always)
-    private func didTransmit(_ result: Int, in turn: UInt32) -> Int {
+    func didTransmit(_ result: Int, in turn: UInt32) -> Int {
         if result < 0 && result != -Int(EAGAIN) {
             fail(SystemError(writeCall, CInt(-result)), losesOutput: true)
             return -1

@@ -10,6 +10,8 @@ package struct FileSyscalls: Sendable {
         package var size: Int
         package var owner: uid_t
         package var group: gid_t
+        /// When the content was last changed.
+        package var changed = timespec()
 
         package init(mode: mode_t = 0, size: Int = 0, owner: uid_t = 0, group: gid_t = 0) {
             self.mode = mode
@@ -21,6 +23,7 @@ package struct FileSyscalls: Sendable {
         fileprivate init(_ status: stat) {
             self.init(
                 mode: status.st_mode, size: Int(status.st_size), owner: status.st_uid, group: status.st_gid)
+            changed = status.st_mtim
         }
     }
 
@@ -30,6 +33,17 @@ package struct FileSyscalls: Sendable {
     package var close: @Sendable (CInt) -> Int = { fileResult(Glibc.close($0)) }
     package var open: @Sendable (_ path: String, _ flags: CInt, _ mode: mode_t) -> Int = {
         fileResult(clinux_above_standard(Glibc.open($0, $1 | O_CLOEXEC, $2)))
+    }
+    /// As `open`, from the kernel's memory: fails instead of waiting for the disk; see `clinux_open_cached`.
+    package var openCached: @Sendable (_ path: String, _ flags: CInt) -> Int = {
+        fileResult(clinux_above_standard(clinux_open_cached($0, $1 | O_CLOEXEC)))
+    }
+    package var readAt: @Sendable (CInt, UnsafeMutableRawPointer, Int, _ offset: Int) -> Int = {
+        fileResult(pread($0, $1, $2, off_t($3)))
+    }
+    /// As `readAt`, from the kernel's memory: fails, or returns less, instead of waiting for the disk.
+    package var readCached: @Sendable (CInt, UnsafeMutableRawPointer, Int, _ offset: Int) -> Int = {
+        fileResult(clinux_read_cached($0, $1, $2, Int64($3)))
     }
     package var read: @Sendable (CInt, UnsafeMutableRawPointer, Int) -> Int = { fileResult(Glibc.read($0, $1, $2)) }
     package var rename: @Sendable (_ old: String, _ new: String) -> Int = { fileResult(Glibc.rename($0, $1)) }

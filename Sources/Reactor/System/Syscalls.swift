@@ -76,6 +76,10 @@ package struct Syscalls {
     @usableFromInline package var send: (CInt, UnsafeRawPointer, Int) -> Int = {
         result(Glibc.send($0, $1, $2, CInt(MSG_NOSIGNAL)))
     }
+    /// Sends a part of a file; see `clinux_sendfile_without_signal`.
+    package var sendFile: (CInt, _ file: CInt, _ offset: Int, _ count: Int) -> Int = {
+        result(clinux_sendfile_without_signal($0, $1, off_t($2), $3))
+    }
     package var sendVector: (CInt, _ pieces: UnsafePointer<iovec>, _ count: Int) -> Int = { fd, pieces, count in
         var message = msghdr()
         message.msg_iov = UnsafeMutablePointer(mutating: pieces)

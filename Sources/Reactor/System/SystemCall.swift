@@ -6,11 +6,11 @@ public enum SystemCall: UInt8, CaseIterable, Hashable, Sendable, CustomStringCon
     /// See `description`.
     case fileControl, fileStatus, getPeerName, getSocketName, getSocketOption, ioControl, kill, linkStatus, listen
     /// See `description`.
-    case lock, open, pidfdOpen, pipe, poll, read, receive, receiveMessages, rename, send, sendMessages, sendVector
+    case lock, open, pidfdOpen, pipe, poll, read, receive, receiveMessages, rename, send, sendFile, sendMessages
     /// See `description`.
-    case setSocketOption, shutdown, sigaction, socket, socketPair, spawn, sync, threadCreate, timerCreate, timerSet
+    case sendVector, setSocketOption, shutdown, sigaction, socket, socketPair, spawn, sync, threadCreate, timerCreate
     /// See `description`.
-    case unlink, waitid, write, writeVector
+    case timerSet, unlink, waitid, write, writeVector
 
     /// The name of the call's man page.
     public var description: String {
@@ -42,6 +42,7 @@ public enum SystemCall: UInt8, CaseIterable, Hashable, Sendable, CustomStringCon
         case .receive: "recv"
         case .rename: "rename"
         case .send: "send"
+        case .sendFile: "sendfile"
         case .sendVector: "sendmsg"
         case .receiveMessages: "recvmmsg"
         case .sendMessages: "sendmmsg"

@@ -7,6 +7,8 @@ public final class BodyOutput {
 
     /// Sends what the closure appends.
     private let send: ((inout ByteWriter) -> Void) -> Promise<Void>
+    /// As `Connection.sendFile`; `nil` if the parts go elsewhere.
+    private let sendFile: ((_ file: CInt, Range<Int>) -> Int)?
     /// The unsent head: it leaves with the first part.
     private var head: ((inout ByteWriter) -> Void)?
     /// How many bytes the message still needs, if it declares its length.
@@ -23,8 +25,9 @@ public final class BodyOutput {
 
     init(
         _ length: Int?, isChunked: Bool, head: ((inout ByteWriter) -> Void)?,
-        send: @escaping ((inout ByteWriter) -> Void) -> Promise<Void>
-    ) { (left, self.isChunked, self.head, self.send) = (length, isChunked, head, send) }
+        send: @escaping ((inout ByteWriter) -> Void) -> Promise<Void>,
+        sendFile: ((_ file: CInt, Range<Int>) -> Int)? = nil
+    ) { (left, self.isChunked, self.head, self.send, self.sendFile) = (length, isChunked, head, send, sendFile) }
 
     /// An output that passes its parts to `write` instead of sending them to a client: for code that transforms a
     /// stream; see `Response.body`.
@@ -68,6 +71,20 @@ public final class BodyOutput {
     /// Writes a part of the body as UTF-8; see the form with bytes.
     @discardableResult
     public func write(_ text: String) -> Promise<Void> { write(Array(text.utf8)) }
+
+    /// Whether a part of a file can be sent without reading it.
+    var sendsFiles: Bool { sendFile != nil && !isChunked }
+
+    /// Sends the beginning of a part of a file as a part of the body, as much as there is room for at once.
+    /// - Returns: the number of bytes: see `Connection.sendFile`.
+    func send(_ range: Range<Int>, of file: CInt) -> Int {
+        guard let sendFile, sendsFiles, !isEnded, range.count <= left ?? .max else { return 0 }
+        if head != nil { write([UInt8]()) }
+        if failure != nil { return 0 }
+        let sent = sendFile(file, range)
+        left = left.map { $0 - sent }
+        return sent
+    }
 
     /// Refuses further writes.
     func close() { isEnded = true }

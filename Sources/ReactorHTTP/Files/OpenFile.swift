@@ -3,6 +3,7 @@ import Reactor
 
 /// A regular file, open for reading. Any thread may read it: each read gives its offset.
 final class OpenFile: Sendable {
+    private let calls: FileSyscalls
     private let fd: CInt
     let size: Int
     /// The field `ETag`: it changes with the file's size and modification time.
@@ -28,23 +29,25 @@ final class OpenFile: Sendable {
     /// The number of bytes per read.
     static var piece: Int { 128 << 10 }
 
-    private init(_ fd: CInt, _ status: stat) {
-        self.fd = fd
-        size = Int(status.st_size)
-        seconds = status.st_mtim.tv_sec
-        let nanoseconds = status.st_mtim.tv_nsec
+    private init(_ fd: CInt, _ status: FileSyscalls.Status, _ calls: FileSyscalls) {
+        (self.fd, self.calls) = (fd, calls)
+        size = status.size
+        seconds = status.changed.tv_sec
+        let nanoseconds = status.changed.tv_nsec
         tag = "\"\(String(size, radix: 16))-\(String(seconds, radix: 16)).\(String(nanoseconds, radix: 16))\""
         date = httpDate(seconds)
     }
 
-    deinit { close(fd) }
+    deinit { _ = calls.close(fd) }
+
+    /// O_NONBLOCK: opening a FIFO would wait for its writer.
+    private static var flags: CInt { O_RDONLY | O_NONBLOCK }
 
     /// - Parameter readsContent: whether to read the bytes of a small file at once.
     /// - Throws: the `SystemError` of open(2) and pread(2), except for a file that does not exist.
-    static func open(_ path: String, readsContent: Bool) throws -> Found {
-        // O_NONBLOCK: opening a FIFO would wait for its writer.
+    static func open(_ path: String, readsContent: Bool, _ calls: FileSyscalls) throws -> Found {
         var answer: Int
-        repeat { answer = FileSyscalls.real.open(path, O_RDONLY | O_NONBLOCK, 0) } while answer == -Int(EINTR)
+        repeat { answer = calls.open(path, flags, 0) } while answer == -Int(EINTR)
         if answer < 0 {
             switch CInt(-answer) {
             // The last two: a socket, or a device that does not exist.
@@ -54,28 +57,88 @@ final class OpenFile: Sendable {
             }
         }
         let fd = CInt(answer)
-        var status = stat()
-        guard fstat(fd, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
-            close(fd)
-            return status.st_mode & S_IFMT == S_IFDIR ? .folder : .none
+        guard let status = regularFile(fd, calls) else {
+            var status = FileSyscalls.Status()
+            let isFolder = calls.status(fd, &status) == 0 && status.mode & S_IFMT == S_IFDIR
+            _ = calls.close(fd)
+            return isFolder ? .folder : .none
         }
-        let file = OpenFile(fd, status)
+        let file = OpenFile(fd, status, calls)
         let content = readsContent && file.size <= piece ? try file.read(0..<file.size) : nil
         return .file(file, content)
+    }
+
+    private static func regularFile(_ fd: CInt, _ calls: FileSyscalls) -> FileSyscalls.Status? {
+        var status = FileSyscalls.Status()
+        return calls.status(fd, &status) == 0 && status.mode & S_IFMT == S_IFREG ? status : nil
     }
 
     /// The bytes in `range`, or fewer if the file ends earlier.
     func read(_ range: Range<Int>) throws -> [UInt8] {
         try [UInt8](unsafeUninitializedCapacity: range.count) { buffer, count in
-            while true {
-                let result = pread(fd, buffer.baseAddress, range.count, range.lowerBound)
-                if result < 0 && errno == EINTR { continue }
-                if result < 0 { throw SystemError(.read, errno, detail: "a file that is served") }
-                count = result
-                return
-            }
+            var result: Int
+            repeat {
+                result = calls.readAt(fd, buffer.baseAddress!, range.count, range.lowerBound)
+            } while result == -Int(EINTR)
+            count = try result.orThrow(.read, "a file that is served")
         }
     }
+
+    // MARK: What the kernel has in memory
+
+    // For a loop's thread, which must not wait for a disk. What the kernel does not have, a pool opens and reads.
+
+    /// A larger file is not read into memory, but sent from the kernel's.
+    private static var smallest: Int { 32 << 10 }
+
+    /// - Returns: as `open`, if that needs no disk and finds a regular file.
+    static func openCached(_ path: String, readsContent: Bool, _ calls: FileSyscalls) -> (OpenFile, [UInt8]?)? {
+        let answer = calls.openCached(path, flags)
+        if answer < 0 { return nil }
+        let fd = CInt(answer)
+        guard let status = regularFile(fd, calls) else {
+            _ = calls.close(fd)
+            return nil
+        }
+        let file = OpenFile(fd, status, calls)
+        guard readsContent && file.size <= smallest else { return (file, nil) }
+        return file.readCached(0..<file.size).map { (file, $0) }
+    }
+
+    /// The bytes in `range`; `nil` if the kernel does not have all of them.
+    func readCached(_ range: Range<Int>) -> [UInt8]? {
+        if range.isEmpty { return [] }
+        let bytes = [UInt8](unsafeUninitializedCapacity: range.count) { buffer, count in
+            count = max(calls.readCached(fd, buffer.baseAddress!, range.count, range.lowerBound), 0)
+        }
+        return bytes.count == range.count ? bytes : nil
+    }
+
+    /// Sends the beginning of `range` from the kernel's memory, as far as the output takes it without waiting.
+    /// - Returns: the number of bytes.
+    func send(_ range: Range<Int>, to output: BodyOutput) -> Int {
+        guard output.sendsFiles else { return 0 }
+        var rest = range
+        // Not more at once: other connections wait.
+        while !rest.isEmpty, range.count - rest.count < 4 << 20 {
+            let part = rest.prefix(1 << 20)
+            guard isCached(part) else { break }
+            let sent = output.send(part, of: fd)
+            rest = rest.dropFirst(sent)
+            if sent < part.count { break }
+        }
+        return range.count - rest.count
+    }
+
+    /// Whether the kernel probably has `range`: it reads files ahead in pieces of this size, so a byte of each tells.
+    private func isCached(_ range: Range<Int>) -> Bool {
+        var byte: UInt8 = 0
+        func has(_ offset: Int) -> Bool { calls.readCached(fd, &byte, 1, offset) == 1 }
+        return stride(from: range.lowerBound, to: range.upperBound, by: Self.piece).allSatisfy(has)
+            && has(range.upperBound - 1)
+    }
+
+    // MARK: Conditions
 
     /// Whether the client's preconditions hold: RFC 9110, section 13.2.2, steps 1 and 2.
     func isExpected(by headers: Headers) -> Bool {

@@ -9,15 +9,18 @@ import Reactor
 /// listener.serveHTTP { request in files.response(to: request) }
 /// ```
 ///
-/// GET and HEAD; `ETag` and `Last-Modified` with their conditions, and single ranges (RFC 9110, sections 13 and 14). A
-/// thread pool opens the files and reads them in pieces, as fast as the client reads. Names that begin with a dot are
-/// not served, except `/.well-known/` (RFC 8615), nor is anything outside the folder; symbolic links in it are
-/// followed.
+/// GET and HEAD; `ETag` and `Last-Modified` with their conditions, and single ranges (RFC 9110, sections 13 and 14).
+/// Names that begin with a dot are not served, except `/.well-known/` (RFC 8615), nor is anything outside the folder;
+/// symbolic links in it are followed.
+///
+/// What the kernel has in memory, the loop sends, a large file by sendfile(2). A thread pool opens and reads the rest,
+/// in pieces, as fast as the client reads. (On a network file system the loop may wait for its server to open a file.)
 public struct StaticFiles: Sendable {
     private let folder: String
     private let index: String
     private let headers: Headers
     private let pool: ThreadPool
+    private let calls: FileSyscalls
 
     /// - Parameters:
     ///   - folder: the path of the folder.
@@ -27,7 +30,11 @@ public struct StaticFiles: Sendable {
     ///   - pool: the threads that read.
     public init(
         _ folder: String, index: String = "index.html", headers: Headers = Headers(), on pool: ThreadPool = .shared
-    ) { (self.folder, self.index, self.headers, self.pool) = (folder, index, headers, pool) }
+    ) { self.init(folder, index: index, headers: headers, on: pool, calls: .real) }
+
+    package init(_ folder: String, index: String, headers: Headers, on pool: ThreadPool, calls: FileSyscalls) {
+        (self.folder, self.index, self.headers, self.pool, self.calls) = (folder, index, headers, pool, calls)
+    }
 
     /// The response with the file that `request` asks for: 404 if it does not exist, and 403 if it may not be read.
     ///
@@ -56,11 +63,15 @@ public struct StaticFiles: Sendable {
         let mayBeIndex = isIndex || request.path.utf8.last == UInt8(ascii: "/")
         // Most files are small and sent whole: one job for the pool, and one call to send them.
         let isWhole = request.method == .get && !Self.conditions.contains { request.headers.has($0) }
-        return Promise(on: pool) { [index] in
-            let found = isIndex ? .folder : try OpenFile.open(full, readsContent: isWhole)
+        let cached = isIndex ? "\(full)/\(index)" : full
+        if let (file, content) = OpenFile.openCached(cached, readsContent: isWhole, calls) {
+            return .value(respond(to: request, with: file, content, contentType(of: cached)))
+        }
+        return Promise(on: pool) { [index, calls] in
+            let found = isIndex ? .folder : try OpenFile.open(full, readsContent: isWhole, calls)
             guard case .folder = found, mayBeIndex else { return (found, full) }
             let file = "\(full)/\(index)"
-            let foundIndex = try OpenFile.open(file, readsContent: isWhole)
+            let foundIndex = try OpenFile.open(file, readsContent: isWhole, calls)
             if case .folder = foundIndex { return (.none, file) }
             return (foundIndex, file)
         }.map { (found: OpenFile.Found, full: String) in
@@ -115,14 +126,22 @@ public struct StaticFiles: Sendable {
         }
     }
 
-    /// Reads the next piece when the previous one is written: at most one per client is in memory.
+    /// Sends as much as the socket has room for, and then a piece whose write waits for room: at most one piece per
+    /// client is in memory.
     private func send(_ range: Range<Int>, of file: OpenFile, to output: BodyOutput) -> Promise<Void> {
-        if range.isEmpty { return .value }
-        return Promise(on: pool) { try file.read(range.prefix(OpenFile.piece)) }.then { bytes -> Promise<Void> in
+        let sent = file.send(range, to: output)
+        let rest = range.dropFirst(sent)
+        if rest.isEmpty { return .value }
+        return piece(rest.prefix(sent > 0 ? 16 << 10 : OpenFile.piece), of: file).then { bytes -> Promise<Void> in
             // The file has become shorter: closing the connection signals that.
             if bytes.isEmpty { throw BodyError.endedEarly }
-            return output.write(bytes).then { send(range.dropFirst(bytes.count), of: file, to: output) }
+            return output.write(bytes).then { send(rest.dropFirst(bytes.count), of: file, to: output) }
         }
+    }
+
+    private func piece(_ range: Range<Int>, of file: OpenFile) -> Promise<[UInt8]> {
+        if let bytes = file.readCached(range) { return .value(bytes) }
+        return Promise(on: pool) { try file.read(range) }
     }
 }
 

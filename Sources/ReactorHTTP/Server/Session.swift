@@ -253,6 +253,8 @@ final class Session {
         } send: { [self, status = response.status] part in
             if request.begunStatus == nil { request.responseBegins(status) }
             return limited(connection.write(part))
+        } sendFile: { [connection] file, range in
+            connection.sendFile(file, range)
         }
         // A client that does not get `100 Continue` may or may not send the body: nothing is read after such a
         // response. The same holds while a read of the program is pending.

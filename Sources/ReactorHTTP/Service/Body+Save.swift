@@ -20,7 +20,11 @@ extension Body {
     /// - Returns: a promise of the number of bytes. Rejected as `read`, and with the `SystemError` of the file, such as
     ///   `ENOSPC`.
     public func save(to path: String, mode: UInt32 = 0o666, on pool: ThreadPool = .shared) -> Promise<Int> {
-        Promise(on: pool) { try PartialFile(path, mode, pool) }.then { file -> Promise<Int> in
+        save(to: path, mode: mode, on: pool, calls: .real)
+    }
+
+    package func save(to path: String, mode: UInt32, on pool: ThreadPool, calls: FileSyscalls) -> Promise<Int> {
+        Promise(on: pool) { try PartialFile(path, mode, pool, calls) }.then { file -> Promise<Int> in
             var count = 0
             return self.forEach { part in
                 count += part.count
@@ -37,15 +41,17 @@ private final class PartialFile: @unchecked Sendable {
     private let path: String
     private let temporary: String
     private let pool: ThreadPool
+    private let calls: FileSyscalls
     private let fd: CInt
     private var isComplete = false
 
-    init(_ path: String, _ mode: UInt32, _ pool: ThreadPool) throws {
+    init(_ path: String, _ mode: UInt32, _ pool: ThreadPool, _ calls: FileSyscalls) throws {
         if path.utf8.contains(0) { throw SystemError(.open, EINVAL, detail: "a zero byte in the path \(path)") }
         let folder = path.utf8.lastIndex(of: UInt8(ascii: "/")).map { String(path[...$0]) } ?? ""
-        (self.path, self.pool) = (path, pool)
+        (self.path, self.pool, self.calls) = (path, pool, calls)
         temporary = "\(folder).\(String(UInt64.random(in: 0 ... .max), radix: 36)).tmp"
-        let answer = FileSyscalls.real.open(temporary, O_WRONLY | O_CREAT | O_EXCL, mode)
+        var answer: Int
+        repeat { answer = calls.open(temporary, O_WRONLY | O_CREAT | O_EXCL, mode) } while answer == -Int(EINTR)
         fd = CInt(answer)
         if answer < 0 { throw SystemError(.open, -fd, detail: temporary) }
     }
@@ -53,26 +59,37 @@ private final class PartialFile: @unchecked Sendable {
     // On the pool, since the disk may be slow.
     deinit {
         if fd < 0 { return }
-        let close = { @Sendable [fd, temporary, isComplete] in
-            if !isComplete { unlink(temporary) }
-            _ = Glibc.close(fd)
+        let close = { @Sendable [fd, temporary, isComplete, calls] in
+            if !isComplete { _ = calls.unlink(temporary) }
+            _ = calls.close(fd)
         }
         do { try pool.dispatch(close) } catch { close() }
     }
 
     func append(_ bytes: [UInt8]) throws {
-        var rest = bytes[...]
-        while !rest.isEmpty {
-            let count = rest.withUnsafeBytes { write(fd, $0.baseAddress, $0.count) }
-            if count < 0 && errno == EINTR { continue }
-            if count <= 0 { throw SystemError(.write, count < 0 ? errno : EIO, detail: path) }
-            rest = rest.dropFirst(count)
+        try bytes.withUnsafeBytes { bytes in
+            var written = 0
+            while written < bytes.count {
+                let count = try retrying(.write) {
+                    calls.write(fd, bytes.baseAddress! + written, bytes.count - written)
+                }
+                // The kernel does not return 0 for a file; if it did, this loop would not end.
+                if count == 0 { throw SystemError(.write, EIO, detail: path) }
+                written += count
+            }
         }
     }
 
     func complete() throws {
-        guard fsync(fd) == 0 else { throw SystemError(.sync, errno, detail: path) }
-        guard rename(temporary, path) == 0 else { throw SystemError(.rename, errno, detail: path) }
+        _ = try retrying(.sync) { calls.sync(fd) }
+        _ = try retrying(.rename) { calls.rename(temporary, path) }
         isComplete = true
+    }
+
+    private func retrying(_ call: SystemCall, _ body: () -> Int) throws(SystemError) -> Int {
+        while true {
+            let result = body()
+            if result != -Int(EINTR) { return try result.orThrow(call, path) }
+        }
     }
 }

@@ -202,6 +202,8 @@ final class SimulatedProcess {
         table.receive = route(.receive, real.receive) { $0.receive(.init(start: $1, count: $2)) }
         table.receiveMessages = route(.receiveMessages, real.receiveMessages) { $0.receiveMessages($1, $2) }
         table.send = route(.send, real.send) { $0.send($1, $2) }
+        // Not supported, as by some of the kernel's file systems: the caller reads the file.
+        table.sendFile = route(.sendFile, real.sendFile) { _, _, _, _ in -Int(EINVAL) }
         table.sendVector = route(.sendVector, real.sendVector) { $0.send(.init(start: $1, count: $2)) }
         table.sendMessages = route(.sendMessages, real.sendMessages) { $0.sendMessages($1, $2) }
         table.setSocketOption = route(.setSocketOption, real.setSocketOption) {
