@@ -113,6 +113,43 @@ import Testing
         }
     }
 
+    /// Bytes are tested in groups: each place in a name, a value and a host, in and behind whole groups.
+    @Test(arguments: [
+        ("NAME: v", Array("@[{(,;\u{1F} ".utf8) + [0x80, 0xC1, 0xFF], "`!~09_-.azAZ"),
+        ("n: VALUE", [0, 0x1F, 0x7F], "\t ~!@\u{80}\u{E9}"),
+        ("Host: VALUE", Array("/@[`{\"?# ".utf8) + [0x80], "09azAZ-._~!,"),
+    ])
+    func eachPlaceOfAFieldIsTested(_ pattern: String, _ bad: [UInt8], _ good: String) throws {
+        let isName = pattern.hasPrefix("NAME")
+        let parts = pattern.components(isName ? "NAME" : "VALUE")
+        func request(_ length: Int, _ place: Int, _ bytes: some Collection<UInt8>) -> [UInt8] {
+            var part = [UInt8](repeating: UInt8(ascii: "n"), count: length)
+            part.replaceSubrange(place..<place + 1, with: bytes)
+            let host = pattern.hasPrefix("Host") ? "" : "Host: x\r\n"
+            return Array("GET / HTTP/1.1\r\n\(host)\(parts[0])".utf8) + part + Array("\(parts[1])\r\n\r\n".utf8)
+        }
+        let lengths = [1, 7, 8, 9, 15, 16, 17, 24, 33]
+        try withServer({ _ in .now(Response("")) }) { address, _ in
+            func answers(_ sent: [UInt8]) throws -> [Int] {
+                let client = try hang(connect(to: address), timeout: patience)
+                defer { client.close() }
+                try hang(client.write(sent).then { client.shutdownWrite() }, timeout: patience)
+                return statuses(try readToEnd(client))
+            }
+            for length in lengths {
+                for place in 0..<length {
+                    for byte in bad where !(byte == 0x20 && !isName && (place == 0 || place == length - 1)) {
+                        let codes = try answers(request(length, place, [byte]))
+                        #expect(codes == [400], "\(byte) at \(place) of \(length)")
+                    }
+                    let sent = good.flatMap { request(length, place, String($0).utf8) }
+                    let codes = try answers(sent)
+                    #expect(codes == [Int](repeating: 200, count: good.count), "\(place) of \(length)")
+                }
+            }
+        }
+    }
+
     @Test func headsAndFieldsHaveLimits() throws {
         var options = HTTPOptions()
         options.maxHead = 200

@@ -89,32 +89,43 @@ extension Bytes {
         return newline - 1
     }
 
-    /// The number of leading ASCII letters and hyphens, checked eight at a time: the rest of a name is checked byte by
-    /// byte.
+    /// The number of leading ASCII letters and hyphens, checked eight at a time; the last group overlaps the one before.
+    /// The rest of a name is checked byte by byte.
     @inline(__always)
-    var lengthOfName: Int { prefixOfWords { Self.letters($0) | Self.equal($0, UInt8(ascii: "-")) } }
+    var lengthOfName: Int {
+        prefixOfWords { word in
+            // The highest bit of each byte. No sum carries into the next one, since the highest bits are masked.
+            let seven = word & ~Self.highBits
+            let lower = seven | Self.ones &* 0x20
+            let isLetter = (lower &+ Self.ones &* (0x80 - 0x61)) & ~(lower &+ Self.ones &* (0x7F - 0x7A))
+            let isNoHyphen = (seven ^ Self.ones &* 0x2D) &+ Self.ones &* 0x7F
+            return (isLetter | ~isNoHyphen) & ~word
+        }
+    }
 
-    /// The same for letters, digits, hyphens and dots.
+    /// The number of leading letters, digits, hyphens and dots, checked eight at a time.
     @inline(__always)
     var lengthOfDomain: Int {
         // 0x2D...0x39 without the slash: a hyphen, a dot and the digits.
         prefixOfWords { word in
-            (Self.letters(word) | Self.range(word, 0x2D, 0x39)) & ~Self.equal(word, UInt8(ascii: "/"))
+            (Self.letters(word) | Self.range(word, 0x2D, 0x39)) & ~Self.range(word, 0x2F, 0x2F)
         }
     }
 
-    /// The number of leading bytes whose highest bit is set in the result of `isGood` for their group of eight.
+    /// The number of leading bytes whose highest bit is set in the result of `isGood` for their group of eight. The
+    /// last group overlaps the one before; of fewer than eight bytes none is checked.
     @inline(__always)
     private func prefixOfWords(_ isGood: (UInt64) -> UInt64) -> Int {
+        if count < 8 { return 0 }
         var index = 0
-        // Each load lies within the buffer, by the condition of the loop; alignment does not matter to it.
-        while index + 8 <= count {
+        while true {
+            // Each load lies within the buffer: `index` is at most `count - 8`. Alignment does not matter to it.
             let word = UInt64(littleEndian: loadUnaligned(fromByteOffset: index, as: UInt64.self))
             let bad = ~isGood(word) & Self.highBits
             if bad != 0 { return index + bad.trailingZeroBitCount / 8 }
-            index += 8
+            if index == count - 8 { return count }
+            index = Swift.min(index + 8, count - 8)
         }
-        return index
     }
 
     private static var highBits: UInt64 { 0x8080_8080_8080_8080 }
@@ -134,29 +145,43 @@ extension Bytes {
         return isLow & ~isAbove & ~word & highBits
     }
 
-    /// The highest bit of each byte that is `byte`, which is below 0x80.
-    @inline(__always)
-    private static func equal(_ word: UInt64, _ byte: UInt8) -> UInt64 { range(word, byte, byte) }
-
-    /// Whether all bytes are allowed in a field value. Tests eight bytes at a time for control characters; if it finds
-    /// one, tests each byte, since a tab is allowed.
+    /// Whether all bytes are allowed in a field value. Tests eight bytes at a time for control characters, the last ones
+    /// overlapping those before; if it finds one, tests each byte, since a tab is allowed.
     @inline(__always)
     var isValue: Bool {
-        let (low, high) = (0x0101_0101_0101_0101 as UInt64, 0x8080_8080_8080_8080 as UInt64)
+        if count < 8 { return allSatisfy(isValueByte) }
+        var found = controls(at: count - 8)
         var index = 0
-        // Each load lies within the buffer, by the condition of the loop; alignment does not matter to it.
-        while index + 8 <= count {
-            let word = loadUnaligned(fromByteOffset: index, as: UInt64.self)
-            let deletes = word ^ (low &* 0x7F)
-            let found = (word &- low &* 0x20) & ~word | (deletes &- low) & ~deletes
-            if found & high != 0, !self[index..<index + 8].allSatisfy(isValueByte) { return false }
+        while index < count - 8 {
+            found |= controls(at: index)
             index += 8
         }
-        while index < count {
-            if !isValueByte(self[index]) { return false }
-            index += 1
-        }
-        return true
+        return found & Self.highBits == 0 || allSatisfy(isValueByte)
+    }
+
+    /// Has the highest bit of each of the 8 bytes from `index` on that is a control character, and perhaps that of the
+    /// byte after one.
+    @inline(__always)
+    private func controls(at index: Int) -> UInt64 {
+        // The load lies within the buffer: `index` is at most `count - 8`. Alignment does not matter to it.
+        let word = UInt64(littleEndian: loadUnaligned(fromByteOffset: index, as: UInt64.self))
+        let deletes = word ^ Self.ones &* 0x7F
+        return (word &- Self.ones &* 0x20) & ~word | (deletes &- Self.ones) & ~deletes
+    }
+
+    /// Whether all bytes are visible ASCII, and none begins a fragment, which a client does not send.
+    @inline(__always)
+    var isTarget: Bool {
+        if count < 8 { return allSatisfy { isVisible($0) && $0 != UInt8(ascii: "#") } }
+        return prefixOfWords { Self.range($0, 0x21, 0x7E) & ~Self.range($0, 0x23, 0x23) } == count
+    }
+
+    /// Whether the bytes end in ` HTTP/1.1`.
+    @inline(__always)
+    var endsInUsualVersion: Bool {
+        // The load lies within the last eight bytes.
+        count >= 9 && self[count - 9] == 0x20
+            && UInt64(bigEndian: loadUnaligned(fromByteOffset: count - 8, as: UInt64.self)) == 0x4854_5450_2F31_2E31
     }
 }
 

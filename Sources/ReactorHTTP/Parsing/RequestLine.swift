@@ -11,12 +11,22 @@ struct RequestLine {
     /// Decodes `method SP target SP version`.
     /// - Parameter start: the position of the line.
     init(_ line: Bytes, at start: Int) throws(HTTPError) {
-        guard let first = line.position(of: 0x20), let second = line.position(of: 0x20, from: first + 1) else {
-            throw .bad("a request line without two spaces")
+        var first = 0
+        while first < line.count, isTokenByte(line[first]) { first += 1 }
+        // Usually the version is the usual one, and a target with a space before it is refused below.
+        let second: Int
+        if line.endsInUsualVersion, first > 0, first + 1 < line.count - 9, line[first] == 0x20 {
+            second = line.count - 9
+            isHTTP10 = false
+        } else {
+            guard let space = line.position(of: 0x20), let next = line.position(of: 0x20, from: space + 1) else {
+                throw .bad("a request line without two spaces")
+            }
+            // First: for another version the rest has another meaning.
+            isHTTP10 = try Self.isHTTP10(line.slice(next + 1..<line.count))
+            second = next
+            guard first > 0, first == space else { throw .bad("a method that is no token") }
         }
-        // First: for another version the rest has another meaning.
-        isHTTP10 = try Self.isHTTP10(line.slice(second + 1..<line.count))
-        guard first > 0, line.slice(0..<first).allSatisfy(isTokenByte) else { throw .bad("a method that is no token") }
         method = start..<start + first
         target = start + first + 1..<start + second
         let range = try Self.path(in: line.slice(first + 1..<second))
@@ -35,10 +45,6 @@ struct RequestLine {
 
     /// `HTTP/1.0`, or `HTTP/1.` with any other digit, which is treated as HTTP/1.1.
     static func isHTTP10(_ version: Bytes) throws(HTTPError) -> Bool {
-        // The usual version, compared as one word; the load lies within its eight bytes.
-        if version.count == 8, UInt64(bigEndian: version.loadUnaligned(as: UInt64.self)) == 0x4854_5450_2F31_2E31 {
-            return false
-        }
         guard version.count == 8, version.slice(0..<5).isEqual(to: "HTTP/"), version[6] == UInt8(ascii: "."),
             isDigit(version[5]), isDigit(version[7])
         else { throw .bad("a version that is none of HTTP") }
@@ -48,10 +54,7 @@ struct RequestLine {
 
     /// The path of `/path?query`, `http://host/path?query` and `*`: RFC 9112, section 3.2. Other forms are for proxies.
     private static func path(in target: Bytes) throws(HTTPError) -> Range<Int> {
-        var index = 0
-        // A client does not send a fragment.
-        while index < target.count, isVisible(target[index]), target[index] != UInt8(ascii: "#") { index += 1 }
-        guard let first = target.first, index == target.count else {
+        guard let first = target.first, target.isTarget else {
             throw .bad("a target with other bytes than those of a URI")
         }
         var start = 0

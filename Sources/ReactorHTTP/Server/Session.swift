@@ -46,15 +46,14 @@ final class Session {
         request.connection = connection
         request.limits = (service.options.maxBody, service.options.maxHead)
         if service.options.log != nil { request.began = .now }
-        let answer: Answer
-        do { answer = try service.handler(Request(storage: request)) } catch {
-            answer = .now(failure(error, of: request))
-        }
-        let sent =
-            switch consume answer {
-            case .now(let response): send(response, to: request)
-            case .later(let promise): send(promise, to: request)
+        let sent: Promise<Void>
+        do {
+            // Not in a variable first: taking the response out of it would copy it.
+            switch try service.handler(Request(storage: request)) {
+            case .now(let response): sent = send(response, to: request)
+            case .later(let promise): sent = send(promise, to: request)
             }
+        } catch { sent = send(failure(error, of: request), to: request) }
         if sent.isPending { current?.keepHead(of: connection) }
         return sent
     }
