@@ -19,8 +19,13 @@ let package = Package(
             name: "Model", dependencies: ["ModelThreads"],
             swiftSettings: [.enableExperimentalFeature("RawLayout"), .enableExperimentalFeature("BuiltinModule")]),
         .target(name: "Reactor", dependencies: ["CLinux", "Model"], swiftSettings: seam),
+        // Without what is about connections, more than half: its threads share only the parts below it.
         .target(
             name: "Promises", dependencies: ["CLinux", "Model", "Reactor"],
+            sources: ["Seam.swift", "Library/Buffers/LinkedOrder.swift"]
+                + ["Awaiting", "Combinators", "Core", "Diagnostics", "Operators", "Outcomes", "Time"].map {
+                    "Library/\($0)"
+                },
             swiftSettings: seam + [.enableExperimentalFeature("Lifetimes")]),
         .target(name: "Exploring", dependencies: ["ModelRuns", "ModelThreads"]),
         .executableTarget(

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Runs the lock-free parts of the library in every interleaving of the scenarios of Tests/Interleavings.
 
-    .ci/interleavings.py [--seconds 60] [SCENARIO]   some 60 seconds: without a bound, or with two preemptions
-    .ci/interleavings.py --seconds 3600 --preemptions 9 --limit 1000000000
-    .ci/interleavings.py --sanitize                  the same under the thread sanitizer, which sees only what is declared
-    .ci/interleavings.py --mutants [NUMBER...]       each mistake of the list below must be found
+    Tests/Interleavings/explore.py [--seconds 60] [SCENARIO]   some 60 seconds: without a bound, or with two preemptions
+    Tests/Interleavings/explore.py --seconds 3600 --preemptions 9 --limit 1000000000
+    Tests/Interleavings/explore.py --sanitize              the same under the thread sanitizer, which sees only what is declared
+    Tests/Interleavings/explore.py --mutants [NUMBER...]   each mistake of the list below must be found
 
 See docs/explanation/interleavings.md.
 """
@@ -12,11 +12,13 @@ See docs/explanation/interleavings.md.
 import argparse
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
+from pathlib import Path
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = "Tests/Interleavings"
 
 # Mistakes, each as a file, the correct text, and its replacement. All are compiled at once: a run enables the one whose number is
@@ -99,9 +101,8 @@ MUTANTS = [
     ("relaxed: a settlement", CORE + "StateWord.swift",
      "word.compareExchange(expected: seen.bits, desired: state.bits, ordering: .acquiringAndReleasing).exchanged",
      "word.compareExchange(expected: seen.bits, desired: state.bits, ordering: isMutant(#) ? .relaxed : .acquiringAndReleasing).exchanged"),
-    ("no fence behind a look whether a reference is the only one", CORE + "CoreRef.swift",
-     "    // follow before it. On x86-64 this is no instruction.\n    atomicMemoryFence(ordering: .acquiring)",
-     "    // follow before it. On x86-64 this is no instruction.\n    if !isMutant(#) { atomicMemoryFence(ordering: .acquiring) }"),
+    ("no fence after a look whether a reference is the only one", CORE + "CoreRef.swift",
+     "\n    atomicMemoryFence(ordering: .acquiring)\n", "\n    if !isMutant(#) { atomicMemoryFence(ordering: .acquiring) }\n"),
     ("relaxed: mail is taken", REACTOR + "Jobs/Mailbox.swift",
      "word.exchange(0, ordering: .acquiring)", "word.exchange(0, ordering: isMutant(#) ? .relaxed : .acquiring)"),
 ]
@@ -109,74 +110,51 @@ FIRST_OF_ORDERINGS = next(i for i, mutant in enumerate(MUTANTS) if mutant[0].sta
 
 
 def build(package, scratch, sanitize):
-    command = ["swift", "build", "-c", "release", "--package-path", package, "--scratch-path", scratch,
+    command = ["swift", "build", "-c", "release", "--package-path", package, "--scratch-path", ROOT / scratch,
                "-Xswiftc", "-enable-testing"] + (["--sanitize=thread"] if sanitize else [])
-    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if done.returncode != 0:
         sys.exit(done.stdout[-8000:])
-    return os.path.join(ROOT, scratch, "release", "interleavings")
+    return ROOT / scratch / "release/interleavings"
 
 
 def mutated():
     """A copy of the sources with all mistakes, each enabled by its number."""
-    tree = os.path.join(ROOT, ".build-interleavings/tree")
-    files = subprocess.run(["git", "-c", "safe.directory=*", "ls-files", "-co", "--exclude-standard", "Sources", PACKAGE],
-                           cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout.split("\n")[:-1]
-    texts = {}
-    for file in files:
-        path = os.path.join(ROOT, file)
-        if os.path.islink(path):
-            copy = os.path.join(tree, file)
-            os.makedirs(os.path.dirname(copy), exist_ok=True)
-            if not os.path.islink(copy):
-                os.symlink(os.readlink(path), copy)
-        elif os.path.exists(path):
-            with open(path, encoding="utf-8") as source:
-                texts[file] = source.read()
+    tree = ROOT / ".build-interleavings/tree"
+    shutil.rmtree(tree, ignore_errors=True)
+    shutil.copytree(ROOT / "Sources", tree / "Sources")
+    shutil.copytree(ROOT / PACKAGE, tree / PACKAGE, symlinks=True, ignore=shutil.ignore_patterns(".build*"))
     for number, (title, file, old, new) in enumerate(MUTANTS, 1):
-        text = texts["Sources/" + file]
+        path = tree / "Sources" / file
+        text = path.read_text()
         if text.count(old) != 1:
             sys.exit(f"error: mutant {number} ({title}): {text.count(old)} places in {file} are as the list says")
         text = text.replace(old, new.replace("#", str(number)))
         if "InternalJob { if" in new:
             text = text.replace("ordering: .acquiringAndReleasing) })", "ordering: .acquiringAndReleasing) } })")
-        texts["Sources/" + file] = text
+        path.write_text(text)
     for module in ("Reactor", "Promises"):
-        texts[f"{PACKAGE}/Sources/{module}/Seam.swift"] += (
-            '\n@usableFromInline let mutant = getenv("MUTANT").flatMap { Int(String(cString: $0)) }\n'
-            "@usableFromInline func isMutant(_ number: Int) -> Bool { mutant == number }\n")
-    for folder, _, names in os.walk(os.path.join(tree, "Sources")):
-        for name in names:
-            # Left by an earlier run, and moved since.
-            if os.path.relpath(os.path.join(folder, name), tree) not in texts:
-                os.remove(os.path.join(folder, name))
-    for file, text in texts.items():
-        # An unchanged file is not compiled again.
-        copy = os.path.join(tree, file)
-        os.makedirs(os.path.dirname(copy), exist_ok=True)
-        if not os.path.exists(copy) or open(copy, encoding="utf-8").read() != text:
-            with open(copy, "w", encoding="utf-8") as source:
-                source.write(text)
-    return os.path.join(tree, PACKAGE)
+        with open(tree / PACKAGE / "Sources" / module / "Seam.swift", "a") as seam:
+            seam.write(
+                '\n@usableFromInline let mutant = getenv("MUTANT").flatMap { Int(String(cString: $0)) }\n'
+                "@usableFromInline func isMutant(_ number: Int) -> Bool { mutant == number }\n")
+    return tree / PACKAGE
 
 
-def run_mutants(wanted, sanitize, options):
-    scratch = ".build-interleavings-mutants" + ("-tsan" if sanitize else "")
-    program = build(mutated(), scratch, sanitize)
-    numbers = range(FIRST_OF_ORDERINGS, len(MUTANTS) + 1) if sanitize else range(1, FIRST_OF_ORDERINGS)
+def run_mutants(package, wanted, sanitize, options):
+    program = build(package, ".build-interleavings-mutants" + ("-tsan" if sanitize else ""), sanitize)
     missed = []
-    for number in wanted or numbers:
+    for number in wanted or (range(FIRST_OF_ORDERINGS, len(MUTANTS) + 1) if sanitize else range(1, FIRST_OF_ORDERINGS)):
         began = time.monotonic()
         done = subprocess.run([program] + options, env={**os.environ, "MUTANT": str(number)}, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, text=True, errors="replace")
-        title = MUTANTS[number - 1][0]
+        verdict = "NOT FOUND"
         if done.returncode == 0:
             missed.append(number)
-            print(f"mutant {number}, {title}: NOT FOUND", flush=True)
         else:
             found = re.search(r"^failed: .*$", done.stdout, re.M)
-            print(f"mutant {number}, {title}: found in {time.monotonic() - began:.1f} s; {found.group(0) if found else 'the process ended'}",
-                  flush=True)
+            verdict = f"found in {time.monotonic() - began:.1f} s; {found.group(0) if found else 'the process ended'}"
+        print(f"mutant {number}, {MUTANTS[number - 1][0]}: {verdict}", flush=True)
     if missed:
         sys.exit(f"error: {len(missed)} mutants were not found: {missed}")
 
@@ -186,10 +164,11 @@ def main():
     parser.add_argument("--mutants", nargs="*", type=int)
     parser.add_argument("--sanitize", action="store_true")
     arguments, options = parser.parse_known_args()
+    package = mutated()  # also without mutants, so that the list does not become stale
     if arguments.mutants is not None:
-        return run_mutants(arguments.mutants, arguments.sanitize, options)
-    program = build(PACKAGE, ".build-interleavings" + ("-tsan" if arguments.sanitize else ""), arguments.sanitize)
-    sys.exit(subprocess.run([program] + options, cwd=ROOT).returncode)
+        return run_mutants(package, arguments.mutants, arguments.sanitize, options)
+    program = build(ROOT / PACKAGE, ".build-interleavings" + ("-tsan" if arguments.sanitize else ""), arguments.sanitize)
+    sys.exit(subprocess.run([program] + options).returncode)
 
 
 main()
