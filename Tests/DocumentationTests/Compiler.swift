@@ -25,14 +25,20 @@ struct Compiler {
     static func program(
         _ program: String, of files: [String], module: String, libraries: [String], _ options: [String] = []
     ) throws -> String {
-        let folders = try libraries.map { "\(try products)/\($0).build" }
-        let objects = try folders.flatMap { folder in
-            try Repository.names(in: folder).filter { $0.hasSuffix(".o") }.map { "\(folder)/\($0)" }
-        }
+        let objects = try libraries.flatMap { try objects(of: $0) }
         let sanitizer = ["address": "__asan_init", "thread": "__tsan_init"].first { dlsym(nil, $0.value) != nil }
         let sanitized = sanitizer.map { ["-sanitize=\($0.key)"] } ?? []
         return try run(
             try command(module) + ["-parse-as-library", "-o", program] + sanitized + options + files + objects)
+    }
+
+    /// The objects of this build. A folder also keeps those of files that the module no longer has.
+    private static func objects(of library: String) throws -> [String] {
+        let folder = "\(try products)/\(library).build"
+        let names = try Repository.names(in: folder)
+        let inSwift = names.contains("output-file-map.json")
+        let map = inSwift ? try Repository.text(ofFile: "\(folder)/output-file-map.json") : ""
+        return names.filter { $0.hasSuffix(".o") && (!inSwift || map.contains("/\($0)\"")) }.map { "\(folder)/\($0)" }
     }
 
     private static func command(_ module: String) throws -> [String] {

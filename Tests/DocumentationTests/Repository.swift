@@ -10,8 +10,10 @@ enum Repository {
     }()
 
     /// - Parameter path: relative to the root.
-    static func text(of path: String) throws -> String {
-        let file = try #require(fopen("\(root)/\(path)", "r"), "\(path) cannot be opened")
+    static func text(of path: String) throws -> String { try text(ofFile: "\(root)/\(path)") }
+
+    static func text(ofFile path: String) throws -> String {
+        let file = try #require(fopen(path, "r"), "\(path) cannot be opened")
         defer { fclose(file) }
         return String(decoding: bytes(of: file), as: UTF8.self)
     }
