@@ -61,8 +61,10 @@ def stale_figures(page, counts):
 
 
 def main():
-    counts = {" ".join(words[:2]): float(words[2]) for words in map(str.split, (ROOT / ".ci/counts.txt").read_text().splitlines())
-              if len(words) == 3 and words[0] != "#"}
+    rows = [line.split() for line in (ROOT / ".ci/counts.txt").read_text().splitlines() if line[:1] != "#"]
+    kinds = next(row[1:] for row in rows if row[:1] == ["SUBJECT"])
+    counts = {f"{row[0]} {kind}": float(figure) for row in rows if len(row) == len(kinds) + 1
+              for kind, figure in zip(kinds, row[1:]) if re.fullmatch(r"[\d.]+", figure)}
     faults, files, linked = [], tracked(), {"docs/README.md"}
     pages = [path for path in files if path.endswith(".md")]
     anchors = {}
