@@ -60,7 +60,7 @@ let package = Package(
         .testTarget(
             name: "ReactorNIOTests",
             dependencies: ["ReactorNIO", product("NIOPosix", of: "swift-nio", for: "NIO")] + libraries),
-        // The code of docs/guides/integrations.md, which .ci/snippets.py writes here. It is compiled but not run.
+        // The code of docs/guides/integrations.md, which Tests/Fixtures/snippets.py writes here. It is compiled but not run.
         .testTarget(
             name: "IntegrationPagesTests",
             dependencies: [

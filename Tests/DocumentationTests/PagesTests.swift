@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// The Swift blocks of the documentation compile without warnings, and blocks with an `assert` pass it: written by
-/// `.ci/snippets.py`, compiled against the modules of this build, run as a program.
+/// `Tests/Fixtures/snippets.py`, compiled against the modules of this build, run as a program.
 @Suite(.enabled(if: hasPython, "python3 writes the blocks as files")) struct PagesTests {
     /// The blocks stand for users' code: none may take the type checker a second. The slowest takes some 40 ms.
     private static let limits = ["function-bodies", "expression-type-checking"]
@@ -38,12 +38,12 @@ import Testing
     }
 }
 
-/// The blocks as `.ci/snippets.py` writes them, in a folder that is removed with this object.
+/// The blocks as `Tests/Fixtures/snippets.py` writes them, in a folder that is removed with this object.
 private final class Pages {
     let folder = Folder()
 
     init() throws {
-        let said = try Compiler.run(["python3", "\(Repository.root)/.ci/snippets.py", folder.path])
+        let said = try Compiler.run(["python3", "\(Repository.root)/Tests/Fixtures/snippets.py", folder.path])
         try #require(said == "")
     }
 

@@ -14,14 +14,7 @@ func program(_ name: String, _ products: String..., settings: [SwiftSetting] = [
     )
 }
 
-let tls = [
-    program("OnlyTLS", "Promises", "Reactor", "ReactorTLS"),
-    program(
-        "Together", "Promises", "PromiseKitNames", "Reactor", "ReactorDispatch", "ReactorHTTP", "ReactorHTTPJSON",
-        "ReactorTLS",
-        settings: [.define("WITH_TLS")]),
-]
-let withoutTLS = [
+let programs = [
     program("OnlyReactor", "Reactor"),
     program("OnlyPromises", "Promises"),
     program("OnlyNames", "PromiseKitNames", "Promises"),
@@ -30,7 +23,16 @@ let withoutTLS = [
     program("OnlyDispatch", "Promises", "ReactorDispatch"),
     program("OnlySimulation", "Promises", "SimulatedNetwork"),
     program("MainActorByDefault", "Promises", settings: [.defaultIsolation(MainActor.self)]),
-    program("Together", "Promises", "PromiseKitNames", "Reactor", "ReactorDispatch", "ReactorHTTP", "ReactorHTTPJSON"),
+]
+let tls = [
+    program("OnlyTLS", "Promises", "Reactor", "ReactorTLS"),
+    program(
+        "Together", "Promises", "PromiseKitNames", "Reactor", "ReactorDispatch", "ReactorHTTP", "ReactorHTTPJSON",
+        "ReactorTLS",
+        settings: [.define("WITH_TLS")]),
+]
+let withoutTLS = [
+    program("Together", "Promises", "PromiseKitNames", "Reactor", "ReactorDispatch", "ReactorHTTP", "ReactorHTTPJSON")
 ]
 // Does not compile.
 let forgotten = [program("WithoutTheTrait", "Promises", "ReactorTLS")]
@@ -40,6 +42,6 @@ let package = Package(
     dependencies: [
         hasTLS ? .package(url: url, from: "0.1.0", traits: ["TLS"]) : .package(url: url, from: "0.1.0")
     ],
-    targets: hasTLS ? tls : withoutTLS + (environment["REACTOR_FORGOTTEN"] != nil ? forgotten : []),
+    targets: programs + (hasTLS ? tls : withoutTLS) + (environment["REACTOR_FORGOTTEN"] != nil ? forgotten : []),
     swiftLanguageModes: [.v6]
 )

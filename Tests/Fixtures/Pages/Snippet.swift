@@ -14,7 +14,7 @@ import XCTest
     }
 }
 
-/// The blocks of the documentation, each a function, written by `.ci/snippets.py`.
+/// The blocks of the documentation, each a function, written by `Tests/Fixtures/snippets.py`.
 enum Snippets {}
 
 /// A block with an `assert`, which is therefore run.

@@ -28,7 +28,7 @@ import re
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 # The pages whose code needs other modules and packages.
 FOLDERS = {"docs/guides/http.md": "HTTP", "docs/guides/integrations.md": "Integrations"}
 # The modules of the tutorial's package, whose code is also in the pages.
