@@ -278,7 +278,7 @@ import Testing
             }
             try withServer({ service.respond(to: $0) }) { address, _ in
                 let client = HTTPClient()
-                let large = (0..<4_000_000).map { UInt8(truncatingIfNeeded: $0 &* 31) }
+                let large = (0..<1_000_000).map { UInt8(truncatingIfNeeded: $0 &* 31) }
                 for bytes in [large, [1], []] {
                     let put = client.fetch("http://\(address)/a", .put, body: .bytes(bytes)).then { $0.body.text() }
                     let text = try hang(put, timeout: patience)

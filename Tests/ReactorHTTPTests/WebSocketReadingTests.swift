@@ -113,7 +113,8 @@ import Testing
     @Test(arguments: [Handler.sends, .sendsBlindly, .waits]) func aDrainSaysGoodbyeToAClientThatSendsTooMuch(
         _ handler: Handler
     ) throws {
-        let messages = (0..<300).flatMap { _ in Self.frame(0x82, String(repeating: "x", count: 10_000)) }
+        let message = Self.frame(0x82, String(repeating: "x", count: 10_000))
+        let messages = (0..<300).flatMap { _ in message }
         try drain(handler, flood: messages, within: .seconds(8))
     }
 

@@ -162,12 +162,14 @@ import Testing
             _ = try hang(when(fulfilled: [whole.clientReady, whole.serverReady]), timeout: patience)
             let (toServer, toClient) = (whole.relay.toServer, whole.relay.toClient)
             whole.abort()
-            // A signature varies by a byte or two in length, so the last bytes are left out.
-            for count in 0..<toServer - 8 {
+            // A signature varies by a byte or two in length, so the last bytes are left out. One version has the even places, and
+            // the other the odd ones.
+            let first = version == .allCases.first ? 0 : 1
+            for count in stride(from: first, to: toServer - 8, by: 2) {
                 try expectTruncation(client, net, isServerCut: true, count)
             }
             // All before the end of the client's part; the server then still sends tickets.
-            for count in 0..<min(toClient, 700) - 8 {
+            for count in stride(from: first, to: min(toClient, 700) - 8, by: 2) {
                 try expectTruncation(client, net, isServerCut: false, count)
             }
         }

@@ -13,7 +13,7 @@ import Testing
         let server = try TLSServer(serverConfiguration())
         let client = try TLSClient(clientConfiguration())
         let finished = Shared(0)
-        try forEachSeed(1...12) { network in
+        try forEachSeed(1...8) { network in
             let near = network.host("near"), far = network.host("far")
             network.setName("far.example.test", .addresses(far.addresses))
             let link = network.link(near, far)
@@ -53,7 +53,7 @@ import Testing
             network.run(for: .seconds(60))
             expectEqual(near.process.openFiles + far.process.openFiles, 0)
         }
-        expect(finished.value > 20)
+        expect(finished.value > 12)
     }
 }
 #endif

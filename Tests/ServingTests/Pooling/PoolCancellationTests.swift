@@ -7,9 +7,9 @@ import Testing
 
 /// Requests that are cancelled at any moment: no resource is lost, closed twice, or used by two.
 @Suite struct PoolCancellationTests {
-    /// Twenty thousand requests, more than half of them cancelled: in the queue, while a resource is made or checked
+    /// Ten thousand requests, more than half of them cancelled: in the queue, while a resource is made or checked
     /// for them, as they get it, in their body, in the clean-up of their body, and too late.
-    @Test(arguments: 0..<8) func nothingIsLost(seed: Int) throws {
+    @Test(arguments: 0..<4) func nothingIsLost(seed: Int) throws {
         try withNetwork(clock: VirtualClock(), turns: 1_000_000) { net in
             var random = SplitMix64(UInt64(seed))
             let workshop = Workshop()

@@ -10,9 +10,11 @@ import Testing
 /// A thousand clients of the shipped echo server: each sends something every few minutes, and now and then nothing for longer than
 /// the server allows.
 @Suite struct DayTests {
-    /// `SIMULATION_HOURS` says how long.
-    @Test func hoursOfAThousandClients() throws {
-        let hours = getenv("SIMULATION_HOURS").flatMap { Int64(String(cString: $0)) } ?? 1
+    /// `SIMULATION_HOURS`, as in the step `simulation`, says how long. An hour takes unoptimised code some seconds.
+    private static let hours = getenv("SIMULATION_HOURS").flatMap { Int64(String(cString: $0)) }
+
+    @Test(.enabled(if: hours != nil)) func hoursOfAThousandClients() throws {
+        let hours = Self.hours ?? 1
         try withSimulatedNetwork { network in
             let server = network.host("server"), client = network.host("clients")
             network.link(client, server).latency = .milliseconds(1) ... .milliseconds(40)

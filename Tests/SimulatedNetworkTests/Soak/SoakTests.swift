@@ -12,7 +12,7 @@ import Testing
         func number(_ name: String) -> UInt64? { getenv(name).flatMap { UInt64(String(cString: $0)) } }
         let first = number("SIMULATION_FIRST_SEED") ?? 1
         let counts = LockedValue((finished: 0, failed: 0))
-        try forEachSeed(first...first + (number("SIMULATION_SEEDS") ?? 10) - 1) { network in
+        try forEachSeed(first...first + (number("SIMULATION_SEEDS") ?? 4) - 1) { network in
             let round = SoakRound(network)
             try round.run()
             counts.withLock { counts in

@@ -59,7 +59,7 @@ import Testing
             net.ledger.sendsPiecesSingly = false
             let (connection, peer) = try net.pair()
             let served = idiom.serve(connection)
-            let packets = 1000
+            let packets = 300
             let packet = String(repeating: "GET key\r\n", count: 16)
             for round in 1...packets {
                 try peer.send(Array(packet.utf8))

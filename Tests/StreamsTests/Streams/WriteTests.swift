@@ -71,9 +71,9 @@ import Testing
         }
     }
 
-    @Test func aHundredThousandWritesEachInTheCompletionOfTheLast() throws {
-        try withNetwork(turns: 4000) { net in
-            let count = 100_000
+    @Test func twentyThousandWritesEachInTheCompletionOfTheLast() throws {
+        try withNetwork(turns: 1000) { net in
+            let count = 20_000
             let (connection, peer) = try net.pair()
             let (other, client) = try net.pair()
             func write(from index: Int) -> Promise<Void> {
