@@ -25,7 +25,7 @@ struct Compiler {
     static func program(
         _ program: String, of files: [String], module: String, libraries: [String], _ options: [String] = []
     ) throws -> String {
-        let objects = try libraries.flatMap { try objects(of: $0) }
+        let objects = try libraries.flatMap { try Self.objects(of: $0) }
         let sanitizer = ["address": "__asan_init", "thread": "__tsan_init"].first { dlsym(nil, $0.value) != nil }
         let sanitized = sanitizer.map { ["-sanitize=\($0.key)"] } ?? []
         return try run(
