@@ -21,7 +21,7 @@ import Testing
             program, of: files, module: "Pages",
             libraries: ["CLinux", "PromiseKitNames", "Promises", "Reactor", "SimulatedNetwork"], Self.limits)
         try #require(said == "")
-        let output = try Compiler.run(["sh", "-c", "\"$0\" && echo ended well", program])
+        let output = try Compiler.run(["sh", "-c", "timeout 120 \"$0\" && echo ended well", program])
         let lines = output.split(separator: "\n").filter { !$0.hasSuffix(" started.") }
         expect(lines.last == "ended well", lines.joined(separator: "\n"))
     }
