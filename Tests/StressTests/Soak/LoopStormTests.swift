@@ -99,7 +99,7 @@ private final class Storm: Sendable {
         var next = 0
         repeat {
             next = min(next + 500, counts.steps.value + 500)
-            while counts.steps.value < next && (end.map { ContinuousClock.now < $0 } ?? true) { sched_yield() }
+            while counts.steps.value < next && (end.map { ContinuousClock.now < $0 } ?? true) { poll(nil, 0, 1) }
             let index = dice.below(4)
             let gone = loops.change { $0.remove(at: index) }
             gone.stop()
@@ -122,7 +122,7 @@ private final class Storm: Sendable {
         let patience = ContinuousClock.now + .seconds(20)
         while counts.tickets.value != counts.ended.value || counts.waits.value != counts.resumed.value {
             if ContinuousClock.now > patience { break }
-            sched_yield()
+            poll(nil, 0, 1)
         }
         bystander.stop()
         bystander.join()
