@@ -13,11 +13,6 @@ import Testing
         await #expect(throws: Flaw(1)) { try await Promise<Int>(error: Flaw(1)).value }
     }
 
-    @Test func inTheWordsOfPromiseKit() async throws {
-        expectEqual(try await Promise.value(3).value, 3)
-        expectEqual(await Guarantee.value("x").value, "x")
-    }
-
     @Test func whatHasSettledIsThereInACancelledTaskToo() async throws {
         let task = Task {
             withUnsafeCurrentTask { $0?.cancel() }

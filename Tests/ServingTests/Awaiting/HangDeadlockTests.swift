@@ -104,38 +104,6 @@ import Testing
         }
     }
 
-    @Test func aPipeThatHangsOnWhatItAttachesToItsPromiseEnds() throws {
-        try inLoop { loop throws in
-            let (promise, resolver) = Promise<Int>.pending()
-            let values = Shared<[Int]>([])
-            promise.pipe { _ in
-                let value = (try? hang(promise.map { $0 + 1 }, timeout: .seconds(60))) ?? -1
-                values.change { $0.append(value) }
-            }
-            let other = promise.map { $0 }
-            resolver.fulfill(1)
-            expect(other, gives: 1)
-            expectEqual(values.value, [2])
-        }
-    }
-
-    @Test func aPipeThatHangsOnAHandlerAttachedAfterItEnds() throws {
-        try inLoop { loop throws in
-            let (promise, resolver) = Promise<Int>.pending()
-            let mapped = Shared<[Promise<Int>]>([])
-            let values = Shared<[Int]>([])
-            promise.pipe { _ in
-                let value = (try? hang(mapped.value[0], timeout: .seconds(60))) ?? -1
-                values.change { $0.append(value) }
-            }
-            let late = promise.map { $0 + 1 }
-            mapped.change { $0 = [late] }
-            resolver.fulfill(1)
-            expect(late, gives: 2)
-            expectEqual(values.value, [2])
-        }
-    }
-
     @Test func whatAnotherThreadSettlesSoonIsNotReported() throws {
         let lines = try logged {
             try EventLoop.withLoop { _ throws in

@@ -9,8 +9,7 @@ import Testing
 /// `for await` over sequences of a loop.
 @Suite(.serialized, .ownThread) struct StreamSequenceTests {
     @Test func linesUntilTheEnd() throws {
-        try withNetwork { net in
-            let (a, b) = try Connection.pair()
+        try withConnections { net, a, b in
             let lines = try net.loop.run {
                 try await b.write("one\ntwo\n").value
                 b.close()
@@ -24,8 +23,7 @@ import Testing
     }
 
     @Test func chunksAreReadWhenTheyAreAskedFor() throws {
-        try withNetwork { net in
-            let (a, b) = try Connection.pair()
+        try withConnections { net, a, b in
             try net.loop.run {
                 try await b.write("0123456789").value
                 var chunks = a.chunks.makeAsyncIterator()
@@ -43,8 +41,7 @@ import Testing
     }
 
     @Test func failuresAreThrownOnceAndEndIt() throws {
-        try withNetwork { net in
-            let (a, b) = try Connection.pair()
+        try withConnections { net, a, b in
             try net.loop.run {
                 var lines = a.frames(LineDecoder(limit: 3)).makeAsyncIterator()
                 try await b.write("abcdef\n").value
@@ -58,8 +55,7 @@ import Testing
     }
 
     @Test func aCancelledWaitLosesNothing() throws {
-        try withNetwork { net in
-            let (a, b) = try Connection.pair()
+        try withConnections { net, a, b in
             let task = Shared<Task<Void, Never>?>(nil)
             #expect(throws: CancellationError.self) {
                 try net.loop.run {
@@ -79,8 +75,7 @@ import Testing
     }
 
     @Test func connectionsUntilTheListenerIsClosed() throws {
-        try withNetwork { net in
-            let listener = try net.listen()
+        try withListener { net, listener in
             let clients = [try Peer(to: listener.localAddress), try Peer(to: listener.localAddress)]
             let count = try net.loop.run {
                 var count = 0
@@ -97,8 +92,7 @@ import Testing
     }
 
     @Test func whoIsNotAskedForIsNotAccepted() throws {
-        try withNetwork { net in
-            let listener = try net.listen()
+        try withListener { net, listener in
             let clients = [try Peer(to: listener.localAddress), try Peer(to: listener.localAddress)]
             try net.loop.run {
                 for try await connection in listener.connections {
@@ -153,8 +147,7 @@ import Testing
     }
 
     @Test func onAnotherThreadItRefuses() throws {
-        try withNetwork { net in
-            let (a, b) = try Connection.pair()
+        try withConnections { _, a, b in
             nonisolated(unsafe) let lines = a.lines
             let text = try hang(
                 Promise { () -> String in
@@ -171,8 +164,7 @@ import Testing
     }
 
     @Test func anActorOnTheLoopIterates() throws {
-        try withNetwork { net in
-            let (a, b) = try Connection.pair()
+        try withConnections { net, a, b in
             let reader = Reader(on: net.loop.remote)
             // It stays on this thread, where the actor lives.
             nonisolated(unsafe) let own = a

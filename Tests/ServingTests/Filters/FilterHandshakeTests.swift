@@ -11,21 +11,18 @@ private let hello = RecordFilter.record(.hello, [0x5A])
 /// The start of a filter, until its connection can be used.
 @Suite struct FilterHandshakeTests {
     @Test(arguments: 1...7) func theHandshakeMayArriveInPieces(size: Int) throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
+        try withPair { net, connection, peer in
             net.limitReceives(to: size)
             let ready = connection.filter(RecordFilter())
             expectEqual(try peer.receive(exactly: 6), hello)
             try peer.send(hello + RecordFilter.data(Array("early".utf8)))
             expect(try hang(ready, timeout: patience) === connection)
             expectEqual(try hang(connection.read(exactly: 5), timeout: patience), Array("early".utf8))
-            connection.abort()
         }
     }
 
     @Test func nothingElseIsPossibleBeforeItIsReady() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
+        try withPair { _, connection, peer in
             let ready = connection.filter(RecordFilter())
             expectEqual(code(connection.write("x")), EBUSY)
             expectEqual(code(connection.write([[1], [2]])), EBUSY)
@@ -39,7 +36,6 @@ private let hello = RecordFilter.record(.hello, [0x5A])
             _ = try hang(ready, timeout: patience)
             expect(connection.isWritable)
             expectEqual(code(connection.filter(RecordFilter())), EBUSY)
-            connection.abort()
         }
     }
 
@@ -105,8 +101,7 @@ private let hello = RecordFilter.record(.hello, [0x5A])
 
     @Test func inputThatIsInTimeIsReadBeforeTheDeadline() throws {
         let clock = VirtualClock()
-        try withNetwork(clock: clock) { net in
-            let (connection, peer) = try net.pair()
+        try withPair(clock: clock) { net, connection, peer in
             let ready = connection.filter(RecordFilter(), timeout: .seconds(3))
             // The loop is blocked past the deadline.
             net.loop.enqueue {
@@ -114,7 +109,6 @@ private let hello = RecordFilter.record(.hello, [0x5A])
                 clock.advance(by: .seconds(4))
             }
             expect(try hang(ready, timeout: patience) === connection)
-            connection.abort()
         }
     }
 
@@ -179,8 +173,7 @@ private let hello = RecordFilter.record(.hello, [0x5A])
     }
 
     @Test func bufferedBytesAreItsFirstInputAndQueuedWritesLeaveBeforeIt() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
+        try withPair { _, connection, peer in
             try peer.send(Array("STARTTLS\n".utf8) + hello + RecordFilter.data(Array("injected?".utf8)))
             expectEqual(try hang(connection.readLine(), timeout: patience), "STARTTLS")
             expect(connection.bufferedByteCount > 0)
@@ -190,7 +183,6 @@ private let hello = RecordFilter.record(.hello, [0x5A])
             expectEqual(try hang(connection.receive(), timeout: patience), Array("injected?".utf8))
             try hang(go, timeout: patience)
             expectEqual(try peer.receive(exactly: 9), Array("go\n".utf8) + hello)
-            connection.abort()
         }
     }
 
@@ -225,8 +217,7 @@ private let hello = RecordFilter.record(.hello, [0x5A])
     // MARK: Served
 
     @Test func aFailedHandshakeIsReportedAndClosesTheConnection() throws {
-        try withNetwork { net in
-            let listener = try net.listen()
+        try withListener { net, listener in
             var reports: [String] = []
             var bytesEchoed = 0
             let served = listener.serve(onError: { error, _ in reports.append("\(error)") }) { connection in
@@ -252,8 +243,7 @@ private let hello = RecordFilter.record(.hello, [0x5A])
     }
 
     @Test func aDrainCountsTheHandshakeAsBusyAndAbortsIt() throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let listener = try net.listen()
+        try withListener(clock: VirtualClock()) { net, listener in
             let served = listener.serve { connection in
                 connection.filter(RecordFilter(), timeout: nil).then { $0.forEachChunk { _ in } }
             }
@@ -267,8 +257,7 @@ private let hello = RecordFilter.record(.hello, [0x5A])
     }
 
     @Test func aDrainEndsAnIdleConnectionWithItsEndRecord() throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let listener = try net.listen()
+        try withListener(clock: VirtualClock()) { net, listener in
             let served = listener.serve { connection in
                 connection.filter(RecordFilter()).then { connection in connection.forEachLine { connection.write($0) } }
             }

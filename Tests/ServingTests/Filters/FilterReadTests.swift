@@ -149,8 +149,7 @@ import Testing
     // MARK: Backpressure
 
     @Test func nothingIsReadWhileNoReadWaits() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.filteredPair()
+        try withFilteredPair { net, connection, peer in
             try peer.send(RecordFilter.data(pattern(10_000)))
             let begun = net.calls(.receive)
             for _ in 0..<5 { try net.loop.turn(.poll) }
@@ -159,14 +158,12 @@ import Testing
             expectEqual(net.calls(.receive), begun + 1)
             for _ in 0..<5 { try net.loop.turn(.poll) }
             expect(net.calls(.receive) == begun + 1 && connection.bufferedByteCount == 9999)
-            connection.abort()
         }
     }
 
     @Test func aPeerThatPingsAndNeverReadsIsNotReadAnyMore() throws {
         let clock = VirtualClock()
-        try withNetwork(clock: clock, turns: 20_000) { net in
-            let (connection, peer) = try net.filteredPair()
+        try withFilteredPair(clock: clock, turns: 20_000) { net, connection, peer in
             let budget = net.limitSends(to: 0)
             let read = connection.receive()
             let pings = [[UInt8]](repeating: RecordFilter.record(.ping), count: 4000).flatMap(\.self)
@@ -184,7 +181,6 @@ import Testing
             try net.loop.run(until: { connection.queuedBytes == 0 && connection.bytesReceived > received })
             try peer.send(RecordFilter.data([42]))
             expectEqual(try hang(read, timeout: patience), [42])
-            connection.abort()
         }
     }
 
@@ -243,8 +239,7 @@ import Testing
     }
 
     @Test(.ownThread) func asynchronousSequencesFailWithTheFiltersError() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
+        try withPair { net, connection, peer in
             try peer.send(RecordFilter.record(.hello, [0x5A]) + RecordFilter.data([1, 2]))
             peer.end()
             let failing = { () async throws -> [UInt8] in
@@ -255,7 +250,6 @@ import Testing
                 return []
             }
             expectEqual(try net.loop.run(failing), [1, 2])
-            connection.abort()
         }
     }
 }

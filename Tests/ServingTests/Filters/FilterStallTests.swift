@@ -9,8 +9,7 @@ import Testing
 /// Filters that stall: nothing that waits for them may wait forever.
 @Suite struct FilterStallTests {
     @Test func aFailureOfTheFilterEndsTheWaitForRoom() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.filteredPair()
+        try withFilteredPair { net, connection, peer in
             net.limitSends(to: 0)
             connection.writeWatermarks = (low: 10, high: 100)
             let (write, read) = (connection.write(pattern(200)), connection.receive())
@@ -23,7 +22,6 @@ import Testing
             connection.writeWatermarks = (low: 10, high: 100)
             expect(connection.writable().isFulfilled && !connection.isWritable)
             expect(connection.write("x"), failsWith: RecordFilter.Flaw.unknownRecord(0xEE))
-            connection.abort()
         }
     }
 
@@ -71,8 +69,7 @@ import Testing
     }
 
     @Test func deferredWritesWithoutOutputEndTheWaitForRoom() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
+        try withPair { _, connection, peer in
             _ = try hang(connection.filter(Collecting()), timeout: patience)
             connection.writeWatermarks = (low: 10, high: 100)
             let write = connection.write(pattern(200))
@@ -81,15 +78,13 @@ import Testing
             try peer.send("x")
             try hang(write, timeout: patience)
             expect(writable.isFulfilled && connection.isWritable)
-            connection.abort()
         }
     }
 
     // MARK: Input that a filter needs
 
     @Test(arguments: [true, false]) func plainBytesThatNoReadTakesEndAWriteThatNeedsInput(inLoop: Bool) throws {
-        try withNetwork(turns: 4000) { net in
-            let (connection, peer) = try net.filteredPair()
+        try withFilteredPair(turns: 4000) { net, connection, peer in
             try peer.send(RecordFilter.data([1]) + RecordFilter.record(.hold))
             expectEqual(try hang(connection.receive(), timeout: patience), [1])
             let write: Promise<Void>
@@ -107,13 +102,11 @@ import Testing
             expectEqual(code(write), ENOBUFS)
             expect(connection.bufferedByteCount <= (1 << 20) + 65536 + chunk)
             expectEqual(code(connection.write("x")), ENOBUFS)
-            connection.abort()
         }
     }
 
     @Test func aReadOfALargeFrameIsNotEndedByAWriteThatNeedsInput() throws {
-        try withNetwork(turns: 4000) { net in
-            let (connection, peer) = try net.filteredPair()
+        try withFilteredPair(turns: 4000) { net, connection, peer in
             try peer.send(RecordFilter.data([1]) + RecordFilter.record(.hold))
             expectEqual(try hang(connection.receive(), timeout: patience), [1])
             let (write, read) = (connection.write("x"), connection.read(exactly: 2_000_000))
@@ -125,13 +118,11 @@ import Testing
             expect(write.isPending)
             try peer.send(RecordFilter.record(.release))
             try hang(write, timeout: patience)
-            connection.abort()
         }
     }
 
     @Test func theConnectionReadsForAWriteThoughItsOwnOutputWaits() throws {
-        try withNetwork(turns: 20_000) { net in
-            let (connection, peer) = try net.filteredPair()
+        try withFilteredPair(turns: 20_000) { net, connection, peer in
             try peer.send(RecordFilter.data([1]) + RecordFilter.record(.hold))
             expectEqual(try hang(connection.receive(), timeout: patience), [1])
             let budget = net.limitSends(to: 0)
@@ -146,7 +137,6 @@ import Testing
             try net.loop.run(until: { connection.queuedBytes > 10 * pings.count })
             budget.remaining = .max
             try hang(write, timeout: patience)
-            connection.abort()
         }
     }
 
@@ -191,8 +181,7 @@ import Testing
     }
 
     @Test func smallOutputsWithoutWritesCountWithTheirEntries() throws {
-        try withNetwork(turns: 20_000) { net in
-            let (connection, peer) = try net.filteredPair()
+        try withFilteredPair(turns: 20_000) { net, connection, peer in
             net.limitSends(to: 0)
             net.limitReceives(to: 5)
             connection.receive().ignoringErrors()
@@ -200,7 +189,6 @@ import Testing
             for _ in 0..<2000 { try net.loop.turn(.poll) }
             // Each takes its 5 bytes and an entry of the queue.
             expect(connection.queuedBytes >= 300 * 5 && connection.queuedBytes < 400 * 5)
-            connection.abort()
         }
     }
 

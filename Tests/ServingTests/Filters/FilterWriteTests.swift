@@ -9,8 +9,7 @@ import Testing
 /// Writes through a filter.
 @Suite struct FilterWriteTests {
     @Test func aWriteIsFulfilledWhenTheKernelHasTakenItsOutput() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.filteredPair()
+        try withFilteredPair { net, connection, peer in
             let budget = net.limitSends(to: 14)
             let (first, second) = (connection.write(pattern(10)), connection.write(pattern(10_000, from: 10)))
             try net.loop.turn(.poll)
@@ -25,7 +24,6 @@ import Testing
             try hang(second, timeout: patience)
             let all = RecordFilter.data(pattern(10)) + RecordFilter.data(pattern(10_000, from: 10), at: 10)
             expectEqual(try peer.receive(exactly: all.count), all)
-            connection.abort()
         }
     }
 
@@ -64,8 +62,7 @@ import Testing
     }
 
     @Test func aQueuedWriteCannotBeWithdrawn() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.filteredPair()
+        try withFilteredPair { net, connection, peer in
             let budget = net.limitSends(to: 0)
             let sizes = [20_000, 3, 5, 40_000]
             var offset = 0
@@ -81,7 +78,6 @@ import Testing
             budget.remaining = .max
             try hang(when(fulfilled: writes), timeout: patience)
             expectEqual(try peer.receive(exactly: expected.count), expected)
-            connection.abort()
         }
     }
 
@@ -107,8 +103,7 @@ import Testing
     }
 
     @Test func smallWritesOfATurnLeaveTogetherAndEmptyOnesKeepTheirOrder() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.filteredPair()
+        try withFilteredPair { net, connection, peer in
             let begun = net.calls(.send) + net.calls(.sendVector)
             var order: [Int] = []
             net.loop.enqueue {
@@ -120,13 +115,11 @@ import Testing
             expectEqual(order, Array(0..<100))
             expect(net.calls(.send) + net.calls(.sendVector) - begun <= 2)
             expectEqual(try peer.receive(exactly: 90 * 6).count, 90 * 6)
-            connection.abort()
         }
     }
 
     @Test func whatAFilterSendsWithInputLeavesWithTheAnswer() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.filteredPair()
+        try withFilteredPair { net, connection, peer in
             let request = RecordFilter.record(.ping) + RecordFilter.data(Array("ask".utf8))
             let pong = RecordFilter.record(.pong)
             let begun = net.calls(.send) + net.calls(.sendVector)
@@ -145,7 +138,6 @@ import Testing
             try peer.send(RecordFilter.record(.ping) + RecordFilter.data([1], at: 3))
             expectEqual(try hang(connection.receive(), timeout: patience), [1])
             expectEqual(try peer.receive(exactly: pong.count), pong)
-            connection.abort()
         }
     }
 
@@ -161,8 +153,7 @@ import Testing
             }
             func write(_ bytes: RawSpan, _ output: inout FilterOutput) { output.send(bytes) }
         }
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
+        try withPair { net, connection, peer in
             let begun = net.calls(.send) + net.calls(.sendVector)
             let asked = connection.filter(Greeting(isClient: isClient)).then { $0.write([3]) }
             if isClient { expectEqual(try peer.receive(exactly: 1), [1]) }
@@ -170,7 +161,6 @@ import Testing
             try hang(asked, timeout: patience)
             expectEqual(try peer.receive(exactly: 2), [2, 3])
             expectEqual(net.calls(.send) + net.calls(.sendVector) - begun, 2)
-            connection.abort()
         }
     }
 
@@ -246,8 +236,7 @@ import Testing
     // MARK: Writes that need input
 
     @Test func aWriteThatNeedsInputMakesTheConnectionRead() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.filteredPair()
+        try withFilteredPair { net, connection, peer in
             try peer.send(RecordFilter.data([1]) + RecordFilter.record(.hold))
             expectEqual(try hang(connection.receive(), timeout: patience), [1])
             let writes = [connection.write("a"), connection.write(""), connection.write("bc")]
@@ -265,7 +254,6 @@ import Testing
             expectEqual(try peer.receive(exactly: expected.count), expected)
             expect(!net.loop.isAlive && connection.queuedBytes == 0)
             expectEqual(try hang(connection.receive(), timeout: patience), [2, 3])
-            connection.abort()
         }
     }
 
@@ -291,8 +279,7 @@ import Testing
 
     @Test(arguments: ["end", "end record", "reset", "abort", "garbage", "close"])
     func writesThatNeedInputAreRejectedWithTheirConnection(how: String) throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let (connection, peer) = try net.filteredPair()
+        try withFilteredPair(clock: VirtualClock()) { _, connection, peer in
             try peer.send(RecordFilter.data([1]) + RecordFilter.record(.hold))
             expectEqual(try hang(connection.receive(), timeout: patience), [1])
             let write = connection.write("never")
@@ -315,7 +302,6 @@ import Testing
             case "abort", "close": expectEqual(code(write), ECANCELED)
             default: expect(error as? RecordFilter.Flaw == .unknownRecord(0xEE))
             }
-            connection.abort()
         }
     }
 

@@ -42,8 +42,7 @@ private final class MeddlingDecoder: FrameDecoder {
 
 @Suite struct FrameDecoderTests {
     @Test func aDecoderMayCancelItsReadAndBeginAnotherOne() throws {
-        try withNetwork { net in
-            let (a, b) = try Connection.pair()
+        try withConnections { net, a, b in
             let decoder = MeddlingDecoder()
             let cancelled = a.readFrame(decoder)
             var other: Promise<[UInt8]>?
@@ -65,8 +64,7 @@ private final class MeddlingDecoder: FrameDecoder {
     }
 
     @Test(arguments: [1, 2, 3, 5, 64, 100_000]) func aDecoderOfOnesOwn(step: Int) throws {
-        try withNetwork(turns: 5000) { net in
-            let (a, b) = try Connection.pair()
+        try withConnections(turns: 5000) { _, a, b in
             let records = (0..<50).map { RecordDecoder.Record(type: UInt8($0), payload: pattern($0 * 5)) }
             var seen: [RecordDecoder.Record] = []
             let all = a.forEachFrame(RecordDecoder()) { record in
@@ -84,8 +82,7 @@ private final class MeddlingDecoder: FrameDecoder {
     }
 
     @Test func lengthPrefixesOfEverySize() throws {
-        try withNetwork(turns: 5000) { net in
-            let (a, b) = try Connection.pair()
+        try withConnections(turns: 5000) { _, a, b in
             let payloads = [0, 1, 3, 4, 5, 4095, 4096, 4097, 65_535, 65_536, 300_000].map { pattern($0) }
             forEach(payloads.map(prefixed)) { b.write($0) }.then { b.shutdownWrite() }.cauterize()
             for payload in payloads {
@@ -97,8 +94,7 @@ private final class MeddlingDecoder: FrameDecoder {
     }
 
     @Test func aLengthAboveTheLimitTakesNoMemory() throws {
-        try withNetwork { net in
-            let (a, b) = try Connection.pair()
+        try withConnections { _, a, b in
             try hang(b.write([0xFF, 0xFF, 0xFF, 0xFF]), timeout: patience)
             let frame = a.readFrame(LengthPrefixDecoder<UInt32>(limit: 1000))
             #expect(throws: StreamError.limitExceeded(limit: 1000)) { try hang(frame, timeout: patience) }
@@ -112,8 +108,7 @@ private final class MeddlingDecoder: FrameDecoder {
     }
 
     @Test func aLengthNearTheLargestIntegerDoesNotOverflow() throws {
-        try withNetwork { net in
-            let (a, b) = try Connection.pair()
+        try withConnections { _, a, b in
             let decoder = LengthPrefixDecoder<UInt64>(limit: .max)
             // The prefix and the payload together are exactly the largest integer.
             let largest = a.readFrame(decoder)
@@ -148,8 +143,7 @@ private final class MeddlingDecoder: FrameDecoder {
     @Test(arguments: [Int.min, -1, 0, 1, 3, 4, Int.max], [true, false]) func aDecoderThatMiscounts(
         consumed: Int, loops: Bool
     ) throws {
-        try withNetwork { net in
-            let (a, b) = try Connection.pair()
+        try withConnections { _, a, b in
             a.frameTimeouts = FrameTimeouts(idle: .seconds(60), frame: .seconds(60))
             let decoder = OddDecoder(consumed: consumed)
             var count = 0
@@ -167,8 +161,7 @@ private final class MeddlingDecoder: FrameDecoder {
 
     /// A header of one line, and the number of bytes in it.
     @Test func aBodyReadsWhatFollowsItsFrame() throws {
-        try withNetwork { net in
-            let (a, b) = try Connection.pair()
+        try withConnections { _, a, b in
             var bodies: [String] = []
             let all = a.forEachLine { line -> Promise<Void> in
                 if line == "0" { return .value }
@@ -195,8 +188,7 @@ private final class MeddlingDecoder: FrameDecoder {
     }
 
     @Test func framesThatAreHereAreHandledInOneJobButNotAll() throws {
-        try withNetwork { net in
-            let (a, b) = try Connection.pair()
+        try withConnections { net, a, b in
             var (count, other) = (0, 0)
             let all = a.forEachLine { _ -> Promise<Void> in
                 // Jobs before the bytes were read do not count.
@@ -220,8 +212,7 @@ private final class MeddlingDecoder: FrameDecoder {
     }
 
     @Test func delimitersAreAnyBytesOrText() throws {
-        try withNetwork { net in
-            let (a, b) = try Connection.pair()
+        try withConnections { _, a, b in
             try hang(b.write("one\r\n\r\ntwo|three;;four"), timeout: patience)
             func text(_ bytes: [UInt8]?) -> String? { bytes.map { String(decoding: $0, as: UTF8.self) } }
             expectEqual(try text(hang(a.read(until: "\r\n\r\n"), timeout: patience)), "one")
@@ -237,8 +228,7 @@ private final class MeddlingDecoder: FrameDecoder {
     }
 
     @Test func cancellingALoopOfFramesCancelsWhatItWaitsFor() throws {
-        try withNetwork { net in
-            let (a, b) = try Connection.pair()
+        try withConnections { net, a, b in
             let (answer, resolver) = Promise<Void>.pending()
             defer { withExtendedLifetime(resolver) {} }
             let all = a.forEachLine { _ in answer }

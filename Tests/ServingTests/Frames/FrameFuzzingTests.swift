@@ -34,8 +34,7 @@ import Testing
     @Test(arguments: 0..<UInt64(seeds)) func everyFormBringsWhatTheWholeStreamWould(seed: UInt64) throws {
         var dice = SplitMix64(seed)
         var model = FramingModel(stream(&dice))
-        try withNetwork(turns: .max) { net in
-            let (a, b) = try Connection.pair()
+        try withConnections(turns: .max) { net, a, b in
             try say(model.stream, b, net, &dice)
             var tries = 0
             // Refusals consume nothing, so every now and then another read must.

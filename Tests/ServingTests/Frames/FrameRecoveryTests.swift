@@ -12,8 +12,7 @@ import Testing
     enum Origin: CaseIterable { case decoder, body, answer, laterAnswer, limitOfTime }
 
     @Test(arguments: Origin.allCases) func theErrorReachesTheClosureOnceWhateverItComesFrom(_ origin: Origin) throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let (a, b) = try Connection.pair()
+        try withConnections(clock: VirtualClock()) { _, a, b in
             if origin == .limitOfTime { a.frameTimeouts = FrameTimeouts(idle: .seconds(1)) }
             var errors: [any Error] = []
             let all = a.forEachFrame(LineDecoder(limit: origin == .decoder ? 4 : 64)) { _ -> Promise<Void> in
@@ -73,8 +72,7 @@ import Testing
     }
 
     @Test func cancellingTheResultCancelsWhatItFollows() throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let (a, b) = try Connection.pair()
+        try withConnections(clock: VirtualClock()) { _, a, b in
             var isCancelled = false
             let (never, resolver) = Promise<Void>.pending()
             resolver.onCancel { isCancelled = true }
@@ -95,8 +93,7 @@ import Testing
 
     /// The wait of a loop that the closure begins is no part of the message whose answer has failed.
     @Test func anotherLoopGoesOn() throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let (a, b) = try Connection.pair()
+        try withConnections(clock: VirtualClock()) { _, a, b in
             a.frameTimeouts = FrameTimeouts(message: .seconds(1))
             var payloads: [[UInt8]] = []
             let all = a.forEachFrame(LineDecoder(limit: 64)) { _ in
@@ -113,8 +110,7 @@ import Testing
 
     /// Frames that have already arrived belong to the second loop, whose first call comes in a separate job.
     @Test func anotherLoopReceivesWhatIsBuffered() throws {
-        try withNetwork { net in
-            let (a, b) = try Connection.pair()
+        try withConnections { _, a, b in
             var payloads: [[UInt8]] = []
             var isInClosure = false
             let all = a.forEachFrame(LineDecoder(limit: 64)) { _ -> Promise<Void> in
@@ -136,8 +132,7 @@ import Testing
     /// As in a `recover` after the loop, whose promise the cancellation withdraws.
     @Test(arguments: [false, true], [false, true])
     func aCancelledLoopRecoversNothing(isThrown: Bool, isReturned: Bool) throws {
-        try withNetwork { net in
-            let (a, b) = try Connection.pair()
+        try withConnections { _, a, b in
             var all = Promise<Void>.value
             var recoveries = 0
             let loop = {
@@ -159,8 +154,7 @@ import Testing
     }
 
     @Test func theClosureMayCloseTheConnectionAndReturnTheResultItself() throws {
-        try withNetwork { net in
-            let (a, b) = try Connection.pair()
+        try withConnections { _, a, b in
             var all = Promise<Void>.value
             all = a.forEachFrame(LineDecoder(limit: 4)) { _ in
                 Promise<Void>.value

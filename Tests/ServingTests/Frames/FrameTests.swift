@@ -11,8 +11,7 @@ import Testing
     private func bytes(_ text: String) -> [UInt8] { Array(text.utf8) }
 
     @Test func exactlyGathersWhatComesInPieces() throws {
-        try withNetwork { net in
-            let (a, b) = try Connection.pair()
+        try withConnections { net, a, b in
             let read = a.read(exactly: 10)
             for piece in ["abc", "def", "ghijkl"] {
                 try hang(b.write(piece), timeout: patience)
@@ -25,8 +24,7 @@ import Testing
     }
 
     @Test func exactlyMoreThanABufferHolds() throws {
-        try withNetwork { net in
-            let (a, b) = try Connection.pair()
+        try withConnections { _, a, b in
             let large = pattern(1_000_003)
             let write = b.write(large + [7])
             expectEqual(try hang(a.read(exactly: large.count), timeout: patience), large)
@@ -36,8 +34,7 @@ import Testing
     }
 
     @Test func whatLiesBeyondIsTheNextReadsOfWhateverForm() throws {
-        try withNetwork { net in
-            let (a, b) = try Connection.pair()
+        try withConnections { net, a, b in
             try hang(b.write("one;two;threefourfive;six\nrest"), timeout: patience)
             expectEqual(try hang(a.read(until: [0x3B]), timeout: patience), bytes("one"))
             let before = net.calls(.receive)
@@ -47,8 +44,7 @@ import Testing
             expect(a.receive(upTo: 4).isPending)
             expectEqual(net.calls(.receive), before)
         }
-        try withNetwork { net in
-            let (a, b) = try Connection.pair()
+        try withConnections { _, a, b in
             try hang(b.write("six\nrest"), timeout: patience)
             expectEqual(try hang(a.readLine(), timeout: patience), "six")
             var seen: [UInt8] = []
@@ -61,8 +57,7 @@ import Testing
     }
 
     @Test func aDelimiterThatComesByteByByte() throws {
-        try withNetwork(turns: 4000) { net in
-            let (a, b) = try Connection.pair()
+        try withConnections(turns: 4000) { net, a, b in
             net.kernel.receive = { real, count in { real($0, $1, min($2, count)) } }(net.kernel.receive, 1)
             let header = bytes("\r\n\rheader\r\r\n\r\r\n\r\nbody")
             try hang(b.write(header), timeout: patience)
@@ -73,8 +68,7 @@ import Testing
     }
 
     @Test func theEndInTheMiddleLosesNothing() throws {
-        try withNetwork { net in
-            let (a, b) = try Connection.pair()
+        try withConnections { _, a, b in
             try hang(b.write("abc"), timeout: patience)
             b.close()
             expect(a.read(exactly: 4), failsWith: StreamError.endedEarly(expected: .bytes(4), got: 3))
@@ -105,8 +99,7 @@ import Testing
     }
 
     @Test func beyondTheLimitNothingIsLost() throws {
-        try withNetwork { net in
-            let (a, b) = try Connection.pair()
+        try withConnections { net, a, b in
             try hang(b.write("12345;"), timeout: patience)
             expect(a.read(until: [0x3B], limit: 4), failsWith: StreamError.limitExceeded(limit: 4))
             expectEqual(a.read(until: [0x3B], limit: 5).settledValue, bytes("12345"))
@@ -122,8 +115,7 @@ import Testing
     }
 
     @Test func aCancelledReadLeavesItsBytes() throws {
-        try withNetwork { net in
-            let (a, b) = try Connection.pair()
+        try withConnections { net, a, b in
             let reads: [() -> Promise<Void>] = [
                 { a.read(exactly: 100).asVoid() }, { a.read(until: [0]).asVoid() }, { a.readLine().asVoid() },
             ]
@@ -139,8 +131,7 @@ import Testing
     }
 
     @Test func badInputNamesValueAndCall() throws {
-        try withNetwork { net in
-            let (a, b) = try Connection.pair()
+        try withConnections { _, a, b in
             let refused: [(promise: Promise<Void>, detail: String)] = [
                 (a.read(exactly: 0).asVoid(), "exactly: 0"), (a.read(exactly: .min).asVoid(), "exactly: \(Int.min)"),
                 (a.read(until: []).asVoid(), "until: an empty delimiter"),
@@ -160,8 +151,7 @@ import Testing
     }
 
     @Test func closingEndsAReadThatWaits() throws {
-        try withNetwork { net in
-            let (a, b) = try Connection.pair()
+        try withConnections { net, a, b in
             let read = a.read(until: [0])
             try hang(b.write("part"), timeout: patience)
             net.settle(.milliseconds(1))
@@ -173,8 +163,7 @@ import Testing
 
     /// Every byte of this could begin the delimiter: searching all of them again with each piece would take minutes.
     @Test func aLongSearchIsLinear() throws {
-        try withNetwork(turns: 200_000) { net in
-            let (a, b) = try Connection.pair()
+        try withConnections(turns: 200_000) { net, a, b in
             net.kernel.receive = { real in { real($0, $1, min($2, 64)) } }(net.kernel.receive)
             let text = [UInt8](repeating: 0x61, count: 1 << 20)
             let write = b.write([text, bytes("b")])
@@ -186,8 +175,7 @@ import Testing
 
     @Test(arguments: UInt64(0)..<20) func anyMixtureOfFormsReadsTheStreamAsItIs(seed: UInt64) throws {
         var random = SplitMix64(seed)
-        try withNetwork(turns: 100_000) { net in
-            let (a, b) = try Connection.pair()
+        try withConnections(turns: 100_000) { net, a, b in
             let stream = (0..<20_000).map { _ in UInt8(random.below(4)) }
             b.write(stream).then { b.shutdownWrite() }.cauterize()
             let sizes = (0..<97).map { _ in random.below(700) + 1 }

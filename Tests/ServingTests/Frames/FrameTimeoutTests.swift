@@ -18,8 +18,7 @@ import Testing
 
     @Test func silenceBetweenFramesIsIdleAndTheConnectionStaysUsable() throws {
         let clock = VirtualClock()
-        try withNetwork(clock: clock) { net in
-            let (connection, peer) = try net.pair()
+        try withPair(clock: clock) { net, connection, peer in
             connection.frameTimeouts = limits
             let begin = clock.now
             expectEqual(try timeout(of: connection.readLine()), 0)
@@ -29,7 +28,6 @@ import Testing
             try peer.send("late\n")
             awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
             expectEqual(try hang(connection.readLine()), "late")
-            connection.abort()
         }
     }
 
@@ -52,8 +50,7 @@ import Testing
 
     @Test func aFrameCountsFromItsFirstByteHoweverItDrips() throws {
         let clock = VirtualClock()
-        try withNetwork(clock: clock) { net in
-            let (connection, peer) = try net.pair()
+        try withPair(clock: clock) { net, connection, peer in
             let fd = net.ledger.accepted[0]
             connection.frameTimeouts = limits
             for form in 0..<3 {
@@ -77,14 +74,12 @@ import Testing
                 // The next read gets the bytes that have arrived.
                 expectEqual(try hang(connection.receive()), [UInt8](repeating: 0x78, count: 9))
             }
-            connection.abort()
         }
     }
 
     @Test func eachFrameCountsAnewAndTheTimerIsMovedSeldom() throws {
         let clock = VirtualClock()
-        try withNetwork(clock: clock, turns: 4000) { net in
-            let (connection, peer) = try net.pair()
+        try withPair(clock: clock, turns: 4000) { net, connection, peer in
             let fd = net.ledger.accepted[0]
             connection.frameTimeouts = limits
             var lines = 0
@@ -103,14 +98,12 @@ import Testing
             expect(lines == 100 && all.isPending)
             expect(net.loop.metrics.timersFired <= 100, "600 seconds of ten")
             expectEqual(try timeout(of: all), 1)
-            connection.abort()
         }
     }
 
     @Test func whatTheHandlerTakesDoesNotCount() throws {
         let clock = VirtualClock()
-        try withNetwork(clock: clock) { net in
-            let (connection, peer) = try net.pair()
+        try withPair(clock: clock) { net, connection, peer in
             connection.frameTimeouts = limits
             try peer.send("one\ntw")
             awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
@@ -118,14 +111,12 @@ import Testing
             let begin = clock.now
             expectEqual(try timeout(of: all), 2)
             expectEqual(begin.duration(to: clock.now), .seconds(310))
-            connection.abort()
         }
     }
 
     @Test func whatHasReachedTheKernelIsNotLate() throws {
         let clock = VirtualClock()
-        try withNetwork(clock: clock) { net in
-            let (connection, peer) = try net.pair()
+        try withPair(clock: clock) { net, connection, peer in
             connection.frameTimeouts = limits
             let read = connection.readLine()
             try net.loop.turn(.poll)
@@ -133,7 +124,6 @@ import Testing
             try peer.send("in time\n")
             awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
             expectEqual(try hang(read), "in time")
-            connection.abort()
         }
     }
 
@@ -186,22 +176,19 @@ import Testing
 
     @Test func aTimerWithoutAReadDoesNotKeepTheLoop() throws {
         let clock = VirtualClock()
-        try withNetwork(clock: clock) { net in
-            let (connection, peer) = try net.pair()
+        try withPair(clock: clock) { net, connection, peer in
             connection.frameTimeouts = limits
             try peer.send("line\nhalf")
             expectEqual(try hang(connection.readLine()), "line")
             connection.readLine().cancel()
             try net.loop.run()
             expectEqual(clock.now.nanoseconds, 0)
-            connection.abort()
         }
     }
 
     @Test func aReadThatContinuesALateFrameGetsTheWholeTimeAgain() throws {
         let clock = VirtualClock()
-        try withNetwork(clock: clock) { net in
-            let (connection, peer) = try net.pair()
+        try withPair(clock: clock) { net, connection, peer in
             connection.frameTimeouts = limits
             try peer.send("half")
             awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
@@ -210,7 +197,6 @@ import Testing
                 expectEqual(try timeout(of: connection.readLine()), 4)
                 expectEqual(begin.duration(to: clock.now), .seconds(10))
             }
-            connection.abort()
         }
     }
 }

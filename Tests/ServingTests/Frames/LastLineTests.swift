@@ -46,8 +46,7 @@ import Testing
 
     /// The end arrives after the line, while a read waits.
     @Test func theEndCompletesAReadThatWaits() throws {
-        try withNetwork { net in
-            let (a, b) = try Connection.pair()
+        try withConnections { net, a, b in
             let read = a.readFrame(decoder)
             try hang(b.write("half"), timeout: patience)
             net.settle(.milliseconds(1))
@@ -71,8 +70,7 @@ import Testing
 
     /// One byte that is not UTF-8 ends nothing.
     @Test func linesOfBytes() throws {
-        try withNetwork { net in
-            let (a, b) = try Connection.pair()
+        try withConnections { _, a, b in
             try hang(b.write([0xFF, 0x0A, 0x61, 0xFF]), timeout: patience)
             b.close()
             var lines: [[UInt8]] = []
@@ -133,8 +131,7 @@ import Testing
 
     /// A time limit also applies to the last line, and its bytes stay.
     @Test func aTimeLimitEndsTheWaitForTheEnd() throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let (a, b) = try Connection.pair()
+        try withConnections(clock: VirtualClock()) { _, a, b in
             a.frameTimeouts = FrameTimeouts(frame: .seconds(1))
             b.write("half").cauterize()
             expect(a.readFrame(decoder), failsWith: StreamError.timedOut(got: 4))
@@ -146,8 +143,7 @@ import Testing
     /// A drain ends a loop after the frames that it has; a part of a line is waited for, and the end of the stream
     /// completes it.
     @Test func aDrainWaitsForTheLastLine() throws {
-        try withNetwork { net in
-            let listener = try net.listen()
+        try withListener { net, listener in
             var lines: [String] = []
             let served = listener.serve { connection in connection.forEachFrame(decoder) { lines.append($0) } }
             let peer = try Peer(to: listener.localAddress)
@@ -173,8 +169,7 @@ import Testing
 
     /// A cancelled wait leaves no state in the decoder of a sequence.
     @Test func aSequenceGoesOnBehindOtherReads() throws {
-        try withNetwork { net in
-            let (a, b) = try Connection.pair()
+        try withConnections { net, a, b in
             let frames = a.frames(decoder)
             try hang(b.write("half a line"), timeout: patience)
             #expect(throws: CancellationError.self) {

@@ -8,8 +8,7 @@ import Testing
 
 @Suite struct LineTests {
     @Test func bothEndingsAndEmptyLines() throws {
-        try withNetwork { net in
-            let (a, b) = try Connection.pair()
+        try withConnections { _, a, b in
             try hang(b.write("one\ntwo\r\n\n\r\nthr\ree\nfünf\n"), timeout: patience)
             b.close()
             var lines: [String?] = []
@@ -19,8 +18,7 @@ import Testing
     }
 
     @Test func whatIsNoTextSaysWhereAndStays() throws {
-        try withNetwork { net in
-            let (a, b) = try Connection.pair()
+        try withConnections { _, a, b in
             let line = Array("aü".utf8) + [0xFF, 0x62]
             try hang(b.write(line + [0x0A]), timeout: patience)
             expect(a.readLine(), failsWith: StreamError.notUTF8(position: 3))
@@ -31,8 +29,7 @@ import Testing
 
     /// Lines of up to 15 ASCII bytes take a separate path to a text.
     @Test func everyLengthWithOtherBytesAtEveryPlace() throws {
-        try withNetwork { net in
-            let (a, b) = try Connection.pair()
+        try withConnections { _, a, b in
             for length in 0...18 {
                 let ascii = (0..<length).map { UInt8(0x61 + $0) }
                 try hang(b.write(ascii + [0x0A]), timeout: patience)
@@ -52,8 +49,7 @@ import Testing
     }
 
     @Test func theLimitCountsTheLineAlone() throws {
-        try withNetwork { net in
-            let (a, b) = try Connection.pair()
+        try withConnections { net, a, b in
             try hang(b.write("1234\r\n12345\r\n"), timeout: patience)
             expectEqual(try hang(a.readLine(limit: 4), timeout: patience), "1234")
             expect(a.readLine(limit: 4), failsWith: StreamError.limitExceeded(limit: 4))
@@ -68,8 +64,7 @@ import Testing
     }
 
     @Test func eachLineWaitsForTheOneBefore() throws {
-        try withNetwork { net in
-            let (a, b) = try Connection.pair()
+        try withConnections { _, a, b in
             try hang(b.write("1\n2\n3\n"), timeout: patience)
             b.close()
             var log: [String] = []
@@ -84,8 +79,7 @@ import Testing
 
     @Test func anErrorEndsItAndTheRestIsThere() throws {
         struct Enough: Error, Equatable {}
-        try withNetwork { net in
-            let (a, b) = try Connection.pair()
+        try withConnections { _, a, b in
             try hang(b.write("1\n2\n3\nend"), timeout: patience)
             var lines: [String] = []
             let all = a.forEachLine { line in
@@ -104,8 +98,7 @@ import Testing
     }
 
     @Test func cancelledItReadsNoMore() throws {
-        try withNetwork { net in
-            let (a, b) = try Connection.pair()
+        try withConnections { net, a, b in
             var lines: [String] = []
             let all = a.forEachLine { lines.append($0) }
             try hang(b.write("1\npart"), timeout: patience)

@@ -112,8 +112,7 @@ import Testing
     }
 
     @Test func aRateAppliesToALargeFrame() throws {
-        try withNetwork(clock: VirtualClock(), turns: 4000) { net in
-            let (connection, peer) = try net.pair()
+        try withPair(clock: VirtualClock(), turns: 4000) { net, connection, peer in
             connection.frameTimeouts = FrameTimeouts(frame: .seconds(10), minimumRate: 10)
             let read = connection.read(exactly: 10_000)
             for _ in 0..<100 {
@@ -127,15 +126,13 @@ import Testing
             expect(read.isPending)
             hang(after(.seconds(2)))
             guard case StreamError.timedOut(got: 1000)? = read.error else { return expect(Bool(false), "\(read)") }
-            connection.abort()
         }
     }
 
     /// Otherwise a peer that sends a part whenever the time is over would stay forever.
     @Test func aPartThatIsThereWhenTheTimeIsOverGainsNone() throws {
         let clock = VirtualClock()
-        try withNetwork(clock: clock) { net in
-            let (connection, peer) = try net.pair()
+        try withPair(clock: clock) { net, connection, peer in
             connection.frameTimeouts = limits
             func parts() -> Promise<Void> { connection.readLine().then { _ in parts() } }
             let all = connection.forEachLine { _ in parts() }
@@ -148,14 +145,12 @@ import Testing
             }
             try hang(all.recover(policy: .allErrors) { _ in .value })
             guard case StreamError.timedOut(got: 10)? = all.error else { return expect(Bool(false), "\(all)") }
-            connection.abort()
         }
     }
 
     @Test func aHandlerWithoutALoopSaysWhereAMessageBegins() throws {
         for says in [false, true] {
-            try withNetwork(clock: VirtualClock()) { net in
-                let (connection, peer) = try net.pair()
+            try withPair(clock: VirtualClock()) { net, connection, peer in
                 connection.frameTimeouts = limits
                 func parts() -> Promise<Void> { connection.readLine().then { _ in parts() } }
                 if says { connection.beginMessage() }
@@ -167,7 +162,6 @@ import Testing
                     hang(after(.seconds(6)))
                 }
                 expect(all.isPending != says)
-                connection.abort()
             }
         }
     }
@@ -186,8 +180,7 @@ import Testing
 
     /// Each arrival ends a line and begins the next.
     @Test(arguments: [false, true]) func eachLineOfALoopIsAMessageAlsoInAStream(isAsync: Bool) throws {
-        try withNetwork(clock: VirtualClock(), turns: 4000) { net in
-            let listener = try net.listen()
+        try withListener(clock: VirtualClock(), turns: 4000) { net, listener in
             var errors: [any Error] = []
             var count = 0
             let served =
@@ -215,8 +208,7 @@ import Testing
     }
 
     @Test func theReadsBehindAsyncLinesAreMessagesOfTheirOwn() throws {
-        try withNetwork(clock: VirtualClock(), turns: 4000) { net in
-            let listener = try net.listen()
+        try withListener(clock: VirtualClock(), turns: 4000) { net, listener in
             var errors: [any Error] = []
             var count = 0
             let served = listener.serveAsync(onError: { error, _ in errors.append(error) }) { connection in
@@ -237,8 +229,7 @@ import Testing
 
     /// Otherwise a peer that sends the parts of a body slowly would stay forever.
     @Test(arguments: [false, true]) func aLoopInABodyReadsAPartOfItsMessage(isInside: Bool) throws {
-        try withNetwork(clock: VirtualClock(), turns: 4000) { net in
-            let (connection, peer) = try net.pair()
+        try withPair(clock: VirtualClock(), turns: 4000) { net, connection, peer in
             connection.frameTimeouts = limits
             func parts() -> Promise<Void> { connection.readLine().then { _ in parts() } }
             let all = connection.forEachLine { _ in
@@ -247,13 +238,11 @@ import Testing
             }
             try repeatedly("part\n", from: peer, net) { !all.isPending }
             guard case StreamError.timedOut? = all.error else { return expect(Bool(false), "\(all)") }
-            connection.abort()
         }
     }
 
     @Test func aReadThatOutlastsItsLoopEndsAtTheLimitOfTheMessage() throws {
-        try withNetwork(clock: VirtualClock(), turns: 4000) { net in
-            let (connection, peer) = try net.pair()
+        try withPair(clock: VirtualClock(), turns: 4000) { _, connection, peer in
             connection.frameTimeouts = FrameTimeouts(message: .seconds(20))
             var part: Promise<[UInt8]>?
             let all = connection.forEachLine { _ -> Promise<Void> in
@@ -264,20 +253,17 @@ import Testing
             try hang(all, timeout: patience)
             try hang(part!.asVoid().recover(policy: .allErrors) { _ in .value }, timeout: .seconds(21))
             guard case StreamError.timedOut(got: 4)? = part?.error else { return expect(Bool(false), "\(part!)") }
-            connection.abort()
         }
     }
 
     @Test func aLoopBehindALoopBeginsMessages() throws {
-        try withNetwork(clock: VirtualClock(), turns: 4000) { net in
-            let (connection, peer) = try net.pair()
+        try withPair(clock: VirtualClock(), turns: 4000) { net, connection, peer in
             connection.frameTimeouts = limits
             func parts() -> Promise<Void> { connection.readLine().then { _ in parts() } }
             let all = connection.forEachLine { _ -> Promise<Void> in throw StopReading() }
                 .then { connection.forEachLine { _ in parts() } }
             try repeatedly("part\n", from: peer, net) { !all.isPending }
             guard case StreamError.timedOut? = all.error else { return expect(Bool(false), "\(all)") }
-            connection.abort()
         }
     }
 }

@@ -48,8 +48,7 @@ private struct SkippingDecoder: FrameDecoder {
 
     @Test(arguments: [true, false]) func doNotProlongTheIdleTime(loops: Bool) throws {
         let clock = VirtualClock()
-        try withNetwork(clock: clock) { net in
-            let (connection, peer) = try net.pair()
+        try withPair(clock: clock) { net, connection, peer in
             connection.frameTimeouts = FrameTimeouts(idle: .seconds(60))
             let all: Promise<Void> =
                 loops
@@ -66,7 +65,6 @@ private struct SkippingDecoder: FrameDecoder {
             // The next read gets the whole time.
             #expect(throws: StreamError.timedOut(got: 0)) { try hang(connection.readFrame(ScriptDecoder())) }
             expectEqual(begin.duration(to: clock.now), .seconds(120))
-            connection.abort()
         }
     }
 
@@ -78,8 +76,7 @@ private struct SkippingDecoder: FrameDecoder {
         ], [0, 1, 2])
     func countForTheTimeOfTheirFrame(limits: FrameTimeouts, form: Int) throws {
         let clock = VirtualClock()
-        try withNetwork(clock: clock) { net in
-            let (connection, peer) = try net.pair()
+        try withPair(clock: clock) { net, connection, peer in
             connection.frameTimeouts = limits
             let all: Promise<Void> =
                 switch form {
@@ -99,15 +96,13 @@ private struct SkippingDecoder: FrameDecoder {
             try hang(all.recover(policy: .allErrors) { _ in .value })
             expectEqual(all.error as? StreamError, .timedOut(got: 1))
             expectEqual(begin.duration(to: clock.now), .seconds(6))
-            connection.abort()
         }
     }
 
     /// A frame that follows in time, and the one after it, have their own time.
     @Test func leaveTheNextFrameItsTime() throws {
         let clock = VirtualClock()
-        try withNetwork(clock: clock) { net in
-            let (connection, peer) = try net.pair()
+        try withPair(clock: clock) { net, connection, peer in
             connection.frameTimeouts = FrameTimeouts(frame: .seconds(5), message: .seconds(5))
             var seen: [String] = []
             let all = connection.forEachFrame(ScriptDecoder()) { frame -> Promise<Void> in
@@ -124,7 +119,6 @@ private struct SkippingDecoder: FrameDecoder {
             hang(after(.seconds(600)))
             expect(seen == ["one", "two"] && all.isPending)
             all.cancel()
-            connection.abort()
         }
     }
 
@@ -144,8 +138,7 @@ private struct SkippingDecoder: FrameDecoder {
     @Test(arguments: [Int.min, -1, 0, 1, 2, 3, 4, Int.max], [true, false]) func aDecoderThatMiscounts(
         consumed: Int, loops: Bool
     ) throws {
-        try withNetwork { net in
-            let (a, b) = try Connection.pair()
+        try withConnections { net, a, b in
             a.frameTimeouts = FrameTimeouts(idle: .seconds(60), frame: .seconds(60))
             let decoder = SkippingDecoder(consumed: consumed)
             let all = loops ? a.forEachFrame(decoder) { _ in } : a.readFrame(decoder).asVoid()
@@ -164,8 +157,7 @@ private struct SkippingDecoder: FrameDecoder {
     }
 
     @Test func aFloodOfThemLetsOtherJobsRun() throws {
-        try withNetwork { net in
-            let (a, b) = try Connection.pair()
+        try withConnections { net, a, b in
             try hang(b.write(String(repeating: "\n", count: 1000)), timeout: patience)
             let all = a.forEachFrame(ScriptDecoder()) { _ in }
             var turns = 0

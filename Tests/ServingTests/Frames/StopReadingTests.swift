@@ -32,8 +32,7 @@ import Testing
     }
 
     @Test(arguments: Way.allCases) func whatFollowsIsLeftToTheNextRead(way: Way) throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let (a, b) = try Connection.pair()
+        try withConnections(clock: VirtualClock()) { _, a, b in
             var seen: [String] = []
             let all = lines(a, way) { seen.append($0) }
             try hang(b.write("one\ntwo\nstop\nthree\nfour"), timeout: patience)
@@ -45,8 +44,7 @@ import Testing
     }
 
     @Test func anotherProtocolGoesOn() throws {
-        try withNetwork { net in
-            let (a, b) = try Connection.pair()
+        try withConnections { _, a, b in
             var payloads: [[UInt8]] = []
             let all = a.forEachLine { line in if line.isEmpty { throw StopReading() } }
                 .then { a.forEachFrame(LengthPrefixDecoder<UInt8>()) { payload in payloads.append(payload) } }
@@ -58,8 +56,7 @@ import Testing
     }
 
     @Test func anAnswerLeavesBeforeTheEnd() throws {
-        try withNetwork { net in
-            let listener = try net.listen()
+        try withListener { net, listener in
             let served = listener.serve { connection in
                 connection.forEachLine { line in
                     let written = connection.write("\(line)\n")
@@ -77,8 +74,7 @@ import Testing
     }
 
     @Test(arguments: Way.allCases) func chunks(way: Way) throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let (a, b) = try Connection.pair()
+        try withConnections(clock: VirtualClock()) { net, a, b in
             var count = 0
             let all: Promise<Void>
             if way == .thrownWithoutPromises {
@@ -110,8 +106,7 @@ import Testing
 
     /// The body throws it in the call that cancelled the loop.
     @Test func itDoesNotReplaceACancellation() throws {
-        try withNetwork { net in
-            let (a, b) = try Connection.pair()
+        try withConnections { _, a, b in
             var all: Promise<Void>?
             all = a.forEachLine { _ in
                 all?.cancel()

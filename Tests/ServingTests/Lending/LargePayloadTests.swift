@@ -25,8 +25,7 @@ import Testing
     /// memory with the connection's buffer, which stays in use.
     @Test(arguments: [1000, 16_384, 65_536, 70_000, 1 << 20])
     func keptBytesStayAsTheyWere(piece: Int) throws {
-        try withNetwork(turns: 40_000) { net in
-            let (connection, peer) = try net.pair()
+        try withPair(turns: 40_000) { net, connection, peer in
             net.limitReceives(to: piece)
             let sizes = [
                 0, 10, 16_383, 16_384, 100_000, 100_000, 3, 100_000, 1_200_000, 1_200_000, 40_000, 40_000, 70_000, 5,
@@ -46,14 +45,12 @@ import Testing
             try hang(when(fulfilled: all, sending), timeout: patience)
             expectEqual(kept.map(\.count), sizes)
             expect(zip(kept, sent).allSatisfy { [UInt8]($0) == $1 })
-            connection.abort()
         }
     }
 
     /// From the second large frame on, a loop keeps the memory that the kernel has filled: nothing is copied.
     @Test func aLargeFrameIsKeptWhereItWasReceived() throws {
-        try withNetwork(turns: 4000) { net in
-            let (connection, peer) = try net.pair()
+        try withPair(turns: 4000) { net, connection, peer in
             var places: [UInt] = []
             var filled: [Range<UInt>] = []
             let receive = net.kernel.receive
@@ -80,14 +77,12 @@ import Testing
                 if number > 1 { expect(filled.contains { $0.contains(places[number - 1]) }) }
             }
             all.cancel()
-            connection.abort()
         }
     }
 
     /// The array of `read(exactly:)` is the one that the kernel has filled.
     @Test func readExactlyIsReceivedInPlace() throws {
-        try withNetwork(turns: 4000) { net in
-            let (connection, peer) = try net.pair()
+        try withPair(turns: 4000) { net, connection, peer in
             var filled: [UInt: Int] = [:]
             let receive = net.kernel.receive
             net.kernel.receive = { fd, buffer, count in
@@ -103,14 +98,12 @@ import Testing
             expect(got == bytes)
             expect(got.withUnsafeBytes { filled[UInt(bitPattern: $0.baseAddress!)] } != nil)
             expectEqual(try hang(connection.read(exactly: 1), timeout: patience), [1])
-            connection.abort()
         }
     }
 
     /// A peer that has sent large frames, and then the beginning of another, holds only the memory of that.
     @Test(arguments: [0, 1, 1000, 20_000]) func anExpectationTakesNoMemory(count: Int) throws {
-        try withNetwork(turns: 4000) { net in
-            let (connection, peer) = try net.pair()
+        try withPair(turns: 4000) { net, connection, peer in
             var frames = 0
             let all = connection.forEachFrame(lending: RecordDecoder()) { _, _ in frames += 1 }
             let bytes = record(pattern(900_000)) + record(pattern(900_000))
@@ -123,7 +116,6 @@ import Testing
             expectEqual(connection.bufferedByteCount, count)
             expect(connection.heldMemory <= 2 * count + 4096, "\(connection.heldMemory)")
             all.cancel()
-            connection.abort()
         }
     }
 }

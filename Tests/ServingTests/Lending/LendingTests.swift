@@ -44,8 +44,7 @@ private func text(of record: inout ByteReader) throws -> [UInt8] {
     }
 
     @Test(arguments: [1, 2, 5, 64, 100_000]) func eachFrameIsLentOnceHoweverItArrives(step: Int) throws {
-        try withNetwork(turns: 20_000) { net in
-            let (a, b) = try Connection.pair()
+        try withConnections(turns: 20_000) { _, a, b in
             var seen: [[UInt8]] = []
             let all = a.forEachFrame(lending: RecordDecoder()) { type, bytes -> Promise<Void> in
                 let remaining = bytes.remaining
@@ -62,8 +61,7 @@ private func text(of record: inout ByteReader) throws -> [UInt8] {
     }
 
     @Test(arguments: [1, 3, 100_000]) func behindAFilter(step: Int) throws {
-        try withNetwork(turns: 50_000) { net in
-            let (a, b) = try Connection.pair()
+        try withConnections(turns: 50_000) { _, a, b in
             try hang(when(fulfilled: a.filter(RecordFilter()), b.filter(RecordFilter(key: 3))), timeout: patience)
             a.forEachFrame(lending: RecordDecoder()) { type, bytes in
                 let text = try text(of: &bytes)
@@ -86,8 +84,7 @@ private func text(of record: inout ByteReader) throws -> [UInt8] {
     enum Deed: CaseIterable { case close, abort, readOn, readFrame, hang, cancel, startLoop }
 
     @Test(arguments: Deed.allCases) func aFrameStaysValidWhateverTheBodyDoes(deed: Deed) throws {
-        try withNetwork(turns: 2000) { net in
-            let (a, b) = try Connection.pair()
+        try withConnections(turns: 2000) { net, a, b in
             let (first, second) = (pattern(3000), pattern(2000, from: 77))
             var seen: [[UInt8]] = []
             var inner: [UInt8]?
@@ -137,8 +134,7 @@ private func text(of record: inout ByteReader) throws -> [UInt8] {
     }
 
     @Test func theDescriptorMayBeTakenOutOfTheBody() throws {
-        try withNetwork { net in
-            let (a, b) = try Connection.pair()
+        try withConnections { _, a, b in
             var (seen, descriptor): ([UInt8], CInt) = ([], -1)
             let all = a.forEachFrame(lending: RecordDecoder()) { _, bytes in
                 descriptor = try a.detach()
@@ -153,8 +149,7 @@ private func text(of record: inout ByteReader) throws -> [UInt8] {
     }
 
     @Test func aBodyThatReadsBeyondItsFrameFails() throws {
-        try withNetwork { net in
-            let (a, b) = try Connection.pair()
+        try withConnections { _, a, b in
             let all = a.forEachFrame(lending: RecordDecoder()) { _, bytes in try bytes.skip(20) }
             try hang(b.write(record(1, [1, 2, 3]) + record(2, pattern(100))), timeout: patience)
             #expect(throws: ByteError.endOfInput(missing: 12)) { try hang(all, timeout: patience) }
@@ -164,8 +159,7 @@ private func text(of record: inout ByteReader) throws -> [UInt8] {
     }
 
     @Test func aFrameBeyondTheLimitTakesNoMemory() throws {
-        try withNetwork { net in
-            let (a, b) = try Connection.pair()
+        try withConnections { _, a, b in
             let all = a.forEachFrame(lending: RecordDecoder()) { _, _ in Issue.record("there is no frame") }
             try hang(b.write([1, 0xFF, 0xFF, 0xFF, 0xFF, 0]), timeout: patience)
             #expect(throws: StreamError.limitExceeded(limit: 1 << 20)) { try hang(all, timeout: patience) }
@@ -173,8 +167,7 @@ private func text(of record: inout ByteReader) throws -> [UInt8] {
     }
 
     @Test func theEndWithinAFrameIsAnError() throws {
-        try withNetwork { net in
-            let (a, b) = try Connection.pair()
+        try withConnections { _, a, b in
             let all = a.forEachFrame(lending: RecordDecoder()) { _, _ in Issue.record("there is no frame") }
             try hang(b.write([1, 0, 0, 0, 9, 0]).then { b.shutdownWrite() }, timeout: patience)
             #expect(throws: StreamError.endedEarly(expected: .frame, got: 6)) { try hang(all, timeout: patience) }
@@ -183,8 +176,7 @@ private func text(of record: inout ByteReader) throws -> [UInt8] {
 
     /// A large frame in pieces is decoded a few times, not once per piece.
     @Test func aDecoderIsCalledWhenItsMissingBytesAreHere() throws {
-        try withNetwork(turns: 20_000) { net in
-            let (a, b) = try Connection.pair()
+        try withConnections(turns: 20_000) { _, a, b in
             let decoder = RecordDecoder()
             let all = a.forEachFrame(lending: decoder) { _, bytes in
                 let remaining = bytes.remaining
@@ -200,8 +192,7 @@ private func text(of record: inout ByteReader) throws -> [UInt8] {
     }
 
     @Test func aDrainLetsAFrameFinishThatHasBegun() throws {
-        try withNetwork(clock: VirtualClock(), turns: 1000) { net in
-            let listener = try net.listen()
+        try withListener(clock: VirtualClock(), turns: 1000) { net, listener in
             let served = listener.serve { connection in
                 connection.forEachFrame(lending: RecordDecoder()) { type, _ in
                     after(.seconds(1)).then { connection.write { $0.append(type) } }
@@ -224,8 +215,7 @@ private func text(of record: inout ByteReader) throws -> [UInt8] {
 
     /// The last frame takes the rest at the end.
     @Test func aLastFrameIsLentToo() throws {
-        try withNetwork { net in
-            let (a, b) = try Connection.pair()
+        try withConnections { _, a, b in
             var lines: [String] = []
             let all = a.forEachFrame(lending: LineDecoder(lastLine: .accept)) { line, bytes in
                 lines += [line, try String(utf8: bytes.rest())]
@@ -237,8 +227,7 @@ private func text(of record: inout ByteReader) throws -> [UInt8] {
     }
 
     @Test(arguments: 0..<2) func idleFramesCostNoCallsAndNoMemory(step: Int) throws {
-        try withNetwork { net in
-            let (a, b) = try Connection.pair()
+        try withConnections { _, a, b in
             var count = 0
             let all = a.forEachFrame(lending: RecordDecoder()) { _, _ in count += 1 }
             let sent = (0..<50).flatMap { record($0, []) }
@@ -265,8 +254,7 @@ private func text(of record: inout ByteReader) throws -> [UInt8] {
     }
 
     @Test(arguments: [1, 7, 100_000]) func readsARequestHoweverItArrives(step: Int) throws {
-        try withNetwork(turns: 5000) { net in
-            let (a, b) = try Connection.pair()
+        try withConnections(turns: 5000) { _, a, b in
             var seen: [String] = []
             func readAll() -> Promise<Void> {
                 a.readFrame(request).then { request -> Promise<Void> in
@@ -287,8 +275,7 @@ private func text(of record: inout ByteReader) throws -> [UInt8] {
     }
 
     @Test func aBufferedRequestIsReadInsideTheCall() throws {
-        try withNetwork { net in
-            let (a, b) = try Connection.pair()
+        try withConnections { net, a, b in
             try hang(b.write(bytes("one", [1]) + bytes("two", [2])), timeout: patience)
             expectEqual(try hang(a.readFrame(request), timeout: patience)?.name, "one")
             let calls = net.calls(.receive)
@@ -299,8 +286,7 @@ private func text(of record: inout ByteReader) throws -> [UInt8] {
 
     /// A large request in pieces is read a few times, not once per piece.
     @Test func isNotCalledForEachPiece() throws {
-        try withNetwork(turns: 20_000) { net in
-            let (a, b) = try Connection.pair()
+        try withConnections(turns: 20_000) { _, a, b in
             var calls = 0
             let read = a.readFrame { reader in
                 calls += 1
@@ -317,8 +303,7 @@ private func text(of record: inout ByteReader) throws -> [UInt8] {
     }
 
     @Test func errorsConsumeNothing() throws {
-        try withNetwork { net in
-            let (a, b) = try Connection.pair()
+        try withConnections { _, a, b in
             try hang(b.write(bytes("x", pattern(5))), timeout: patience)
             let flawed = a.readFrame { reader -> Int in
                 try reader.skip(4)

@@ -43,8 +43,7 @@ import Testing
     @Test(arguments: Lender.allCases, Deed.allCases) func theyStayValid(lender: Lender, deed: Deed) throws {
         // Bytes buffered before, by a read of the first byte, take another path.
         for isBuffered in [true, false] {
-            try withNetwork { net in
-                let (a, b) = try Connection.pair()
+            try withConnections { net, a, b in
                 let sent = pattern(200)
                 var seen: [UInt8]?
                 func look(_ bytes: RawSpan) {

@@ -9,9 +9,7 @@ import Testing
 /// The connection that a request gets, and when.
 @Suite struct ConnectionPoolTests {
     @Test func aConnectionServesOneRequestAfterAnother() throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let server = try LineServer(net)
-            let pool = Pool<Connection>()
+        try withPool { _, server, pool in
             for text in ["a", "b", "c"] { expectEqual(try hang(pool.ask(text, server.address)), text) }
             expectEqual(server.accepted.count, 1)
             expectEqual(pool.counts.all, [0, 1, 1, 0])
@@ -21,15 +19,12 @@ import Testing
             let other = pool.with(.addresses([server.address])) { talk("e", $0) }
             expectEqual(try hang(other), "e")
             expectEqual(server.accepted.count, 2, "a list of addresses has connections of its own")
-            pool.close()
-            server.end()
         }
     }
 
     @Test func theConnectionThatWasUsedLastIsUsedFirstAndTheOthersExpire() throws {
         let clock = VirtualClock()
-        try withNetwork(clock: clock) { net in
-            let server = try LineServer(net)
+        try withLineServer(clock: clock) { net, server in
             let pool = Pool<Connection>(limits: PoolLimits(perKey: 3, idleTimeout: .seconds(60)))
             try hang(when(fulfilled: (0..<3).map { pool.ask("\($0)", server.address) }))
             expectEqual(pool.counts.all, [0, 3, 3, 0])
@@ -44,14 +39,11 @@ import Testing
             expectEqual(pool.counts.idle, 1)
             net.settle(.seconds(2))
             expectEqual(pool.counts.all, [0, 0, 0, 0])
-            server.end()
         }
     }
 
     @Test func requestsBeyondTheLimitWaitInTheirOrder() throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let server = try LineServer(net)
-            let pool = Pool<Connection>(limits: PoolLimits(perKey: 2))
+        try withPool(PoolLimits(perKey: 2)) { _, server, pool in
             var begun: [Int] = []
             var running = 0
             var most = 0
@@ -67,15 +59,11 @@ import Testing
             expectEqual(try hang(when(fulfilled: requests)), (0..<10).map { "\($0)" })
             expect(begun == Array(0..<10) && most == 2)
             expectEqual(server.accepted.count, 2)
-            pool.close()
-            server.end()
         }
     }
 
     @Test func aRequestThatWaitsTooLongNamesAddressLimitAndTime() throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let server = try LineServer(net)
-            let pool = Pool<Connection>(limits: PoolLimits(perKey: 1, waitTimeout: .seconds(5), idleTimeout: nil))
+        try withPool(PoolLimits(perKey: 1, waitTimeout: .seconds(5), idleTimeout: nil)) { net, server, pool in
             let long = pool.with(.address(server.address)) { _ in after(.seconds(7)) }
             net.settle(.seconds(1))
             let late = pool.ask("late", server.address)
@@ -87,15 +75,11 @@ import Testing
             try hang(long)
             expectEqual(try hang(served), "served")
             expectEqual(pool.counts.all, [0, 1, 1, 0])
-            pool.close()
-            server.end()
         }
     }
 
     @Test func aCancelledRequestLeavesTheLine() throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let server = try LineServer(net)
-            let pool = Pool<Connection>(limits: PoolLimits(perKey: 1))
+        try withPool(PoolLimits(perKey: 1)) { net, server, pool in
             let long = pool.with(.address(server.address)) { _ in after(.seconds(1)) }
             var begun: [String] = []
             let requests = ["a", "b", "c"].map { text in
@@ -110,15 +94,11 @@ import Testing
             try hang(long)
             expectEqual(try hang(requests[2]), "c")
             expect(begun == ["a", "c"] && requests[1].isCancelled)
-            pool.close()
-            server.end()
         }
     }
 
     @Test func tenThousandRequestsWaitAndLeaveInAnyOrder() throws {
-        try withNetwork(clock: VirtualClock(), turns: 100_000) { net in
-            let server = try LineServer(net)
-            let pool = Pool<Connection>(limits: PoolLimits(perKey: 1, waitTimeout: .seconds(600)))
+        try withPool(PoolLimits(perKey: 1, waitTimeout: .seconds(600)), turns: 100_000) { net, server, pool in
             let long = pool.with(.address(server.address)) { _ in after(.seconds(1)) }
             let requests = (0..<10_000).map { pool.ask("\($0)", server.address) }
             expectEqual(pool.counts.waiting, 10_001)
@@ -130,22 +110,16 @@ import Testing
             try hang(long)
             expectEqual(try hang(when(fulfilled: rest.map(\.element))), rest.map { "\($0.offset)" })
             expectEqual(server.accepted.count, 1)
-            pool.close()
-            server.end()
         }
     }
 
     @Test func moreThanMayWaitAreRefused() throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let server = try LineServer(net)
-            let pool = Pool<Connection>(limits: PoolLimits(perKey: 1, waiting: 1))
+        try withPool(PoolLimits(perKey: 1, waiting: 1)) { _, server, pool in
             let requests = (0..<3).map { pool.ask("\($0)", server.address) }
             let key = PoolKey.address(server.address)
             expect(requests[2], failsWith: PoolError.tooManyWaiting(key: key, limit: 1))
             expectEqual(try hang(requests[0]), "0")
             expectEqual(try hang(requests[1]), "1")
-            pool.close()
-            server.end()
         }
     }
 
@@ -161,8 +135,7 @@ import Testing
     // MARK: What becomes of a connection
 
     @Test func aRejectedRequestAbortsItsConnection() throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let server = try LineServer(net)
+        try withLineServer { _, server in
             server.answer = { _, _ in .value }
             let pool = Pool<Connection>()
             let silent = pool.with(.address(server.address)) { talk("?", $0).timeout(.seconds(1)) }
@@ -172,14 +145,11 @@ import Testing
             let thrown = pool.with(.address(server.address)) { _ -> Promise<Void> in throw Flaw(1) }
             expect(thrown, failsWith: Flaw(1))
             expectEqual(pool.counts.all, [0, 0, 0, 0])
-            server.end()
         }
     }
 
     @Test func aCancelledRequestAbortsItsConnectionAndServesTheNext() throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let server = try LineServer(net)
-            let pool = Pool<Connection>(limits: PoolLimits(perKey: 1))
+        try withPool(PoolLimits(perKey: 1)) { net, server, pool in
             let request = pool.with(.address(server.address)) { $0.readLine() }
             let next = pool.ask("next", server.address)
             net.settle(.milliseconds(1))
@@ -187,15 +157,11 @@ import Testing
             request.cancel()
             expectEqual(try hang(next), "next")
             expectEqual(server.accepted.count, 2)
-            pool.close()
-            server.end()
         }
     }
 
     @Test func aRequestThatIsCancelledAsItIsServedLosesNoConnection() throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let server = try LineServer(net)
-            let pool = Pool<Connection>(limits: PoolLimits(perKey: 1))
+        try withPool(PoolLimits(perKey: 1)) { net, server, pool in
             try hang(pool.ask("first", server.address))
             // The idle connection is given to the request at once; the body has not been called yet.
             var calls = 0
@@ -209,8 +175,6 @@ import Testing
             expect(calls == 0 && pool.counts.all == [0, 1, 1, 0])
             expectEqual(try hang(pool.ask("next", server.address)), "next")
             expectEqual(server.accepted.count, 1)
-            pool.close()
-            server.end()
         }
     }
 
@@ -265,9 +229,7 @@ import Testing
     }
 
     @Test func theSettingsOfARequestEndWithIt() throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let server = try LineServer(net)
-            let pool = Pool<Connection>(limits: PoolLimits(perKey: 1))
+        try withPool(PoolLimits(perKey: 1)) { _, server, pool in
             var limit = 0
             var watermarks = (low: 0, high: 0)
             try hang(
@@ -285,15 +247,11 @@ import Testing
             }
             expectEqual(try hang(next), "b")
             expectEqual(server.accepted.count, 1)
-            pool.close()
-            server.end()
         }
     }
 
     @Test func aWatchThatHasEndedWithItsWorkCostsNoConnection() throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let server = try LineServer(net)
-            let pool = Pool<Connection>(limits: PoolLimits(perKey: 1))
+        try withPool(PoolLimits(perKey: 1)) { _, server, pool in
             for text in ["a", "b"] {
                 let reply = pool.with(.address(server.address)) { connection in
                     connection.cancelWhenPeerGone { talk(text, connection) }
@@ -301,15 +259,11 @@ import Testing
                 expectEqual(try hang(reply), text)
             }
             expectEqual(server.accepted.count, 1)
-            pool.close()
-            server.end()
         }
     }
 
     @Test func anIdleTimeoutOfTheConnectionEndsWithTheRequest() throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let server = try LineServer(net)
-            let pool = Pool<Connection>(limits: PoolLimits(idleTimeout: .seconds(60)))
+        try withPool(PoolLimits(idleTimeout: .seconds(60))) { net, server, pool in
             let request = pool.with(.address(server.address)) { connection in
                 connection.idleTimeout = .seconds(3)
                 return talk("a", connection)
@@ -318,8 +272,6 @@ import Testing
             net.settle(.seconds(30))
             expectEqual(try hang(pool.ask("b", server.address)), "b")
             expectEqual(server.accepted.count, 1)
-            pool.close()
-            server.end()
         }
     }
 }

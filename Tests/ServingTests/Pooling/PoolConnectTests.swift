@@ -24,9 +24,7 @@ import Testing
     }
 
     @Test func aServerThatRecoversServesTheRestOfTheLine() throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let server = try LineServer(net)
-            let pool = Pool<Connection>(limits: PoolLimits(perKey: 1))
+        try withPool(PoolLimits(perKey: 1)) { net, server, pool in
             let real = net.kernel.startConnect
             var failures = 3
             net.kernel.startConnect = { fd, address, length in
@@ -37,8 +35,6 @@ import Testing
             let results = try hang(when(resolved: requests), timeout: patience)
             expectEqual(results.map { (try? $0.get()) ?? "failed" }, ["failed", "failed", "failed", "3", "4", "5"])
             expectEqual(server.accepted.count, 1)
-            pool.close()
-            server.end()
         }
     }
 
@@ -93,9 +89,7 @@ import Testing
     }
 
     @Test func aConnectThatIsNotNeededAnyMoreBecomesIdle() throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let server = try LineServer(net)
-            let pool = Pool<Connection>(limits: PoolLimits(perKey: 2))
+        try withPool(PoolLimits(perKey: 2)) { net, server, pool in
             try hang(pool.ask("first", server.address))
             var second: Promise<String>?
             let first = pool.with(.address(server.address)) { connection -> Promise<Void> in
@@ -107,8 +101,6 @@ import Testing
             expectEqual(try hang(second!), "second")
             net.settle(.milliseconds(1))
             expectEqual(pool.counts.all, [0, 2, 2, 0])
-            pool.close()
-            server.end()
         }
     }
 

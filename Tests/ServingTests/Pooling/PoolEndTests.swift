@@ -40,9 +40,7 @@ import Testing
     }
 
     @Test func closeRejectsThoseThatWaitAndLetsTheOthersFinish() throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let server = try LineServer(net)
-            let pool = Pool<Connection>(limits: PoolLimits(perKey: 1))
+        try withPool(PoolLimits(perKey: 1)) { net, server, pool in
             let running = pool.with(.address(server.address)) { connection in
                 after(.seconds(1)).then { talk("running", connection) }
             }
@@ -55,14 +53,11 @@ import Testing
             expect(pool.ask("late", server.address), failsWith: closed)
             expectEqual(try hang(running), "running")
             expectEqual(pool.counts.all, [0, 0, 0, 0])
-            pool.close()
-            server.end()
         }
     }
 
     @Test func closeEndsConnectsAndIdleConnections() throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let server = try LineServer(net)
+        try withLineServer { net, server in
             let hole = try net.listen(backlog: 0)
             let filler = try Peer(to: hole.localAddress)
             let pool = Pool<Connection>()
@@ -74,14 +69,12 @@ import Testing
             #expect(throws: PoolError.self) { try hang(connecting) }
             filler.close()
             hole.close()
-            server.end()
         }
     }
 
     @Test func drainServesThoseThatWaitAndThenEnds() throws {
         let clock = VirtualClock()
-        try withNetwork(clock: clock) { net in
-            let server = try LineServer(net)
+        try withLineServer(clock: clock) { _, server in
             let pool = Pool<Connection>(limits: PoolLimits(perKey: 1))
             try hang(pool.ask("idle", server.address))
             let requests = (0..<3).map { number in
@@ -98,14 +91,12 @@ import Testing
             expect(clock.now.nanoseconds < 4_000_000_000)
             expectEqual(pool.counts.all, [0, 0, 0, 0])
             expectEqual(hang(pool.drain(deadline: .seconds(1))), result)
-            server.end()
         }
     }
 
     @Test func drainAbortsWhatIsLeftAtItsDeadline() throws {
         let clock = VirtualClock()
-        try withNetwork(clock: clock) { net in
-            let server = try LineServer(net)
+        try withLineServer(clock: clock) { net, server in
             let pool = Pool<Connection>(limits: PoolLimits(perKey: 2, waitTimeout: nil))
             var isCancelled = false
             let reading = pool.with(.address(server.address)) { $0.readLine() }
@@ -121,7 +112,6 @@ import Testing
             expect(waiting.error is PoolError)
             expectEqual(pool.counts.all, [0, 0, 0, 0])
             expect(clock.now.nanoseconds < 11_000_000_000)
-            server.end()
         }
     }
 
@@ -172,8 +162,7 @@ import Testing
     }
 
     @Test func aRequestMayDrainItsPool() throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let server = try LineServer(net)
+        try withLineServer { _, server in
             let pool = Pool<Connection>(limits: PoolLimits(perKey: 1))
             var drained: Guarantee<PoolDrainResult>?
             let request = pool.with(.address(server.address)) { connection in
@@ -184,13 +173,11 @@ import Testing
             expectEqual(try hang(request), "last")
             expectEqual(try hang(waiting), "waiting")
             expectEqual(hang(drained!).finished, 2)
-            server.end()
         }
     }
 
     @Test func requestsThatWaitRetainThePoolAndIdleConnectionsDoNot() throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let server = try LineServer(net)
+        try withLineServer { net, server in
             weak var witness: Pool<Connection>?
             var requests: [Promise<String>] = []
             do {
@@ -202,7 +189,6 @@ import Testing
             net.settle(.milliseconds(1))
             #expect(witness == nil)
             expect(server.accepted[0].isClosed, "its idle connection has been closed")
-            server.end()
         }
     }
 
@@ -231,8 +217,7 @@ import Testing
     @Test func aPoolThatIsReleasedAsTheLoopEndsReleasesItsConnections() throws {
         weak var idle: Connection?
         let workshop = Workshop()
-        try withNetwork(clock: VirtualClock()) { net in
-            let server = try LineServer(net)
+        try withLineServer { net, server in
             let (connections, items) = (Pool<Connection>(), workshop.pool())
             let request = connections.with(.address(server.address)) { connection in
                 idle = connection
@@ -241,7 +226,6 @@ import Testing
             try hang(request)
             try hang(items.with { _ in Promise.value })
             net.loop.enqueue { withExtendedLifetime((connections, items)) {} }
-            server.end()
         }
         #expect(idle == nil)
         workshop.expectAllClosed()
@@ -273,8 +257,7 @@ import Testing
     }
 
     @Test func aConnectionThatIsAbortedBeforeItsRequestBeginsIsNotLent() throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let server = try LineServer(net)
+        try withLineServer { _, server in
             let pool = Pool<Connection>()
             try hang(pool.ask("first", server.address))
             var calls = 0
@@ -287,7 +270,6 @@ import Testing
             pool.perform()
             #expect(throws: PoolError.self) { try hang(request) }
             expectEqual(calls, 0)
-            server.end()
         }
     }
 

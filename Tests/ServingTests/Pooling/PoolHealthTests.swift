@@ -9,8 +9,7 @@ import Testing
 /// Idle connections whose peers close or send, and requests that get one.
 @Suite struct PoolHealthTests {
     @Test(arguments: [false, true]) func thePeerOfAnIdleConnectionGoesAndItIsClosedAtOnce(resets: Bool) throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let server = try LineServer(net)
+        try withLineServer { net, server in
             let pool = Pool<Connection>()
             try hang(pool.ask("a", server.address))
             let open = net.ledger.open.count
@@ -27,14 +26,11 @@ import Testing
             for _ in 0..<3 { try net.loop.turn(.poll) }
             expectEqual(pool.counts.all, [0, 0, 0, 0])
             expectEqual(net.ledger.open.count, open - 2, "both descriptors are closed")
-            server.end()
         }
     }
 
     @Test(arguments: [false, true]) func aConnectionWhosePeerHasGoneUnseenIsNotUsed(hasInput: Bool) throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let server = try LineServer(net)
-            let pool = Pool<Connection>()
+        try withPool { _, server, pool in
             try hang(pool.ask("a", server.address))
             // The loop has not polled since: only the check before the use can notice it.
             let peer = server.accepted[0]
@@ -43,14 +39,11 @@ import Testing
             expectEqual(pool.counts.all, [1, 0, 0, 1])
             expectEqual(try hang(reply), "b")
             expectEqual(server.accepted.count, 2)
-            pool.close()
-            server.end()
         }
     }
 
     @Test func aCheckOfTheUsersDecidesAndItsConnectionIsReplaced() throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let server = try LineServer(net)
+        try withLineServer { _, server in
             var checks: [Promise<Void>] = [.value, Promise(error: Flaw(1)), .value]
             let pool = Pool<Connection>(check: { connection in
                 let answer = checks.removeFirst()
@@ -60,13 +53,11 @@ import Testing
             expectEqual(server.lines, ["a", "ping", "b", "ping", "c", "ping", "d"])
             expect(server.accepted.count == 2 && checks.isEmpty)
             pool.close()
-            server.end()
         }
     }
 
     @Test func aCheckThatThrowsOrLeavesAReadIsAFailure() throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let server = try LineServer(net)
+        try withLineServer { _, server in
             var calls = 0
             let pool = Pool<Connection>(check: { connection in
                 calls += 1
@@ -77,14 +68,12 @@ import Testing
             for text in ["a", "b", "c"] { expectEqual(try hang(pool.ask(text, server.address)), text) }
             expect(server.accepted.count == 3 && calls == 2)
             pool.close()
-            server.end()
         }
     }
 
     @Test func aCheckWithoutAnswerFailsAtItsTimeLimit() throws {
         let clock = VirtualClock()
-        try withNetwork(clock: clock) { net in
-            let server = try LineServer(net)
+        try withLineServer(clock: clock) { _, server in
             var isCancelled = false
             let pool = Pool<Connection>(
                 limits: PoolLimits(perKey: 1),
@@ -98,13 +87,11 @@ import Testing
             expect(waited >= .seconds(1) && waited < .seconds(2))
             expect(isCancelled && server.accepted.count == 2)
             pool.close()
-            server.end()
         }
     }
 
     @Test func aCheckWithoutAnswerEndsWithItsRequest() throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let server = try LineServer(net)
+        try withLineServer { net, server in
             let pool = Pool<Connection>(
                 limits: PoolLimits(perKey: 1, waitTimeout: .seconds(5), checkTimeout: nil),
                 check: { connection in connection.readLine().asVoid() })
@@ -122,7 +109,6 @@ import Testing
             expectEqual(try hang(pool.ask("e", server.address)), "e")
             expectEqual(server.accepted.count, 3)
             pool.close()
-            server.end()
         }
     }
 
@@ -144,8 +130,7 @@ import Testing
     }
 
     @Test func anIdleConnectionDoesNotHideAHangThatNothingEnds() throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let listener = try net.listen()
+        try withListener(clock: VirtualClock()) { net, listener in
             let pool = Pool<Connection>()
             let request = pool.with(.address(listener.localAddress)) { _ in Promise<Void>.value }
             let peer = try net.accept(from: listener)
@@ -168,9 +153,7 @@ import Testing
     }
 
     @Test func aReuseCostsOneSystemCallBesidesTheRequest() throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let server = try LineServer(net)
-            let pool = Pool<Connection>()
+        try withPool { net, server, pool in
             for _ in 0..<3 { try hang(pool.ask("a", server.address)) }
             let before = net.loop.metrics.systemCalls
             for _ in 0..<10 { try hang(pool.ask("a", server.address)) }
@@ -179,8 +162,6 @@ import Testing
             // On both sides: a send and a receive for the request, and for its answer.
             expect(count(.poll) == 10 && count(.send) == 20 && count(.receive) == 20)
             expect(count(.epollControl) == 0 && count(.getSocketOption) == 0)
-            pool.close()
-            server.end()
         }
     }
 
@@ -230,8 +211,7 @@ import Testing
     }
 
     @Test func aTimeoutOfTheConnectionIsNoReasonToAskAgain() throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let server = try LineServer(net)
+        try withLineServer { _, server in
             server.answer = { line, connection in line == "first" ? connection.write("first\n") : .value }
             let pool = Pool<Connection>()
             try hang(pool.ask("first", server.address))
@@ -241,13 +221,11 @@ import Testing
             }
             expectEqual(try rejection(of: silent), ETIMEDOUT)
             expectEqual(server.lines, ["first", "silence"])
-            server.end()
         }
     }
 
     @Test func aServerThatAlwaysGivesUpEndsTheRetries() throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let server = try LineServer(net)
+        try withLineServer { _, server in
             server.answer = { line, connection in
                 if line == "first" { return connection.write("first\n") }
                 connection.close(linger: .zero)
@@ -260,7 +238,6 @@ import Testing
             // Four idle connections and a new one.
             expectEqual(server.lines.count { $0 == "again" }, 5)
             expectEqual(pool.counts.all, [0, 0, 0, 0])
-            server.end()
         }
     }
 }

@@ -43,8 +43,7 @@ import Testing
     }
 
     @Test func aConnectionIsClosedAtTheEndOfItsLifetime() throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let server = try LineServer(net)
+        try withLineServer { _, server in
             let pool = Pool<Connection>(limits: PoolLimits(perKey: 2, idleTimeout: nil, maxLifetime: .seconds(100)))
             try hang(pool.ask("a", server.address))
             hang(after(.seconds(60)))
@@ -58,7 +57,6 @@ import Testing
             }
             expectEqual(try hang(slow), "c")
             expect(pool.counts.all == [0, 0, 0, 0] && server.accepted.count == 2)
-            server.end()
         }
     }
 

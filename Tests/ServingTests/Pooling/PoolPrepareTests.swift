@@ -13,21 +13,18 @@ import Testing
     }
 
     @Test func eachNewConnectionIsPreparedOnceBeforeItsFirstUse() throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let server = try LineServer(net)
+        try withLineServer { _, server in
             let pool = Pool<Connection>(limits: PoolLimits(perKey: 1), prepare: logIn)
             let requests = ["a", "b"].map { pool.ask($0, server.address) }
             expectEqual(pool.counts.all, [1, 0, 0, 2])
             expectEqual(try hang(when(fulfilled: requests)), ["a", "b"])
             expect(server.lines == ["login \(server.address)", "a", "b"] && server.accepted.count == 1)
             pool.close()
-            server.end()
         }
     }
 
     @Test func aRouteSaysWhereToConnect() throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let server = try LineServer(net)
+        try withLineServer { _, server in
             let address = server.address
             let pool = Pool<Connection>(
                 via: { key in
@@ -40,15 +37,13 @@ import Testing
             expect(ask("c", "nowhere"), failsWith: Flaw(7))
             expectEqual(server.lines, ["login one, by a proxy", "a", "login other, by a proxy", "b"])
             pool.close()
-            server.end()
         }
     }
 
     @Test(arguments: [true, false]) func aFailureRejectsTheRequestWithItsCauseAndClosesTheConnection(throwing: Bool)
         throws
     {
-        try withNetwork(clock: VirtualClock()) { net in
-            let server = try LineServer(net)
+        try withLineServer { net, server in
             var left = 2
             let pool = Pool<Connection>(
                 limits: PoolLimits(perKey: 1),
@@ -64,27 +59,23 @@ import Testing
             try net.loop.run(until: { server.accepted.count == 2 && server.accepted[0].isClosed })
             expectEqual(pool.counts.all, [0, 1, 1, 0])
             pool.close()
-            server.end()
         }
     }
 
     @Test func aServerThatDoesNotAnswerIsGivenUpAtTheTimeLimit() throws {
         let clock = VirtualClock()
-        try withNetwork(clock: clock) { net in
-            let server = try LineServer(net)
+        try withLineServer(clock: clock) { _, server in
             server.answer = { _, _ in .value }
             let pool = Pool<Connection>(limits: PoolLimits(perKey: 1, makeTimeout: .seconds(3)), prepare: logIn)
             let begin = clock.now
             expect(pool.ask("a", server.address), failsWith: PromiseError.timedOut)
             let waited = begin.duration(to: clock.now)
             expect(waited >= .seconds(3) && waited < .seconds(4) && pool.counts.all == [0, 0, 0, 0])
-            server.end()
         }
     }
 
     @Test(arguments: [true, false]) func aRequestThatIsCancelledOrTimedOutEndsItsPreparation(cancelled: Bool) throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let server = try LineServer(net)
+        try withLineServer { net, server in
             server.answer = { _, _ in .value }
             let pool = Pool<Connection>(limits: PoolLimits(waitTimeout: .seconds(2), makeTimeout: nil), prepare: logIn)
             let request = pool.ask("a", server.address)
@@ -92,7 +83,6 @@ import Testing
             if cancelled { request.cancel() } else { #expect(throws: PoolError.self) { try hang(request) } }
             try net.loop.run(until: { server.accepted[0].isClosed })
             expectEqual(pool.counts.all, [0, 0, 0, 0])
-            server.end()
         }
     }
 
@@ -109,8 +99,7 @@ import Testing
     }
 
     @Test func theFilterAndTheOptionsOfAPreparationStay() throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let listener = try net.listen()
+        try withListener(clock: VirtualClock()) { _, listener in
             var accepted = 0
             let served = listener.serve { connection in
                 accepted += 1
@@ -145,9 +134,7 @@ import Testing
             func receive(_ bytes: RawSpan, _ output: inout FilterOutput) { output.deliver(bytes) }
             func write(_ bytes: RawSpan, _ output: inout FilterOutput) { output.send(bytes) }
         }
-        try withNetwork(clock: VirtualClock()) { net in
-            let server = try LineServer(net)
-            let pool = Pool<Connection>(limits: PoolLimits(perKey: 1))
+        try withPool(PoolLimits(perKey: 1)) { _, server, pool in
             let uses: [(Connection) throws -> Void] = [
                 { try $0.set(.keepAlive, to: true) },
                 { $0.filter(Plain()).cauterize() },
@@ -164,8 +151,6 @@ import Testing
             }
             try hang(pool.ask("y", server.address))
             expectEqual(server.accepted.count, 3, "a connection each for the first two, and one for the others")
-            pool.close()
-            server.end()
         }
     }
 }

@@ -43,8 +43,7 @@ import Testing
 
     @Test func anErrorThatKeepsTheSessionKeepsItsConnection() throws {
         struct Session { let connection: Connection }
-        try withNetwork(clock: VirtualClock()) { net in
-            let server = try LineServer(net)
+        try withLineServer { net, server in
             var fd: CInt = -1
             let pool = Pool(to: .address(server.address), keepsAfter: { $0 is Flaw }) { connection, _ in
                 fd = connection.fd
@@ -71,7 +70,6 @@ import Testing
             expectEqual(try hang(pool.with { talk("d", $0.connection) }), "d")
             expectEqual(server.lines.suffix(4), ["login", "c", "login", "d"])
             pool.close()
-            server.end()
         }
     }
 

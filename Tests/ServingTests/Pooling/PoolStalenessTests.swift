@@ -106,8 +106,7 @@ import Testing
     /// A filter has its own bytes: an end record is no part of an answer, but a part of a record may be.
     @Test(arguments: [RecordFilter.record(.end), [], Array(RecordFilter.data([1, 2, 3]).dropLast())])
     func theEndThroughAFilter(last: [UInt8]) throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let listener = try net.listen()
+        try withListener(clock: VirtualClock()) { _, listener in
             var accepted = 0
             listener.serve { connection in
                 accepted += 1
@@ -139,8 +138,7 @@ import Testing
 
     /// A repeated request may get a connection that has served another one meanwhile.
     @Test func aServerThatClosesBehindEachAnswerAnswersAll() throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let server = try LineServer(net)
+        try withLineServer { _, server in
             var answered: [Connection] = []
             server.answer = { line, connection in
                 connection.write(line + "\n").get { answered.append(connection) }
@@ -155,7 +153,6 @@ import Testing
             }
             expectEqual(try hang(when(fulfilled: requests)), Array(repeating: "again", count: 50))
             pool.close()
-            server.end()
         }
     }
 

@@ -44,6 +44,30 @@ final class LineServer {
     }
 }
 
+/// As `withNetwork` in virtual time, with a server.
+func withLineServer(
+    clock: VirtualClock = VirtualClock(), turns limit: Int = 400, at place: SourceLocation = #_sourceLocation,
+    _ body: (Network, LineServer) throws -> Void
+) throws {
+    try withNetwork(clock: clock, turns: limit, at: place) { net in
+        let server = try LineServer(net)
+        try body(net, server)
+        server.end()
+    }
+}
+
+/// The same with a pool, which is closed in the end.
+func withPool(
+    _ limits: PoolLimits = PoolLimits(), clock: VirtualClock = VirtualClock(), turns: Int = 400,
+    at place: SourceLocation = #_sourceLocation, _ body: (Network, LineServer, Pool<Connection>) throws -> Void
+) throws {
+    try withLineServer(clock: clock, turns: turns, at: place) { net, server in
+        let pool = Pool<Connection>(limits: limits)
+        try body(net, server, pool)
+        pool.close()
+    }
+}
+
 extension Pool<Connection> {
     /// Sends a line, and reads one back.
     func ask(_ line: String, _ address: SocketAddress, isIdempotent: Bool = false) -> Promise<String> {

@@ -48,8 +48,7 @@ import Testing
         _ form: Form, _ options: ServeOptions = ServeOptions(cancelsWhenPeerGone: true),
         _ body: (Network, Listener, Session, Peer) throws -> Void
     ) throws {
-        try withNetwork { net in
-            let listener = try net.listen()
+        try withListener { net, listener in
             let session = Session()
             let served = serve(listener, form, options, session)
             let client = try Peer(to: listener.localAddress)
@@ -109,8 +108,7 @@ import Testing
 
     /// A handler that reads is notified of the end by its read; its clean-up is not cancelled then.
     @Test(arguments: Form.allCases) func aHandlerThatHasReadTheEndIsNotCancelled(form: Form) throws {
-        try withNetwork { net in
-            let listener = try net.listen()
+        try withListener { net, listener in
             let options = ServeOptions(cancelsWhenPeerGone: true)
             var cleanUps: [Bool] = []
             var errors = 0

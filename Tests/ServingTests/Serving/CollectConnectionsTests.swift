@@ -30,8 +30,7 @@ import Testing
     }
 
     @Test func onItsLoop() throws {
-        try withNetwork(turns: 4000) { net in
-            let listener = try net.listen()
+        try withListener(turns: 4000) { _, listener in
             expectEqual(hang(listener.collect { $0.bytesReceived }), [])
             try converse(with: listener, listener.serve { echo($0) })
         }

@@ -11,8 +11,7 @@ import Testing
     /// A handler is called while the backlog is accepted too, which a drain does first.
     @Test(arguments: [false, true]) func aHandlerDrainsItsOwnListener(fromTheBacklog: Bool) throws {
         let clock = VirtualClock()
-        try withNetwork(clock: clock) { net in
-            let listener = try net.listen()
+        try withListener(clock: clock) { net, listener in
             var drains: [Guarantee<DrainResult>] = []
             let served = listener.serve { connection -> Promise<Void> in
                 drains.append(listener.drain(deadline: .seconds(2)))
@@ -43,8 +42,7 @@ import Testing
             init(_ drain: @escaping () -> Void) { self.drain = drain }
             deinit { drain() }
         }
-        try withNetwork(clock: VirtualClock()) { net in
-            let listener = try net.listen()
+        try withListener(clock: VirtualClock()) { net, listener in
             var result: DrainResult?
             let drain: () -> Void = { [unowned listener] in listener.drain(deadline: .seconds(1)).done { result = $0 } }
             let served: Promise<DrainResult>
@@ -74,8 +72,7 @@ import Testing
     /// A drain, or a signal, does not wait for the end of the pause, and leaves no timer behind.
     @Test(arguments: [EMFILE, ENFILE, ENOMEM]) func duringAPauseOfAccepting(code: CInt) throws {
         let clock = VirtualClock()
-        try withNetwork(clock: clock) { net in
-            let listener = try net.listen()
+        try withListener(clock: clock) { net, listener in
             let served = listener.serve { echo($0) }
             let first = try Peer(to: listener.localAddress)
             try net.loop.run(until: { listener.activeConnections == 1 })
@@ -95,8 +92,7 @@ import Testing
 
     /// Clients of the backlog are served up to the limit; those beyond are reset, and do not hold up the drain.
     @Test(arguments: [1, 2]) func atTheLimitOfConnections(limit: Int) throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let listener = try net.listen()
+        try withListener(clock: VirtualClock()) { net, listener in
             let served = listener.serve(ServeOptions(maxConnections: limit)) { echo($0) }
             let clients = try (0..<4).map { _ in try Peer(to: listener.localAddress) }
             try net.loop.run(until: { listener.activeConnections == limit })
@@ -113,8 +109,7 @@ import Testing
     /// A connection whose close lingers when the drain begins has finished; the deadline cuts its close short.
     @Test func duringALingeringClose() throws {
         let clock = VirtualClock()
-        try withNetwork(clock: clock) { net in
-            let listener = try net.listen()
+        try withListener(clock: clock) { net, listener in
             let served = listener.serve { connection in connection.write("bye") }
             let client = try Peer(to: listener.localAddress)
             try net.loop.run(until: { listener.lingeringConnections == 1 })
@@ -130,8 +125,7 @@ import Testing
 
     /// Twice, or after the end: the connections that are left end, and the account stands.
     @Test func anEndAtOnceTwice() throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let listener = try net.listen()
+        try withListener(clock: VirtualClock()) { net, listener in
             let served = listener.serve(handler: serveByFirstByte)
             listener.abortDrain()
             expect(!listener.isDraining)

@@ -50,8 +50,7 @@ import Testing
 
     /// A program knows of its own abort; `onError` is for errors that it does not know of.
     @Test func anAbortOrACloseByTheProgramIsNoErrorOfTheHandler() throws {
-        try withNetwork { net in
-            let listener = try net.listen()
+        try withListener { net, listener in
             var connections: [Connection] = []
             var errors: [any Error] = []
             var reads: [any Error] = []

@@ -63,8 +63,7 @@ import Testing
 
     /// Three clients that send parts of an endless message; the second sends the most.
     @Test(arguments: Form.allCases) func ofDecodersAndFilters(form: Form) throws {
-        try withNetwork(turns: 20_000) { net in
-            let listener = try net.listen()
+        try withListener(turns: 20_000) { net, listener in
             var sessions: [Connection] = []
             var errors: [CInt] = []
             let served = listener.serve(
@@ -100,8 +99,7 @@ import Testing
 
     /// A peer that sends a large frame and the beginning of a small one does not keep the memory of the large one.
     @Test func theBeginningOfAFrameTakesNoMemoryOfALargeOne() throws {
-        try withNetwork(turns: 4000) { net in
-            let (connection, peer) = try net.pair()
+        try withPair(turns: 4000) { net, connection, peer in
             var frames = 0
             let all = connection.forEachFrame(LengthPrefixDecoder<UInt32>(limit: 1 << 20)) { _ -> Promise<Void> in
                 frames += 1
@@ -118,28 +116,24 @@ import Testing
             expect(frames == 1 && connection.bufferedByteCount == 3)
             expect(connection.heldMemory <= 4096, "\(connection.heldMemory)")
             all.cancel()
-            connection.abort()
         }
     }
 
     /// An announced payload takes memory only as it arrives.
     @Test(arguments: [1, 5000, 200_000]) func anAnnouncementTakesNoMemory(count: Int) throws {
-        try withNetwork(turns: 4000) { net in
-            let (connection, peer) = try net.pair()
+        try withPair(turns: 4000) { net, connection, peer in
             let read = connection.read(exactly: 64 << 20)
             let sent = elsewhere { try peer.send([UInt8](repeating: 0, count: count)) }
             try hang(sent, timeout: patience)
             try net.loop.run(until: { connection.bytesReceived == count })
             expect(connection.heldMemory >= count && connection.heldMemory <= 2 * count + 4096)
             read.cancel()
-            connection.abort()
         }
     }
 
     /// And at the end it takes no more than the frame.
     @Test func aFrameThatLacksOneByteTakesLittleMore() throws {
-        try withNetwork(turns: 4000) { net in
-            let (connection, peer) = try net.pair()
+        try withPair(turns: 4000) { net, connection, peer in
             let read = connection.readFrame(LengthPrefixDecoder<UInt32>(limit: 1 << 20))
             let length = withUnsafeBytes(of: UInt32(600_000).bigEndian) { Array($0) }
             let sent = elsewhere { try peer.send(length + [UInt8](repeating: 0, count: 599_999)) }
@@ -147,7 +141,6 @@ import Testing
             try net.loop.run(until: { connection.bytesReceived == 600_003 })
             expect(connection.heldMemory >= 600_003 && connection.heldMemory <= 610_000, "\(connection.heldMemory)")
             read.cancel()
-            connection.abort()
         }
     }
 
@@ -200,8 +193,7 @@ import Testing
 
     /// The connections of a pool also have a budget: here for one in use and an idle one.
     @Test func aPoolHasALimitOfItsOwn() throws {
-        try withNetwork(turns: 4000) { net in
-            let listener = try net.listen()
+        try withListener(turns: 4000) { net, listener in
             var servers: [Connection] = []
             let served = listener.serve { connection in
                 servers.append(connection)

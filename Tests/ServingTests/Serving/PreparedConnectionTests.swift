@@ -34,8 +34,7 @@ import Testing
     }
 
     @Test(arguments: [false, true]) func isCalledBeforeTheHandler(isAsync: Bool) throws {
-        try withNetwork { net in
-            let listener = try net.listen()
+        try withListener { _, listener in
             var errors: [String] = []
             let onError = { (error: any Error, _: Connection) in errors.append("\(error)") }
             let served =
@@ -66,8 +65,7 @@ import Testing
 
     /// A silent client counts, and a drain aborts it.
     @Test func countsAsActiveMeanwhile() throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let listener = try net.listen()
+        try withListener(clock: VirtualClock()) { net, listener in
             let served = listener.serve(Self.options) { connection in connection.forEachChunk { connection.write($0) } }
             let client = try Peer(to: listener.localAddress)
             try net.loop.run(until: { listener.activeConnections == 1 })

@@ -9,8 +9,7 @@ import Testing
 /// `ServeOptions.overflow`.
 @Suite struct RefusedClientsTests {
     @Test func thoseBeyondTheLimitGetAnAnswerAndTheEnd() throws {
-        try withNetwork(turns: 4000) { net in
-            let listener = try net.listen()
+        try withListener(turns: 4000) { net, listener in
             var served = 0
             let done = listener.serve(ServeOptions(maxConnections: 2, overflow: .refuse("busy\n"))) { connection in
                 served += 1
@@ -63,8 +62,7 @@ import Testing
 
     /// Clients that keep their connections are closed when there are too many; at the end of a drain, all are.
     @Test func theyDoNotKeepDescriptors() throws {
-        try withNetwork(turns: 4000) { net in
-            let listener = try net.listen()
+        try withListener(turns: 4000) { net, listener in
             let options = ServeOptions(maxConnections: 1, overflow: .refuse([]), maxLingering: 2)
             let done = listener.serve(options) { connection in connection.receive().asVoid() }
             let clients = try (0..<8).map { _ in try Peer(to: listener.localAddress) }
@@ -81,8 +79,7 @@ import Testing
 
     /// The backlog that a drain accepts is refused as far as it exceeds the limit.
     @Test func inTheBacklogOfADrain() throws {
-        try withNetwork(turns: 4000) { net in
-            let listener = try net.listen()
+        try withListener(turns: 4000) { _, listener in
             let done = listener.serve(ServeOptions(maxConnections: 1, overflow: .refuse("busy"))) { echo($0) }
             let clients = try (0..<3).map { _ in try Peer(to: listener.localAddress) }
             let drained = listener.drain(deadline: .seconds(30))

@@ -11,8 +11,7 @@ import Testing
     @Test(arguments: [EMFILE, ENFILE, ENOBUFS, ENOMEM])
     func wantOfDescriptorsOrMemoryPauses(code trouble: CInt) throws {
         let clock = VirtualClock()
-        try withNetwork(clock: clock) { net in
-            let listener = try net.listen()
+        try withListener(clock: clock) { net, listener in
             let served = listener.serve { echo($0) }
             let early = try Peer(to: listener.localAddress)
             try net.loop.run(until: { listener.activeConnections == 1 })
@@ -47,8 +46,7 @@ import Testing
     }
 
     @Test func aLogHandlerThatClosesTheListenerLeavesNoPauseBehind() throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let listener = try net.listen()
+        try withListener(clock: VirtualClock()) { net, listener in
             net.kernel.accept = { _, _ in -Int(EMFILE) }
             let thread = pthread_self()
             // Closed on its own thread, which is the one that logs.
@@ -69,8 +67,7 @@ import Testing
 
     @Test func aWaitingAcceptOutlastsThePause() throws {
         let clock = VirtualClock()
-        try withNetwork(clock: clock) { net in
-            let listener = try net.listen()
+        try withListener(clock: clock) { net, listener in
             let real = net.kernel.accept
             // The kernel also returns this for a full table when no client waits.
             var failures = 3
@@ -105,8 +102,7 @@ import Testing
     }
 
     @Test func aPauseNeedsNoDescriptor() throws {
-        try withNetwork { net in
-            let listener = try net.listen()
+        try withListener { net, listener in
             let accepted = listener.accept()
             try net.loop.turn(.poll)
             // No descriptor is left from here on, until the pause is over.
@@ -125,8 +121,7 @@ import Testing
     /// A handler may turn the loop, which then finds the next client while the last one is still being delivered.
     @Test func aPauseThatBeginsAnewIsOnePauseAndItIsTheLaterOne() throws {
         let clock = VirtualClock()
-        try withNetwork(clock: clock) { net in
-            let listener = try net.listen()
+        try withListener(clock: clock) { net, listener in
             let real = net.kernel.accept
             var isExhausted = false
             net.kernel.accept = { isExhausted ? -Int(EMFILE) : real($0, $1) }
@@ -178,8 +173,7 @@ import Testing
 
     @Test func aListenerThatIsClosedInItsPauseLetsTheLoopEnd() throws {
         let clock = VirtualClock()
-        try withNetwork(clock: clock) { net in
-            let listener = try net.listen()
+        try withListener(clock: clock) { net, listener in
             net.kernel.accept = { _, _ in -Int(EMFILE) }
             let accepted = listener.accept()
             let client = try Peer(to: listener.localAddress)
@@ -197,8 +191,7 @@ import Testing
         ETIMEDOUT, ECONNRESET, ENOPROTOOPT, EPIPE,
     ])
     func troubleOfOneConnectionIsSkippedInTheSamePass(code trouble: CInt) throws {
-        try withNetwork { net in
-            let listener = try net.listen()
+        try withListener { net, listener in
             let real = net.kernel.accept
             var failures = 3
             net.kernel.accept = {
@@ -217,8 +210,7 @@ import Testing
     /// A security module or seccomp refuses each connection before it is taken from the backlog.
     @Test(arguments: [EPERM, EACCES, ENOSYS, EIO])
     func aRefusalOfEveryConnectionPauses(code trouble: CInt) throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let listener = try net.listen()
+        try withListener(clock: VirtualClock()) { net, listener in
             let door = try #require(net.ledger.open.max())
             let served = listener.serve { echo($0) }
             let real = net.kernel.accept
@@ -242,8 +234,7 @@ import Testing
 
     @Test(arguments: [EBADF, EINVAL, ENOTSOCK, EOPNOTSUPP])
     func theListenersOwnTroubleEndsIt(code trouble: CInt) throws {
-        try withNetwork { net in
-            let listener = try net.listen()
+        try withListener { net, listener in
             let other = try net.listen()
             let served = listener.serve { echo($0) }
             var settled = 0
@@ -273,8 +264,7 @@ import Testing
     }
 
     @Test func allWaitingAcceptsLearnWhatEndedTheListener() throws {
-        try withNetwork { net in
-            let listener = try net.listen()
+        try withListener { net, listener in
             let waiting = [listener.accept(), listener.accept()]
             net.kernel.accept = { _, _ in -Int(EINVAL) }
             let client = try Peer(to: listener.localAddress)
@@ -284,8 +274,7 @@ import Testing
     }
 
     @Test func anInterruptedAcceptIsRepeated() throws {
-        try withNetwork { net in
-            let listener = try net.listen()
+        try withListener { net, listener in
             let real = net.kernel.accept
             var interruptions = 2
             net.kernel.accept = {

@@ -10,8 +10,7 @@ import Testing
 @Suite struct AcceptStormTests {
     @Test(.enabled(if: mayHaveDescriptors(2000), "the hard limit of descriptors is below 2,000"))
     func aStormIsTakenInPartsThatLeaveTimeForTheRest() throws {
-        try withNetwork(turns: 3000) { net in
-            let listener = try net.listen()
+        try withListener(turns: 3000) { net, listener in
             let served = listener.serve { echo($0) }
             let clients = try (0..<300).map { number in
                 let client = try Peer(to: listener.localAddress)
@@ -41,8 +40,7 @@ import Testing
     @Test(.enabled(if: mayHaveDescriptors(700), "the hard limit of descriptors is below 700"))
     func thousandsAtOnceAreAllServedAndATimerIsNoMoreThanATurnLate() throws {
         let count = min(scaled(5000), (descriptorLimit - 300) / 2)
-        try withNetwork(turns: .max) { net in
-            let listener = try net.listen()
+        try withListener(turns: .max) { net, listener in
             let address = listener.localAddress
             let served = listener.serve { echo($0) }
             let answered = elsewhere {
@@ -80,8 +78,7 @@ import Testing
     /// With a full table the kernel returns EMFILE before it looks at the backlog.
     @Test func aFullTableOverAnEmptyQueueIsAPauseLikeAnother() throws {
         let clock = VirtualClock()
-        try withNetwork(clock: clock) { net in
-            let listener = try net.listen()
+        try withListener(clock: clock) { net, listener in
             let served = listener.serve { echo($0) }
             let real = net.kernel.accept
             net.kernel.accept = {

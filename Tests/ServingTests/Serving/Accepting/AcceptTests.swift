@@ -8,8 +8,7 @@ import Testing
 
 @Suite struct AcceptTests {
     @Test func severalCallsAreServedInTheirOrder() throws {
-        try withNetwork { net in
-            let listener = try net.listen()
+        try withListener { net, listener in
             let accepts = (0..<3).map { _ in listener.accept() }
             let clients = try (0..<3).map { number in
                 let client = try Peer(to: listener.localAddress)
@@ -26,8 +25,7 @@ import Testing
     }
 
     @Test func withoutAnAcceptClientsWaitAndTheLoopSleeps() throws {
-        try withNetwork { net in
-            let listener = try net.listen()
+        try withListener { net, listener in
             let clients = try (0..<3).map { _ in try Peer(to: listener.localAddress) }
             try hang(listener.accept(), timeout: patience)
             expect(net.turns { net.settle() } <= 4)
@@ -37,8 +35,7 @@ import Testing
     }
 
     @Test func closeCancelsWaitingAcceptsAndRefusesLaterOnes() throws {
-        try withNetwork { net in
-            let listener = try net.listen()
+        try withListener { net, listener in
             let waiting = [listener.accept(), listener.accept()]
             listener.close()
             listener.close(drain: true)
@@ -66,16 +63,14 @@ import Testing
     }
 
     @Test(arguments: [0, -1, .min]) func aLimitBelowOneIsRefused(limit: Int) throws {
-        try withNetwork { net in
-            let listener = try net.listen()
+        try withListener { _, listener in
             expectEqual(code(listener.serve(ServeOptions(maxConnections: limit)) { echo($0) }), EINVAL)
         }
     }
 
     @Test func aServedConnectionIsClosedWhenItsHandlerIsDone() throws {
         struct Failure: Error {}
-        try withNetwork { net in
-            let listener = try net.listen()
+        try withListener { net, listener in
             var count = 0
             let served = listener.serve { connection -> Promise<Void> in
                 count += 1
@@ -102,8 +97,7 @@ import Testing
     }
 
     @Test func serveIsDoneWhenTheLastConnectionIs() throws {
-        try withNetwork { net in
-            let listener = try net.listen()
+        try withListener { net, listener in
             let served = listener.serve { echo($0) }
             let client = try Peer(to: listener.localAddress)
             try net.loop.run(until: { listener.activeConnections == 1 })
@@ -120,8 +114,7 @@ import Testing
     }
 
     @Test func closedInItsOwnHandlerItTakesNoMoreAndTheRestAreReset() throws {
-        try withNetwork { net in
-            let listener = try net.listen()
+        try withListener { net, listener in
             let clients = try (0..<5).map { _ in try Peer(to: listener.localAddress) }
             var taken = 0
             let served = listener.serve { connection -> Promise<Void> in
@@ -139,8 +132,7 @@ import Testing
     }
 
     @Test func closedWithDrainInItsOwnHandlerItTakesThoseThatWait() throws {
-        try withNetwork { net in
-            let listener = try net.listen()
+        try withListener { _, listener in
             let clients = try (0..<5).map { number in
                 let client = try Peer(to: listener.localAddress)
                 try client.send([UInt8(number)])
@@ -160,8 +152,7 @@ import Testing
     }
 
     @Test func drainKeepsToTheLimit() throws {
-        try withNetwork { net in
-            let listener = try net.listen()
+        try withListener { _, listener in
             let clients = try (0..<5).map { _ in try Peer(to: listener.localAddress) }
             let served = listener.serve(ServeOptions(maxConnections: 3)) { echo($0) }
             listener.close(drain: true)
@@ -173,8 +164,7 @@ import Testing
     }
 
     @Test func aClientThatIsGoneAlreadyIsAConnectionThatFails() throws {
-        try withNetwork { net in
-            let listener = try net.listen()
+        try withListener { net, listener in
             try Peer(to: listener.localAddress).reset()
             let connection = try net.accept(from: listener)
             _ = connection.peerAddress
@@ -210,8 +200,7 @@ import Testing
     }
 
     @Test func anErrorThatEndsADrainEndsTheListenerOnce() throws {
-        try withNetwork { net in
-            let listener = try net.listen()
+        try withListener { net, listener in
             let served = listener.serve { echo($0) }
             net.kernel.accept = { _, _ in -Int(EINVAL) }
             listener.close(drain: true)

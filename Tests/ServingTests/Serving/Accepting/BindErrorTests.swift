@@ -54,8 +54,7 @@ import Testing
     }
 
     @Test func withoutARegistrationTheListenerEnds() throws {
-        try withNetwork { net in
-            let listener = try net.listen()
+        try withListener { net, listener in
             net.kernel.epollControl = { _, _, _, _ in -Int(EPERM) }
             let accepted = listener.accept()
             expect(accepted.error as? SystemError == SystemError(.epollControl, EPERM))

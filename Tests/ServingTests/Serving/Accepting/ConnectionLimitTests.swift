@@ -8,8 +8,7 @@ import Testing
 
 @Suite struct ConnectionLimitTests {
     @Test func thoseBeyondTheLimitWaitAndComeOneByOne() throws {
-        try withNetwork { net in
-            let listener = try net.listen()
+        try withListener { net, listener in
             var peak = 0
             let served = listener.serve(ServeOptions(maxConnections: 3)) { connection -> Promise<Void> in
                 peak = max(peak, listener.activeConnections)
@@ -39,8 +38,7 @@ import Testing
     }
 
     @Test func aLimitOfOneServesOneAfterTheOther() throws {
-        try withNetwork { net in
-            let listener = try net.listen()
+        try withListener { _, listener in
             var running = 0
             let served = listener.serve(ServeOptions(maxConnections: 1)) { connection -> Promise<Void> in
                 running += 1

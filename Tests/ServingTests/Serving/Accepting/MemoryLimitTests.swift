@@ -14,8 +14,7 @@ import Testing
         _ counts: [Int], limit: Int, resetting leaving: Int = 0,
         _ body: (Network, Listener, [Peer], _ errors: () -> [CInt]) throws -> Void
     ) throws {
-        try withNetwork(turns: 4000) { net in
-            let listener = try net.listen()
+        try withListener(turns: 4000) { net, listener in
             var errors: [CInt] = []
             var sessions: [Connection] = []
             let served = listener.serve(
@@ -70,8 +69,7 @@ import Testing
 
     /// Frames that are read to their ends, and answers that are read, no longer count in the sum.
     @Test func whatIsReadAndSentNoLongerCounts() throws {
-        try withNetwork(turns: 40_000) { net in
-            let listener = try net.listen()
+        try withListener(turns: 40_000) { _, listener in
             let served = listener.serve(ServeOptions(memoryLimit: 200_000)) { connection in
                 connection.forEachFrame(LengthPrefixDecoder<UInt32>(limit: 1 << 20)) { connection.write($0) }
             }
@@ -95,8 +93,7 @@ import Testing
     }
 
     @Test func unsentOutputCountsAndAnAsyncHandlerIsToldToo() throws {
-        try withNetwork(turns: 4000) { net in
-            let listener = try net.listen()
+        try withListener(turns: 4000) { net, listener in
             var errors: [CInt] = []
             let served = listener.serveAsync(
                 ServeOptions(memoryLimit: 4 << 20),
@@ -123,8 +120,7 @@ import Testing
     func aFrameThatPassesDoesNotCostALookAtAllConnections() throws {
         let (count, frames) = (3000, 500)
         expect(descriptorLimit >= 7000)
-        try withNetwork(turns: 10 * (count + 3 * frames)) { net in
-            let listener = try net.listen()
+        try withListener(turns: 10 * (count + 3 * frames)) { net, listener in
             // An array of 100 bytes has room for 104.
             let served = listener.serve(ServeOptions(memoryLimit: 104 * count + 10_000)) { connection in
                 connection.forEachFrame(LengthPrefixDecoder<UInt32>(limit: 1 << 20)) { connection.write($0) }

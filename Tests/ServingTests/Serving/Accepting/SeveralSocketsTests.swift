@@ -104,8 +104,7 @@ import Testing
     // MARK: Errors of handlers
 
     @Test func theErrorOfAHandlerIsReportedWithItsConnection() throws {
-        try withNetwork { net in
-            let listener = try net.listen()
+        try withListener { net, listener in
             var errors: [(any Error, Connection)] = []
             var count = 0
             let served = listener.serve(onError: { errors.append(($0, $1)) }) { connection -> Promise<Void> in
@@ -127,8 +126,7 @@ import Testing
     }
 
     @Test func anInlineHandlerMayCancelAnotherAcceptWhenTheListenerIsClosed() throws {
-        try withNetwork { net in
-            let listener = try net.listen()
+        try withListener { _, listener in
             let accepts = (0..<3).map { _ in listener.accept() }
             // Only for this thread; the closure is Sendable because others may settle promises.
             nonisolated(unsafe) let last = accepts[2]

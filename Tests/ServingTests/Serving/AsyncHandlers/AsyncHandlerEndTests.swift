@@ -14,8 +14,7 @@ private actor Log {
 /// Async handlers whose connections, listeners and loops end.
 @Suite(.ownThread) struct AsyncHandlerEndTests {
     @Test func theDeadlineOfADrainCancelsThem() throws {
-        try withNetwork { network in
-            let listener = try network.listen()
+        try withListener { _, listener in
             let log = Log()
             var errors: [String] = []
             let served = listener.serveAsync(onError: { error, _ in errors.append("\(error)") }) { connection in
@@ -42,8 +41,7 @@ private actor Log {
     }
 
     @Test func aDrainEndsIdleOnesAndLetsBusyOnesFinish() throws {
-        try withNetwork { network in
-            let listener = try network.listen()
+        try withListener { _, listener in
             let (gate, open) = Promise<Void>.pending()
             var errors: [String] = []
             var ends: [Bool] = []
@@ -78,8 +76,7 @@ private actor Log {
     }
 
     @Test(arguments: ["abort", "close"]) func anAbortByOthersCancelsThemAndACloseDoesNot(how: String) throws {
-        try withNetwork { network in
-            let listener = try network.listen()
+        try withListener { network, listener in
             let (gate, open) = Promise<Void>.pending()
             var connections: [Connection] = []
             var ends: [String] = []
@@ -102,8 +99,7 @@ private actor Log {
     }
 
     @Test func oneThatAbortsItsConnectionAtOnceIsCancelled() throws {
-        try withNetwork { network in
-            let listener = try network.listen()
+        try withListener { _, listener in
             var ends: [String] = []
             let served = listener.serveAsync { connection in
                 connection.abort()
@@ -118,8 +114,7 @@ private actor Log {
     }
 
     @Test(arguments: ["reset", "limit", "abort"]) func afterItsOwnCloseOnlyAnAbortCancelsOne(how: String) throws {
-        try withNetwork { network in
-            let listener = try network.listen()
+        try withListener { network, listener in
             var begun = false
             var ends: [String] = []
             let served = listener.serveAsync { connection in

@@ -98,8 +98,7 @@ import Testing
 
     /// A handler that learns of it by its own read does its clean-up in a task that is not cancelled.
     @Test func aReadThatFailsIsReportedByItselfAlone() throws {
-        try withNetwork { network in
-            let listener = try network.listen()
+        try withListener { network, listener in
             var ends: [String] = []
             let served = listener.serveAsync { connection in
                 do { _ = try await connection.readLine().value } catch {
@@ -132,8 +131,7 @@ import Testing
     private func expectCancellation(
         clock: VirtualClock?, _ prepare: @escaping (Connection) -> Void, _ fail: (Network, Peer) throws -> Void
     ) throws {
-        try withNetwork(clock: clock, turns: 4000) { network in
-            let listener = try network.listen()
+        try withListener(clock: clock, turns: 4000) { network, listener in
             var errors: [CInt] = []
             let note = { (error: any Error, _: Connection) in errors.append((error as? SystemError)?.code ?? 0) }
             let served = listener.serveAsync(onError: note) { connection in

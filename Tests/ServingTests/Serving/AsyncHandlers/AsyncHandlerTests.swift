@@ -66,8 +66,7 @@ private final class Store {
 /// Async handlers on the listener's own loop.
 @Suite(.ownThread) struct AsyncHandlerTests {
     @Test func theyServeWithWhatBelongsToTheThread() throws {
-        try withNetwork { network in
-            let listener = try network.listen()
+        try withListener { _, listener in
             let store = Store()
             let served = listener.serveAsync { connection in
                 for try await line in connection.lines {
@@ -90,8 +89,7 @@ private final class Store {
 
     @Test func theyComeBackToTheLoopFromWhereverTheyHaveWaited() throws {
         let other = try EventLoop.spawn(name: "other")
-        try withNetwork { network in
-            let listener = try network.listen()
+        try withListener { network, listener in
             let home = network.loop.remote
             let (counter, resident, far) = (Counter(), Resident(on: home), Resident(on: other))
             let store = Store()
@@ -127,8 +125,7 @@ private final class Store {
     }
 
     @Test func whatTheyThrowIsReportedAndEndsTheConnectionOnly() throws {
-        try withNetwork { network in
-            let listener = try network.listen()
+        try withListener { _, listener in
             var errors: [String] = []
             let served = listener.serveAsync(onError: { error, connection in
                 errors.append("\(error) \(connection.isClosed)")
@@ -152,8 +149,7 @@ private final class Store {
     }
 
     @Test func ofAPeerThatHasGoneTheyReadTheEndOrTheError() throws {
-        try withNetwork { network in
-            let listener = try network.listen()
+        try withListener { network, listener in
             var codes: [CInt?] = []
             let served = listener.serveAsync { connection in
                 do {
@@ -176,8 +172,7 @@ private final class Store {
     }
 
     @Test func theyCountUntilTheyHaveEnded() throws {
-        try withNetwork { network in
-            let listener = try network.listen()
+        try withListener { _, listener in
             let (gate, open) = Promise<Void>.pending()
             var begun = 0
             let served = listener.serveAsync(ServeOptions(maxConnections: 1)) { connection in
@@ -199,8 +194,7 @@ private final class Store {
 
     @Test func theLoopStaysAliveForThem() throws {
         let other = try EventLoop.spawn(name: "other")
-        try withNetwork { network in
-            let listener = try network.listen()
+        try withListener { network, listener in
             let (gate, open) = Promise<Void>.pending()
             var ended = false
             let served = listener.serveAsync { connection in
@@ -223,8 +217,7 @@ private final class Store {
     }
 
     @Test func clientsThatTheListenerAcceptsAsItClosesAreServed() throws {
-        try withNetwork { network in
-            let listener = try network.listen()
+        try withListener { _, listener in
             let served = listener.serveAsync { connection in try await connection.write("late").value }
             let client = try Peer(to: listener.localAddress)
             listener.close(drain: true)

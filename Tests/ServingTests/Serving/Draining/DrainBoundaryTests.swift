@@ -37,8 +37,7 @@ import Testing
 
     @Test(arguments: Loop.allCases) func aLoopEndsBehindWhatHasArrived(loop: Loop) throws {
         let clock = VirtualClock()
-        try withNetwork(clock: clock) { net in
-            let listener = try net.listen()
+        try withListener(clock: clock) { net, listener in
             let served = serve(listener, loop)
             let clients = try (0..<2).map { _ in try Peer(to: listener.localAddress) }
             for client in clients { try client.send("one\n") }
@@ -67,8 +66,7 @@ import Testing
     /// The connection is not idle until the kernel has taken the answer.
     @Test func aLoopEndsWhenTheKernelHasTakenTheAnswer() throws {
         let clock = VirtualClock()
-        try withNetwork(clock: clock) { net in
-            let listener = try net.listen()
+        try withListener(clock: clock) { net, listener in
             let served = listener.serve { connection in
                 connection.forEachLine { line -> Promise<Void> in
                     connection.write(line + "!\n").cauterize()
@@ -94,8 +92,7 @@ import Testing
     }
 
     @Test(arguments: Loop.allCases) func theBacklogIsServed(loop: Loop) throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let listener = try net.listen()
+        try withListener(clock: VirtualClock()) { net, listener in
             let served = serve(listener, loop)
             let clients = try (0..<3).map { _ in try Peer(to: listener.localAddress) }
             let drained = listener.drain(deadline: .seconds(10))
@@ -136,8 +133,7 @@ import Testing
     }
 
     @Test func handlersLearnOfIt() throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let listener = try net.listen()
+        try withListener(clock: VirtualClock()) { net, listener in
             let served = listener.serve { connection in
                 connection.forEachLine { _ in connection.write(connection.isDraining ? "last\n" : "more\n") }
             }
@@ -186,8 +182,7 @@ import Testing
 
     /// Otherwise the result would claim that nothing was lost.
     @Test(arguments: [true, false]) func aHandlerThatFailsOrGoesOnBehindItsLoopIsNotCalledIdle(fails: Bool) throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let listener = try net.listen()
+        try withListener(clock: VirtualClock()) { net, listener in
             var flaws: [Int?] = []
             let served = listener.serve(onError: { error, _ in flaws.append((error as? Flaw)?.number) }) { connection in
                 connection.forEachLine { connection.write($0 + "\n") }.then { () -> Promise<Int> in
@@ -226,8 +221,7 @@ import Testing
 
     @Test func aStreamIsNotCutBeforeItPauses() throws {
         let clock = VirtualClock()
-        try withNetwork(clock: clock, turns: 4000) { net in
-            let listener = try net.listen()
+        try withListener(clock: clock, turns: 4000) { net, listener in
             let served = listener.serve { echo($0) }
             let client = try Peer(to: listener.localAddress)
             try net.loop.run(until: { listener.activeConnections == 1 })
@@ -246,8 +240,7 @@ import Testing
     /// In the last fifth of the time.
     @Test func aStreamThatNeverPausesEndsInOrderBeforeTheDeadline() throws {
         let clock = VirtualClock()
-        try withNetwork(clock: clock, turns: 4000) { net in
-            let listener = try net.listen()
+        try withListener(clock: clock, turns: 4000) { net, listener in
             let served = listener.serve { echo($0) }
             let client = try Peer(to: listener.localAddress)
             try net.loop.run(until: { listener.activeConnections == 1 })
@@ -268,8 +261,7 @@ import Testing
     /// Nothing is lost of an answer that the kernel has, however slowly the client reads.
     @Test(arguments: [true, false]) func atTheDeadlineTheKernelDeliversWhatItHas(goesOn: Bool) throws {
         let answer = pattern(60_000)
-        try withNetwork(clock: VirtualClock()) { net in
-            let listener = try net.listen()
+        try withListener(clock: VirtualClock()) { net, listener in
             let served = listener.serve { connection in
                 connection.receive().then { _ in connection.write(answer) }
                     .then { goesOn ? connection.receive().asVoid() : .value }

@@ -21,8 +21,7 @@ import Testing
     }
 
     @Test(arguments: Loop.allCases) func itIsNotIdle(kind: Loop) throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let listener = try net.listen()
+        try withListener(clock: VirtualClock()) { net, listener in
             let (rest, resolver) = Promise<Void>.pending()
             let served = listener.serve { self.serve($0, kind, rest) }
             let client = try Peer(to: listener.localAddress)
@@ -46,8 +45,7 @@ import Testing
 
     /// A loop that was cancelled, failed or was stopped owes nothing any more.
     @Test(arguments: ["cancelled", "rejected", "stopped", "thrown"]) func aLoopThatIsOverIsNot(how: String) throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let listener = try net.listen()
+        try withListener(clock: VirtualClock()) { net, listener in
             let served = listener.serve { connection -> Promise<Void> in
                 let (rest, resolver) = Promise<Void>.pending()
                 let all = connection.forEachLine { _ -> Promise<Void> in

@@ -44,8 +44,7 @@ import Testing
     /// Work of a handler that no read shows.
     @Test(arguments: ["lines", "chunks", "pipe", "half a line", "by its own word"])
     func whoMayBeOwedSomethingIsNotIdle(kind: String) throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let listener = try net.listen()
+        try withListener(clock: VirtualClock()) { net, listener in
             var others: [Connection] = []
             let served = listener.serve { connection -> Promise<Void> in
                 func answerLater() {
@@ -88,8 +87,7 @@ import Testing
     }
 
     @Test(arguments: [true, false]) func anAnswerThatWillNeverBeIsNotWaitedFor(isAbandoned: Bool) throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let listener = try net.listen()
+        try withListener(clock: VirtualClock()) { net, listener in
             var resolver: Resolver<Void>?
             let served = listener.serve { connection -> Promise<Void> in
                 let answer = Promise<Void>.pending()
@@ -115,8 +113,7 @@ import Testing
 
     @Test func itIsOverWhenTheLastConnectionIs() throws {
         let clock = VirtualClock()
-        try withNetwork(clock: clock) { net in
-            let listener = try net.listen()
+        try withListener(clock: clock) { net, listener in
             let served = listener.serve(handler: serveByFirstByte)
             let clients = try net.connectClients("b", to: listener)
             net.end(clients[0])
@@ -130,8 +127,7 @@ import Testing
 
     @Test func aBusyOneThatBecomesIdleIsClosedThen() throws {
         let clock = VirtualClock()
-        try withNetwork(clock: clock) { net in
-            let listener = try net.listen()
+        try withListener(clock: clock) { net, listener in
             func serve(_ connection: Connection) -> Promise<Void> {
                 connection.receive().then { bytes -> Promise<Void> in
                     if bytes.isEmpty { return .value }
@@ -151,8 +147,7 @@ import Testing
     }
 
     @Test func aRequestThatWaitsInTheKernelIsAnswered() throws {
-        try withNetwork { net in
-            let listener = try net.listen()
+        try withListener { net, listener in
             let served = listener.serve { echo($0) }
             let client = try Peer(to: listener.localAddress)
             try client.send("x")
@@ -174,8 +169,7 @@ import Testing
     }
 
     @Test func withoutConnectionsItIsOverAtOnce() throws {
-        try withNetwork { net in
-            let listener = try net.listen()
+        try withListener { net, listener in
             let served = listener.serve { echo($0) }
             let drained = listener.drain(deadline: .seconds(1))
             expectEqual(drained.settledValue.map { [$0.idle, $0.finished, $0.aborted] }, [0, 0, 0])
@@ -189,8 +183,7 @@ import Testing
     }
 
     @Test func whatItEndsItselfIsNoErrorOfAHandler() throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let listener = try net.listen()
+        try withListener(clock: VirtualClock()) { net, listener in
             var errors = 0
             let served = listener.serve(onError: { _, _ in errors += 1 }) { connection in
                 connection.receive().then { _ in connection.receive() }.asVoid()
@@ -206,8 +199,7 @@ import Testing
 
     @Test func aListenerThatIsClosedAlreadyCanBeDrained() throws {
         let clock = VirtualClock()
-        try withNetwork(clock: clock) { net in
-            let listener = try net.listen()
+        try withListener(clock: clock) { net, listener in
             let served = listener.serve(handler: serveByFirstByte)
             let clients = try net.connectClients("s", to: listener)
             listener.close()
@@ -221,8 +213,7 @@ import Testing
     @Test func theLoopEndsMeanwhile() throws {
         var drained: Guarantee<DrainResult>?
         _ = try logged {
-            try withNetwork(clock: VirtualClock()) { net in
-                let listener = try net.listen()
+            try withListener(clock: VirtualClock()) { net, listener in
                 listener.serve(handler: serveByFirstByte).ignoringErrors()
                 let clients = try net.connectClients("b", to: listener)
                 drained = listener.drain(deadline: .seconds(60))

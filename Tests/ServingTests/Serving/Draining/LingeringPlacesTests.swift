@@ -22,8 +22,7 @@ import Testing
     }
 
     @Test func aConnectionThatLingersGivesUpItsPlace() throws {
-        try withNetwork { net in
-            let listener = try net.listen()
+        try withListener { _, listener in
             let served = listener.serve(ServeOptions(maxConnections: 1)) { Self.end($0) }
             let clients = try (0..<3).map { _ in try lingerer(listener) }
             expect(listener.activeConnections == 0 && listener.lingeringConnections == 3)
@@ -50,8 +49,7 @@ import Testing
     }
 
     @Test func beyondTheBoundTheOneThatHasLingeredLongestIsClosed() throws {
-        try withNetwork { net in
-            let listener = try net.listen()
+        try withListener { net, listener in
             let served = listener.serve(ServeOptions(maxConnections: 1, maxLingering: 2)) { Self.end($0) }
             let clients = try (0..<2).map { _ in try lingerer(listener) }
             expectEqual(net.ledger.acceptedAreOpen, [true, true])
@@ -86,8 +84,7 @@ import Testing
     }
 
     @Test func aBoundOfNoneLeavesNothingBehind() throws {
-        try withNetwork { net in
-            let listener = try net.listen()
+        try withListener { net, listener in
             let served = listener.serve(ServeOptions(maxLingering: 0)) { connection in connection.write("answer") }
             let client = try Peer(to: listener.localAddress)
             let reply = elsewhere { try client.readToEnd() }
@@ -99,8 +96,7 @@ import Testing
     }
 
     @Test func aBoundBelowNoneIsRefused() throws {
-        try withNetwork { net in
-            let listener = try net.listen()
+        try withListener { _, listener in
             expectEqual(code(listener.serve(ServeOptions(maxLingering: -1)) { _ in Promise.value }), EINVAL)
             listener.close()
         }
@@ -108,8 +104,7 @@ import Testing
 
     /// An orderly end has its own deadline.
     @Test func whileItIsDrainedTheBoundDoesNotCount() throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let listener = try net.listen()
+        try withListener(clock: VirtualClock()) { net, listener in
             let served = listener.serve(ServeOptions(maxLingering: 1)) { echo($0) }
             let clients = try (0..<3).map { _ in try Peer(to: listener.localAddress) }
             try net.loop.run(until: { listener.activeConnections == 3 })
@@ -125,8 +120,7 @@ import Testing
     /// Sixteen clients that keep their sides open and send a byte now and then.
     @Test func thoseThatDripDoNotKeepOthersOut() throws {
         let clock = VirtualClock()
-        try withNetwork(clock: clock, turns: 1000) { net in
-            let listener = try net.listen()
+        try withListener(clock: clock, turns: 1000) { net, listener in
             let served = listener.serve(ServeOptions(maxConnections: 16)) { $0.readLine().asVoid() }
             let dripping = try (0..<16).map { _ in try Peer(to: listener.localAddress) }
             for client in dripping { try client.send("line\n") }
