@@ -18,10 +18,22 @@ public final class SimulatedHost {
     /// The failing system calls of this host.
     public let faults: SystemFaults
     private unowned let network: VirtualNetwork
-    private(set) var loop: EventLoop
-    private(set) var process: SimulatedProcess
-    private(set) var pausedUntil: Int64 = 0
+    @exclusivity(unchecked) private(set) var loop: EventLoop
+    @exclusivity(unchecked) private(set) var process: SimulatedProcess
+    @exclusivity(unchecked) private(set) var pausedUntil: Int64 = 0
     private var isLoopOfTest: Bool
+    /// The driver's: before each wait of the loop, and at the next event of another host.
+    var hook: EventLoop.Watch?
+    @exclusivity(unchecked) var alarm: EventLoop.Timer?
+
+    /// Whether its code has something to do at once, and does not pause.
+    var hasWork: Bool {
+        !isPaused && (hasEvents || (loop.nextDeadline?.nanoseconds ?? .max) <= process.kernel.now)
+    }
+    var isPaused: Bool { pausedUntil > process.kernel.now }
+    var hasEvents: Bool { loop.isReady || process.isReady }
+    /// The moment until which its loop waits if nothing happens.
+    var endOfWait: Int64 { min(loop.nextDeadline?.nanoseconds ?? .max, loop.limitOfWait) }
 
     init(_ stack: Stack, _ network: VirtualNetwork, process: SimulatedProcess, loop: EventLoop, isLoopOfTest: Bool) {
         name = stack.name
@@ -39,6 +51,14 @@ public final class SimulatedHost {
     /// `true` unless the host has crashed and has not been restarted.
     public var isUp: Bool { stack.isUp }
 
+    /// The number of simulated descriptors that are open: sockets, and what belongs to them.
+    ///
+    /// ```swift
+    /// hang(server.run { listener.drain(deadline: .seconds(5)) })
+    /// #expect(server.openDescriptors == 0)
+    /// ```
+    public var openDescriptors: Int { process.openFiles }
+
     /// Runs `body` on this host: sockets have its addresses, and handlers belong to it.
     ///
     /// `body` may call `hang`, which drives all hosts.
@@ -53,6 +73,12 @@ public final class SimulatedHost {
 
     /// Ends everything that runs on the host without notice to its peers, like a power failure.
     ///
+    /// ```swift
+    /// server.crash()
+    /// network.run(for: .seconds(30))
+    /// try server.restart { try startService() }
+    /// ```
+    ///
     /// Handlers are released without being called. A peer learns of the crash when it sends: it gets a reset if the
     /// host has been restarted, or ETIMEDOUT after the kernel has repeated the bytes for 15 minutes. Files stay.
     public func crash() {
@@ -63,7 +89,7 @@ public final class SimulatedHost {
         network.discard(self)
     }
 
-    /// Restarts the host after a crash, with nothing running on it.
+    /// Restarts the host after a crash, with nothing running on it: `server.restart { startService() }`.
     /// - Parameter body: runs on the host.
     /// - Returns: the result of `body`.
     /// - Throws: the error of `body`.
@@ -80,11 +106,11 @@ public final class SimulatedHost {
         return try run(body)
     }
 
-    /// Pauses the host: its kernel goes on, and acknowledges data, but no code runs.
+    /// Pauses the host: its kernel goes on, and acknowledges data, but no code runs. `server.pause(for: .seconds(5))`.
     /// - Parameter duration: how long.
     public func pause(for duration: Duration) {
         precondition(!isLoopOfTest, "pause: the host \(name) runs the test itself")
-        pausedUntil = max(pausedUntil, network.kernel.now + duration.inNanoseconds)
+        pausedUntil = max(pausedUntil, network.kernel.clock.now.advanced(by: duration).nanoseconds)
     }
 
     /// Connects a peer that sends raw bytes, for messages that no client library sends.
@@ -113,6 +139,14 @@ public final class SimulatedHost {
 }
 
 /// A peer of a server under test that sends raw bytes. Each call waits, in simulated time, until it is done.
+///
+/// ```swift
+/// try network.test.connect(to: "server:80") { peer in
+///     try peer.send("GET / HTTP/1.0\r\n\r\n")
+///     try peer.end()
+///     #expect(try peer.receiveToEnd().hasSuffix("hello"))
+/// }
+/// ```
 public struct RawPeer {
     /// The connection, for anything that this type does not offer.
     public let connection: Connection

@@ -20,9 +20,9 @@ public final class SystemFaults {
         var seen = 0
     }
 
-    private var rules: [Rule] = []
+    @exclusivity(unchecked) private var rules: [Rule] = []
     /// The probability that a call that moves bytes of a stream moves only some of them. Zero by default.
-    public var shortCounts = 0.0
+    @exclusivity(unchecked) public var shortCounts = 0.0
     /// The maximum number of open simulated descriptors; opening one more fails with EMFILE.
     public var descriptorLimit = Int.max
     private let kernel: SimulatedKernel

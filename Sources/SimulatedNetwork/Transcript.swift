@@ -1,48 +1,37 @@
 import Reactor
 
-/// A packet's kind, for the transcript.
-enum Packet {
-    case syn, synAck, ack, fin, reset
-    case data(ArraySlice<UInt8>)
-    case datagram(ArraySlice<UInt8>)
-    case portUnreachable
+/// What the transcript keeps of a packet.
+struct Packet {
+    enum Kind: String {
+        case syn = "SYN"
+        case synAck = "SYN ACK"
+        case ack = "ACK"
+        case fin = "FIN"
+        case reset = "RST"
+        case data = ""
+        case datagram = "datagram, "
+        case portUnreachable = "port unreachable"
+    }
 
+    let kind: Kind
+    /// The number of bytes that it carries, and the first of them.
+    private(set) var count = 0
+    private var beginning = SIMD32<UInt8>()
+
+    init(_ kind: Kind, _ bytes: ArraySlice<UInt8> = []) {
+        self.kind = kind
+        count = bytes.count
+        withUnsafeMutableBytes(of: &beginning) { $0.copyBytes(from: bytes.prefix(32)) }
+    }
+
+    /// With its headers.
     var size: Int { count + 40 }
 
-    /// The number of bytes that it carries.
-    var count: Int {
-        switch self {
-        case .data(let bytes), .datagram(let bytes): bytes.count
-        default: 0
-        }
-    }
-
-    /// The form that the transcript keeps: only the bytes that it shows, and one more.
-    var kept: Packet {
-        switch self {
-        case .data(let bytes): .data(Array(bytes.prefix(33))[...])
-        case .datagram(let bytes): .datagram(Array(bytes.prefix(33))[...])
-        default: self
-        }
-    }
-
-    /// - Parameter count: the number of bytes that it carries.
-    func text(_ count: Int) -> String {
-        switch self {
-        case .syn: "SYN"
-        case .synAck: "SYN ACK"
-        case .ack: "ACK"
-        case .fin: "FIN"
-        case .reset: "RST"
-        case .portUnreachable: "port unreachable"
-        case .data(let bytes): "\(count) bytes \(Self.preview(bytes))"
-        case .datagram(let bytes): "datagram, \(count) bytes \(Self.preview(bytes))"
-        }
-    }
-
-    private static func preview(_ bytes: ArraySlice<UInt8>) -> String {
-        var text = "\""
-        for byte in bytes.prefix(32) {
+    var text: String {
+        guard kind == .data || kind == .datagram else { return kind.rawValue }
+        var text = "\(kind.rawValue)\(count) bytes \""
+        for index in 0..<min(count, 32) {
+            let byte = beginning[index]
             switch byte {
             case UInt8(ascii: "\n"): text += "\\n"
             case UInt8(ascii: "\r"): text += "\\r"
@@ -51,7 +40,7 @@ enum Packet {
             default: text += "\\x" + (byte < 16 ? "0" : "") + String(byte, radix: 16)
             }
         }
-        return text + (bytes.count > 32 ? "…\"" : "\"")
+        return text + (count > 32 ? "…\"" : "\"")
     }
 }
 
@@ -65,7 +54,7 @@ struct Transcript {
     }
 
     private enum Event {
-        case packet(Packet, count: Int, from: SocketAddress, to: SocketAddress, Fate)
+        case packet(Packet, from: SocketAddress, to: SocketAddress, Fate)
         case fault(SystemError, host: String)
     }
 
@@ -74,9 +63,9 @@ struct Transcript {
     private var entries: [(moment: Int64, event: Event)] = []
     private var dropped = 0
 
-    mutating func note(
-        _ moment: Int64, _ from: SocketAddress, _ to: SocketAddress, _ packet: Packet, _ fate: Fate
-    ) { append(moment, .packet(packet.kept, count: packet.count, from: from, to: to, fate)) }
+    mutating func note(_ moment: Int64, _ from: SocketAddress, _ to: SocketAddress, _ packet: Packet, _ fate: Fate) {
+        append(moment, .packet(packet, from: from, to: to, fate))
+    }
 
     /// Records an injected failure of a system call.
     mutating func note(_ moment: Int64, _ call: SystemCall, _ code: CInt, on host: String) {
@@ -96,8 +85,8 @@ struct Transcript {
         return head
             + entries.map { moment, event in
                 switch event {
-                case .packet(let packet, let count, let from, let to, let fate):
-                    "\(Self.seconds(moment)) \(name(from)) > \(name(to)): \(packet.text(count))\(Self.text(fate))\n"
+                case .packet(let packet, let from, let to, let fate):
+                    "\(Self.seconds(moment)) \(name(from)) > \(name(to)): \(packet.text)\(Self.text(fate))\n"
                 case .fault(let error, let host): "\(Self.seconds(moment)) \(host): \(error)\n"
                 }
             }.joined()

@@ -25,7 +25,7 @@ public final class VirtualNetwork {
     public let seed: UInt64
     let kernel: SimulatedKernel
     private var hosts: [SimulatedHost] = []
-    private var answers: [String: NameAnswer] = [:]
+    private var answers: [String: (answer: NameAnswer, delay: Duration)] = [:]
     private lazy var driver = NetworkDriver(self)
     /// The host that the body of the simulation runs on.
     public private(set) var test: SimulatedHost!
@@ -46,6 +46,11 @@ public final class VirtualNetwork {
     // MARK: Hosts
 
     /// The host with this name, made on first use.
+    ///
+    /// ```swift
+    /// let server = network.host("server"), router = network.host("router", addresses: [try SocketAddress("10.9.0.1:0")])
+    /// ```
+    ///
     /// - Parameters:
     ///   - name: its name, for the name service and the transcript.
     ///   - addresses: its addresses; by default one of 10.0.0.0/8 and one of fd00::/8.
@@ -88,21 +93,24 @@ public final class VirtualNetwork {
     // MARK: Names
 
     /// Sets the name service's answer for a name. Names of hosts need no entry.
+    ///
+    /// ```swift
+    /// network.setName("service", .addresses(old.addresses + new.addresses), after: .milliseconds(20))
+    /// network.setName("gone", .error(EAI_NONAME))
+    /// ```
+    ///
     /// - Parameters:
     ///   - name: the name.
     ///   - answer: the answer.
     ///   - delay: the time until the answer.
     public func setName(_ name: String, _ answer: NameAnswer, after delay: Duration = .zero) {
-        answers[name] = answer
-        delays[name] = delay
+        answers[name] = (answer, delay)
     }
-    private var delays: [String: Duration] = [:]
 
     private func lookUp(_ name: String, _ port: UInt16) -> Syscalls.LookUpAnswer {
-        let known =
-            answers[name] ?? hosts.first { $0.name == name }.map { .addresses($0.addresses) } ?? .error(EAI_NONAME)
-        let delay = delays[name] ?? .zero
-        switch known {
+        let host = hosts.first { $0.name == name }
+        let (answer, delay) = answers[name] ?? (host.map { .addresses($0.addresses) } ?? .error(EAI_NONAME), .zero)
+        switch answer {
         case .addresses(let addresses):
             return .init(delay: delay, addresses: addresses.map { $0.with(port: port) }, code: 0)
         case .error(let code): return .init(delay: delay, addresses: [], code: code)
@@ -111,12 +119,12 @@ public final class VirtualNetwork {
 
     // MARK: Links
 
-    /// The link between two hosts, in both directions.
+    /// The link between two hosts, in both directions: `network.link(web, database).loss = 0.01`.
     public func link(_ one: SimulatedHost, _ other: SimulatedHost) -> SimulatedLink {
         SimulatedLink(ways: [way(one, other), way(other, one)])
     }
 
-    /// One direction of the link between two hosts.
+    /// One direction of the link between two hosts: `network.link(from: web, to: database).bandwidth = 9600`.
     public func link(from sender: SimulatedHost, to receiver: SimulatedHost) -> SimulatedLink {
         SimulatedLink(ways: [way(sender, receiver)])
     }
@@ -127,6 +135,12 @@ public final class VirtualNetwork {
 
     /// Cuts the link between two hosts. Datagrams are lost; streams wait, and go on afterwards, unless a time-out ends
     /// them: a connect after 127 s, a connection whose bytes are not acknowledged after 15 minutes.
+    ///
+    /// ```swift
+    /// network.partition(web, database, for: .seconds(40))
+    /// let rows = try hang(web.run { client.query("…") }, timeout: .seconds(60))
+    /// ```
+    ///
     /// - Parameters:
     ///   - one: a host.
     ///   - other: another host.
@@ -138,20 +152,30 @@ public final class VirtualNetwork {
         kernel.after(duration) { [unowned self] in heal(one, other) }
     }
 
-    /// Ends a partition.
+    /// Ends a partition: `network.heal(web, database)`.
     public func heal(_ one: SimulatedHost, _ other: SimulatedHost) { link(one, other).release() }
 
-    /// Breaks every connection between two hosts: both ends get a reset.
+    /// Breaks every connection between two hosts: both ends get a reset. `network.reset(web, database)`.
     public func reset(_ one: SimulatedHost, _ other: SimulatedHost) {
         for stream in kernel.streams(between: one.stack, and: other.stack) { stream.breakConnection() }
     }
 
-    // MARK: Time
+    // MARK: Time and dice
 
-    /// The simulated time. It starts at zero.
+    /// Random numbers by the seed, which the network draws from too.
+    ///
+    /// ```swift
+    /// let size = Int.random(in: 1...9000, using: &network.random)
+    /// ```
+    public var random: SeededRandom {
+        get { kernel.random }
+        _modify { yield &kernel.random }
+    }
+
+    /// The simulated time, which starts at zero: `#expect(network.now - began < .seconds(5))`.
     public var now: LoopInstant { kernel.clock.now }
 
-    /// Lets simulated time pass on all hosts.
+    /// Lets simulated time pass on all hosts: `network.run(for: .seconds(3600))`.
     /// - Parameter duration: how much.
     public func run(for duration: Duration) { hang(after(duration)) }
 
@@ -185,6 +209,14 @@ public final class VirtualNetwork {
 }
 
 /// Runs `body` with a simulated network, and ends all of it afterwards.
+///
+/// ```swift
+/// try withSimulatedNetwork(seed: 7) { network in
+///     let server = network.host("server")
+///     try server.run { try Listener.bind("0.0.0.0:80").serve { echo($0) }.cauterize() }
+///     try network.test.connect(to: "server:80") { peer in … }
+/// }
+/// ```
 ///
 /// The environment variable `SIMULATION_SEED` replaces `seed`. If `body` throws, a line on standard error names the
 /// seed that repeats it.

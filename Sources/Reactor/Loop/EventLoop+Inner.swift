@@ -35,4 +35,7 @@ extension EventLoop {
 
     /// Whether threads of pools work for this loop, so that virtual time must not jump.
     package var awaitsThreads: Bool { shared.work.externalWork.isBusy }
+
+    /// For a hook before a wait: the moment at which the wait must end, besides the deadlines of timers.
+    package var limitOfWait: Int64 { hooks.limit }
 }

@@ -49,7 +49,7 @@ extension EventLoop {
         } else {
             let callsHooks =
                 mayBlock && hooks.hasAny(.beforeWaiting) && !isDue(nextMoment(limit)) && shared.waker.mailbox.isEmpty
-            hasWaited = try pollKernel(mayBlock: callsHooks ? callHooksBeforeWaiting() : mayBlock, limit)
+            hasWaited = try pollKernel(mayBlock: callsHooks ? callHooksBeforeWaiting(limit) : mayBlock, limit)
         }
         // A virtual clock may have jumped.
         if clock.isVirtual { timeOfPoll = LoopMeter.unknown }
@@ -61,11 +61,11 @@ extension EventLoop {
     }
 
     /// - Returns: whether the loop may still wait.
-    private func callHooksBeforeWaiting() -> Bool {
+    private func callHooksBeforeWaiting(_ limit: Int64) -> Bool {
         // An earlier request to stop is meant for a surrounding `run()`, or for the next one. A `hang`, or a turn that
         // is called directly, waits in any case, with hooks or without.
         let (wasAlive, wasStopped, handled) = (isAlive, stopRequested, meter.counters.handled)
-        hooks.call(.beforeWaiting, meter)
+        hooks.call(.beforeWaiting, meter, limit)
         // A hook's turn may have brought what the caller of this turn waits for; no event would report it later.
         if meter.counters.handled != handled { return false }
         // If a hook removes the last reason to stay alive, waiting would never end. (A caller that turns a loop which
@@ -138,7 +138,7 @@ extension EventLoop {
         var awaitsExternalWork = shared.work.externalWork.isBusy
         guard mayBlock && !poller.hasUndelivered && shared.waker.mailbox.isEmpty else { return false }
         if hooks.hasAny(.beforeWaiting) && !isDue(nextMoment(limit)) {
-            guard callHooksBeforeWaiting() else { return false }
+            guard callHooksBeforeWaiting(limit) else { return false }
             // A hook may have dispatched a job to a pool.
             awaitsExternalWork = shared.work.externalWork.isBusy
             guard shared.waker.mailbox.isEmpty else { return false }

@@ -15,6 +15,8 @@ final class LoopHooks {
     /// Stored, since each turn reads it.
     @exclusivity(unchecked) private(set) var isEmpty = true
     private var areBeingCalled = false
+    /// The moment at which the wait that the hooks precede must end; `.max` for never.
+    private(set) var limit = Int64.max
 
     func hasAny(_ moment: Moment) -> Bool { moment == .beforeWaiting ? !before.isEmpty : !after.isEmpty }
 
@@ -46,9 +48,10 @@ final class LoopHooks {
     }
 
     /// Calls the hooks. Turns inside a hook call none.
-    func call(_ moment: Moment, _ meter: LoopMeter) {
+    func call(_ moment: Moment, _ meter: LoopMeter, _ limit: Int64 = .max) {
         guard !areBeingCalled else { return }
         areBeingCalled = true
+        self.limit = limit
         defer { areBeingCalled = false }
         meter.beginTiming()
         // An earlier hook may have cancelled it.

@@ -16,7 +16,7 @@
 /// that task waits for the loop, for a timer for example, the clock continues.
 public final class VirtualClock {
     /// The current moment of this clock.
-    public private(set) var now: LoopInstant
+    @exclusivity(unchecked) public private(set) var now: LoopInstant
 
     /// Creates a clock.
     /// - Parameter start: the first moment of the clock.

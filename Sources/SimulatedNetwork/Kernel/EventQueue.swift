@@ -4,41 +4,47 @@ struct EventQueue {
     private struct Event {
         let moment: Int64
         let number: Int
-        let body: () -> Void
+        /// Its index in `bodies`: moving an event in the heap counts no references.
+        let place: Int
 
         func isBefore(_ other: Event) -> Bool { (moment, number) < (other.moment, other.number) }
     }
 
     private var heap: [Event] = []
     private var added = 0
+    private var bodies: [(() -> Void)?] = []
+    private var freePlaces: [Int] = []
 
     var nextMoment: Int64? { heap.first?.moment }
 
     mutating func add(at moment: Int64, _ body: @escaping () -> Void) {
         added += 1
-        heap.append(Event(moment: moment, number: added, body: body))
-        var place = heap.count - 1
-        while place > 0, heap[place].isBefore(heap[(place - 1) / 2]) {
-            heap.swapAt(place, (place - 1) / 2)
-            place = (place - 1) / 2
+        let place = freePlaces.popLast() ?? bodies.count
+        if place == bodies.count { bodies.append(body) } else { bodies[place] = body }
+        let event = Event(moment: moment, number: added, place: place)
+        var hole = heap.count
+        heap.append(event)
+        while hole > 0, moment < heap[(hole - 1) / 2].moment {
+            heap[hole] = heap[(hole - 1) / 2]
+            hole = (hole - 1) / 2
         }
+        heap[hole] = event
     }
 
     /// Takes out the next event that is due.
     mutating func takeDue(at now: Int64) -> (() -> Void)? {
         guard let first = heap.first, first.moment <= now else { return nil }
         let last = heap.removeLast()
-        if heap.isEmpty { return first.body }
-        heap[0] = last
-        var place = 0
-        while true {
-            var child = 2 * place + 1
-            guard child < heap.count else { break }
+        var hole = 0
+        while 2 * hole + 1 < heap.count {
+            var child = 2 * hole + 1
             if child + 1 < heap.count, heap[child + 1].isBefore(heap[child]) { child += 1 }
-            guard heap[child].isBefore(heap[place]) else { break }
-            heap.swapAt(child, place)
-            place = child
+            guard heap[child].isBefore(last) else { break }
+            heap[hole] = heap[child]
+            hole = child
         }
-        return first.body
+        if !heap.isEmpty { heap[hole] = last }
+        freePlaces.append(first.place)
+        return bodies[first.place].take()
     }
 }

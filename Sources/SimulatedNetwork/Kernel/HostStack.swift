@@ -73,30 +73,20 @@ extension SimulatedHost {
         }
 
         /// Whether the kernel refuses `address` with EADDRINUSE: see SO_REUSEADDR and SO_REUSEPORT in socket(7).
-        func hasConflict(_ socket: InternetSocket, at address: SocketAddress, listens: Bool) -> Bool {
-            func has(_ option: CInt, _ socket: InternetSocket) -> Bool { socket.option(SOL_SOCKET, option) ?? 0 != 0 }
-            if socket is TCPSocket, accepted[address.port] != nil, !has(SO_REUSEADDR, socket),
-                !has(SO_REUSEPORT, socket)
+        func hasConflict(_ socket: InternetSocket, at address: SocketAddress) -> Bool {
+            if socket is TCPSocket, accepted[address.port] != nil, !socket.has(SO_REUSEADDR), !socket.has(SO_REUSEPORT)
             {
                 return true
             }
             return (taken[Self.key(socket, address.port)] ?? []).contains { other in
-                if other === socket || !Self.overlap(socket, address, other) { return false }
-                if has(SO_REUSEPORT, socket) && has(SO_REUSEPORT, other) { return false }
-                let isListening = (other as? TCPSocket)?.phase == .listening
-                return !(has(SO_REUSEADDR, socket) && has(SO_REUSEADDR, other)) || isListening
+                let present = other.local!
+                // The library makes each IPv6 socket refuse IPv4.
+                if other === socket || address.isIPv6 != present.isIPv6 { return false }
+                let overlap =
+                    address.isUnspecified || present.isUnspecified || address.with(port: 0) == present.with(port: 0)
+                if !overlap || (socket.has(SO_REUSEPORT) && other.has(SO_REUSEPORT)) { return false }
+                return !(socket.has(SO_REUSEADDR) && other.has(SO_REUSEADDR)) || other.isListening
             }
-        }
-
-        private static func overlap(_ socket: InternetSocket, _ address: SocketAddress, _ other: InternetSocket) -> Bool
-        {
-            let present = other.local!
-            if address.isIPv6 == present.isIPv6 {
-                return address.isUnspecified || present.isUnspecified || address.with(port: 0) == present.with(port: 0)
-            }
-            let (six, sixAddress, four) = address.isIPv6 ? (socket, address, present) : (other, present, address)
-            _ = four
-            return sixAddress.isUnspecified && six.option(CInt(IPPROTO_IPV6), IPV6_V6ONLY) ?? 0 == 0
         }
 
         func listener(at target: SocketAddress) -> TCPSocket? {

@@ -15,10 +15,9 @@ class InternetSocket: SimulatedSocket {
     /// Whether bind(2) is otherwise allowed.
     var mayBind: Bool { true }
 
-    override var usualCapacities: (send: Int, receive: Int) { (262_144, 131_072) }
-
-    final func setWord(_ level: CInt, _ name: CInt, _ value: CInt) {
-        withUnsafeBytes(of: value) { _ = setOption(level, name, $0) }
+    override init(_ process: SimulatedProcess, _ family: CInt) {
+        super.init(process, family)
+        (sendCapacity, receiveCapacity) = (262_144, 131_072)
     }
 
     // MARK: Addresses
@@ -38,7 +37,7 @@ class InternetSocket: SimulatedSocket {
         guard address.isUnspecified || host.owns(address) else { return -Int(EADDRNOTAVAIL) }
         let isChosen = address.port != 0
         if !isChosen { address.port = host.freePort(for: self) ?? 0 }
-        if address.port == 0 || (isChosen && host.hasConflict(self, at: address, listens: false)) {
+        if address.port == 0 || (isChosen && host.hasConflict(self, at: address)) {
             local = local.map { .unspecified(family, port: $0.port) }
             return -Int(EADDRINUSE)
         }

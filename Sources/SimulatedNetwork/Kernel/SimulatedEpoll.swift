@@ -32,10 +32,10 @@ final class SimulatedEpoll {
         }
     }
 
-    private var queue: [Registration] = []
+    @exclusivity(unchecked) private var queue: [Registration] = []
     private var isClosed = false
     /// The number of the loop's real descriptors, besides the one that wakes it, in the kernel's own interest list.
-    var realRegistrations = 0
+    @exclusivity(unchecked) var realRegistrations = 0
 
     /// Whether a wait would report an event at once.
     var isReady: Bool {

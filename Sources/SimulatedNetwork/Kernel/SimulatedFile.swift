@@ -6,9 +6,8 @@ class SimulatedFile {
     // Retained: packets may still arrive for a socket whose machine has been restarted.
     let process: SimulatedProcess
     /// The number, or −1 once it is closed: a stream lives on until its bytes have arrived.
-    var number: CInt = -1
-    var registrations: [SimulatedEpoll.Registration] = []
-    private var options: [UInt64: CInt] = [:]
+    @exclusivity(unchecked) var number: CInt = -1
+    @exclusivity(unchecked) var registrations: [SimulatedEpoll.Registration] = []
     var status = CInt(O_RDWR | O_NONBLOCK)
 
     static var readable: UInt32 { UInt32(clinux_EPOLLIN) }
@@ -50,37 +49,12 @@ class SimulatedFile {
     func shutdown(_ how: CInt) -> Int { -Int(ENOTSOCK) }
     func localName(_ name: UnsafeMutablePointer<sockaddr_storage>) -> Int { -Int(ENOTSOCK) }
     func peerName(_ name: UnsafeMutablePointer<sockaddr_storage>) -> Int { -Int(ENOTSOCK) }
+    func getOption(_ level: CInt, _ name: CInt, _ value: UnsafeMutablePointer<CInt>) -> Int { -Int(ENOTSOCK) }
+    func setOption(_ level: CInt, _ name: CInt, _ bytes: UnsafeRawBufferPointer) -> Int { -Int(ENOTSOCK) }
     /// The bytes that wait to be read, and those that the peer has not acknowledged.
     var waiting: (incoming: Int, outgoing: Int) { (0, 0) }
     /// Ends the use of the number. The last call for this descriptor.
     func close() {}
-
-    /// The options that the kernel computes.
-    func computedOption(_ level: CInt, _ name: CInt) -> CInt? { nil }
-    /// The options that the kernel acts upon. Called after the value has been stored.
-    func optionDidChange(_ level: CInt, _ name: CInt, _ value: CInt) {}
-
-    final func option(_ level: CInt, _ name: CInt) -> CInt? { options[Self.key(level, name)] }
-
-    final func getOption(_ level: CInt, _ name: CInt, _ value: UnsafeMutablePointer<CInt>) -> Int {
-        if mode != S_IFSOCK { return -Int(ENOTSOCK) }
-        value.pointee = computedOption(level, name) ?? option(level, name) ?? 0
-        return 0
-    }
-
-    final func setOption(_ level: CInt, _ name: CInt, _ bytes: UnsafeRawBufferPointer) -> Int {
-        if mode != S_IFSOCK { return -Int(ENOTSOCK) }
-        guard bytes.count >= MemoryLayout<CInt>.size else { return -Int(EINVAL) }
-        // The first word is the value; of SO_LINGER, whether it is on. Only a linger of zero seconds is used here.
-        let value = bytes.loadUnaligned(as: CInt.self)
-        options[Self.key(level, name)] = value
-        optionDidChange(level, name, value)
-        return 0
-    }
-
-    private static func key(_ level: CInt, _ name: CInt) -> UInt64 {
-        UInt64(UInt32(bitPattern: level)) << 32 | UInt64(UInt32(bitPattern: name))
-    }
 }
 
 /// A file of a simulated file system: a socket's, or the lock beside one. Only what a Unix path needs.

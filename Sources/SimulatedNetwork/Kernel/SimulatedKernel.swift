@@ -4,17 +4,17 @@ import Reactor
 /// The shared state of all machines of a simulated network: descriptors, packets in transit, links, dice.
 final class SimulatedKernel {
     let clock: VirtualClock
-    var random: SeededRandom
-    var transcript = Transcript()
-    private var events = EventQueue()
-    private var files: [SimulatedFile?] = []
+    @exclusivity(unchecked) var random: SeededRandom
+    @exclusivity(unchecked) var transcript = Transcript()
+    @exclusivity(unchecked) private var events = EventQueue()
+    @exclusivity(unchecked) private var files: [SimulatedFile?] = []
     private var freeNumbers: [Int] = []
     private var hosts: [SocketAddress: SimulatedHost.Stack] = [:]
     private var ways: [WayKey: SimulatedWay] = [:]
     private var streams: [TCPSocket] = []
     private var nodes: ino_t = 0
     /// Counts packets that arrive, and system calls that move bytes or connections.
-    var moves = 0
+    @exclusivity(unchecked) var moves = 0
 
     /// Simulated descriptors are numbered from here on. A real one this large is refused, so the two are never
     /// confused.

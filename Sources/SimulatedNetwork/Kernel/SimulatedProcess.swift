@@ -10,9 +10,10 @@ final class SimulatedProcess {
     let host: SimulatedHost.Stack
     let faults: SystemFaults
     /// Whether the machine has crashed since: calls have no effect.
-    var isGone = false
-    private var epolls: [CInt: SimulatedEpoll] = [:]
-    private(set) var openFiles = 0
+    @exclusivity(unchecked) var isGone = false
+    /// A loop has one.
+    @exclusivity(unchecked) private var epolls: [(number: CInt, epoll: SimulatedEpoll)] = []
+    @exclusivity(unchecked) private(set) var openFiles = 0
 
     init(_ kernel: SimulatedKernel, _ host: SimulatedHost.Stack, _ faults: SystemFaults) {
         self.kernel = kernel
@@ -21,7 +22,9 @@ final class SimulatedProcess {
     }
 
     /// Whether polling now would return an event.
-    var isReady: Bool { epolls.values.contains { $0.isReady } }
+    var isReady: Bool { epolls.contains { $0.epoll.isReady } }
+
+    private func epoll(_ number: CInt) -> SimulatedEpoll? { epolls.first { $0.number == number }?.epoll }
 
     var hasRoomForFile: Bool { openFiles < faults.descriptorLimit }
 
@@ -70,7 +73,7 @@ final class SimulatedProcess {
         _ number: CInt, _ events: UnsafeMutablePointer<epoll_event>, _ count: CInt, _ timeout: CInt, _ real: Syscalls
     ) -> Int {
         if let failure = faults.failure(of: .epollWait, on: host) { return failure }
-        guard let epoll = epolls[number] else { return real.epollWait(number, events, count, timeout) }
+        guard let epoll = epoll(number) else { return real.epollWait(number, events, count, timeout) }
         let taken = epoll.take(into: events, Int(count))
         if taken > 0 {
             if epoll.realRegistrations == 0 || taken == Int(count) { return taken }
@@ -81,10 +84,10 @@ final class SimulatedProcess {
     }
 
     private func control(_ number: CInt, _ operation: CInt, _ fd: CInt, _ event: epoll_event, _ real: Syscalls) -> Int {
-        guard Self.isSimulated(fd), let epoll = epolls[number] else {
+        guard Self.isSimulated(fd), let epoll = epoll(number) else {
             let result = real.epollControl(number, operation, fd, event)
             if result >= 0, event.data.u64 != Poller.OwnDescriptor.mailbox.rawValue {
-                epolls[number]?.realRegistrations +=
+                epoll(number)?.realRegistrations +=
                     operation == EPOLL_CTL_ADD ? 1 : operation == EPOLL_CTL_DEL ? -1 : 0
             }
             return result
@@ -172,14 +175,15 @@ final class SimulatedProcess {
         table.close = { fd in
             if fd == Self.timerNumber { return 0 }
             if Self.isSimulated(fd) { return self.close(fd) }
-            self.epolls.removeValue(forKey: fd)?.close()
+            self.epoll(fd)?.close()
+            self.epolls.removeAll { $0.number == fd }
             return real.close(fd)
         }
         table.startConnect = route(.connect, real.startConnect) { $0.connect($1, $2) }
         table.epollControl = { self.control($0, $1, $2, $3, real) }
         table.epollCreate = {
             let fd = made(.epollCreate, real.epollCreate)
-            if fd >= 0 { self.epolls[CInt(fd)] = SimulatedEpoll() }
+            if fd >= 0 { self.epolls.append((CInt(fd), SimulatedEpoll())) }
             return fd
         }
         table.epollWait = { self.wait($0, $1, $2, $3, real) }

@@ -5,10 +5,14 @@ import Glibc
 class SimulatedSocket: SimulatedFile {
     let family: CInt
     /// The error that the next call reports, or SO_ERROR.
-    var error: CInt = 0
+    @exclusivity(unchecked) var error: CInt = 0
     /// RCV_SHUTDOWN and SEND_SHUTDOWN of the kernel.
-    var receivingHasEnded = false
-    var sendingHasEnded = false
+    @exclusivity(unchecked) var receivingHasEnded = false
+    @exclusivity(unchecked) var sendingHasEnded = false
+    /// Of a listening socket: the connections that no program has accepted. As in the kernel, one more than the limit fits.
+    final var backlog: [SimulatedSocket] = []
+    final var backlogLimit = 0
+    final var isBacklogFull: Bool { backlog.count > max(backlogLimit, 0) }
 
     init(_ process: SimulatedProcess, _ family: CInt) {
         self.family = family
@@ -18,16 +22,43 @@ class SimulatedSocket: SimulatedFile {
     final override var mode: mode_t { S_IFSOCK }
     var type: Int { clinux_SOCK_STREAM }
     var isListening: Bool { false }
-    var usualCapacities: (send: Int, receive: Int) { (212_992, 212_992) }
-    final var sendCapacity: Int { capacity(SO_SNDBUF, least: 2304) ?? usualCapacities.send }
-    final var receiveCapacity: Int { capacity(SO_RCVBUF, least: 1152) ?? usualCapacities.receive }
+    @exclusivity(unchecked) final var sendCapacity = 212_992
+    @exclusivity(unchecked) final var receiveCapacity = 212_992
+    /// The options that were set: few, so that a search is faster than a hash.
+    private var options: [(level: CInt, name: CInt, value: CInt)] = []
 
-    /// The kernel doubles a program's value.
-    private func capacity(_ name: CInt, least: Int) -> Int? { option(SOL_SOCKET, name).map { max(Int($0), least) * 2 } }
+    final func option(_ level: CInt, _ name: CInt) -> CInt? {
+        options.first { $0.level == level && $0.name == name }?.value
+    }
 
-    final override func computedOption(_ level: CInt, _ name: CInt) -> CInt? {
-        guard level == SOL_SOCKET else { return nil }
-        return switch name {
+    /// Whether a switch of SOL_SOCKET is on.
+    final func has(_ name: CInt) -> Bool { option(SOL_SOCKET, name) ?? 0 != 0 }
+
+    /// An accepted connection has what was set for its listener.
+    final func inheritOptions(of listener: SimulatedSocket) {
+        options = listener.options
+        (sendCapacity, receiveCapacity) = (listener.sendCapacity, listener.receiveCapacity)
+    }
+
+    final override func setOption(_ level: CInt, _ name: CInt, _ bytes: UnsafeRawBufferPointer) -> Int {
+        guard bytes.count >= MemoryLayout<CInt>.size else { return -Int(EINVAL) }
+        // The first word is the value; of SO_LINGER, whether it is on. Only a linger of zero seconds is used here.
+        let value = bytes.loadUnaligned(as: CInt.self)
+        options.removeAll { $0.level == level && $0.name == name }
+        options.append((level, name, value))
+        // The kernel doubles a program's value.
+        if level == SOL_SOCKET, name == SO_SNDBUF { sendCapacity = max(Int(value), 2304) * 2 }
+        if level == SOL_SOCKET, name == SO_RCVBUF { receiveCapacity = max(Int(value), 1152) * 2 }
+        return 0
+    }
+
+    final override func getOption(_ level: CInt, _ name: CInt, _ value: UnsafeMutablePointer<CInt>) -> Int {
+        value.pointee = (level == SOL_SOCKET ? computedOption(name) : nil) ?? option(level, name) ?? 0
+        return 0
+    }
+
+    private func computedOption(_ name: CInt) -> CInt? {
+        switch name {
         case SO_ERROR: takeError()
         case SO_TYPE: CInt(type)
         case SO_DOMAIN: family
@@ -37,6 +68,16 @@ class SimulatedSocket: SimulatedFile {
         case SO_RCVBUF: CInt(receiveCapacity)
         default: nil
         }
+    }
+
+    /// accept(2) of the oldest connection in the backlog.
+    final func acceptOldest(_ name: (SimulatedSocket) -> Void) -> Int {
+        guard isListening else { return -Int(EINVAL) }
+        if backlog.isEmpty { return -Int(EAGAIN) }
+        guard process.hasRoomForFile else { return -Int(EMFILE) }
+        let child = backlog.removeFirst()
+        name(child)
+        return Int(process.open(child))
     }
 
     final func takeError() -> CInt {

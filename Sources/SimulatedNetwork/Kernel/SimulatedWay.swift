@@ -4,34 +4,28 @@ import Reactor
 /// One direction of a link: latency, bandwidth and faults.
 final class SimulatedWay {
     private unowned let network: SimulatedKernel
-    var latency: ClosedRange<Duration> = .zero ... .zero
-    /// Bytes per second; `nil` without a limit.
-    var bandwidth: Int?
-    var cut = StreamCut.whole
-    var loss = 0.0
-    var duplication = 0.0
-    var reordering = 0.0
-    var mtu = 65_535
-    var connects = ConnectAnswer.normal
+    @exclusivity(unchecked) var settings = LinkSettings()
     /// Whether packets wait for `isHeldUp` to end, as at a router that has stopped. Datagrams are lost if
     /// `losesDatagrams`.
-    private(set) var isHeldUp = false
+    @exclusivity(unchecked) private(set) var isHeldUp = false
     private(set) var losesDatagrams = false
     private var held: [() -> Void] = []
     /// The number of packets in transit. None may overtake another.
-    private var inTransit = 0
-    private var lastArrival: Int64 = 0
+    @exclusivity(unchecked) private var inTransit = 0
+    @exclusivity(unchecked) private var lastArrival: Int64 = 0
     private var busyUntil: Int64 = 0
 
     init(_ network: SimulatedKernel) { self.network = network }
 
     /// Whether a packet arrives in the call that sends it.
-    var isInstant: Bool { latency.upperBound == .zero && bandwidth == nil && !isHeldUp && inTransit == 0 && loss == 0 }
+    var isInstant: Bool {
+        settings.delay.upperBound == 0 && settings.bandwidth == nil && !isHeldUp && inTransit == 0 && settings.loss == 0
+    }
 
     /// The number of bytes of a stream for the next packet.
     func nextSegment() -> Int {
-        switch cut {
-        case .whole: mtu == 65_535 ? .max : max(mtu - 40, 1)
+        switch settings.cut {
+        case .whole: settings.mtu == 65_535 ? .max : max(settings.mtu - 40, 1)
         case .everyByte: 1
         case .segments(let size): max(size, 1)
         case .random: 1 + network.random.number(below: network.random.happens(0.5) ? 16 : 2048)
@@ -54,18 +48,18 @@ final class SimulatedWay {
             delay += transmissionTime(packet.size)
             // A lost segment is sent again after 200 ms, and after twice that time.
             var attempts = 0
-            while attempts < 12, network.random.happens(loss) {
+            while attempts < 12, network.random.happens(settings.loss) {
                 delay += 200_000_000 << attempts
                 attempts += 1
             }
         }
         var arrival = max(network.now + delay, lastArrival)
         // Pieces that arrive at the same moment would be read as one.
-        if case .data? = packet, cut != .whole, arrival <= lastArrival || inTransit > 0 {
+        if packet?.kind == .data, settings.cut != .whole, arrival <= lastArrival || inTransit > 0 {
             arrival = max(arrival, lastArrival + 1)
         }
         if let packet { note(packet, from, to, arrival > network.now ? .arrives(at: arrival) : .arrived) }
-        if case .data? = packet, cut != .whole { arrival = max(arrival, network.now + 1) }
+        if packet?.kind == .data, settings.cut != .whole { arrival = max(arrival, network.now + 1) }
         deliver(at: arrival, arrive)
     }
 
@@ -82,27 +76,27 @@ final class SimulatedWay {
     /// Sends a reset to `receiver`.
     func reset(_ receiver: TCPSocket, from sender: TCPSocket) {
         guard let from = sender.local, let to = receiver.local else { return }
-        send(.reset, from: from, to: to) { receiver.resetDidArrive() }
+        send(Packet(.reset), from: from, to: to) { receiver.resetDidArrive() }
     }
 
     // MARK: Datagrams
 
     /// - Parameter bytes: `nil` for the message that a port is unreachable.
     func sendDatagram(_ bytes: [UInt8]?, from: SocketAddress, to: SocketAddress, _ arrive: @escaping () -> Void) {
-        let packet = bytes.map { Packet.datagram($0[...]) } ?? .portUnreachable
+        let packet = bytes.map { Packet(.datagram, $0[...]) } ?? Packet(.portUnreachable)
         if isHeldUp {
             note(packet, from, to, losesDatagrams ? .lost : .held)
             if !losesDatagrams { held.append(arrive) }
             return
         }
-        for _ in 0..<(network.random.happens(duplication) ? 2 : 1) {
-            if network.random.happens(loss) {
+        for _ in 0..<(network.random.happens(settings.duplication) ? 2 : 1) {
+            if network.random.happens(settings.loss) {
                 note(packet, from, to, .lost)
                 continue
             }
             var arrival = network.now + sampleLatency() + transmissionTime(packet.size)
             // Not reordered: no earlier than the previous one.
-            if network.random.happens(reordering) {
+            if network.random.happens(settings.reordering) {
                 arrival += max(sampleLatency(), 1_000_000)
                 note(packet, from, to, .arrives(at: arrival))
                 network.at(arrival, arrive)
@@ -131,28 +125,18 @@ final class SimulatedWay {
     }
 
     private func sampleLatency() -> Int64 {
-        let (least, most) = (latency.lowerBound.inNanoseconds, latency.upperBound.inNanoseconds)
-        return least == most ? least : network.random.number(in: least...most)
+        let delay = settings.delay
+        return delay.lowerBound == delay.upperBound ? delay.lowerBound : network.random.number(in: delay)
     }
 
     private func transmissionTime(_ size: Int) -> Int64 {
-        guard let bandwidth else { return 0 }
+        guard let bandwidth = settings.bandwidth else { return 0 }
         let begin = max(network.now, busyUntil)
-        busyUntil = begin + Int64(Double(size) * 1_000_000_000 / Double(bandwidth))
+        busyUntil = begin + Int64(Double(size) * 1_000_000_000 / Double(max(bandwidth, 1)))
         return busyUntil - network.now
     }
 
     private func note(_ packet: Packet, _ from: SocketAddress, _ to: SocketAddress, _ fate: Transcript.Fate) {
         network.transcript.note(network.now, from, to, packet, fate)
-    }
-}
-
-extension Duration {
-    /// Clamped to 64 bits, and to zero from below.
-    var inNanoseconds: Int64 {
-        let (seconds, attoseconds) = components
-        if seconds < 0 { return 0 }
-        return seconds > 1_000_000_000
-            ? 1_000_000_000_000_000_000 : seconds * 1_000_000_000 + attoseconds / 1_000_000_000
     }
 }

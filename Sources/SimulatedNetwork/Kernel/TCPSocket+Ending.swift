@@ -39,12 +39,12 @@ extension TCPSocket {
     }
 
     func stopListening() {
-        let waiting = backlog!.takeAll()
-        backlog = nil
+        let waiting = backlog
+        backlog = []
         phase = .closed
         host.listeners[local!.port]?.removeAll { $0 === self }
         host.release(self)
-        for child in waiting { child.abandon() }
+        for child in waiting { (child as! TCPSocket).abandon() }
     }
 
     func disconnect() {
@@ -58,7 +58,9 @@ extension TCPSocket {
 
     /// The peer's machine is down. It stays silent, or does not know the connection after a restart.
     func didReachNobody(_ host: SimulatedHost.Stack) {
-        if host.isUp { return way?.send(.reset, from: remote!, to: local!) { [self] in resetDidArrive() } ?? () }
+        if host.isUp {
+            return way?.send(Packet(.reset), from: remote!, to: local!) { [self] in resetDidArrive() } ?? ()
+        }
         host.stranded.append(self)
         giveUpUnlessAcknowledged()
     }
@@ -79,7 +81,7 @@ extension TCPSocket {
 
     /// The peer's machine has vanished, and the socket probes it: SO_KEEPALIVE.
     func probeGonePeer() {
-        guard phase == .established, option(SOL_SOCKET, SO_KEEPALIVE) ?? 0 != 0 else { return }
+        guard phase == .established, has(SO_KEEPALIVE) else { return }
         func value(_ name: CInt, _ usual: CInt) -> Int64 { Int64(option(CInt(IPPROTO_TCP), name) ?? usual) }
         let idle = value(TCP_KEEPIDLE, 7200), rest = value(TCP_KEEPINTVL, 75) * value(TCP_KEEPCNT, 9)
         guard let peer else { return }
@@ -94,7 +96,7 @@ extension TCPSocket {
     func vanish() {
         let other = peer
         phase = .closed
-        backlog = nil
+        backlog = []
         unsent.removeAll()
         other?.probeGonePeer()
         if other?.unacknowledged ?? 0 > 0 { other?.didReachNobody(host) }
@@ -119,7 +121,7 @@ extension TCPSocket {
         peer?.peer = nil
         peer = nil
         phase = .closed
-        backlog = nil
+        backlog = []
     }
 
     var isConnected: Bool { phase == .established && peer != nil }

@@ -4,20 +4,14 @@ import Reactor
 // The handshake of TCP connections.
 
 extension TCPSocket {
-    func inherit(_ listener: TCPSocket) {
-        for name in [SO_REUSEADDR, SO_KEEPALIVE, SO_LINGER, SO_SNDBUF, SO_RCVBUF] {
-            if let value = listener.option(SOL_SOCKET, name) { setWord(SOL_SOCKET, name, value) }
-        }
-    }
-
     /// A client's first segment. `client` is the socket at the other end of `way`.
     static func synDidArrive(from client: TCPSocket, at target: SocketAddress, on host: SimulatedHost.Stack) {
         let back = host.network.way(from: host, to: client.host)
         guard let listener = host.listener(at: target) else {
-            return back.send(.reset, from: target, to: client.local!) { client.resetDidArrive() }
+            return back.send(Packet(.reset), from: target, to: client.local!) { client.resetDidArrive() }
         }
         // As if the segment were lost: the client repeats it.
-        if listener.backlog!.isFull { return client.repeatSyn() }
+        if listener.isBacklogFull { return client.repeatSyn() }
         let child = TCPSocket(listener.process, target.family)
         child.local = target
         child.remote = client.local
@@ -26,10 +20,10 @@ extension TCPSocket {
         child.peer = client
         // The effects of a shutdown before listen(2), which the kernel copies too.
         (child.receivingHasEnded, child.sendingHasEnded) = (listener.receivingHasEnded, listener.sendingHasEnded)
-        child.inherit(listener)
+        child.inheritOptions(of: listener)
         host.accepted[target.port, default: []].insert(ObjectIdentifier(child))
         child.sharesPort = true
-        back.send(.synAck, from: target, to: client.local!) { client.wasAccepted(by: child, of: listener) }
+        back.send(Packet(.synAck), from: target, to: client.local!) { client.wasAccepted(by: child, of: listener) }
     }
 
     func wasAccepted(by child: TCPSocket, of listener: TCPSocket) {
@@ -38,9 +32,9 @@ extension TCPSocket {
         phase = .established
         peer = child
         host.network.noteStream(self)
-        way!.send(.ack, from: local!, to: remote!) {
-            if listener.phase != .listening || listener.backlog!.isFull { return child.abandon() }
-            listener.backlog!.add(child)
+        way!.send(Packet(.ack), from: local!, to: remote!) {
+            if listener.phase != .listening || listener.isBacklogFull { return child.abandon() }
+            listener.backlog.append(child)
             listener.notify(Self.readable)
         }
         notify()
@@ -62,16 +56,17 @@ extension TCPSocket {
             return kernel.after(.seconds(3)) { [self] in if phase == .connecting { fail(EHOSTUNREACH) } }
         }
         let way = self.host.network.way(from: self.host, to: host)
-        switch way.connects {
+        switch way.settings.connects {
         case .normal:
-            way.send(.syn, from: local!, to: target) { [self] in
+            way.send(Packet(.syn), from: local!, to: target) { [self] in
                 if phase != .connecting || peer != nil { return }
                 if host.isUp { Self.synDidArrive(from: self, at: target, on: host) } else { repeatSyn() }
             }
             if way.isHeldUp { giveUpLater() }
-        case .refused: way.send(.syn, from: local!, to: target) { [self] in resetDidArrive() }
+        case .refused: way.send(Packet(.syn), from: local!, to: target) { [self] in resetDidArrive() }
         case .unreachable:
-            way.send(.syn, from: local!, to: target) { [self] in if phase == .connecting { fail(EHOSTUNREACH) } }
+            way.send(Packet(.syn), from: local!, to: target) { [self] in if phase == .connecting { fail(EHOSTUNREACH) }
+            }
         case .ignored: repeatSyn()
         }
     }

@@ -16,11 +16,11 @@ extension TCPSocket {
             if unacknowledged == 0 { stalledSince = kernel.now }
             unacknowledged += bytes.count
             windowUsed += bytes.count
-            way.send(.data(bytes), from: local!, to: remote!) { peer.bytesDidArrive(bytes, from: self) }
+            way.send(Packet(.data, bytes), from: local!, to: remote!) { peer.bytesDidArrive(bytes, from: self) }
         }
         guard sendingHasEnded, !finIsSent else { return }
         finIsSent = true
-        way.send(.fin, from: local!, to: remote!) { peer.finDidArrive(from: self) }
+        way.send(Packet(.fin), from: local!, to: remote!) { peer.finDidArrive(from: self) }
     }
 
     func wasAcknowledged(_ count: Int) {

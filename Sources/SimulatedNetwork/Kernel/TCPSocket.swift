@@ -14,22 +14,21 @@ final class TCPSocket: InternetSocket {
 
     /// How much of the connection connect(2) has reported: the kernel's SS_UNCONNECTED, SS_CONNECTING, SS_CONNECTED.
     enum Told { case nothing, begun, all, ended }
-    var phase = Phase.closed
+    @exclusivity(unchecked) var phase = Phase.closed
     var told = Told.nothing
-    var received = ByteQueue()
+    @exclusivity(unchecked) var received = ByteQueue()
     var finHasArrived = false
     /// Bytes read since the sender was last told of the room.
     var unreported = 0
-    var unsent = ByteQueue()
+    @exclusivity(unchecked) var unsent = ByteQueue()
     var finIsSent = false
     var finIsAcknowledged = false
-    var unacknowledged = 0
+    @exclusivity(unchecked) var unacknowledged = 0
     /// The used part of the peer's receive buffer, as far as this side knows.
-    var windowUsed = 0
-    var lacksRoom = false
+    @exclusivity(unchecked) var windowUsed = 0
+    @exclusivity(unchecked) var lacksRoom = false
     var stalledSince: Int64?
-    var peer: TCPSocket?
-    var backlog: AcceptBacklog<TCPSocket>?
+    @exclusivity(unchecked) var peer: TCPSocket?
     var attempts = 0
     /// Whether this is an accepted connection, on its listener's port.
     var sharesPort = false
@@ -41,7 +40,7 @@ final class TCPSocket: InternetSocket {
     override var hasPeer: Bool { phase == .established }
 
     override var readiness: UInt32 {
-        if phase == .listening { return backlog!.isEmpty ? 0 : Self.readable }
+        if phase == .listening { return backlog.isEmpty ? 0 : Self.readable }
         var ready = endReadiness | (phase == .closed ? Self.hungUp : 0)
         if phase == .connecting { return ready }
         if !received.isEmpty { ready |= Self.readable }
@@ -65,11 +64,11 @@ final class TCPSocket: InternetSocket {
     override func listen(_ backlog: Int) -> Int {
         if told != .nothing { return -Int(EINVAL) }
         switch phase {
-        case .listening: self.backlog!.limit = backlog
+        case .listening: backlogLimit = backlog
         case .closed:
             if !hasPort, let failure = bindToAnyPort() { return failure }
-            if host.hasConflict(self, at: local!, listens: true) { return -Int(EADDRINUSE) }
-            self.backlog = AcceptBacklog(limit: backlog)
+            if host.hasConflict(self, at: local!) { return -Int(EADDRINUSE) }
+            backlogLimit = backlog
             phase = .listening
             host.listeners[local!.port, default: []].append(self)
             notify()
@@ -79,12 +78,7 @@ final class TCPSocket: InternetSocket {
     }
 
     override func accept(_ peer: UnsafeMutablePointer<sockaddr_storage>) -> Int {
-        guard phase == .listening else { return -Int(EINVAL) }
-        if backlog!.isEmpty { return -Int(EAGAIN) }
-        guard process.hasRoomForFile else { return -Int(EMFILE) }
-        let child = backlog!.take()
-        child.remote?.store(in: peer)
-        return Int(process.open(child))
+        acceptOldest { ($0 as! TCPSocket).remote?.store(in: peer) }
     }
 
     override func connect(_ raw: UnsafePointer<sockaddr>, _ length: socklen_t) -> Int {
@@ -179,8 +173,7 @@ final class TCPSocket: InternetSocket {
         case .listening: stopListening()
         case .connecting, .closed: disconnect()
         case .established:
-            let resets = !received.isEmpty || option(SOL_SOCKET, SO_LINGER) ?? 0 != 0
-            if resets { return disconnect() }
+            if !received.isEmpty || has(SO_LINGER) { return disconnect() }
             receivingHasEnded = true
             sendingHasEnded = true
             pump()

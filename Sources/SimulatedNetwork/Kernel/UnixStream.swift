@@ -9,7 +9,6 @@ final class UnixStream: SimulatedSocket {
     private var phase = Phase.closed
     private var name: SocketAddress?
     private var received = ByteQueue()
-    private var backlog = AcceptBacklog<UnixStream>(limit: 0)
     private var peer: UnixStream?
     private var isDead = false
 
@@ -61,7 +60,7 @@ final class UnixStream: SimulatedSocket {
     override func listen(_ backlog: Int) -> Int {
         if name == nil || phase == .connected { return -Int(EINVAL) }
         phase = .listening
-        self.backlog.limit = backlog
+        backlogLimit = backlog
         return 0
     }
 
@@ -77,24 +76,19 @@ final class UnixStream: SimulatedSocket {
         guard let other, !other.isDead, other.phase == .listening, !other.receivingHasEnded else {
             return -Int(ECONNREFUSED)
         }
-        if other.backlog.isFull { return -Int(EAGAIN) }
+        if other.isBacklogFull { return -Int(EAGAIN) }
         if phase == .connected { return -Int(EISCONN) }
         if phase == .listening { return -Int(EINVAL) }
         let child = UnixStream(other.process)
         child.name = other.name
         join(child)
-        other.backlog.add(child)
+        other.backlog.append(child)
         other.notify(Self.readable)
         return 0
     }
 
     override func accept(_ peer: UnsafeMutablePointer<sockaddr_storage>) -> Int {
-        guard phase == .listening else { return -Int(EINVAL) }
-        if backlog.isEmpty { return -Int(EAGAIN) }
-        guard process.hasRoomForFile else { return -Int(EMFILE) }
-        let child = backlog.take()
-        (child.peer?.name).storeUnix(in: peer)
-        return Int(process.open(child))
+        acceptOldest { (($0 as! UnixStream).peer?.name).storeUnix(in: peer) }
     }
 
     override func localName(_ name: UnsafeMutablePointer<sockaddr_storage>) -> Int {
@@ -157,7 +151,8 @@ final class UnixStream: SimulatedSocket {
     private func release(isEmbryo: Bool) {
         isDead = true
         if let name, name.unixPath == nil, host.abstractNames[name] === self { host.abstractNames[name] = nil }
-        for child in backlog.takeAll() { child.release(isEmbryo: true) }
+        for child in backlog { (child as! UnixStream).release(isEmbryo: true) }
+        backlog = []
         guard let peer else { return }
         peer.receivingHasEnded = true
         peer.sendingHasEnded = true
