@@ -178,6 +178,22 @@ import Testing
         }
     }
 
+    @Test func aLoopThatSpinsEndsTheProcessWithItsNameAndTheSeed() async throws {
+        let result = try await #require(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+            HostTests.simulateASpin()
+        }
+        let text = String(decoding: result.standardErrorContent, as: UTF8.self)
+        expect(text.contains("the host server spins: a million turns without a packet; SIMULATION_SEED=5"), text)
+    }
+
+    private static func simulateASpin() {
+        withSimulatedNetwork(seed: 5) { network in
+            func spin() { after(.zero).done { spin() } }
+            network.host("server").run { spin() }
+            network.run(for: .seconds(1))
+        }
+    }
+
     @Test func aFailureNamesTheSmallestSeed() throws {
         let failure = errorOf {
             try forEachSeed(1...40) { network in

@@ -14,7 +14,7 @@ import Testing
         let count = number("DIFFERENTIAL_PROGRAMS") ?? 1000
         var differences = 0
         for seed in first..<first + count {
-            var dice = Dice(seed)
+            var dice = SeededRandom(seed: seed)
             let program = SocketProgram(&dice)
             guard let difference = difference(program, "\(seed)") else { continue }
             differences += 1

@@ -1,5 +1,4 @@
-import CLinux
-import Glibc
+import SimulatedNetwork
 
 /// A random program of socket calls. Descriptors are the numbers of the calls that created them.
 struct SocketProgram: CustomStringConvertible {
@@ -43,7 +42,7 @@ struct SocketProgram: CustomStringConvertible {
     var description: String { calls.enumerated().map { "\($0): \($1)" }.joined(separator: "\n") }
 
     /// A program of 5 to 60 calls, whose sockets are of one family or of several.
-    init(_ random: inout Dice) {
+    init(_ random: inout SeededRandom) {
         var made: [(number: Int, kind: Kind)] = []
         var calls: [Call] = []
         let kinds = random.happens(0.7) ? [random.element(Kind.allCases)] : Kind.allCases
@@ -104,23 +103,4 @@ struct SocketProgram: CustomStringConvertible {
         shorter[index] = .wait(0)
         return SocketProgram(calls: shorter)
     }
-}
-
-/// The dice of programs: SplitMix64.
-struct Dice {
-    private var state: UInt64
-    init(_ seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
-    }
-    mutating func below(_ bound: Int) -> Int { Int(next() % UInt64(bound)) }
-    mutating func happens(_ probability: Double) -> Bool {
-        Double(next() >> 11) < probability * Double(UInt64(1) << 53)
-    }
-    mutating func element<Element>(_ array: [Element]) -> Element { array[below(array.count)] }
 }

@@ -1,10 +1,10 @@
 import Glibc
 import Promises
 import Reactor
+import SimulatedNetwork
 import TestSupport
 import Testing
 
-@testable import SimulatedNetwork
 @testable import echo_server
 
 /// A thousand clients of the shipped echo server: each sends something every few minutes, and now and then nothing for longer than
@@ -27,7 +27,7 @@ import Testing
                 return echo
             }
             let end = LoopInstant(nanoseconds: hours * 3_600_000_000_000)
-            var dice = Dice(1)
+            var dice = SeededRandom(seed: 1)
             var (messages, timeouts) = (0, 0)
             func live() -> Promise<Void> {
                 connect(to: "server:7").then { connection in talk(connection).ensure { connection.close() } }
@@ -57,7 +57,7 @@ import Testing
             expectEqual(server.run { echo.listeners.count }, 1)
             let result = hang(server.run { echo.listeners[0].drain(deadline: .seconds(5)) })
             expectEqual(result.aborted, 0)
-            expectEqual(server.process.openFiles + client.process.openFiles, 0)
+            expectEqual(server.openDescriptors + client.openDescriptors, 0)
         }
     }
 }
