@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import SimulatedNetwork
 import TestSupport
 import Testing
 
@@ -8,133 +9,123 @@ import Testing
 
 /// Connecting to the fastest of several addresses.
 @Suite struct ConnectRaceTests {
-    /// A listener that answers no client: its backlog is full.
-    private func blackHole(_ net: Network, _ address: String = "127.0.0.1:0") throws -> (Listener, Peer) {
-        let hole = try net.listen(address, backlog: 0)
-        return (hole, try Peer(to: hole.localAddress))
+    /// Addresses of hosts that answer no client, that refuse them, and one that accepts them.
+    private struct Targets {
+        let silent: [SocketAddress]
+        let refusing: [SocketAddress]
+        let accepting: SocketAddress
     }
 
-    private func closedPort(_ net: Network) throws -> SocketAddress {
-        let listener = try net.listen()
-        listener.close()
-        return listener.localAddress
+    /// Runs `body` on a host that leaves no descriptor open.
+    private func withTargets(_ body: (VirtualNetwork, Targets) throws -> Void) throws {
+        try withSimulatedNetwork { network in
+            func target(_ name: String, _ answer: ConnectAnswer) -> SocketAddress {
+                let host = network.host(name)
+                network.link(network.test, host).connects = answer
+                var address = host.addresses[0]
+                address.port = 7
+                return address
+            }
+            let listener = try network.host("server").run { try Listener.bind("0.0.0.0:7") }
+            let targets = Targets(
+                silent: (0..<3).map { target("silent\($0)", .ignored) },
+                refusing: (0..<2).map { target("refusing\($0)", .refused) }, accepting: target("server", .normal))
+            try body(network, targets)
+            withExtendedLifetime(listener) {}
+            expectEqual(network.test.openDescriptors, 0)
+        }
     }
+
+    private func calls(_ call: SystemCall) -> Int { EventLoop.current.metrics.systemCalls[call] ?? 0 }
 
     @Test func theSecondIsTriedAfterAQuarterOfASecond() throws {
-        let clock = VirtualClock()
-        try withNetwork(clock: clock) { net in
-            let (hole, filler) = try blackHole(net)
-            let listener = try net.listen()
-            let begin = clock.now
-            var starts: [Duration] = []
-            let real = net.kernel.startConnect
-            net.kernel.startConnect = {
-                starts.append(begin.duration(to: clock.now))
-                return real($0, $1, $2)
-            }
-            let client = try hang(connect(to: [hole.localAddress, listener.localAddress], timeout: .seconds(5)))
-            expectEqual(starts, [.zero, .milliseconds(250)])
-            expectEqual(client.peerAddress, listener.localAddress)
-            expectEqual(net.calls(.close), 1, "the loser's")
-            expectEqual(net.loop.nextDeadline, nil)
+        try withTargets { network, targets in
+            let client = try hang(connect(to: [targets.silent[0], targets.accepting], timeout: .seconds(5)))
+            expectEqual(network.now, LoopInstant(nanoseconds: 250_000_000))
+            expectEqual(client.peerAddress, targets.accepting)
+            expectEqual(calls(.close), 1, "the loser's")
             client.abort()
-            filler.close()
         }
     }
 
     @Test func oneThatFailsIsFollowedAtOnce() throws {
-        let clock = VirtualClock()
-        try withNetwork(clock: clock) { net in
-            let listener = try net.listen()
-            let targets = try [closedPort(net), closedPort(net), listener.localAddress]
-            let client = try hang(connect(to: targets))
-            expectEqual(clock.now, LoopInstant(nanoseconds: 0))
-            expectEqual(client.peerAddress, listener.localAddress)
-            expectEqual(net.loop.nextDeadline, nil)
+        try withTargets { network, targets in
+            let client = try hang(connect(to: targets.refusing + [targets.accepting]))
+            expectEqual(network.now, LoopInstant(nanoseconds: 0))
+            expectEqual(client.peerAddress, targets.accepting)
+            expectEqual(EventLoop.current.nextDeadline, nil)
             client.abort()
         }
     }
 
     @Test func theFirstMayStillWinAfterTheSecondHasBegun() throws {
-        let clock = VirtualClock()
-        try withNetwork(clock: clock) { net in
-            let folder = Folder()
-            // A full Unix backlog is retried by a timer, and so in virtual time.
-            let slow = try net.listen("unix:\(folder / "a")", backlog: 0)
-            let filler = try Peer(to: slow.localAddress)
-            let (hole, second) = try blackHole(net)
-            let attempt = connect(to: [slow.localAddress, hole.localAddress])
-            net.settle(.milliseconds(300))
-            expect(net.calls(.connect) > 2 && attempt.isPending)
-            try hang(slow.accept())
+        try withTargets { network, targets in
+            // A full Unix backlog is retried by a timer.
+            let slow = try Listener.bind("unix:/run/a", backlog: 0)
+            let filler = try hang(connect(to: slow.localAddress))
+            let attempt = connect(to: [slow.localAddress, targets.silent[0]])
+            network.run(for: .milliseconds(300))
+            expect(calls(.connect) > 3 && attempt.isPending)
+            let accepted = try hang(slow.accept())
             let client = try hang(attempt)
             expectEqual(client.peerAddress, slow.localAddress)
-            expectEqual(net.loop.nextDeadline, nil)
-            client.abort()
-            filler.close()
-            second.close()
+            for connection in [client, accepted, filler] { connection.abort() }
+            slow.close()
         }
     }
 
     @Test func ifAllFailTheErrorNamesEach() throws {
-        try withNetwork { net in
-            let targets = try [closedPort(net), closedPort(net)]
-            let error = #expect(throws: ConnectError.self) { try hang(connect(to: targets), timeout: patience) }
-            expectEqual(error?.failures.map(\.address), targets)
+        try withTargets { _, targets in
+            let error = #expect(throws: ConnectError.self) { try hang(connect(to: targets.refusing)) }
+            expectEqual(error?.failures.map(\.address), targets.refusing)
             expectEqual(error?.failures.map(\.error.code), [ECONNREFUSED, ECONNREFUSED])
             let text = "\(error!)"
-            for target in targets { expect(text.contains("connect \(target): Connection refused (ECONNREFUSED)")) }
+            for target in targets.refusing {
+                expect(text.contains("connect \(target): Connection refused (ECONNREFUSED)"))
+            }
         }
     }
 
     @Test func ofANameTheErrorNamesThatToo() throws {
-        try withNetwork { net in
-            let target = try closedPort(net)
-            let attempt = connect(to: "example.com:80", lookup: TestLookup { _, _ in .value([target]) })
-            let error = #expect(throws: ConnectError.self) { try hang(attempt, timeout: patience) }
-            expectEqual(error?.target, "example.com:80")
-            expectEqual(error?.failures.map(\.address), [target])
+        try withTargets { network, targets in
+            network.setName("example.com", .addresses([targets.refusing[0]]))
+            let error = #expect(throws: ConnectError.self) { try hang(connect(to: "example.com:7")) }
+            expectEqual(error?.target, "example.com:7")
+            expectEqual(error?.failures.map(\.address), [targets.refusing[0]])
         }
     }
 
     @Test func theDeadlineIsForTheWhole() throws {
-        let clock = VirtualClock()
-        try withNetwork(clock: clock) { net in
-            let holes = try (0..<3).map { _ in try blackHole(net) }
-            let attempt = connect(to: holes.map(\.0.localAddress), timeout: .milliseconds(600))
+        try withTargets { network, targets in
+            let attempt = connect(to: targets.silent, timeout: .milliseconds(600))
             #expect(throws: PromiseError.timedOut) { try hang(attempt) }
-            expectEqual(clock.now, LoopInstant(nanoseconds: 600_000_000))
-            expectEqual(net.calls(.connect), 3)
-            expectEqual(net.calls(.close), 3)
-            expectEqual(net.loop.nextDeadline, nil)
-            for hole in holes { hole.1.close() }
+            expectEqual(network.now, LoopInstant(nanoseconds: 600_000_000))
+            expectEqual([calls(.connect), calls(.close)], [3, 3])
         }
     }
 
     @Test func cancelledItClosesAllAttempts() throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let holes = try (0..<3).map { _ in try blackHole(net) }
-            let attempt = connect(to: holes.map(\.0.localAddress))
-            net.settle(.milliseconds(300))
-            expectEqual(net.calls(.connect), 2)
+        try withTargets { network, targets in
+            let attempt = connect(to: targets.silent)
+            network.run(for: .milliseconds(300))
+            expectEqual(calls(.connect), 2)
             var settled = 0
             attempt.tap { _ in settled += 1 }.ignoringErrors()
             attempt.cancel()
-            expectEqual(net.calls(.close), 2)
-            net.settle(.seconds(5))
-            expect(net.calls(.connect) == 2 && settled == 1)
+            expectEqual(calls(.close), 2)
+            network.run(for: .seconds(5))
+            expect(calls(.connect) == 2 && settled == 1)
             expectEqual(attempt.error?.isCancelled, true)
-            for hole in holes { hole.1.close() }
         }
     }
 
     @Test func theLoopEndsMeanwhile() throws {
         var attempt: Promise<Connection>?
-        try withNetwork(clock: VirtualClock()) { net in
-            let holes = try (0..<2).map { _ in try blackHole(net) }
-            attempt = connect(to: holes.map(\.0.localAddress))
-            net.settle(.milliseconds(300))
-            for hole in holes { hole.1.close() }
+        withSimulatedNetwork { network in
+            let silent = network.host("silent")
+            network.link(network.test, silent).connects = .ignored
+            attempt = connect(to: "silent:7")
+            network.run(for: .milliseconds(300))
         }
         expectEqual(attempt.flatMap { code($0) }, ECANCELED)
     }

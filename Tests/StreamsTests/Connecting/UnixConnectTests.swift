@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import SimulatedNetwork
 import TestSupport
 import Testing
 
@@ -8,84 +9,79 @@ import Testing
 
 /// Connecting to a Unix socket: the kernel does not wait for room in a full backlog.
 @Suite struct UnixConnectTests {
+    /// A listener whose backlog has no room.
+    private func withFullListener(_ body: (VirtualNetwork, Listener) throws -> Void) throws {
+        try withSimulatedNetwork { network in
+            let listener = try Listener.bind("unix:/run/a", backlog: 0)
+            let filler = try hang(connect(to: listener.localAddress))
+            try body(network, listener)
+            filler.close()
+            listener.close()
+            expectEqual(network.test.openDescriptors, 0)
+        }
+    }
+
+    private func calls(_ call: SystemCall) -> Int { EventLoop.current.metrics.systemCalls[call] ?? 0 }
+
     @Test func aFullBacklogIsTriedAgainUntilThereIsRoom() throws {
-        let folder = Folder()
-        let clock = VirtualClock()
-        try withNetwork(clock: clock) { net in
-            let listener = try net.listen("unix:\(folder / "a")", backlog: 0)
-            let filler = try Peer(to: listener.localAddress)
-            let attempt = connect(to: listener.localAddress, timeout: patience)
-            net.settle(.milliseconds(500))
+        try withFullListener { network, listener in
+            let attempt = connect(to: listener.localAddress)
+            network.run(for: .milliseconds(500))
             expect(attempt.isPending)
-            expect(net.calls(.connect) < 20)
+            expect(calls(.connect) < 20)
             let first = listener.accept()
             let client = try hang(attempt)
-            try hang(first)
+            try hang(first).close()
             let server = try hang(listener.accept())
             try hang(client.write("x"))
             expectEqual(try hang(server.receive()), [0x78])
-            filler.close()
+            client.close()
+            server.close()
         }
     }
 
     @Test func withATimeOutItEndsThere() throws {
-        let folder = Folder()
-        let clock = VirtualClock()
-        try withNetwork(clock: clock) { net in
-            let listener = try net.listen("unix:\(folder / "a")", backlog: 0)
-            let filler = try Peer(to: listener.localAddress)
-            let begin = clock.now
+        try withFullListener { network, listener in
             #expect(throws: PromiseError.timedOut) {
                 try hang(connect(to: listener.localAddress, timeout: .milliseconds(100)))
             }
-            expectEqual(begin.duration(to: clock.now), .milliseconds(100))
-            expect(net.ledger.open.count <= 4, "the listener, and the loop's own")
-            let closes = net.calls(.close)
-            net.settle(.seconds(1))
-            expectEqual(net.calls(.close), closes)
-            filler.close()
+            expectEqual(network.now, LoopInstant(nanoseconds: 100_000_000))
+            let closes = calls(.close)
+            network.run(for: .seconds(1))
+            expectEqual(calls(.close), closes)
         }
     }
 
     @Test func withoutOneItEndsAfterTwoMinutes() throws {
-        let folder = Folder()
-        let clock = VirtualClock()
-        try withNetwork(clock: clock, turns: 10_000) { net in
-            let listener = try net.listen("unix:\(folder / "a")", backlog: 0)
-            let filler = try Peer(to: listener.localAddress)
+        try withFullListener { network, listener in
             #expect(throws: SystemError(.connect, EAGAIN)) { try hang(connect(to: listener.localAddress)) }
-            expect(clock.now >= LoopInstant(nanoseconds: 120_000_000_000))
-            filler.close()
+            expect(network.now >= LoopInstant(nanoseconds: 120_000_000_000))
         }
     }
 
     @Test func cancelledWhileItWaitsItIsTriedNoMore() throws {
-        let folder = Folder()
-        try withNetwork(clock: VirtualClock()) { net in
-            let listener = try net.listen("unix:\(folder / "a")", backlog: 0)
-            let filler = try Peer(to: listener.localAddress)
+        try withFullListener { network, listener in
             let attempt = connect(to: listener.localAddress)
-            net.settle(.milliseconds(10))
+            network.run(for: .milliseconds(10))
             attempt.cancel()
             expectEqual(attempt.error?.isCancelled, true)
-            let tries = net.calls(.connect)
-            net.settle(.seconds(1))
-            expectEqual(net.calls(.connect), tries)
-            expectEqual(net.loop.nextDeadline, nil)
-            filler.close()
+            let tries = calls(.connect)
+            network.run(for: .seconds(1))
+            expectEqual(calls(.connect), tries)
+            expectEqual(EventLoop.current.nextDeadline, nil)
         }
     }
 
     @Test func theLoopEndsWhileItWaits() throws {
-        let folder = Folder()
         var attempt: Promise<Connection>?
-        try withNetwork(clock: VirtualClock()) { net in
-            let listener = try net.listen("unix:\(folder / "a")", backlog: 0)
-            let filler = try Peer(to: listener.localAddress)
+        try withSimulatedNetwork { network in
+            let listener = try Listener.bind("unix:/run/a", backlog: 0)
+            let filler = try hang(connect(to: listener.localAddress))
             attempt = connect(to: listener.localAddress, timeout: .seconds(3))
-            net.settle(.milliseconds(10))
+            network.run(for: .milliseconds(10))
             expectEqual(attempt?.isPending, true)
             filler.close()
+            withExtendedLifetime(listener) {}
         }
         expectEqual(attempt.flatMap { code($0) }, ECANCELED)
     }

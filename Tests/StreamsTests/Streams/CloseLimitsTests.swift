@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import SimulatedNetwork
 import TestSupport
 import Testing
 
@@ -24,45 +25,39 @@ import Testing
         return begin.duration(to: clock.now)
     }
 
+    /// The time of a close, during which the peer does `act` again and again.
+    private func time(
+        _ pair: SimulatedPair, every step: Duration, _ close: (Connection) -> Guarantee<Void> = { $0.close() },
+        _ act: @escaping () -> Void
+    ) -> Duration {
+        let began = pair.network.now
+        let timer = EventLoop.current.schedule(every: step, act)
+        hang(close(pair.near))
+        timer.cancel()
+        return began.duration(to: pair.network.now)
+    }
+
     @Test func aDripOfInputIsNoProgress() throws {
-        let clock = VirtualClock()
-        try withNetwork(clock: clock) { net in
-            let (connection, peer) = try net.pair()
-            let closed = connection.close()
-            let time = try time(of: closed, net, clock, every: .seconds(1)) {
-                try peer.send("x")
-                awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
-            }
-            expectEqual(time, .seconds(5))
-            expectEqual(try peer.readToEnd(), [])
+        try withSimulatedPair { pair in
+            expectEqual(time(pair, every: .seconds(1)) { pair.far.write("x").ignoringErrors() }, .seconds(5))
+            expectEqual(try hang(pair.far.receive()), [])
         }
     }
 
     @Test func aPeerThatSendsSteadilyIsLeftAfterThirtySeconds() throws {
-        let clock = VirtualClock()
-        try withNetwork(clock: clock) { net in
-            let (connection, peer) = try net.pair()
-            let closed = connection.close()
-            let time = try time(of: closed, net, clock, every: .seconds(1)) {
-                try peer.send(pattern(2048))
-                awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
-            }
-            expectEqual(time, .seconds(30))
-            expectEqual(try peer.readToEnd(), [])
+        try withSimulatedPair { pair in
+            expectEqual(time(pair, every: .seconds(1)) { pair.far.write(pattern(2048)).ignoringErrors() }, .seconds(30))
+            expectEqual(try hang(pair.far.receive()), [])
         }
     }
 
     @Test func aLingerTimeIsTheWholeTimeWhateverThePeerSends() throws {
-        let clock = VirtualClock()
-        try withNetwork(clock: clock) { net in
-            let (connection, peer) = try net.pair()
-            let closed = connection.close(linger: .milliseconds(500))
-            let time = try time(of: closed, net, clock, every: .milliseconds(100)) {
-                try peer.send(pattern(8192))
-                awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
+        try withSimulatedPair { pair in
+            let time = time(pair, every: .milliseconds(100), { $0.close(linger: .milliseconds(500)) }) {
+                pair.far.write(pattern(8192)).ignoringErrors()
             }
             expectEqual(time, .milliseconds(500))
-            expectEqual(try peer.readToEnd(), [])
+            expectEqual(try hang(pair.far.receive()), [])
         }
     }
 
@@ -85,32 +80,22 @@ import Testing
     }
 
     @Test func aSlowReaderIsResetAfterThirtySeconds() throws {
-        let clock = VirtualClock()
-        try withNetwork(clock: clock, turns: 4000) { net in
-            let (connection, peer) = try net.pair()
-            let write = connection.write(pattern(64 << 20))
-            let closed = connection.close()
-            let time = try time(of: closed, net, clock, every: .seconds(2)) {
-                _ = try peer.receive(exactly: 2 << 20)
-                awaitArrival(of: POLLOUT, at: net.ledger.accepted[0])
-            }
-            expectEqual(time, .seconds(30))
+        try withSimulatedPair { pair in
+            let write = pair.near.write(pattern(16 << 20))
+            expectEqual(time(pair, every: .seconds(2)) { _ = pair.far.read(exactly: 200_000) }, .seconds(30))
             expectEqual(code(write), ECANCELED)
         }
     }
 
     /// Bytes that are no longer queued here are still on their way to the peer.
     @Test func aPeerThatStillTakesWhatTheKernelHasIsNotReset() throws {
-        let clock = VirtualClock()
-        try withNetwork(clock: clock) { net in
-            let (connection, peer) = try net.pair()
-            var waiting = 100_000
-            net.kernel.waitingBytes = { _, _ in waiting }
-            let closed = connection.close()
-            let time = try time(of: closed, net, clock, every: .seconds(1)) { waiting -= min(10_000, waiting) }
+        try withSimulatedPair { pair in
+            let link = pair.network.link(from: pair.nearHost, to: pair.farHost)
+            (link.bandwidth, link.cut) = (10_000, .segments(1448))
+            try hang(pair.near.write(pattern(95_000)))
             // Ten seconds with progress; the check at 15 finds that there is no more.
-            expectEqual(time, .seconds(15))
-            withExtendedLifetime(peer) {}
+            expectEqual(time(pair, every: .seconds(100)) {}, .seconds(15))
+            expectEqual(try hang(readToEnd(pair.far)), pattern(95_000))
         }
     }
 
@@ -144,21 +129,14 @@ import Testing
         }
     }
 
-    /// Timers run before events.
     @Test func anEndThatCameWhileTheLoopWasHeldIsNoReset() throws {
-        let clock = VirtualClock()
-        try withNetwork(clock: clock) { net in
-            let (connection, peer) = try net.pair()
-            let closed = connection.close()
-            try net.loop.turn(.poll)
-            peer.end()
-            awaitArrival(of: POLLHUP, at: net.ledger.accepted[0])
-            let options = net.calls(.setSocketOption)
-            clock.advance(by: .seconds(60))
-            try net.loop.turn(.poll)
+        try withSimulatedPair { pair in
+            let closed = pair.near.close()
+            pair.nearHost.pause(for: .seconds(60))
+            pair.far.shutdownWrite()
+            pair.network.run(for: .seconds(60))
             expect(closed.isFulfilled)
-            expectEqual(net.calls(.setSocketOption), options, "the peer was reset")
-            expectEqual(try peer.readToEnd(), [])
+            expectEqual(try hang(pair.far.receive()), [])
         }
     }
 

@@ -9,31 +9,6 @@ import Testing
 
 /// The network goes away under connections, and comes back or does not.
 @Suite struct PartitionTests {
-    /// A connection from the near host, which is under test, to the far one.
-    private struct Link {
-        let network: VirtualNetwork
-        let (nearHost, farHost): (SimulatedHost, SimulatedHost)
-        let near: Connection
-        let far: Connection
-
-        func cut() { network.partition(nearHost, farHost) }
-        func mend() { network.heal(nearHost, farHost) }
-    }
-
-    private func withLink(_ options: [SocketSetting] = [], _ body: (Link) throws -> Void) throws {
-        try withSimulatedNetwork { network in
-            let near = network.host("near"), far = network.host("far")
-            network.link(near, far).latency = .milliseconds(1) ... .milliseconds(2)
-            let listener = try far.run { try Listener.bind("0.0.0.0:7") }
-            let accepting = far.run { listener.accept() }
-            let client = try hang(near.run { connect(to: "far:7", options: options) })
-            let link = Link(network: network, nearHost: near, farHost: far, near: client, far: try hang(accepting))
-            try hang(link.near.write("hello"))
-            expectEqual(try hang(link.far.receive()), Array("hello".utf8))
-            try body(link)
-        }
-    }
-
     /// The error that rejects `promise`, and the time until then.
     private func fate<T>(of promise: Promise<T>, _ network: VirtualNetwork) -> (error: SystemError?, time: Duration) {
         let began = network.now
@@ -44,7 +19,7 @@ import Testing
     // MARK: It comes back
 
     @Test func whatIsUnderWayArrivesWholeWhenItComesBack() throws {
-        try withLink { link in
+        try withSimulatedPair { link in
             let bytes = pattern(8 << 20)
             let echoing = echo(link.far).ensure { link.far.close() }
             let writing = link.near.write(bytes).then { link.near.shutdownWrite() }
@@ -63,7 +38,7 @@ import Testing
     }
 
     @Test func aConnectThatBeganBeforeItCameBackSucceeds() throws {
-        try withLink { link in
+        try withSimulatedPair { link in
             link.cut()
             let connecting = link.nearHost.run { connect(to: "far:7", timeout: patience) }
             link.network.run(for: .seconds(50))
@@ -74,7 +49,7 @@ import Testing
     }
 
     @Test func aPeerThatHasGivenUpResetsWhenItComesBack() throws {
-        try withLink { link in
+        try withSimulatedPair { link in
             link.cut()
             link.near.abort()
             let reading = link.far.receive()
@@ -88,7 +63,7 @@ import Testing
     // MARK: It does not
 
     @Test func theUserTimeOutEndsWhatIsSentAndNotAnswered() throws {
-        try withLink([.set(.userTimeout, to: .seconds(1))]) { link in
+        try withSimulatedPair([.set(.userTimeout, to: .seconds(1))]) { link in
             link.cut()
             let reading = link.near.receive()
             // More than the kernel takes.
@@ -101,7 +76,7 @@ import Testing
     }
 
     @Test func theIdleTimeOutEndsASilentConnection() throws {
-        try withLink { link in
+        try withSimulatedPair { link in
             link.near.idleTimeout = .milliseconds(300)
             link.cut()
             let (error, time) = fate(of: link.near.receive(), link.network)
@@ -115,7 +90,7 @@ import Testing
     }
 
     @Test func aConnectEndsWithItsTimeOutOrWithTheKernels() throws {
-        try withLink { link in
+        try withSimulatedPair { link in
             link.cut()
             let address = link.farHost.addresses[0]
             let limited = link.nearHost.run { connect(to: address, timeout: .milliseconds(200)) }
@@ -128,14 +103,14 @@ import Testing
     }
 
     @Test func aConnectToAnAddressThatNoMachineHasEndsAsTheNetworkSays() throws {
-        try withLink { link in
+        try withSimulatedPair { link in
             let connecting = link.nearHost.run { connect(to: "10.99.0.1:9") }
             expectEqual(fate(of: connecting, link.network).error?.code, EHOSTUNREACH)
         }
     }
 
     @Test func closingDoesNotWaitForAPeerThatIsGone() throws {
-        try withLink { link in
+        try withSimulatedPair { link in
             link.cut()
             let writing = link.near.write(pattern(16 << 20))
             let began = link.network.now
