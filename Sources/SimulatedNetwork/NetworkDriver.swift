@@ -10,16 +10,18 @@ import Reactor
 /// All of a simulation runs on one thread, and no access to its state calls foreign code: what each event reads is not
 /// checked for exclusive access, which took a fifth of the time.
 final class NetworkDriver {
-    private unowned let network: VirtualNetwork
+    private let kernel: SimulatedKernel
+    private let seed: UInt64
     @exclusivity(unchecked) private var hosts: [SimulatedHost] = []
     @exclusivity(unchecked) private var isEnded = false
     /// The number of turns since time has passed or a system call has moved something.
     @exclusivity(unchecked) private var idleTurns = 0
     @exclusivity(unchecked) private var lastProgress: (moment: Int64, moves: Int) = (0, 0)
 
-    init(_ network: VirtualNetwork) { self.network = network }
-
-    private var kernel: SimulatedKernel { network.kernel }
+    init(_ network: VirtualNetwork) {
+        kernel = network.kernel
+        seed = network.seed
+    }
 
     func add(_ host: SimulatedHost) {
         hosts.append(host)
@@ -86,7 +88,7 @@ final class NetworkDriver {
         idleTurns += 1
         if idleTurns < 1_000_000 { return }
         fatalError(
-            "the host \(host.name) spins: a million turns without a packet; SIMULATION_SEED=\(network.seed) repeats it")
+            "the host \(host.name) spins: a million turns without a packet; SIMULATION_SEED=\(seed) repeats it")
     }
 
     /// Waits for pool threads that work for a host, which takes no simulated time.

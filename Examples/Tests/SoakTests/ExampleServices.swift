@@ -11,7 +11,8 @@ final class ExampleServices: SoakServices {
     private let maxConnections: Int
 
     override init(_ round: SoakRound) {
-        maxConnections = 1 + round.dice.below(8)
+        // More than clients subscribe at once: each of those also publishes, on another connection.
+        maxConnections = 6 + round.dice.below(8)
         super.init(round)
     }
 

@@ -3,7 +3,8 @@ import Reactor
 
 /// One direction of a link: latency, bandwidth and faults.
 final class SimulatedWay {
-    private unowned let network: SimulatedKernel
+    /// It lets go of its ways at the end.
+    private let network: SimulatedKernel
     @exclusivity(unchecked) var settings = LinkSettings()
     /// Whether packets wait for `isHeldUp` to end, as at a router that has stopped. Datagrams are lost if
     /// `losesDatagrams`.

@@ -6,7 +6,7 @@ import Reactor
 extension TCPSocket {
     /// A client's first segment. `client` is the socket at the other end of `way`.
     static func synDidArrive(from client: TCPSocket, at target: SocketAddress, on host: SimulatedHost.Stack) {
-        let back = host.network.way(from: host, to: client.host)
+        let back = client.kernel.way(from: host, to: client.host)
         guard let listener = host.listener(at: target) else {
             return back.send(Packet(.reset), from: target, to: client.local!) { client.resetDidArrive() }
         }
@@ -31,7 +31,7 @@ extension TCPSocket {
         guard phase == .connecting, peer == nil else { return way?.reset(child, from: self) ?? () }
         phase = .established
         peer = child
-        host.network.noteStream(self)
+        kernel.noteStream(self)
         way!.send(Packet(.ack), from: local!, to: remote!) {
             if listener.phase != .listening || listener.isBacklogFull { return child.abandon() }
             listener.backlog.append(child)
@@ -51,11 +51,11 @@ extension TCPSocket {
 
     func sendSyn() {
         let target = remote!
-        guard let host = host.network.host(of: target, from: host) else {
+        guard let host = kernel.host(of: target, from: host) else {
             // The link has no host at that address: the kernel gives up after three seconds.
             return kernel.after(.seconds(3)) { [self] in if phase == .connecting { fail(EHOSTUNREACH) } }
         }
-        let way = self.host.network.way(from: self.host, to: host)
+        let way = self.kernel.way(from: self.host, to: host)
         switch way.settings.connects {
         case .normal:
             way.send(Packet(.syn), from: local!, to: target) { [self] in

@@ -33,8 +33,7 @@ final class TCPSocket: InternetSocket {
     /// Whether this is an accepted connection, on its listener's port.
     var sharesPort = false
     /// The way to the peer, cached on first use, since each packet needs it.
-    lazy var way = remote.flatMap { network.host(of: $0, from: host) }.map { network.way(from: host, to: $0) }
-    var network: SimulatedKernel { host.network }
+    lazy var way = remote.flatMap { kernel.host(of: $0, from: host) }.map { kernel.way(from: host, to: $0) }
     override var isListening: Bool { phase == .listening }
     override var mayBind: Bool { phase == .closed }
     override var hasPeer: Bool { phase == .established }
@@ -101,7 +100,7 @@ final class TCPSocket: InternetSocket {
         guard let target = parse(raw, length, takesUnspecified: true) else { return -Int(EAFNOSUPPORT) }
         if let failure = chooseLocalAddress(for: target) { return failure }
         remote = target
-        way = network.host(of: target, from: host).map { network.way(from: host, to: $0) }
+        way = kernel.host(of: target, from: host).map { kernel.way(from: host, to: $0) }
         phase = .connecting
         told = .begun
         (finHasArrived, finIsSent, finIsAcknowledged) = (false, false, false)

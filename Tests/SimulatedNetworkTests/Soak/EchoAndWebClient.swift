@@ -189,7 +189,8 @@ final class EchoAndWebClient: SoakClient {
         let echoed = isWide && round.dice.happens(0.2) ? round.dice.element([400_000, 420_000, 500_000]) : 1000
         ignore(echoed, from: 7, [UInt8](repeating: 1, count: echoed))
         // Twice as much as both buffers of that port hold.
-        ignore(400_000, from: 82, Array("400000\n".utf8))
+        let sent = isWide ? 400_000 : 1000
+        ignore(sent, from: 82, Array("\(sent)\n".utf8))
         hold(80, Array("GET / HT".utf8)).cauterize()
         web.fetch("http://server/never").cauterize()
         web.webSocket("ws://server/chat").then { $0.receive() }.asVoid().cauterize()

@@ -15,7 +15,7 @@ import Testing
             let listener = try Listener.bind("unix:/run/a", backlog: 0)
             let filler = try hang(connect(to: listener.localAddress))
             try body(network, listener)
-            filler.close()
+            filler.abort()
             listener.close()
             expectEqual(network.test.openDescriptors, 0)
         }
@@ -31,12 +31,12 @@ import Testing
             expect(calls(.connect) < 20)
             let first = listener.accept()
             let client = try hang(attempt)
-            try hang(first).close()
+            try hang(first).abort()
             let server = try hang(listener.accept())
             try hang(client.write("x"))
             expectEqual(try hang(server.receive()), [0x78])
-            client.close()
-            server.close()
+            client.abort()
+            server.abort()
         }
     }
 
@@ -80,7 +80,7 @@ import Testing
             attempt = connect(to: listener.localAddress, timeout: .seconds(3))
             network.run(for: .milliseconds(10))
             expectEqual(attempt?.isPending, true)
-            filler.close()
+            filler.abort()
             withExtendedLifetime(listener) {}
         }
         expectEqual(attempt.flatMap { code($0) }, ECANCELED)

@@ -134,9 +134,9 @@ import Testing
             let closed = pair.near.close()
             pair.nearHost.pause(for: .seconds(60))
             pair.far.shutdownWrite()
-            pair.network.run(for: .seconds(60))
+            pair.network.run(for: .seconds(61))
             expect(closed.isFulfilled)
-            expectEqual(try hang(pair.far.receive()), [])
+            expect(!pair.network.transcript.contains("RST"))
         }
     }
 
