@@ -8,6 +8,7 @@ let libraries: [Target.Dependency] = [
 ]
 
 let http = Target.Dependency.product(name: "ReactorHTTP", package: "swift-reactor")
+let simulation = Target.Dependency.product(name: "SimulatedNetwork", package: "swift-reactor")
 let json = Target.Dependency.product(name: "ReactorHTTPJSON", package: "swift-reactor")
 
 /// True if http-server is built with TLS, which needs OpenSSL.
@@ -51,6 +52,9 @@ let package = Package(
         .executableTarget(name: "kv-server", dependencies: ["CMalloc", "ExampleSupport"] + libraries),
         .executableTarget(name: "mqtt-broker", dependencies: ["ExampleSupport"] + libraries),
         .executableTarget(name: "tcp-proxy", dependencies: ["ExampleSupport"] + libraries),
+        // Servers on a network that fails.
+        .testTarget(
+            name: "SoakTests", dependencies: ["http-server", "kv-server", "mqtt-broker", http, simulation] + libraries),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -6,8 +6,8 @@ import ReactorHTTP
 
 /// The program: listens, prints its address, and serves until SIGTERM or SIGINT.
 @main
-enum HTTPServer {
-    static func main() { runProgram("http-server") { arguments in try serve(Options(arguments)) } }
+package enum HTTPServer {
+    package static func main() { runProgram("http-server") { arguments in try serve(Options(arguments)) } }
 
     private static func serve(_ options: Options) throws {
         let listener = try Listener.bind(options.address, backlog: 1024, options: [.set(.keepAlive, to: true)])
@@ -32,7 +32,7 @@ enum HTTPServer {
         try hang(served)
     }
 
-    private static func respond(to request: Request, _ options: Options, _ files: StaticFiles?) -> Answer {
+    package static func respond(to request: Request, _ options: Options, _ files: StaticFiles?) -> Answer {
         switch (request.path, request.method) {
         case ("/", .get), ("/", .head): .now(Response("Hello, world!\n"))
         case ("/slow", .get), ("/slow", .head): .later(slow(request, options.slowness))

@@ -3,9 +3,9 @@ import Reactor
 import ReactorHTTP
 
 /// The command line: `http-server [--listen HOST:PORT] [--head-timeout SECONDS] …`.
-struct Options {
+package struct Options {
     private(set) var address: SocketAddress
-    private(set) var http = HTTPOptions()
+    package private(set) var http = HTTPOptions()
     /// The time limit for requests in progress when the server ends.
     private(set) var drainTimeout = Duration.seconds(10)
     /// The delay of `/slow`.
@@ -16,7 +16,7 @@ struct Options {
     /// The folder of `/files/`.
     private(set) var files: String?
 
-    init(_ arguments: some Sequence<String>) throws {
+    package init(_ arguments: some Sequence<String>) throws {
         address = try SocketAddress("127.0.0.1:8080")
         for option in try CommandLineOption.all(in: arguments) {
             switch option.name {

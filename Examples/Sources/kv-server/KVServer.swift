@@ -31,7 +31,7 @@ enum KVServer {
 }
 
 /// State shared by all sessions. Everything runs on one thread, so there are no locks.
-final class Server {
+package final class Server {
     let store = Store()
     let channels = Channels()
     let limits: Limits
@@ -43,7 +43,7 @@ final class Server {
     /// Indexed by the raw values of the commands.
     let statistics = Command.allCases.map { _ in CommandStatistics() }
 
-    init(limits: Limits) {
+    package init(limits: Limits) {
         self.limits = limits
         scheduleSweep(after: Self.sweepInterval)
     }

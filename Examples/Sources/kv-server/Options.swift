@@ -21,7 +21,7 @@ struct Options {
 }
 
 /// Limits per client, except `memory`.
-struct Limits {
+package struct Limits {
     /// Bytes of unfinished requests and unread answers of all clients together.
     var memory = 256 << 20
     /// Bytes of an inline command.
@@ -35,7 +35,9 @@ struct Limits {
     /// Bytes queued for a subscriber, including bookkeeping; see `Connection.writeQueueLimit`.
     var subscriberQueue = 1 << 20
     /// The idle limit of a client without subscriptions.
-    var idle = Duration.seconds(300)
+    package var idle = Duration.seconds(300)
     /// The time limit for the rest of a request after its first line.
     var partialRequest = Duration.seconds(10)
+
+    package init() {}
 }

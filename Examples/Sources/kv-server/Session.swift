@@ -2,7 +2,7 @@ import Promises
 import Reactor
 
 /// The session of one client.
-final class Session {
+package final class Session {
     let connection: Connection
     let server: Server
     /// The channels that the client is subscribed to.
@@ -14,7 +14,7 @@ final class Session {
 
     var store: Store { server.store }
 
-    init(_ connection: Connection, of server: Server) {
+    package init(_ connection: Connection, of server: Server) {
         self.connection = connection
         self.server = server
         server.acceptedSessions += 1
@@ -22,7 +22,7 @@ final class Session {
     }
 
     /// Answers one request after the other until the client ends its side, quits, or violates the protocol.
-    func serve() -> Promise<Void> {
+    package func serve() -> Promise<Void> {
         server.openSessions += 1
         connection.idleTimeout = server.limits.idle
         connection.frameTimeouts = FrameTimeouts(frame: server.limits.partialRequest)

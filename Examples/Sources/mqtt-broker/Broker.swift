@@ -6,9 +6,10 @@ struct Place: Sendable, Equatable {
     let number: Int
 }
 
-/// The state shared by the clients of all loops, and the order of the messages.
-actor Broker {
-    private let group: LoopGroup
+/// The state shared by the clients of all loops, and the order of the messages. It lives on the first of the loops.
+package actor Broker {
+    private let loops: [LoopRemote]
+    package nonisolated var unownedExecutor: UnownedSerialExecutor { loops[0].asUnownedSerialExecutor() }
     private let clients: LoopLocal<LocalClients>
     private let retainedLimit: Int
     private var retained: [[UInt8]: Message] = [:]
@@ -16,8 +17,8 @@ actor Broker {
     /// Keyed by the names of the clients.
     private var places: [[UInt8]: Place] = [:]
 
-    init(on group: LoopGroup, _ clients: LoopLocal<LocalClients>, retainedLimit: Int) {
-        self.group = group
+    package init(on loops: [LoopRemote], _ clients: LoopLocal<LocalClients>, retainedLimit: Int) {
+        self.loops = loops
         self.clients = clients
         self.retainedLimit = retainedLimit
     }
@@ -43,7 +44,7 @@ actor Broker {
         var message = message
         // The flag marks messages published before the subscription.
         message.isRetained = false
-        for loop in group {
+        for loop in loops {
             loop.submit { [clients, message] in clients.withValue { $0.deliver(message) } }
         }
     }

@@ -2,10 +2,12 @@ import Promises
 import Reactor
 
 /// The clients of one loop. Each loop has its own object, so there is neither a lock nor an actor.
-final class LocalClients {
+package final class LocalClients {
     private let loop = EventLoop.current.remote
     private var clients: [Int: Client] = [:]
     private var count = 0
+
+    package init() {}
 
     subscript(number: Int) -> Client? { clients[number] }
 

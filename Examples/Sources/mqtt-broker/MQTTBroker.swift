@@ -13,7 +13,7 @@ enum MQTTBroker {
         let listener = try Listener.bind(options.address)
         let group = try LoopGroup(loops: 2, name: "broker")
         let clients = LoopLocal { LocalClients() }
-        let broker = Broker(on: group, clients, retainedLimit: limits.retained)
+        let broker = Broker(on: Array(group), clients, retainedLimit: limits.retained)
         // The first signal closes the connections that wait for a packet; a second signal, or the limit, cancels the rest.
         let serving = ServeOptions(
             maxConnections: limits.clients, memoryLimit: limits.memory, stopSignals: [SIGTERM, SIGINT],

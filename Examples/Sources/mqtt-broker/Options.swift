@@ -24,7 +24,7 @@ struct Options {
 }
 
 /// The limits of the broker and of its clients.
-struct Limits {
+package struct Limits {
     /// Maximum number of clients. Further ones wait.
     var clients = 10_000
     /// Bytes of a packet. A client that sends a larger one is disconnected.
@@ -41,4 +41,6 @@ struct Limits {
     var packetTime = Duration.seconds(30)
     /// The time limit for clients when the broker ends.
     var drain = Duration.seconds(10)
+
+    package init() {}
 }

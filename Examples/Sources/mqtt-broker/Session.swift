@@ -2,15 +2,19 @@ import Promises
 import Reactor
 
 /// The session of one client, from its first packet to its last.
-struct Session {
+package struct Session {
     let connection: Connection
     let clients: LocalClients
     let broker: Broker
     let limits: Limits
 
+    package init(connection: Connection, clients: LocalClients, broker: Broker, limits: Limits) {
+        (self.connection, self.clients, self.broker, self.limits) = (connection, clients, broker, limits)
+    }
+
     /// Returns after the client has disconnected, and throws if its connection fails. The client's will is published
     /// unless it sent DISCONNECT.
-    func run() async throws {
+    package func run() async throws {
         connection.writeQueueLimit = limits.queue
         connection.frameTimeouts = FrameTimeouts(idle: limits.packetTime, frame: limits.packetTime)
         var packets = connection.frames(PacketDecoder(limit: limits.packet)).makeAsyncIterator()

@@ -40,7 +40,7 @@ final class ExampleServices: SoakServices {
 
         let options = try http_server.Options(["--idle-timeout", "30", "--slowness", "0.7"])
         pages.serveHTTP(options.http, serving: serving, onError: { _, _ in }) { request in
-            HTTPServer.respond(to: request, options)
+            HTTPServer.respond(to: request, options, nil)
         }.cauterize()
     }
 }
