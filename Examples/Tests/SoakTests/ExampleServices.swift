@@ -26,7 +26,7 @@ final class ExampleServices: SoakServices {
         limits.idle = .seconds(30)
         let server = kv_server.Server(limits: limits)
         keys.serve(serving, onError: { _, _ in }) { [self] connection in
-            counted(kv_server.Session(round.note(connection), of: server).serve())
+            counted(kv_server.Session(round.note(connection, isOfServer: true), of: server).serve())
         }.cauterize()
 
         let clients = LoopLocal { LocalClients() }

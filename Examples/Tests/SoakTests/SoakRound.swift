@@ -59,14 +59,18 @@ final class SoakRound {
     func fault(_ text: String) { faults.append("at \(network.now): \(text)") }
 
     /// Notes a connection, which must not be in memory at the end.
-    func note(_ connection: Connection) -> Connection {
-        connections.append(WeakConnection(connection: connection, name: "\(connection)"))
+    func note(_ connection: Connection, isOfServer: Bool = false) -> Connection {
+        connections.append(WeakConnection(connection: connection, name: "\(connection)", isOfServer: isOfServer))
         return connection
     }
+
+    /// After a crash, which ends no session: objects that refer to each other stay in memory, as no process's would.
+    func forgetServersConnections() { connections.removeAll(where: \.isOfServer) }
 
     private struct WeakConnection {
         weak var connection: Connection?
         let name: String
+        let isOfServer: Bool
     }
 
     /// Notes if `limit` has passed since `began`, unless the machine has paused meanwhile: then it ends nothing.

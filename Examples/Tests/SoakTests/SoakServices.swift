@@ -57,6 +57,7 @@ class SoakServices {
         if !host.isUp { return }
         life += 1
         host.crash()
+        round.forgetServersConnections()
         endLife(0)
     }
 

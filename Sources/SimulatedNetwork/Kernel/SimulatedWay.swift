@@ -47,9 +47,9 @@ final class SimulatedWay {
         var delay = sampleLatency()
         if let packet {
             delay += transmissionTime(packet.size)
-            // A lost segment is sent again after 200 ms, and after twice that time.
+            // A lost segment is sent again after 200 ms, and after twice that time. Later ones that arrive hasten that.
             var attempts = 0
-            while attempts < 12, network.random.happens(settings.loss) {
+            while attempts < 6, network.random.happens(settings.loss) {
                 delay += 200_000_000 << attempts
                 attempts += 1
             }
