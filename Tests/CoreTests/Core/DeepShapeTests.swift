@@ -46,6 +46,7 @@ extension DeepShapeTests {
 
         /// A row that depends on `start`; returns its end.
         func row(from start: Promise<Int>, _ tally: Tally, _ loop: EventLoop) throws -> Promise<Int> {
+            if self == .links { return try links(from: start, tally.token(), loop) }
             var promise = start
             var box = Box()
             var finalizer = self == .cascade ? start.catch(only: Flaw(2)) {} : nil
@@ -53,6 +54,7 @@ extension DeepShapeTests {
                 let token = tally.token()
                 let previous = promise
                 switch self {
+                case .links: break
                 case .maps: promise = previous.map { value in token.with(value) }
                 case .thens: promise = previous.then { value in Promise.value(token.with(value)) }
                 case .recovers: promise = previous.recover { error in Promise<Int>(error: token.with(error)) }
@@ -70,10 +72,10 @@ extension DeepShapeTests {
                     default: promise = previous.validate { _ in token.with(true) }
                     }
                 case .cascade: finalizer = finalizer?.catch(only: Flaw(2)) { token.use() }
-                case .links, .followers:
+                case .followers:
                     // A promise with a handler keeps it and is not linked. The closure of the `then` is released at
                     // once.
-                    if self == .followers { previous.tap { _ in token.use() }.ignoringErrors() }
+                    previous.tap { _ in token.use() }.ignoringErrors()
                     promise = Promise.value(()).then { previous }
                     try loop.turn(.poll)
                 case .fan:
@@ -103,6 +105,18 @@ extension DeepShapeTests {
             let (end, resolver) = Promise<Int>.pending()
             finalizer.catch(policy: .allErrors) { resolver.reject($0) }.finally { resolver.fulfill(1) }
             return end
+        }
+
+        /// Nothing but its producer refers to a promise that is linked: the closure gives its reference away.
+        private func links(from start: Promise<Int>, _ token: Tally.Token, _ loop: EventLoop) throws -> Promise<Int> {
+            let box = Box()
+            box.promise = start.map { token.with($0) }
+            for _ in 0..<length {
+                let next = Promise.value(()).then { box.take() }
+                try loop.turn(.poll)
+                box.promise = next
+            }
+            return box.take()
         }
     }
 
@@ -149,4 +163,9 @@ extension DeepShapeTests {
 /// Lets a closure hold the promise after its own.
 private final class Box {
     var promise: Promise<Int>?
+
+    func take() -> Promise<Int> {
+        defer { promise = nil }
+        return promise!
+    }
 }

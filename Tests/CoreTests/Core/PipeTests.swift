@@ -48,6 +48,7 @@ import Testing
             seen.change { $0.append("first") }
             otherResolver.fulfill(2)
             promise.pipe { _ in seen.change { $0.append("late") } }
+            promise.pipe { _ in seen.change { $0.append("later") } }
             resolver.fulfill(3)
         }
         promise.pipe { _ in seen.change { $0.append("second") } }
@@ -55,8 +56,8 @@ import Testing
         // The handlers of one promise keep their order; the other's may come between them, but none runs inside
         // another.
         let own = seen.value.filter { $0 != "other" }
-        expectEqual(own, ["first", "second", "late"])
-        expectEqual(seen.value.count, 4)
+        expectEqual(own, ["first", "second", "late", "later"])
+        expectEqual(seen.value.count, 5)
         expectEqual(promise.settledValue, 1)
     }
 
