@@ -2,6 +2,9 @@ import Glibc
 import Reactor
 
 extension Connection {
+    /// Whether the kernel may send files itself: not through a filter.
+    package var sendsFiles: Bool { canWrite && kind.contains(.socket) }
+
     /// Sends the beginning of a part of a file with sendfile(2), as much as the kernel takes at once. Pages that are
     /// not in the kernel's memory make the call wait for the disk.
     /// - Returns: the number of bytes. 0 if the file cannot be sent this way, or not now: a filter needs the bytes,
@@ -15,7 +18,7 @@ extension Connection {
             flush()
             updateInterest()
         }
-        guard canWrite, kind.contains(.socket), !writer.isQueued, !range.isEmpty else { return 0 }
+        guard sendsFiles, !writer.isQueued, !range.isEmpty else { return 0 }
         let result = loop.kernel.sendFile(fd, file, range.lowerBound, range.count)
         switch CInt(clamping: -result) {
         // Errors of the file, or of a kernel that cannot do this with it.

@@ -8,7 +8,7 @@ public final class BodyOutput {
     /// Sends what the closure appends.
     private let send: ((inout ByteWriter) -> Void) -> Promise<Void>
     /// As `Connection.sendFile`; `nil` if the parts go elsewhere.
-    private let sendFile: ((_ file: CInt, Range<Int>) -> Int)?
+    var sendFile: ((_ file: CInt, Range<Int>) -> Int)?
     /// The unsent head: it leaves with the first part.
     private var head: ((inout ByteWriter) -> Void)?
     /// How many bytes the message still needs, if it declares its length.
@@ -25,9 +25,8 @@ public final class BodyOutput {
 
     init(
         _ length: Int?, isChunked: Bool, head: ((inout ByteWriter) -> Void)?,
-        send: @escaping ((inout ByteWriter) -> Void) -> Promise<Void>,
-        sendFile: ((_ file: CInt, Range<Int>) -> Int)? = nil
-    ) { (left, self.isChunked, self.head, self.send, self.sendFile) = (length, isChunked, head, send, sendFile) }
+        send: @escaping ((inout ByteWriter) -> Void) -> Promise<Void>
+    ) { (left, self.isChunked, self.head, self.send) = (length, isChunked, head, send) }
 
     /// An output that passes its parts to `write` instead of sending them to a client: for code that transforms a
     /// stream; see `Response.body`.

@@ -252,9 +252,8 @@ final class Session {
         } send: { [self, status = response.status] part in
             if request.begunStatus == nil { request.responseBegins(status) }
             return limited(connection.write(part))
-        } sendFile: { [connection] file, range in
-            connection.sendFile(file, range)
         }
+        if connection.sendsFiles { output.sendFile = { [connection] in connection.sendFile($0, $1) } }
         // A client that does not get `100 Continue` may or may not send the body: nothing is read after such a
         // response. The same holds while a read of the program is pending.
         let awaitedContinue = request.awaitsContinue
