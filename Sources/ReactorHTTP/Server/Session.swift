@@ -48,7 +48,6 @@ final class Session {
         if service.options.log != nil { request.began = .now }
         let sent: Promise<Void>
         do {
-            // Not in a variable first: taking the response out of it would copy it.
             switch try service.handler(Request(storage: request)) {
             case .now(let response): sent = send(response, to: request)
             case .later(let promise): sent = send(promise, to: request)
