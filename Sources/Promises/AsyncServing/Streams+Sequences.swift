@@ -66,20 +66,20 @@ private final class FrameSource<Decoder: FrameDecoder>: LoopSource<Decoder.Frame
     }
 
     // On another thread the loop has ended, and the connection with it.
-    deinit { if connection.loop.isUsableHere { FrameReader.existing(of: connection)?.endMessages() } }
+    deinit { if connection.loop.isUsableHere { connection.cold?.frameClock?.endMessages() } }
 
     override func next(isolation _: isolated (any Actor)?) async throws -> Decoder.Frame? {
         // A cancelled call leaves no state behind: other reads may take the bytes that it has decoded.
         var decoder = decoder
-        let frames = FrameReader.of(connection)
+        let none = UnsafeRawBufferPointer(start: nil, count: 0)
         while true {
-            if let refusal = frames.refusalToBeginFrame(of: connection) { throw refusal }
+            if let refusal = connection.refusalToBeginFrame() { throw refusal }
             var missing = 1
-            if let frame = try decoder.next(in: connection, &missing) ?? decoder.last(in: connection) {
+            if let frame = try decoder.next(none, in: connection, &missing) ?? decoder.last(in: connection) {
                 self.decoder = decoder
                 return frame
             }
-            let input = try frames.moreInput(missing: missing, held: decoder.heldBytes, decoder.expectation)
+            let input = try connection.moreInput(missing, held: decoder.heldBytes, decoder.expectation)
             guard let input else { return nil }
             try await Promise<Void>(input).value
         }

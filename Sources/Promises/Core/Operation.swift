@@ -20,11 +20,18 @@ protocol Operation<Input, Output>: ~Copyable {
     /// operation, which stands for the work that settles it. On the core's loop.
     /// - Returns: false if the work continues; then the core stays pending.
     static func stop(_ core: PromiseCore) -> Bool
+
+    /// The input that `core` waits for, which its payload has this operation for, has arrived, or will not come. On the
+    /// core's loop. Consumes a reference to the core.
+    static func inputDidArrive(_ core: PromiseCore)
 }
 
 extension Operation where Self: ~Copyable {
     @inlinable @inline(__always)
     static func stop(_ core: PromiseCore) -> Bool { false }
+
+    @inlinable @inline(__always)
+    static func inputDidArrive(_ core: PromiseCore) {}
 }
 
 /// A core that has settled, as an operation sees it.
@@ -158,6 +165,8 @@ extension PromiseCore {
             _ = core.payload.take(Op.Output.self)
         case .stop:
             if Op.stop(core) { core.upstream.store(.taken) }
+        case .input:
+            Op.inputDidArrive(core)
         }
     }
 

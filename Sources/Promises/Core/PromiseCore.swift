@@ -16,7 +16,8 @@ import Synchronization
 ///
 ///     waiting for a source           the operation: one closure and one more word
 ///     pending, externally settled    -
-///     pending, of a connection       the producer, not owned; see `Produced`
+///     pending, of a read             an operation that refers to the connection: see `InputLoop`
+///     pending, of other producers    the producer, not owned: see `Produced`
 ///     pending, of a timer            an operation that has the timer's id
 ///     fulfilled                      the value, or a pointer to it if it takes more than 24 bytes
 ///     rejected                       the error | file and line of the promise that was rejected first
@@ -186,6 +187,9 @@ enum CorePhase {
     case destroy
     /// The node has no source and is cancelled: end the work that would settle it, and record that in `upstream`.
     case stop
+    /// The node has no source, and the input that it waits for has arrived: continue. Consumes the caller's reference to
+    /// the node.
+    case input
 }
 
 /// The result of stopping a producer, with the source that it was waiting for, which must be cancelled next.

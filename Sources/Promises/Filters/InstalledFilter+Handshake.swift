@@ -17,7 +17,7 @@ extension InstalledFilter {
         let core = PromiseCore.pending(Connection.self, by: connection)
         connection.layer = installed
         installed.handshake = core
-        connection.reader.keep(.retaining(core), for: .handshake)
+        connection.reader.keep(.retaining(core), .handshake, 0)
         installed.begin(received, timeout)
         return Promise(core)
     }
@@ -96,8 +96,9 @@ extension InstalledFilter {
         self.handshake = nil
         timer?.cancel()
         // A close has already rejected it.
-        guard connection.reader.promise === handshake else { return }
-        _ = takeReader()
+        guard connection.reader.isWaiting(handshake) else { return }
+        if inputHasEnded { endInput() }
+        connection.takeReader()?.release()
         if isReady, connection.reportedFailure == nil {
             handshake.fulfill(connection)
         } else {

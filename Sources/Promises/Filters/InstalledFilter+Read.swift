@@ -66,7 +66,7 @@ extension InstalledFilter {
         connection.loop.giveBack(buffer)
         guard let count = received else { return }
         if count <= 0 { sourceDidEnd(count) }
-        proceed(mayCallBody: true)
+        proceed(isInEvent: true)
         guard count < 0 else { return }
         connection.failWrites()
         if !connection.lifecycle.isOpen { connection.release() }
@@ -84,67 +84,26 @@ extension InstalledFilter {
 
     // MARK: To the read that waits
 
-    /// Settles the pending read, if the filter has delivered something for it or has ended the stream.
+    /// Continues the pending read, if the filter has delivered something for it or has ended the stream.
     ///
-    /// - Parameter mayCallBody: whether the body of `forEachChunk` may be called here; otherwise a job calls it.
-    func serveRead(mayCallBody: Bool) {
+    /// - Parameter isInEvent: whether the body of a loop may be called here; otherwise a job calls it.
+    func serveRead(isInEvent: Bool) {
         let connection = connection
         let hasNews = hasNewInput
         hasNewInput = false
         if isInHandshake { return finishHandshake() }
-        guard case .waiting(let demand) = connection.reader.state else {
-            if inputHasEnded { endInput() }
-            return
-        }
-        guard hasNews && connection.hasInput || inputHasEnded else { return }
-        switch demand {
-        case .bytes(let limit):
-            if let promise = takeReader()?.promise { promise.fulfill(ByteRead.outcome(Int(limit), of: connection)) }
-        case .handshake: break
-        case .frame:
-            // The decoder checks whether the stream has ended.
-            let promise = inputHasEnded ? endInput()?.promise : nil
-            connection.cold?.frames?.inputArrived(hasNews ? .max : 0, ended: promise)
-        case .chunk:
-            if !mayCallBody {
-                hasNewInput = hasNews
-                return connection.loop.enqueue(ServeJob(self))
-            }
-            guard let core = takeReader()?.promise else { return }
-            ChunkLoop.serve(core, of: connection)
+        if inputHasEnded { endInput() }
+        if connection.reader.isWaiting && (hasNews && connection.hasInput || inputHasEnded) {
+            connection.inputDidArrive(isInEvent: isInEvent)
         }
     }
 
-    /// Takes the reader's waiter; at the end of the stream, also ends reading.
-    func takeReader() -> ConnectionReader.Waiter? { inputHasEnded ? endInput() : connection.reader.take() }
-
-    @discardableResult
-    private func endInput() -> ConnectionReader.Waiter? {
+    /// Notes the end of the stream, once.
+    func endInput() {
         let connection = connection
-        if connection.reader.hasEnded { return nil }
-        let waiter = connection.reader.end()
+        if connection.reader.hasEnded { return }
+        connection.reader.end()
         let failure = connection.failure
         PeerWatching.settle(as: failure.map(PeerGone.failed) ?? .ended, halfCloseOnly: failure == nil, at: connection)
-        return waiter
     }
-}
-
-/// Calls the body of `forEachChunk` with bytes that a filter has delivered during a user's call.
-private final class ServeJob: Job {
-    private let connection: Connection
-    private let filter: InstalledFilter
-
-    init(_ filter: InstalledFilter) {
-        connection = filter.connection
-        self.filter = filter
-        super.init()
-    }
-
-    override func run() {
-        filter.serveRead(mayCallBody: true)
-        connection.updateInterest()
-    }
-
-    // The promise of the read reports the outcome.
-    override var isReportedUndelivered: Bool { false }
 }

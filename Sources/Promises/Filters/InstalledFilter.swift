@@ -113,7 +113,7 @@ final class InstalledFilter: ConnectionLayer {
 
     /// Does whatever the output of a call has made possible: deferred writes, the end record, the end of the filter,
     /// the pending read. Called last, at the end of each event.
-    func proceed(mayCallBody: Bool = false) {
+    func proceed(isInEvent: Bool = false) {
         if isCalling { return }
         let connection = connection
         sendDeferredWrites()
@@ -128,7 +128,7 @@ final class InstalledFilter: ConnectionLayer {
         // A filter may have taken deferred writes without any output.
         connection.signalWritableIfNeeded()
         connection.noteHeldMemory()
-        serveRead(mayCallBody: mayCallBody)
+        serveRead(isInEvent: isInEvent)
     }
 
     // MARK: The end

@@ -34,7 +34,7 @@ extension Connection {
         _ decoder: Decoder, _ body: @escaping (Decoder.Frame) throws -> Next, file: StaticString = #fileID,
         line: UInt = #line
     ) -> Promise<Void> {
-        let core = FrameLoop.start(decoder, of: self, readsAhead: false, WaitingBody(body))
+        let core = startFrames(decoder) { frame, _ in try body(frame) }
         return Promise(core.traced(root: "forEachFrame", Promise<Void>.self, file, line))
     }
 
@@ -47,7 +47,7 @@ extension Connection {
         _ decoder: Decoder, _ body: @escaping (Decoder.Frame) throws -> Next,
         recover: @escaping (any Error) throws -> Promise<Void>, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<Void> {
-        let core = FrameLoop.start(decoder, of: self, readsAhead: false, RecoveringBody(body, recover))
+        let core = startFrames(decoder, recover: recover) { frame, _ in try body(frame) }
         return Promise(core.traced(root: "forEachFrame", Promise<Void>.self, file, line))
     }
 
@@ -62,7 +62,7 @@ extension Connection {
         _ decoder: Decoder, _ body: @escaping (Decoder.Frame) throws -> Void, file: StaticString = #fileID,
         line: UInt = #line
     ) -> Promise<Void> {
-        let core = FrameLoop.start(decoder, of: self, readsAhead: true, PlainBody { frame, _ in try body(frame) })
+        let core = startFramesAhead(decoder) { frame, _ in try body(frame) }
         return Promise(core.traced(root: "forEachFrame", Promise<Void>.self, file, line))
     }
 
@@ -83,7 +83,9 @@ extension Connection {
     public func forEachLine<Next: Thenable>(
         limit: Int = 65536, _ body: @escaping (String) throws -> Next, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<Void> {
-        let core = FrameLoop.startLines(limit, of: self, readsAhead: false, WaitingBody(body))
+        let core =
+            limit < 1
+            ? refusedRead("limit: \(limit)") : startFrames(LineDecoder(limit: limit)) { line, _ in try body(line) }
         return Promise(core.traced(root: "forEachLine", Promise<Void>.self, file, line))
     }
 
@@ -96,7 +98,9 @@ extension Connection {
     public func forEachLine(
         limit: Int = 65536, _ body: @escaping (String) throws -> Void, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<Void> {
-        let core = FrameLoop.startLines(limit, of: self, readsAhead: true, PlainBody { line, _ in try body(line) })
+        let core =
+            limit < 1
+            ? refusedRead("limit: \(limit)") : startFramesAhead(LineDecoder(limit: limit)) { line, _ in try body(line) }
         return Promise(core.traced(root: "forEachLine", Promise<Void>.self, file, line))
     }
 }

@@ -24,7 +24,7 @@ extension Connection {
     public func read(
         exactly count: Int, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<[UInt8]> {
-        let core = FrameRead.bytes(count, from: self).core
+        let core = readBytes(exactly: count)
         return Promise(core.traced(root: "read(exactly:)", Promise<[UInt8]>.self, file, line))
     }
 
@@ -47,7 +47,7 @@ extension Connection {
         until delimiter: some Collection<UInt8>, limit: Int = 65536, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<[UInt8]?> {
         let delimiter = delimiter as? [UInt8] ?? Array(delimiter)
-        let core = FrameRead.bytes(until: delimiter, limit, from: self).core
+        let core = readBytes(until: delimiter, limit)
         return Promise(core.traced(root: "read(until:)", Promise<[UInt8]?>.self, file, line))
     }
 
@@ -83,7 +83,7 @@ extension Connection {
     public func readLine(
         limit: Int = 65536, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<String?> {
-        let core = FrameRead.line(limit, from: self).core
+        let core = startLine(limit)
         return Promise(core.traced(root: "readLine", Promise<String?>.self, file, line))
     }
 
@@ -100,7 +100,7 @@ extension Connection {
     public func readFrame<Decoder: FrameDecoder>(
         _ decoder: Decoder, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<Decoder.Frame?> {
-        let core = FrameRead.frame(decoder, from: self).core
+        let core = startFrame(decoder)
         return Promise(core.traced(root: "readFrame", Promise<Decoder.Frame?>.self, file, line))
     }
 }

@@ -43,7 +43,7 @@ extension Connection {
         lending decoder: Decoder, _ body: @escaping (Decoder.Frame, inout ByteReader) throws -> Next,
         file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<Void> {
-        let core = FrameLoop.start(decoder, of: self, readsAhead: false, LendingBody(body))
+        let core = startFrames(decoder, body)
         return Promise(core.traced(root: "forEachFrame", Promise<Void>.self, file, line))
     }
 
@@ -59,7 +59,7 @@ extension Connection {
         lending decoder: Decoder, _ body: @escaping (Decoder.Frame, inout ByteReader) throws -> Void,
         file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<Void> {
-        let core = FrameLoop.start(decoder, of: self, readsAhead: true, PlainBody(body))
+        let core = startFramesAhead(decoder, body)
         return Promise(core.traced(root: "forEachFrame", Promise<Void>.self, file, line))
     }
 
@@ -86,7 +86,7 @@ extension Connection {
     public func readFrame<Frame>(
         _ body: @escaping (inout ByteReader) throws -> Frame, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<Frame?> {
-        let core = FrameRead.frame(ReadingDecoder(body), from: self).core
+        let core = startFrame(ReadingDecoder(body))
         return Promise(core.traced(root: "readFrame", Promise<Frame?>.self, file, line))
     }
 }

@@ -1,15 +1,15 @@
 import Reactor
 
-/// The limits of `frameTimeouts`, and the deadline of the pending read. Its reader sets the timer.
+/// The limits of `frameTimeouts`, and the deadline of the pending read. Connection+FrameTimeouts.swift has the timer.
 ///
 /// Sentinels instead of optionals, and nanoseconds of the loop's clock as times: even an idle connection of a server
 /// with limits has one.
 final class FrameClock {
     private let shared: SharedLimits
     var limits: FrameTimeouts { shared.limits }
-    /// The reader, while one of its reads is pending. Not counted: the connection retains the reader, and while a read
-    /// is pending, the poller retains the connection, or during an event of the descriptor the loop.
-    var waiting: Uncounted<FrameReader>?
+    /// The connection, while a read of a frame is pending. Not counted: the poller retains the connection then, or
+    /// during an event of the descriptor the loop.
+    var waiting: Uncounted<Connection>?
     /// The timer, and when it fires: never after the deadline, often earlier.
     private var timer = FrameClock.noTimer
     private var due = LoopInstant.distantFuture
@@ -94,7 +94,10 @@ final class FrameClock {
     }
 
     /// A read of a frame no longer waits.
-    func endWait(at loop: EventLoop) { if waitSince != .distantFuture { endWait(at: loop.now) } }
+    func endWait(at loop: EventLoop) {
+        waiting = nil
+        if waitSince != .distantFuture { endWait(at: loop.now) }
+    }
 
     private func endWait(at now: LoopInstant) {
         if waitSince == .distantFuture { return }

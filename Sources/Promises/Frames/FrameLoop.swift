@@ -1,309 +1,225 @@
 import Glibc
 import Reactor
 
-/// The operation of the result of `forEachFrame`. It runs when input has arrived, and when the body's promise has
-/// settled.
+/// The consumer of `forEachFrame`, and the state of all its rounds.
 @usableFromInline
-struct FrameLoop<Decoder: FrameDecoder, Body: FrameBody>: Operation where Body.Frame == Decoder.Frame {
-    @usableFromInline typealias Input = Never
-    @usableFromInline typealias Output = Void
-    @usableFromInline let context: Context
+final class FrameLoop<Decoder: FrameDecoder, Next: Thenable>: InputConsumer {
+    @usableFromInline typealias Body = (Decoder.Frame, inout ByteReader) throws -> Next
+    @usableFromInline typealias Recovery = (any Error) throws -> Promise<Void>
 
-    /// State shared by all rounds.
-    @usableFromInline
-    final class Context: FrameLoopContext {
-        @usableFromInline let reader: FrameReader
-        @usableFromInline let body: Body
-        // Unchecked: only one job at a time uses the decoder, and `decode` cannot reach it another way.
-        @exclusivity(unchecked) @usableFromInline var decoder: Decoder
+    @usableFromInline let source: Connection
+    @usableFromInline let body: Body
+    /// Makes the promise that the result follows in place of an error.
+    @usableFromInline let recovery: Recovery?
+    // Unchecked: only one call at a time uses the decoder, and `decode` cannot reach it another way.
+    @exclusivity(unchecked) @usableFromInline var decoder: Decoder
+    /// The promise of the loop. Not counted: it has this object while it is pending.
+    @usableFromInline let core: CoreRef
+    /// Whether the promise of the body is pending, so that a drain counts the connection as busy.
+    @exclusivity(unchecked) @usableFromInline var isAnswering = false
+    @usableFromInline var hasEnded = false
 
-        @inlinable
-        init(_ connection: Connection, _ decoder: Decoder, _ body: Body) {
-            reader = FrameReader.of(connection)
-            self.decoder = decoder
-            self.body = body
-            super.init(connection)
-            reader.beginLoop()
-        }
+    @inlinable
+    init(_ source: Connection, _ decoder: Decoder, _ recovery: Recovery?, _ body: @escaping Body, _ core: CoreRef) {
+        (self.source, self.decoder, self.core) = (source, decoder, core)
+        (self.recovery, self.body) = (recovery, body)
+        source.frameLoopDidBegin()
+    }
 
-        // If it is answering, the result was cancelled while it waited for the promise of `body`.
-        deinit {
-            if isAnswering { endAnswer() }
-            endLoop()
-        }
-
-        @usableFromInline
-        func endLoop() {
-            if hasEnded { return }
-            hasEnded = true
-            reader.endLoop()
-        }
+    // If it is answering, the result was cancelled while it waited for the promise of `body`.
+    deinit {
+        bodyDidSettle()
+        end()
     }
 
     @inlinable
-    init(_ connection: Connection, _ decoder: Decoder, _ body: Body) {
-        context = Context(connection, decoder, body)
+    func end() {
+        if hasEnded { return }
+        hasEnded = true
+        source.frameLoopDidEnd()
     }
 
-    /// Begins a loop of `connection`.
-    /// - Returns: the core of the result.
-    @inlinable
-    static func start(
-        _ decoder: Decoder, of connection: Connection, readsAhead: Bool, _ body: Body
-    ) -> PromiseCore {
-        let frames = FrameLoop(connection, decoder, body)
-        let core = FrameLoopCore(.of(Self.self))
-        if readsAhead { frames.context.reader.beginReadingAhead() }
-        core.retain()
-        // Buffered frames are handled in a job, so that the body is never called inside this call.
-        if FrameReader.mayWait(connection) {
-            frames.waitForInput(missing: 1, core, isInEvent: false)
-        } else {
-            core.enqueueAgain(frames)
-        }
-        return core
-    }
+    // MARK: As a consumer
 
-    /// The largest number of frames that a job handles or skips, so that a flood of small frames does not delay other
-    /// connections.
-    @inlinable static var framesInJob: Int { 64 }
+    @inlinable static var form: InputForm { .frames }
+    @inlinable static var valueAtEnd: Void? { () }
+    @inlinable var connection: Uncounted<Connection> { Uncounted(source) }
+    @inlinable var heldBytes: Int { decoder.heldBytes }
+    @inlinable var expectation: StreamError.Expectation { decoder.expectation }
 
     @inlinable
-    func run(_ source: AnySource, _ core: PromiseCore) {
-        if context.isAnswering { context.endAnswer() }
-        guard source.isFulfilled else {
-            return recover(from: source.error, core) ? () : core.finishReading(rejectedAs: source.reference)
-        }
-        let received = FrameReader.takeReceived(by: context.connection)
-        do {
-            let step = if let received { try handleFrames(received, core) } else { try handleFrames(core) }
-            switch step {
-            case .wait(let next):
-                // The program may be slow. A decoder that holds nothing leaves the accounting to a read in its body.
-                let held = context.decoder.heldBytes
-                if held > 0 { FrameReader.noteHeld(held, by: context.connection) }
-                core.wait(for: next, andRun: self)
-            case .waitForInput(let missing): waitForInput(missing: missing, core, isInEvent: received != nil)
-            case .again: core.enqueueAgain(self)
-            case .end: core.finish(())
-            }
-        } catch { if !recover(from: error, core) { core.finishReading(throwing: error) } }
+    func bodyDidSettle() {
+        if !isAnswering { return }
+        isAnswering = false
+        source.endAnswer()
     }
 
-    /// - Returns: whether the body has taken over: it has returned a promise, which `core` follows, or thrown.
-    @inlinable @inline(__always)
+    @inlinable
     func recover(from error: any Error, _ core: PromiseCore) -> Bool {
         // The body may have cancelled the result before it threw: nothing follows then.
-        if error is StopReading || !core.isOpen { return false }
+        guard let recovery, !(error is StopReading), core.isOpen else { return false }
         // The closure may begin another loop, whose messages are not parts of this one's.
-        context.endLoop()
-        do {
-            guard let next = try context.body.recover(error) else { return false }
-            core.finish(following: Promise<Void>(next))
-        } catch { core.finish(throwing: error) }
+        end()
+        do { try core.finish(following: recovery(error)) } catch { core.finish(throwing: error) }
         return true
     }
 
-    /// Makes `core`, whose operation has run, run again when `missing` more bytes have arrived, or the stream has
-    /// ended.
-    @inlinable
-    func waitForInput(missing: Int, _ core: PromiseCore, isInEvent: Bool) {
-        // Cancelled while its operation ran.
-        guard core.isOpen else { return core.release() }
-        core.payload.store(self)
-        context.reader.resume(core, whenArrived: missing, held: context.decoder.heldBytes, isInEvent: isInEvent)
-    }
+    /// The largest number of frames that are handled or skipped in one go, so that a flood of small frames does not
+    /// delay other connections.
+    @inlinable static var framesInJob: Int { 64 }
 
-    /// Handles the frames of just received, unbuffered bytes: usually one, or the first of several. The other bytes are
-    /// buffered before the body is called, which may read them.
     @inlinable
-    func handleFrames(_ bytes: UnsafeRawBufferPointer, _ core: PromiseCore) throws -> FrameStep {
-        let connection = context.connection
-        if let refusal = context.reader.refusalToBeginFrame(of: connection, unbuffered: bytes.count) {
-            connection.input.keep(bytes)
-            throw refusal
-        }
-        var missing = 1
-        switch try context.decoder.decode(received: bytes, in: connection) {
-        case .frame(let frame, let consumed):
-            let next = try handle(frame, UnsafeRawBufferPointer(rebasing: bytes[..<consumed]), nil, core)
-            if let next { return .wait(next) }
-            return try handleFrames(core)
-        case .skipped(let consumed): if consumed > 0 { return try handleFrames(core) }
-        case .incomplete(let count): missing = max(count, 1)
-        }
-        return try context.reader.mayContinue(context.decoder.expectation) ? .waitForInput(missing: missing) : .end
-    }
-
-    /// Handles buffered frames.
-    @inlinable
-    func handleFrames(_ core: PromiseCore) throws -> FrameStep {
+    func take(_ received: UnsafeRawBufferPointer) throws -> InputStep<Void> {
         var left = Self.framesInJob
-        while left > 0 {
-            let step = try context.connection.input.lend { try handleFrames(in: $0, of: $1, core, &left) }
-            if case .again = step { continue }
+        if !received.isEmpty, let step = try handleFrames(in: received, of: nil, isReceived: true, &left) {
             return step
+        }
+        while left > 0 {
+            guard source.hasBufferedInput else {
+                if let refusal = source.refusalToBeginFrame() { throw refusal }
+                return .needs(1)
+            }
+            if let step = try source.input.lend({ try handleFrames(in: $0, of: $1, isReceived: false, &left) }) {
+                return step
+            }
         }
         return .again
     }
 
-    @usableFromInline
-    enum FrameStep {
-        case wait(PromiseCore)
-        case waitForInput(missing: Int)
-        /// The stream has ended.
-        case end
-        /// Check the input again: a job has reached its limit, or user code has changed the input.
-        case again
-    }
+    // MARK: Frames
 
-    /// Handles the buffered frames. Each is consumed before the body is called, which may read what follows.
-    /// - Parameter owner: the array that contains the bytes.
+    /// Handles the frames in `bytes`. Each is consumed before the body is called, which may read what follows.
+    /// - Parameters:
+    ///   - owner: the array that contains the bytes.
+    ///   - isReceived: whether they are not buffered; those after the first frame are buffered before the body is
+    ///     called.
+    /// - Returns: `nil` if the input must be looked at again: the bytes are elsewhere, or a limit is reached.
     @inlinable
     func handleFrames(
-        in bytes: UnsafeRawBufferPointer, of owner: UnsafePointer<[UInt8]>?, _ core: PromiseCore, _ left: inout Int
-    ) throws -> FrameStep {
-        let connection = context.connection
+        in bytes: UnsafeRawBufferPointer, of owner: UnsafePointer<[UInt8]>?, isReceived: Bool, _ left: inout Int
+    ) throws -> InputStep<Void>? {
+        let connection = source
         var start = 0
         repeat {
             left -= 1
-            if let refusal = context.reader.refusalToBeginFrame(of: connection) { throw refusal }
             let rest = UnsafeRawBufferPointer(rebasing: bytes[start...])
             var missing = 1
-            if !rest.isEmpty {
-                switch try context.decoder.decode(rest.bytes) {
-                case .frame(let frame, let consumed):
-                    if consumed < 1 || consumed > rest.count {
-                        throw context.decoder.miscount("frame", consumed, of: rest.count)
-                    }
-                    connection.input.drop(consumed)
-                    let bytes = UnsafeRawBufferPointer(rebasing: rest[..<consumed])
-                    if let next = try handle(frame, bytes, owner, core) { return .wait(next) }
-                    start += consumed
-                    continue
-                case .skipped(let consumed):
-                    if consumed < 0 || consumed > rest.count {
-                        throw context.decoder.miscount("skipped", consumed, of: rest.count)
-                    }
-                    FrameReader.noteSkipped(consumed, by: connection)
-                    connection.input.drop(consumed)
-                    start += consumed
-                    // A decoder that skips nothing waits for more: it would be called forever.
-                    if consumed > 0 { continue }
-                case .incomplete(let count): missing = max(count, 1)
+            let decoded: DecodedFrame<Decoder.Frame>
+            do {
+                if let refusal = connection.refusalToBeginFrame(unbuffered: isReceived ? rest.count : 0) {
+                    throw refusal
                 }
-                if connection.input.isLast {
-                    // Otherwise the decoder has changed the input.
-                    guard connection.input.begins(at: rest.baseAddress!) else { return .again }
-                    if let frame = try context.decoder.decodeLast(rest.bytes) {
-                        connection.input.drop(rest.count)
-                        if let next = try handle(frame, rest, owner, core) { return .wait(next) }
-                        return .again
-                    }
+                decoded = try decoder.decode(rest, of: connection)
+            } catch {
+                if isReceived { connection.input.keep(rest) }
+                throw error
+            }
+            switch decoded {
+            case .frame(let frame, let consumed):
+                consume(consumed, of: rest, isReceived)
+                let bytes = UnsafeRawBufferPointer(rebasing: rest[..<consumed])
+                if let next = try handle(frame, bytes, owner) { return .wait(next) }
+                start += consumed
+                continue
+            case .skipped(let consumed):
+                consume(consumed, of: rest, isReceived)
+                start += consumed
+                // A decoder that skips nothing waits for more: it would be called forever.
+                if consumed > 0 { continue }
+            case .incomplete(let count):
+                consume(0, of: rest, isReceived)
+                missing = max(count, 1)
+            }
+            if connection.input.isLast {
+                // Otherwise the decoder has changed the input.
+                guard connection.input.begins(at: rest.baseAddress!) else { return nil }
+                if let frame = try decoder.decodeLast(rest.bytes) {
+                    connection.input.drop(rest.count)
+                    return try handle(frame, rest, owner).map { .wait($0) }
                 }
             }
-            guard try context.reader.mayContinue(context.decoder.expectation) else { return .end }
-            return .waitForInput(missing: missing)
+            return .needs(missing)
         } while left > 0 && start < bytes.count && connection.input.begins(at: bytes.baseAddress! + start)
-        return .again
+        return nil
     }
 
-    /// Calls the body with a frame of the first `consumed` bytes.
+    @inlinable @inline(__always)
+    func consume(_ count: Int, of bytes: UnsafeRawBufferPointer, _ isReceived: Bool) {
+        if isReceived {
+            source.input.keep(UnsafeRawBufferPointer(rebasing: bytes[count...]))
+        } else if count > 0 {
+            source.input.drop(count)
+        }
+    }
+
+    /// Calls the body with a frame and its bytes.
     /// - Returns: the promise to wait for; `nil` if the next frame can follow at once.
     @inlinable @inline(__always)
     func handle(
-        _ frame: Decoder.Frame, _ bytes: UnsafeRawBufferPointer, _ owner: UnsafePointer<[UInt8]>?, _ core: PromiseCore
+        _ frame: Decoder.Frame, _ bytes: UnsafeRawBufferPointer, _ owner: UnsafePointer<[UInt8]>?
     ) throws -> PromiseCore? {
         var reader = ByteReader(bytes.bytes, owner: owner)
-        let next = try context.body.handle(frame, &reader)
-        // If the body has cancelled this core, waiting for `next` will notice.
-        if core.isOpen && next.settled?.isFulfilled == true { return nil }
-        context.beginAnswer()
+        let next = try body(frame, &reader).asPromise().core
+        // If the body has cancelled the result, waiting for `next` will notice.
+        if next.settled?.isFulfilled == true && core.borrow({ $0.isOpen }) { return nil }
+        isAnswering = true
+        source.beginAnswer(holding: decoder.heldBytes)
         return next
     }
 }
 
-extension FrameLoop where Decoder == LineDecoder {
-    static func startLines(_ limit: Int, of connection: Connection, readsAhead: Bool, _ body: Body) -> PromiseCore {
-        if limit < 1 {
-            let error = SystemError(connection.readCall, EINVAL, detail: "limit: \(limit)")
-            return PromiseCore(error: error)
+extension Connection {
+    /// Begins a loop over frames.
+    @inlinable
+    func startFrames<Decoder: FrameDecoder, Next: Thenable>(
+        _ decoder: Decoder, readsAhead: Bool = false, recover: FrameLoop<Decoder, Next>.Recovery? = nil,
+        _ body: @escaping FrameLoop<Decoder, Next>.Body
+    ) -> PromiseCore {
+        let core = PromiseCore.pending(.of(InputLoop<FrameLoop<Decoder, Next>>.self))
+        let frames = FrameLoop(self, decoder, recover, body, core.ref)
+        if readsAhead { beginReadingAhead() }
+        InputLoop(frames).begin(core)
+        return core
+    }
+
+    /// Begins a loop that does not wait for the program.
+    @inlinable
+    func startFramesAhead<Decoder: FrameDecoder>(
+        _ decoder: Decoder, _ body: @escaping (Decoder.Frame, inout ByteReader) throws -> Void
+    ) -> PromiseCore {
+        startFrames(decoder, readsAhead: true) { frame, reader in
+            try body(frame, &reader)
+            return Promise<Void>.value
         }
-        return start(LineDecoder(limit: limit), of: connection, readsAhead: readsAhead, body)
-    }
-}
-
-/// The body of a loop: the program's closure, without another one around it.
-@usableFromInline
-protocol FrameBody<Frame> {
-    associatedtype Frame
-
-    /// - Parameter bytes: the bytes that the frame was decoded from.
-    /// - Returns: the promise that the next frame waits for.
-    func handle(_ frame: Frame, _ bytes: inout ByteReader) throws -> PromiseCore
-
-    /// - Returns: the promise that the result follows in place of `error`; `nil` if `error` rejects it.
-    func recover(_ error: any Error) throws -> PromiseCore?
-}
-
-extension FrameBody {
-    @inlinable @inline(__always)
-    func recover(_ error: any Error) throws -> PromiseCore? { nil }
-}
-
-@usableFromInline
-struct WaitingBody<Frame, Next: Thenable>: FrameBody {
-    @usableFromInline let body: (Frame) throws -> Next
-
-    @inlinable
-    init(_ body: @escaping (Frame) throws -> Next) { self.body = body }
-
-    @inlinable @inline(__always)
-    func handle(_ frame: Frame, _ bytes: inout ByteReader) throws -> PromiseCore { try body(frame).asPromise().core }
-}
-
-/// `WaitingBody` with a closure for the error that ends the loop.
-@usableFromInline
-struct RecoveringBody<Frame, Next: Thenable>: FrameBody {
-    @usableFromInline let body: (Frame) throws -> Next
-    @usableFromInline let recovery: (any Error) throws -> Promise<Void>
-
-    @inlinable
-    init(_ body: @escaping (Frame) throws -> Next, _ recovery: @escaping (any Error) throws -> Promise<Void>) {
-        (self.body, self.recovery) = (body, recovery)
     }
 
-    @inlinable @inline(__always)
-    func handle(_ frame: Frame, _ bytes: inout ByteReader) throws -> PromiseCore { try body(frame).asPromise().core }
+    @usableFromInline
+    func frameLoopDidBegin() { reader.loops &+= 1 }
 
-    @inlinable @inline(__always)
-    func recover(_ error: any Error) throws -> PromiseCore? { try recovery(error).core }
-}
-
-@usableFromInline
-struct LendingBody<Frame, Next: Thenable>: FrameBody {
-    @usableFromInline let body: (Frame, inout ByteReader) throws -> Next
-
-    @inlinable
-    init(_ body: @escaping (Frame, inout ByteReader) throws -> Next) { self.body = body }
-
-    @inlinable @inline(__always)
-    func handle(_ frame: Frame, _ bytes: inout ByteReader) throws -> PromiseCore {
-        try body(frame, &bytes).asPromise().core
+    @usableFromInline
+    func frameLoopDidEnd() {
+        cold?.memory?.inDecoder = 0
+        reader.loops &-= 1
+        if reader.loops == 0 { cold?.frameClock?.endMessages() }
     }
-}
 
-/// For a loop that does not wait for the program.
-@usableFromInline
-struct PlainBody<Frame>: FrameBody {
-    @usableFromInline let body: (Frame, inout ByteReader) throws -> Void
-
-    @inlinable
-    init(_ body: @escaping (Frame, inout ByteReader) throws -> Void) { self.body = body }
-
-    @inlinable @inline(__always)
-    func handle(_ frame: Frame, _ bytes: inout ByteReader) throws -> PromiseCore {
-        try body(frame, &bytes)
-        return PromiseCore.void
+    /// Later reads do not wait for this side's answers.
+    @usableFromInline
+    func beginReadingAhead() {
+        if refusalToRead == nil { reader.readsAhead = true }
     }
+
+    @usableFromInline
+    var hasBufferedInput: Bool { hasInput }
+
+    /// The promise of a body is pending. The program may be slow.
+    /// - Parameter held: the memory of the decoder. One that holds nothing leaves the accounting to a read in its body.
+    @usableFromInline
+    func beginAnswer(holding held: Int) {
+        pendingAnswers += 1
+        if held > 0 { noteHeldMemory(inDecoder: held) }
+    }
+
+    @usableFromInline
+    func endAnswer() { pendingAnswers -= 1 }
 }

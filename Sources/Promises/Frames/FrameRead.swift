@@ -1,95 +1,74 @@
 import Glibc
 import Reactor
 
-/// The reads of single frames. Received bytes are decoded at once; `FrameReader` waits for the rest.
-// An enumeration, like `ByteRead`: the functions of a class receive its metadata, which each caller looks up.
+/// A read of a single frame. Specialized in the module of the decoder, so that the read of a buffered frame looks up no
+/// type metadata.
 @usableFromInline
-enum FrameRead {
-    /// Reads `count` bytes.
-    @usableFromInline
-    static func bytes(_ count: Int, from connection: Connection) -> Promise<[UInt8]> {
-        if count < 1 { return refuse("exactly: \(count)", connection) }
-        if let refusal = connection.refusalToRead { return Promise(refused: refusal) }
-        let missing = count - connection.bufferedByteCount
-        if missing <= 0 { return Promise(PromiseCore.fulfilled(connection.input.take(count))) }
-        let core = PromiseCore.pending(.of(Produced<[UInt8]>.self))
-        FrameReader.wait(
-            core, for: missing, of: connection,
-            ended: FrameReader.end(of: connection, nil, expecting: .bytes(count)), held: 0
-        ) { connection, missing in
-            if let received = FrameReader.takeReceived(by: connection) {
-                // As many bytes as were missing.
-                connection.input.keep(UnsafeRawBufferPointer(rebasing: received[count...]))
-                let bytes = [UInt8](UnsafeRawBufferPointer(rebasing: received[..<count]))
-                return { $0.fulfill(bytes) }
-            }
-            missing = count - connection.bufferedByteCount
-            if missing > 0 { return FrameReader.end(of: connection, nil, expecting: .bytes(count)) }
-            let bytes = connection.input.take(count)
-            return { $0.fulfill(bytes) }
+struct FrameRead<Decoder: FrameDecoder>: InputConsumer {
+    @usableFromInline let connection: Uncounted<Connection>
+    @usableFromInline var decoder: Decoder
+
+    @inlinable @inline(__always)
+    init(_ connection: Connection, _ decoder: Decoder) {
+        self.connection = Uncounted(connection)
+        self.decoder = decoder
+    }
+
+    @inlinable static var form: InputForm { .frame }
+    @inlinable static var valueAtEnd: Decoder.Frame?? { .some(.none) }
+    @inlinable var heldBytes: Int { decoder.heldBytes }
+    @inlinable var expectation: StreamError.Expectation { decoder.expectation }
+
+    @inlinable @inline(__always)
+    mutating func take(_ received: UnsafeRawBufferPointer) throws -> InputStep<Decoder.Frame?> {
+        try connection.borrow { connection in
+            var missing = 1
+            var frame = try decoder.next(received, in: connection, &missing)
+            if case .none = frame { frame = try decoder.last(in: connection) }
+            if case .some = frame { return .done(frame) }
+            return .needs(missing)
         }
-        return Promise(core)
+    }
+}
+
+/// The wait of a sequence for the rest of its next frame.
+private struct FrameWait: InputConsumer {
+    let connection: Uncounted<Connection>
+    let heldBytes: Int
+
+    static var form: InputForm { .frames }
+    static var valueAtEnd: Void? { () }
+    func take(_ received: UnsafeRawBufferPointer) -> InputStep<Void> {
+        connection.borrow { $0.input.keep(received) }
+        return .done(())
+    }
+}
+
+extension Connection {
+    /// Reads the next frame.
+    @inlinable @inline(__always)
+    func startFrame<Decoder: FrameDecoder>(_ decoder: Decoder) -> PromiseCore {
+        if let refusal = refusalToRead { return PromiseCore(error: refusal) }
+        return InputLoop.read(FrameRead(self, decoder))
     }
 
     @usableFromInline
-    static func bytes(until delimiter: [UInt8], _ limit: Int, from connection: Connection) -> Promise<[UInt8]?> {
-        if delimiter.isEmpty { return refuse("until: an empty delimiter", connection) }
-        if limit < 1 { return refuse("limit: \(limit)", connection) }
-        return frame(DelimiterDecoder(delimiter, limit: limit), from: connection)
+    func readBytes(until delimiter: [UInt8], _ limit: Int) -> PromiseCore {
+        if delimiter.isEmpty { return refusedRead("until: an empty delimiter") }
+        if limit < 1 { return refusedRead("limit: \(limit)") }
+        return startFrame(DelimiterDecoder(delimiter, limit: limit))
     }
 
     @usableFromInline
-    static func line(_ limit: Int, from connection: Connection) -> Promise<String?> {
-        limit < 1 ? refuse("limit: \(limit)", connection) : frame(LineDecoder(limit: limit), from: connection)
+    func startLine(_ limit: Int) -> PromiseCore {
+        limit < 1 ? refusedRead("limit: \(limit)") : startFrame(LineDecoder(limit: limit))
     }
 
-    private static func refuse<Value>(_ detail: String, _ connection: Connection) -> Promise<Value> {
-        Promise(refused: SystemError(connection.readCall, EINVAL, detail: detail))
-    }
-
-    /// Reads the next frame. Specialized in the module of the decoder, so that the read of a buffered frame looks up no
-    /// type metadata.
-    @inlinable
-    static func frame<Decoder: FrameDecoder>(
-        _ decoder: Decoder, from connection: Connection
-    ) -> Promise<Decoder.Frame?> {
-        if let refusal = connection.refusalToRead { return Promise(refused: refusal) }
-        var decoder = decoder
-        var missing = 0
-        do {
-            let frame = try decoder.next(in: connection, &missing)
-            if case .some = frame { return Promise(PromiseCore.fulfilled(consume frame)) }
-        } catch { return Promise(refused: error) }
-        return frameWhenComplete(decoder, missing: missing, from: connection)
-    }
-
-    /// Waits for further input, and decodes it together with the buffered bytes. Specialized like `frame`; code that
-    /// does not depend on the frame's type is in `FrameReader`.
-    @inlinable @inline(never)
-    static func frameWhenComplete<Decoder: FrameDecoder>(
-        _ decoder: Decoder, missing: Int, from connection: Connection
-    ) -> Promise<Decoder.Frame?> {
-        var decoder = decoder
-        do {
-            let frame = try decoder.last(in: connection)
-            if case .some = frame { return Promise(PromiseCore.fulfilled(consume frame)) }
-        } catch { return Promise(refused: error) }
-        // The decoder may have begun a read.
-        if let refusal = connection.refusalToRead { return Promise(refused: refusal) }
-        let core = PromiseCore.pending(.of(Produced<Decoder.Frame?>.self))
-        let none: FrameReader.Settling = { $0.fulfill(Decoder.Frame?.none) }
-        FrameReader.wait(
-            core, for: missing, of: connection,
-            ended: FrameReader.end(of: connection, none, expecting: decoder.expectation), held: decoder.heldBytes
-        ) { connection, missing in
-            let received = FrameReader.takeReceived(by: connection)
-            let frame = try decoder.next(received, in: connection, &missing) ?? decoder.last(in: connection)
-            guard case .some = frame else {
-                FrameReader.noteHeld(decoder.heldBytes, by: connection)
-                return FrameReader.end(of: connection, none, expecting: decoder.expectation)
-            }
-            return { $0.fulfill(frame) }
-        }
-        return Promise(core)
+    /// A promise of `missing` more bytes; `nil` if the stream has ended between two frames, or a drain ends it there.
+    func moreInput(
+        _ missing: Int, held: Int, _ expectation: @autoclosure () -> StreamError.Expectation
+    ) throws -> PromiseCore? {
+        guard try mayContinue(.frames, expectation()) else { return nil }
+        return try InputLoop(FrameWait(connection: Uncounted(self), heldBytes: held)).wait(for: missing)
     }
 }

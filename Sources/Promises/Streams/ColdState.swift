@@ -15,8 +15,8 @@ final class ColdState {
     var layer: (any ConnectionLayer)?
     /// Its share of a memory budget, if it has one.
     var memory: MemoryShare?
-    /// The read that waits for frames.
-    var frames: (any FrameReading)?
+    /// Set with `frameTimeouts`.
+    @exclusivity(unchecked) var frameClock: FrameClock?
     /// When bytes were last received or sent, while `Connection.notesActivity` is set.
     @exclusivity(unchecked) var lastActivity = LoopInstant(nanoseconds: 0)
     /// The watches of the peer's end.
@@ -37,7 +37,7 @@ final class ColdState {
         close?.cancelTimer()
         idleClock?.cancelTimer()
         writeClock?.cancelTimer()
-        frames?.cancelTimer(on: loop)
+        frameClock?.cancelTimer(on: loop)
         layer?.cancelTimer()
     }
 

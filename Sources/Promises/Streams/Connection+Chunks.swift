@@ -24,7 +24,7 @@ extension Connection {
     public func forEachChunk<Value>(
         _ body: @escaping (RawSpan) throws -> Promise<Value>, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<Void> {
-        let core = ChunkLoop.start(on: self, readsAhead: false, PromiseBody(body).core).core
+        let core = startChunks(readsAhead: false, PromiseBody(body).core)
         return Promise(core.traced(root: "forEachChunk", Promise<Void>.self, file, line))
     }
 
@@ -50,7 +50,7 @@ extension Connection {
             try body(chunk)
             return PromiseCore.void
         }
-        let core = ChunkLoop.start(on: self, readsAhead: true, body).core
+        let core = startChunks(readsAhead: true, body)
         return Promise(core.traced(root: "forEachChunk", Promise<Void>.self, file, line))
     }
 }

@@ -16,9 +16,16 @@ extension Connection {
 
     /// Whether a frame loop waits for the next frame, and input has arrived before: a new client is about to send its
     /// first request.
-    var isBetweenFrames: Bool { reader.isWaiting && cold?.frames?.isLoopWaiting == true && deliveredByteCount > 0 }
+    var isBetweenFrames: Bool { reader.isWaitingForFrames && deliveredByteCount > 0 }
 
     /// Ends the waiting frame loop, so that its handler can finish.
     /// - Returns: false if there is none.
-    func endWaitingLoop() -> Bool { reader.isWaiting && cold?.frames?.endWaitingLoop() == true }
+    func endWaitingLoop() -> Bool {
+        guard reader.isWaitingForFrames, let core = takeReader() else { return false }
+        // A loop that is about to wait ends instead.
+        attachment?.endsFrameLoop = true
+        updateInterest()
+        core.borrow { $0.enqueueAgain() }
+        return true
+    }
 }

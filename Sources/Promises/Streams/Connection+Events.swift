@@ -21,8 +21,8 @@ extension Connection: ReadinessHandler {
         if ready.contains(.reading) {
             if path != .direct {
                 readIndirectly()
-            } else if case .waiting(let demand) = reader.state {
-                demand.descriptorIsReadable(of: self)
+            } else if reader.isWaiting {
+                receiveInput()
             }
         }
         if !ready.isDisjoint(with: .peerGone) {

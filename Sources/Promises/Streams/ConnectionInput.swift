@@ -27,11 +27,20 @@ struct ConnectionInput {
     /// Consumes at most `count` bytes.
     func take(_ count: Int) -> [UInt8] { cold?.borrow { $0.input.take(min(count, $0.input.count)) } ?? [] }
 
-    /// Lends the bytes to `body`, if there are any, and consumes as many of them as `body` returns.
+    /// Lends `received` bytes that are not buffered to `body`, or the buffered ones if there are none, and consumes as
+    /// many of them as `body` returns: the rest is, or stays, buffered.
     /// - Parameter callsUser: false if `body` calls no user code.
     @usableFromInline
-    func consume(callsUser: Bool, _ body: (UnsafeRawBufferPointer) throws -> Int) rethrows {
-        try cold?.borrow { if !$0.input.isEmpty { try $0.input.consume(callsUser: callsUser, body) } }
+    func consume(
+        _ received: UnsafeRawBufferPointer, callsUser: Bool, _ body: (UnsafeRawBufferPointer) throws -> Int
+    ) rethrows {
+        if received.isEmpty {
+            try cold?.borrow { if !$0.input.isEmpty { try $0.input.consume(callsUser: callsUser, body) } }
+        } else {
+            var consumed = 0
+            defer { keep(UnsafeRawBufferPointer(rebasing: received[consumed...])) }
+            consumed = try body(received)
+        }
     }
 
     /// Lends the bytes, and the array that contains them, to `body`, which consumes bytes with `drop`. They stay valid

@@ -3,8 +3,8 @@ import Reactor
 /// The events that the poller should report to a connection.
 ///
 /// While an operation is pending, the poller retains the connection, because this is not empty, or the `FlushJob` of a
-/// corked write does; the end of the loop ends the operations of both. So a pending promise, whose operation is
-/// `Produced`, need not retain its connection.
+/// corked write does; the end of the loop ends the operations of both. So the operation of a pending read need not
+/// retain its connection.
 struct ConnectionInterest {
     // Bits of epoll. Those used for connections are below 2^16.
     private var registeredBits: UInt16 = 0

@@ -73,10 +73,9 @@ private func instanceSize(_ type: AnyClass) -> Int
             try hang(b.write("message\n"), timeout: patience)
             expectEqual(try hang(b.read(exactly: 7), timeout: patience).count, 7)
             let cold = try #require(Mirror(reflecting: a).descendant("cold", "some")) as AnyObject
-            let reader = try #require(Mirror(reflecting: cold).descendant("frames", "some")) as AnyObject
-            let clock = try #require(Mirror(reflecting: reader).descendant("clock", "some")) as AnyObject
-            let sizes = [size(cold), size(reader), size(clock)]
-            expect(sizes.reduce(0, +) <= 352, "\(sizes)")
+            let clock = try #require(Mirror(reflecting: cold).descendant("frameClock", "some")) as AnyObject
+            let sizes = [size(cold), size(clock)]
+            expect(sizes.reduce(0, +) <= 288, "\(sizes)")
             a.abort()
             all.catch(policy: .allErrors) { _ in }
         }

@@ -138,9 +138,20 @@ import Testing
             var (connection, peer): (Connection?, Peer) = try net.pair()
             defer { peer.close() }
             let end = try #require(connection?.closed)
-            let reading = try #require(connection?.forEachChunk { _ -> Void in })
+            let (work, resolver) = Promise<Void>.pending()
+            var calls = 0
+            let reading = try #require(connection).forEachChunk { _ in
+                calls += 1
+                return work
+            }
             connection = nil
+            try peer.send("x")
+            try net.loop.run(until: { calls == 1 })
+            // Input that nothing waits for ends the registration, so that the next wait needs another one.
+            try peer.send("y")
+            for _ in 0..<3 { try net.loop.turn(.poll) }
             net.kernel.epollControl = { _, _, _, _ in -Int(EPERM) }
+            resolver.fulfill()
             expectEqual(try rejection(of: reading), EPERM)
             guard case .failed(let error)? = end.settledValue else { return expect(Bool(false), "\(end)") }
             expectEqual(error.code, EPERM)
