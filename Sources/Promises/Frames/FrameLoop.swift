@@ -94,7 +94,7 @@ final class FrameLoop<Decoder: FrameDecoder, Next: Thenable>: InputConsumer {
     ///   - isReceived: whether they are not buffered; those after the first frame are buffered before the body is
     ///     called.
     /// - Returns: `nil` if the input must be looked at again: the bytes are elsewhere, or a limit is reached.
-    @inlinable
+    @inlinable @inline(__always)
     func handleFrames(
         in bytes: UnsafeRawBufferPointer, of owner: UnsafePointer<[UInt8]>?, isReceived: Bool, _ left: inout Int
     ) throws -> InputStep<Void>? {

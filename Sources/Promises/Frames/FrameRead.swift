@@ -25,7 +25,7 @@ struct FrameRead<Decoder: FrameDecoder>: InputConsumer {
             var missing = 1
             var frame = try decoder.next(received, in: connection, &missing)
             if case .none = frame { frame = try decoder.last(in: connection) }
-            if case .some = frame { return .done(frame) }
+            if case .some = frame { return .done(consume frame) }
             return .needs(missing)
         }
     }

@@ -12,14 +12,14 @@ struct ByteRead: InputConsumer {
     @inline(__always)
     func take(_ received: UnsafeRawBufferPointer) -> InputStep<ReadOutcome> {
         if !received.isEmpty { return .done(.bytes([UInt8](received))) }
-        return connection.borrow { $0.hasInput || $0.reader.hasEnded } ? takeInput() : .needs(limit)
+        return takeInput()
     }
 
-    /// Buffered bytes, or the end.
     @inline(never)
     private func takeInput() -> InputStep<ReadOutcome> {
         connection.borrow {
-            .done($0.hasInput ? .bytes($0.input.take(limit)) : $0.failure.map(ReadOutcome.failed) ?? .end)
+            if $0.hasInput { return .done(.bytes($0.input.take(limit))) }
+            return $0.reader.hasEnded ? .done($0.failure.map(ReadOutcome.failed) ?? .end) : .needs(limit)
         }
     }
 
@@ -81,8 +81,9 @@ extension Connection {
         if limit < 1 {
             return PromiseCore.fulfilled(ReadOutcome.failed(SystemError(readCall, EINVAL, detail: "upTo: \(limit)")))
         }
-        let limit = min(limit, ConnectionInput.largestPiece)
-        return InputLoop.read(ByteRead(connection: Uncounted(self), limit: limit))
+        let read = ByteRead(connection: Uncounted(self), limit: min(limit, ConnectionInput.largestPiece))
+        if hasInput || reader.hasEnded { return InputLoop.read(read) }
+        return InputLoop(read).startWaiting(for: read.limit)
     }
 
     @usableFromInline

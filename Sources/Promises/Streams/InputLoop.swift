@@ -115,7 +115,7 @@ struct InputLoop<Consumer: InputConsumer & ~Copyable>: ~Copyable, Operation {
         case .needs(let count): wait(for: count, core, isInEvent: isInEvent)
         case .wait(let next): core.object.wait(for: next, andRun: self)
         case .again: core.object.enqueueAgain(self)
-        case .done(let value): finish(core, value)
+        case .done(let value): finish(core, consume value)
         }
     }
 
@@ -144,7 +144,7 @@ struct InputLoop<Consumer: InputConsumer & ~Copyable>: ~Copyable, Operation {
     consuming func finish(_ core: CoreRef, _ value: consuming Consumer.Output) {
         end()
         guard core.borrow({ $0.isOpen }) else { return core.release() }
-        core.payload.store(value)
+        core.payload.store(consume value)
         core.borrow { $0.settle(.fulfilled(isTrivial: CorePayload.isTrivial(Consumer.Output.self))) }
     }
 
@@ -191,8 +191,10 @@ extension InputLoop where Consumer: Copyable {
     static func read(_ consumer: Consumer) -> PromiseCore {
         var consumer = consumer
         do {
-            switch try consumer.take(UnsafeRawBufferPointer(start: nil, count: 0)) {
-            case .done(let value): return PromiseCore.fulfilled(value)
+            let step = try consumer.take(UnsafeRawBufferPointer(start: nil, count: 0))
+            switch consume step {
+            // Moved: a copy would be counted.
+            case .done(let value): return PromiseCore.fulfilled(consume value)
             case .needs(let count): return try InputLoop(consumer).wait(for: count)
             case .wait, .again: preconditionFailure("a read has no body")
             }
@@ -201,10 +203,13 @@ extension InputLoop where Consumer: Copyable {
 
     @inlinable @inline(never)
     func wait(for count: Int) throws -> PromiseCore {
-        guard try consumer.mayContinue() else {
-            if let value = Consumer.valueAtEnd { return PromiseCore.fulfilled(value) }
-            throw StreamError.endedEarly(expected: consumer.expectation, got: 0)
-        }
+        if try consumer.mayContinue() { return startWaiting(for: count) }
+        if let value = Consumer.valueAtEnd { return PromiseCore.fulfilled(value) }
+        throw StreamError.endedEarly(expected: consumer.expectation, got: 0)
+    }
+
+    @inlinable @inline(__always)
+    func startWaiting(for count: Int) -> PromiseCore {
         let core = PromiseCore.pending(.of(Self.self))
         core.payload.store(self)
         let held = consumer.heldBytes
