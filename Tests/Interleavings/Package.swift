@@ -9,12 +9,20 @@ let seam: [SwiftSetting] = [
     ])
 ]
 
+// The functions whose calls are steps: see wrapped.c.
+let wrapped = [
+    "clinux_is_sanitized", "clock_gettime", "epoll_wait", "pthread_cond_broadcast", "pthread_cond_init",
+    "pthread_cond_signal", "pthread_cond_wait", "pthread_create", "pthread_detach", "pthread_join",
+    "pthread_mutex_init", "pthread_mutex_lock", "pthread_mutex_unlock", "sched_yield", "swift_allocObject",
+    "swift_isUniquelyReferenced_nonNull_native", "swift_release", "swift_release_n", "swift_retain",
+    "swift_retainCount", "swift_retain_n", "write",
+]
+
 let package = Package(
     name: "interleavings",
     targets: [
         .target(name: "CLinux"),
         .target(name: "ModelThreads"),
-        .target(name: "ModelRuns"),
         .target(
             name: "Model", dependencies: ["ModelThreads"],
             swiftSettings: [.enableExperimentalFeature("RawLayout"), .enableExperimentalFeature("BuiltinModule")]),
@@ -22,16 +30,17 @@ let package = Package(
         // Without what is about connections, more than half: its threads share only the parts below it.
         .target(
             name: "Promises", dependencies: ["CLinux", "Model", "Reactor"],
-            sources: ["Seam.swift", "Library/Buffers/LinkedOrder.swift"]
-                + ["Awaiting", "Combinators", "Core", "Diagnostics", "Operators", "Outcomes", "Time"].map {
-                    "Library/\($0)"
-                },
+            sources: [
+                "Awaiting", "Buffers/LinkedOrder.swift", "Combinators", "Core", "Diagnostics", "Operators", "Outcomes",
+                "Time",
+            ],
             swiftSettings: seam + [.enableExperimentalFeature("Lifetimes")]),
-        .target(name: "Exploring", dependencies: ["ModelRuns", "ModelThreads"]),
+        .target(name: "Exploring", dependencies: ["ModelThreads"]),
         .executableTarget(
             name: "interleavings",
-            dependencies: ["Exploring", "Model", "ModelRuns", "ModelThreads", "Promises", "Reactor"],
-            swiftSettings: [.swiftLanguageMode(.v5)]),
+            dependencies: ["Exploring", "Model", "ModelThreads", "Promises", "Reactor"],
+            swiftSettings: [.swiftLanguageMode(.v5)],
+            linkerSettings: [.unsafeFlags(wrapped.flatMap { ["-Xlinker", "--wrap=\($0)"] })]),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -93,6 +93,15 @@ MUTANTS = [
      "    if !isMutant(#) { try loop.borrow { try $0.checkWhetherItCanWait() } }\n"),
     ("a promise is linked that another thread knows", CORE + "PromiseCore+Adopt.swift",
      "} && inner.referenceCount == 2", "} && (isMutant(#) || inner.referenceCount == 2)"),
+    ("two parties take the same step of a dispatched promise", "Promises/Operators/DispatchedPromise.swift",
+     "guard progress.stage == stage else { return nil }", "guard isMutant(#) || progress.stage == stage else { return nil }"),
+    ("a dispatched promise forgets that it was cancelled", "Promises/Operators/DispatchedPromise.swift",
+     "cancellation: previous.cancellation)", "cancellation: isMutant(#) ? nil : previous.cancellation)"),
+    ("a source is not retained before its waiter withdraws", CORE + "PromiseCore+Cancel.swift",
+     "        let source = word.core.object\n        guard upstream.replace(word, by: .taken) else { return nil }\n",
+     "        if isMutant(#) {\n            guard upstream.replace(word, by: .taken) else { return nil }\n            hasArrived()\n"
+     "            return word.core.object\n        }\n"
+     "        let source = word.core.object\n        guard upstream.replace(word, by: .taken) else { return nil }\n"),
     # ----
     ("relaxed: a load of the state", CORE + "StateWord.swift",
      "func load() -> StateWord { StateWord(bits: word.load(ordering: .acquiring)) }",
@@ -133,11 +142,10 @@ def mutated():
         if "InternalJob { if" in new:
             text = text.replace("ordering: .acquiringAndReleasing) })", "ordering: .acquiringAndReleasing) } })")
         path.write_text(text)
-    for module in ("Reactor", "Promises"):
-        with open(tree / PACKAGE / "Sources" / module / "Seam.swift", "a") as seam:
-            seam.write(
-                '\n@usableFromInline let mutant = getenv("MUTANT").flatMap { Int(String(cString: $0)) }\n'
-                "@usableFromInline func isMutant(_ number: Int) -> Bool { mutant == number }\n")
+    for folder in ("Reactor", "Promises/Core"):
+        (tree / "Sources" / folder / "Mutant.swift").write_text(
+            'import Glibc\n\n@usableFromInline let mutant = getenv("MUTANT").flatMap { Int(String(cString: $0)) }\n'
+            "@usableFromInline func isMutant(_ number: Int) -> Bool { mutant == number }\n")
     return tree / PACKAGE
 
 
@@ -159,6 +167,30 @@ def run_mutants(package, wanted, sanitize, options):
         sys.exit(f"error: {len(missed)} mutants were not found: {missed}")
 
 
+def located(line, symbolizer):
+    """The line of a step, with the place in the sources and where that is called for the place in the program."""
+    place = re.search(r"  (0x[0-9a-f]+)$", line)
+    if not place or not symbolizer:
+        return line
+    symbolizer.stdin.write(place[1] + "\n")
+    symbolizer.stdin.flush()
+    # A function, then its file, line and column, for each that is inlined into the next, and an empty line.
+    frames = [frame.strip() for frame in iter(symbolizer.stdout.readline, "\n")][1::2]
+    known = [re.sub(r".*/(.*):\d+$", r"\1", frame) for frame in frames if "/Sources/Model" not in frame and ":0" not in frame]
+    return line[:place.start()] + "  " + " < ".join(known[:2]) + "\n"
+
+
+def run(program, options):
+    """Runs the program, and shows what it prints."""
+    tool = shutil.which("llvm-symbolizer")
+    symbolizer = tool and subprocess.Popen([tool, "--no-demangle", f"--obj={program}"], text=True, stdin=subprocess.PIPE,
+                                           stdout=subprocess.PIPE)
+    process = subprocess.Popen([program] + options, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+    for line in process.stdout:
+        print(located(line, symbolizer), end="", flush=True)
+    return process.wait()
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--mutants", nargs="*", type=int)
@@ -168,7 +200,7 @@ def main():
     if arguments.mutants is not None:
         return run_mutants(package, arguments.mutants, arguments.sanitize, options)
     program = build(ROOT / PACKAGE, ".build-interleavings" + ("-tsan" if arguments.sanitize else ""), arguments.sanitize)
-    sys.exit(subprocess.run([program] + options).returncode)
+    sys.exit(run(program, options))
 
 
 main()

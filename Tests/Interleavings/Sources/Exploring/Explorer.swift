@@ -1,4 +1,3 @@
-import ModelRuns
 import ModelThreads
 
 /// The search for all interleavings of a scenario: it runs the scenario again and again, each time with other choices of the
@@ -15,9 +14,10 @@ package struct Explorer {
     /// A state on the way of the last run, and what is tried there.
     private struct State {
         var step: model_step
-        /// The thread that had taken the step before, if it could take this one too.
-        var interrupted: UInt8?
+        /// Whether the thread that had taken the step before could take this one too.
+        var couldContinue = false
         var preemptions = 0
+        var isShared = false
         var toTry: UInt8
         var tried: UInt8 = 0
         var isOpen = false
@@ -26,10 +26,7 @@ package struct Explorer {
     private let bound: Bound
     private let body: () -> Void
     private var states: [State] = []
-    /// For searches with a bound: the locations that several threads have used.
-    private var shared = Set<UInt32>()
     private var differences = 0
-    private var difference = ""
     package private(set) var runs = 0
     /// Those that were no repetition of what other runs had shown.
     package private(set) var newRuns = 0
@@ -44,22 +41,20 @@ package struct Explorer {
     package mutating func explore(atMost limit: Int, until isOver: () -> Bool = { false }) -> Bool {
         var choices: [UInt8] = []
         var asleep: UInt8 = 0
-        while true {
+        repeat {
             run(choices, asleep)
-            let isNew = bound != .none && noteShared()
-            if isNew || !note(choices.count) {
-                // Anew: with more locations to interrupt at, or since something was made that is made once in a process.
-                if !isNew { differences += 1 }
-                if differences > 20 { model_fail("the scenario is not deterministic: \(difference)") }
-                states = []
-                choices = []
-            } else {
-                if bound == .none { addRaces(from: max(choices.count - 1, 0)) }
+            if note(choices.count) {
+                if bound == .none { addRaces(from: max(choices.count - 1, 0)) } else { noteShared() }
                 guard let next = next() else { return true }
                 (choices, asleep) = next
+            } else {
+                // Anew, since something was made that is made once in a process.
+                differences += 1
+                if differences > 20 { model_fail("the scenario is not deterministic") }
+                (states, choices) = ([], [])
             }
-            if runs >= limit || isOver() { return false }
-        }
+        } while runs < limit && !isOver()
+        return false
     }
 
     /// Runs the scenario once, with the choices of a run that has failed.
@@ -91,20 +86,15 @@ package struct Explorer {
             if index < chosen - 1 {
                 let known = states[index].step
                 // (A release may be the last one in one run and not in another.)
-                if known.thread != step.thread || known.at != step.at || known.name != step.name {
-                    difference =
-                        "step \(index), \(known.name.map { String(cString: $0) } ?? "") @\(known.at) of thread \(known.thread + 1) before, \(step.name.map { String(cString: $0) } ?? "") @\(step.at) of thread \(step.thread + 1) now"
-                    return false
-                }
+                if known.thread != step.thread || known.at != step.at || known.from != step.from { return false }
                 continue
             }
             if index >= states.count { states.append(State(step: step, toTry: 1 << step.thread)) }
             states[index].step = step
             guard index > 0 else { continue }
             let before = states[index - 1]
-            let last = before.step.thread
-            states[index].interrupted = step.enabled >> last & 1 == 1 ? last : nil
-            let isPreemption = states[index].interrupted.map { $0 != step.thread } ?? false
+            states[index].couldContinue = step.enabled >> before.step.thread & 1 == 1
+            let isPreemption = states[index].couldContinue && step.thread != before.step.thread
             states[index].preemptions = before.preemptions + (isPreemption ? 1 : 0)
         }
         return steps.count >= chosen
@@ -113,7 +103,13 @@ package struct Explorer {
     /// Goes back to the last state where something is left to try.
     private mutating func next() -> (choices: [UInt8], asleep: UInt8)? {
         while let index = states.indices.last {
-            if case .preemptions(let most) = bound, !states[index].isOpen { open(index, most) }
+            if case .preemptions(let most) = bound, !states[index].isOpen {
+                states[index].isOpen = true
+                let isFree = !states[index].couldContinue
+                if isFree || (states[index].isShared && states[index - 1].preemptions < most) {
+                    states[index].toTry = states[index].step.enabled
+                }
+            }
             let state = states[index]
             let tried = state.tried | 1 << state.step.thread
             let asleep = bound == .none ? state.step.asleep | tried : 0
@@ -128,46 +124,21 @@ package struct Explorer {
         return nil
     }
 
-    // MARK: With a bound
-
-    private mutating func open(_ index: Int, _ most: Int) {
-        states[index].isOpen = true
-        let state = states[index]
-        if state.interrupted != nil {
-            let before = states[index - 1].preemptions
-            guard before < most && (isShared(state.step.at) || isShared(state.step.also)) else { return }
-        }
-        states[index].toTry = state.step.enabled
-    }
-
-    // The numbers of locations differ between runs, since each run counts them anew. So a location is known by the thread that
-    // was the first to use it, and by how many that thread had used first before.
-    private var names: [UInt32: UInt32] = [:]
-
-    private func isShared(_ location: UInt32) -> Bool { location != 0 && shared.contains(names[location]!) }
-
-    /// - Returns: whether a location has become known to be shared.
-    private mutating func noteShared() -> Bool {
-        names = [:]
-        var counts = [UInt32](repeating: 0, count: Int(model_threads))
+    /// With a bound: notes the steps at locations that several threads use in this run and one changes. (Where that is so only if
+    /// the thread is interrupted here, it is so too if it is interrupted later.)
+    private mutating func noteShared() {
         var users: [UInt32: UInt8] = [:]
         var changed = Set<UInt32>()
-        let looks = [model_load, model_yield, model_sleep, model_poll].map { UInt8($0.rawValue) }
         for step in steps {
             for location in [step.at, step.also] where location != 0 {
-                if users[location] == nil {
-                    names[location] = UInt32(step.thread) << 20 | counts[Int(step.thread)]
-                    counts[Int(step.thread)] += 1
-                }
                 users[location, default: 0] |= 1 << step.thread
-                if !looks.contains(step.kind) { changed.insert(location) }
+                if model_changes(step.kind) { changed.insert(location) }
             }
         }
-        let before = shared.count
-        for (location, threads) in users where threads & (threads - 1) != 0 && changed.contains(location) {
-            shared.insert(names[location]!)
+        changed = changed.filter { users[$0]!.nonzeroBitCount > 1 }
+        for (index, step) in steps.enumerated() where changed.contains(step.at) || changed.contains(step.also) {
+            states[index].isShared = true
         }
-        return shared.count > before
     }
 
     // MARK: Without a bound
@@ -188,24 +159,22 @@ package struct Explorer {
             let thread = Int(step.thread)
             var clock = ofThread[thread]
             if step.kind == model_join.rawValue { clock = pointwiseMax(clock, ofThread[Int(step.other)]) }
-            var candidates = step.at == 0 ? [] : uses[step.at] ?? []
+            // It could not come before an unlock, but before the lock that this one ends.
+            var unlocked = clock
+            let isLock = step.kind == model_lock.rawValue || step.kind == model_woken.rawValue
+            var candidates = uses[step.at] ?? []
             if step.also != 0 { candidates = (candidates + (uses[step.also] ?? [])).sorted() }
-            for other in candidates.reversed() where steps[other].thread != step.thread {
-                var (one, two) = (steps[other], step)
-                guard model_depend(&one, &two) else { continue }
-                let by = Int(one.thread)
-                if clock[by] <= other && index >= first {
-                    var raced: Int? = other
-                    if isLock(step) && isUnlock(one) {
-                        // It could not have come before. But it could have before the lock that this unlock ends.
-                        raced = lock(endedBy: other)
-                    } else if one.enabled >> step.thread & 1 == 0 && lastOfThread[thread] < other {
-                        raced = nil
-                    }
-                    if let raced, clock[by] <= raced { tryOther(before: raced, for: index, clocks) }
+            for other in candidates.reversed() where steps[other].thread != step.thread && depend(other, index) {
+                let one = steps[other]
+                unlocked = pointwiseMax(unlocked, clocks[other])
+                if isLock && (one.kind == model_unlock.rawValue || one.kind == model_wait.rawValue) { continue }
+                let hasWaited = one.enabled >> step.thread & 1 == 0 && lastOfThread[thread] < other
+                if clock[Int(one.thread)] <= other && index >= first && !hasWaited {
+                    tryOther(before: other, for: index, clocks)
                 }
                 clock = pointwiseMax(clock, clocks[other])
             }
+            clock = unlocked
             clock[thread] = Int32(index + 1)
             if step.kind == model_start.rawValue {
                 started += 1
@@ -214,47 +183,28 @@ package struct Explorer {
             ofThread[thread] = clock
             lastOfThread[thread] = index
             clocks.append(clock)
-            if step.at != 0 { uses[step.at, default: []].append(index) }
-            if step.also != 0 { uses[step.also, default: []].append(index) }
+            for location in [step.at, step.also] where location != 0 { uses[location, default: []].append(index) }
         }
     }
 
-    private func isLock(_ step: model_step) -> Bool {
-        step.kind == model_lock.rawValue || step.kind == model_woken.rawValue
-    }
-    private func isUnlock(_ step: model_step) -> Bool {
-        step.kind == model_unlock.rawValue || step.kind == model_wait.rawValue
-    }
-
-    private func lock(endedBy index: Int) -> Int? {
-        let steps = steps
-        let mutex = steps[index].kind == model_wait.rawValue ? steps[index].also : steps[index].at
-        return (0..<index).last {
-            let step = steps[$0]
-            return step.thread == steps[index].thread
-                && (step.kind == model_lock.rawValue && step.at == mutex
-                    || step.kind == model_woken.rawValue && step.also == mutex)
-        }
+    private func depend(_ one: Int, _ other: Int) -> Bool {
+        let steps = model_steps()!
+        return model_depend(steps + one, steps + other)
     }
 
     /// Before the step `earlier`, one of the threads is tried that lead to `later` without it.
     private mutating func tryOther(before earlier: Int, for later: Int, _ clocks: [Clock]) {
-        let steps = steps
         let by = Int(steps[earlier].thread)
         // The steps in between that do not follow from the earlier one, and the later one.
         let way = ((earlier + 1)..<later).filter { clocks[$0][by] <= earlier } + [later]
         var initials: UInt8 = 0
         var seen: UInt8 = 0
-        for (place, index) in way.enumerated() {
-            let thread = steps[index].thread
-            if seen >> thread & 1 == 1 { continue }
-            seen |= 1 << thread
-            let follows = way[..<place].contains { before in
-                if index != later { return clocks[index][Int(steps[before].thread)] > before }
-                var (one, two) = (steps[before], steps[later])
-                return model_depend(&one, &two)
+        for (place, index) in way.enumerated() where seen >> steps[index].thread & 1 == 0 {
+            seen |= 1 << steps[index].thread
+            let follows = way[..<place].contains {
+                index == later ? depend($0, later) : clocks[index][Int(steps[$0].thread)] > $0
             }
-            if !follows { initials |= 1 << thread }
+            if !follows { initials |= 1 << steps[index].thread }
         }
         let enabled = steps[earlier].enabled
         initials &= enabled

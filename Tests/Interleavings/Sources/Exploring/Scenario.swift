@@ -1,5 +1,4 @@
 import Glibc
-import ModelRuns
 import ModelThreads
 
 /// A few threads that use the library together, and what must hold in the end.
@@ -18,25 +17,22 @@ package struct Scenario {
 /// - Returns: what `join` takes.
 @discardableResult
 package func thread(_ body: @escaping @Sendable () -> Void) -> CInt {
-    model_start_own_thread(
+    model_start_thread(
         { context in
             model_be_quiet(true)
             prepareThread()
             model_be_quiet(false)
-            Unmanaged<Box>.fromOpaque(context!).takeRetainedValue().run()
+            Unmanaged<Box>.fromOpaque(context!).takeRetainedValue().body.take()?()
             model_be_quiet(true)
             return nil
-        }, Unmanaged.passRetained(Box(body)).toOpaque())
+        }, Unmanaged.passRetained(Box(body)).toOpaque(), false)
 }
 
 package func join(_ thread: CInt...) { for thread in thread { model_join_thread(thread) } }
 
 private final class Box {
-    private var body: (() -> Void)?
+    var body: (() -> Void)?
     init(_ body: @escaping () -> Void) { self.body = body }
-    func run() {
-        body.take()?()
-    }
 }
 
 /// Called first on each thread.

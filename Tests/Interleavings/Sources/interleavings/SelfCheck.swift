@@ -2,6 +2,8 @@ import Exploring
 import Glibc
 import Model
 
+@testable import Reactor
+
 /// What the checker must find in a few lines of which all interleavings are known.
 func checkTheChecker() {
     func count(_ name: String, _ expected: Int, _ body: @escaping () -> Void) {
@@ -13,7 +15,7 @@ func checkTheChecker() {
     final class Words: Sendable {
         let one = Model.Atomic<Int>(0)
         let two = Model.Atomic<Int>(0)
-        let lock = Model.Mutex<Int>(0)
+        let lock = LockedValue(0)
     }
     count("two steps of two threads at one place", 6) {
         let words = Words()

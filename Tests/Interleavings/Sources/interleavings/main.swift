@@ -1,6 +1,5 @@
 import Exploring
 import Glibc
-import ModelRuns
 import ModelThreads
 
 @testable import Promises
@@ -35,14 +34,8 @@ conf.logLimit = nil
 
 let chosen = scenarios.filter { wanted == nil || $0.name == wanted }
 if let schedule {
-    let parts = schedule.split(separator: ",").map { $0.split(separator: ":").map { Int($0)! } }
-    var choices: [UInt8] = []
-    for (part, next) in zip(parts, parts.dropFirst()) {
-        choices += .init(repeating: UInt8(part[1]), count: next[0] - part[0])
-    }
-    choices.append(UInt8(parts.last![1]))
     model_set_title(strdup(chosen[0].name))
-    Explorer.replay(choices, chosen[0].body)
+    Explorer.replay(schedule.map { UInt8($0.wholeNumberValue!) }, chosen[0].body)
     model_print_steps()
     print("\(chosen[0].name): no failure; \(model_count()) steps")
     exit(0)
