@@ -95,8 +95,6 @@ MUTANTS = [
      "} && inner.referenceCount == 2", "} && (isMutant(#) || inner.referenceCount == 2)"),
     ("two parties take the same step of a dispatched promise", "Promises/Operators/DispatchedPromise.swift",
      "guard progress.stage == stage else { return nil }", "guard isMutant(#) || progress.stage == stage else { return nil }"),
-    ("a dispatched promise forgets that it was cancelled", "Promises/Operators/DispatchedPromise.swift",
-     "cancellation: previous.cancellation)", "cancellation: isMutant(#) ? nil : previous.cancellation)"),
     ("a source is not retained before its waiter withdraws", CORE + "PromiseCore+Cancel.swift",
      "        let source = word.core.object\n        guard upstream.replace(word, by: .taken) else { return nil }\n",
      "        if isMutant(#) {\n            guard upstream.replace(word, by: .taken) else { return nil }\n            hasArrived()\n"

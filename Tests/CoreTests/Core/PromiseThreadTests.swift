@@ -1,39 +1,12 @@
 import Glibc
 import Promises
 import Reactor
-import Synchronization
 import TestSupport
 import Testing
 
 @testable import PromisesTestSupport
 
-private final class Counter: Sendable {
-    private let value = Atomic<Int>(0)
-    var count: Int { value.load(ordering: .relaxed) }
-    func add() { value.add(1, ordering: .relaxed) }
-}
-
 @Suite struct PromiseThreadTests {
-    @Test func handlersRunOnTheThreadThatAttachedThem() throws {
-        try EventLoop.withLoop { loop throws in
-            let hold = loop.hold()
-            let here = pthread_self()
-            var elsewhere = 0
-            for _ in 0..<scaled(100) {
-                let (promise, resolver) = Promise<Int>.pending()
-                let thread = TestThread { resolver.fulfill(1) }
-                let ended = promise.map { value in
-                    if pthread_equal(pthread_self(), here) == 0 { elsewhere += 1 }
-                    return value
-                }.ensure { if pthread_equal(pthread_self(), here) == 0 { elsewhere += 1 } }
-                expectEqual(try hang(ended), 1)
-                thread.join()
-            }
-            expectEqual(elsewhere, 0)
-            hold.cancel()
-        }
-    }
-
     @Test func eachThreadHasItsOwnHandlersOfOnePromise() {
         let (promise, resolver) = Promise<Int>.pending()
         let ready = Gate()
@@ -85,65 +58,6 @@ private final class Counter: Sendable {
             }
             hold.cancel()
         }
-    }
-
-    @Test func anInnerPromiseOfThisThreadSettledByAnother() throws {
-        try EventLoop.withLoop { loop throws in
-            let hold = loop.hold()
-            for round in 0..<scaled(500) {
-                let (inner, resolver) = Promise<Int>.pending()
-                let thread = TestThread {
-                    if round % 3 == 0 { resolver.reject(Flaw(round)) } else { resolver.fulfill(round) }
-                }
-                // It links while the other thread settles.
-                let outer = Promise.value(()).then { inner }.then { Promise.value($0) }
-                    .recover { _ in Promise.value(round) }
-                expectEqual(try hang(outer), round)
-                thread.join()
-            }
-            hold.cancel()
-        }
-    }
-
-    /// Threads attach to shared promises while others settle them: on each thread, the handlers of one promise run in
-    /// the order in which it attached them, none is lost, and none runs elsewhere.
-    @Test func orderHoldsWhileOthersSettle() {
-        let rounds = scaled(400)
-        let attached = 12
-        let pairs = (0..<rounds).map { _ in Promise<Int>.pending() }
-        let wrong = Counter()
-        let total = Counter()
-        let threads = (0..<4).map { number in
-            TestThread {
-                let here = pthread_self()
-                var left = 0
-                for (index, pair) in pairs.enumerated() {
-                    var last = -1
-                    for step in 0..<attached {
-                        left += 1
-                        if step == attached / 2 && index % 4 == number { pair.resolver.fulfill(index) }
-                        let handler = { (_: Int) in
-                            if last != step - 1 || pthread_equal(pthread_self(), here) == 0 { wrong.add() }
-                            last = step
-                            left -= 1
-                            total.add()
-                        }
-                        switch (step + number) % 3 {
-                        case 0: pair.promise.done(handler).orFail()
-                        case 1: _ = pair.promise.map(handler)
-                        default: pair.promise.get(handler).orFail()
-                        }
-                    }
-                    try? EventLoop.current.turn(.poll)
-                }
-                let hold = EventLoop.current.hold()
-                while left > 0 { try? EventLoop.current.turn(.wait) }
-                hold.cancel()
-            }
-        }
-        for thread in threads { thread.join() }
-        expectEqual(wrong.count, 0)
-        expectEqual(total.count, rounds * attached * 4)
     }
 }
 

@@ -94,30 +94,6 @@ import Testing
         owner.join()
     }
 
-    @Test func besideASettlementThatReleasesTheSource() {
-        for _ in 0..<scaled(2000) {
-            inLoop { _ in cancelBesideSettlement() }
-        }
-    }
-
-    private func cancelBesideSettlement() {
-        let box = Shared<Resolver<Int>?>(nil)
-        let mapped = {
-            let (source, resolver) = Promise<Int>.pending()
-            box.change { $0 = resolver }
-            return source.map { $0 }
-        }()
-        let settler = TestThread {
-            let resolver = box.value
-            box.change { $0 = nil }
-            resolver?.fulfill(1)
-        }
-        while box.value != nil {}
-        mapped.cancel()
-        settler.join()
-        expect(mapped.isRejected)
-    }
-
     @Test func theLatestMayWithdrawFirst() throws {
         try inLoop { loop throws in
             let (source, resolver) = Promise<Int>.pending()

@@ -27,19 +27,6 @@ import Testing
         expect(empty.error as? PromiseError == .badInput("race of an empty list"))
     }
 
-    @Test func settledFromSeveralThreads() throws {
-        for _ in 0..<scaled(250) {
-            let pairs = (0..<4).map { _ in Promise<Int>.pending() }
-            let winner = race(pairs.map(\.promise))
-            let calls = Shared(0)
-            winner.pipe { _ in calls.change { $0 += 1 } }
-            let threads = pairs.indices.map { index in TestThread { pairs[index].resolver.fulfill(index) } }
-            for thread in threads { thread.join() }
-            expect((0..<4).contains(try hang(winner, timeout: patience)))
-            expectEqual(calls.value, 1)
-        }
-    }
-
     /// The promise of a combinator with one source is linked; with more it is waited for.
     @Test(arguments: 1...3) func oneThatAHandlerReturnsEndsOnce(count: Int) throws {
         for outcomes in 0..<(1 << count) {

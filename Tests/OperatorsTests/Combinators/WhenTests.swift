@@ -87,20 +87,6 @@ import Testing
         let last = try #require(quadruples.settledValue).last
         expectEqual(last?.3, 8)
     }
-
-    @Test func settledFromSeveralThreads() throws {
-        for _ in 0..<scaled(250) {
-            let pairs = (0..<12).map { _ in Promise<Int>.pending() }
-            let all = when(fulfilled: pairs.map(\.promise))
-            let threads = (0..<4).map { part in
-                TestThread {
-                    for index in stride(from: part, to: 12, by: 4) { pairs[index].resolver.fulfill(index) }
-                }
-            }
-            for thread in threads { thread.join() }
-            expectEqual(try hang(all, timeout: patience), Array(0..<12))
-        }
-    }
 }
 
 @Suite struct WhenTypesTests {

@@ -21,15 +21,6 @@ import Testing
         expectEqual(try await task.value, 3)
     }
 
-    @Test func aResolverOnAnotherThreadEndsTheWait() async throws {
-        for round in 0..<scaled(2000) {
-            let (promise, resolver) = Promise<Int>.pending()
-            let thread = TestThread { resolver.fulfill(round) }
-            expectEqual(try await promise.value, round)
-            thread.join()
-        }
-    }
-
     @Test func aLoopThatIsDrivenElsewhere() async throws {
         let driver = Driver()
         let promise = await driver.run { after(.milliseconds(1)).map { 5 }.asPromise() }

@@ -244,20 +244,6 @@ import Testing
         }
         expectEqual(lines, [])
     }
-
-    @Test func manyRoundsWithAThreadThatSettles() throws {
-        try EventLoop.withLoop { loop throws in
-            // An unreferenced timer: without one, each round would be logged.
-            let timer = loop.schedule(after: .seconds(3600)) {}
-            timer.unref()
-            for round in 0..<scaled(500) {
-                let (promise, resolver) = Promise<Int>.pending()
-                let thread = TestThread { resolver.fulfill(round) }
-                expectEqual(try hang(promise), round)
-                thread.join()
-            }
-        }
-    }
 }
 
 /// `var up = false; p.done { up = true }; while !up { … }`: the optimiser must not assume that `up` is never written.

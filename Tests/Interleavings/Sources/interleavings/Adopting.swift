@@ -75,6 +75,11 @@ let adopting: [Scenario] = [
         check(!child.isPending, "still pending after cancel")
         checkOneOf(outcome(of: child), 8, -1)
     },
+    onLoop("cancel beside a settlement that releases the source") { _ in
+        let child = pendingChild { resolver in thread { resolver.fulfill(7) } }
+        child.cancel()
+        check(!child.isPending, "still pending after cancel")
+    },
     onLoop("cancel on another thread beside settle") { _ in
         let (promise, resolver) = Promise<Int>.pending()
         let child = promise.map { $0 + 1 }

@@ -79,6 +79,61 @@ let combining: [Scenario] = [
         thread { resolver.fulfill(7) }
         checkEqual(try hang(promise.map(on: nil) { $0 + 1 }), 8)
     },
+    onLoop("map inline beside settle and cancel") { _ in
+        let (promise, resolver) = Promise<Int>.pending()
+        let tally = Tally()
+        let child = { [token = tally.token()] in
+            promise.map(on: nil) { value in
+                token.use()
+                return value + 1
+            }
+        }()
+        thread { resolver.fulfill(7) }
+        child.cancel()
+        checkOneOf(outcome(of: child), 8, -1)
+        tally.areReleased(anywhere: true)
+    },
+    onLoop("two threads cancel an inline clean-up") { _ in
+        let (promise, resolver) = Promise<Int>.pending()
+        let log = Digits()
+        let child = promise.tap(on: nil) { _ in log.add(1) }.map(on: nil) { $0 }
+        thread { child.cancel() }
+        child.cancel()
+        checkEqual(outcome(of: child), -1)
+        withExtendedLifetime(resolver) {}
+        atEnd { checkEqual(log.value, 1) }
+    },
+    onLoop("a clean-up on a dispatcher beside settle and cancel") { _ in
+        let (promise, resolver) = Promise<Int>.pending()
+        let log = Digits()
+        let child = promise.tap(on: OwnThreads()) { _ in log.add(1) }
+        thread { resolver.fulfill(7) }
+        child.cancel()
+        checkOneOf(outcome(of: child), 7, -1)
+        atEnd { checkEqual(log.value, 1) }
+    },
+    onLoop("recover on a dispatcher beside reject and cancel") { _ in
+        let (promise, resolver) = Promise<Int>.pending()
+        let child = promise.recover(on: OwnThreads()) { _ in Promise.value(5) }
+        thread { resolver.reject(Failure()) }
+        child.cancel()
+        checkOneOf(outcome(of: child), 5, -1)
+    },
+    onLoop("inline handlers of an inline map beside settle") { _ in
+        let (promise, resolver) = Promise<Int>.pending()
+        let log = Digits()
+        let child = promise.map(on: nil) { $0 + 1 }
+        thread { resolver.fulfill(7) }
+        for _ in 0..<2 { child.map(on: nil) { _ in log.add(1) }.cauterize() }
+        atEnd { checkEqual(log.value, 11) }
+    },
+    onLoop("what a dispatched handler has returned is cancelled beside settle") { _ in
+        let (inner, resolver) = Promise<Int>.pending()
+        let child = Promise.value(1).then(on: nil) { _ in inner }
+        thread { resolver.fulfill(5) }
+        child.cancel()
+        checkOneOf(outcome(of: child), 5, -1)
+    },
     onLoop("names beside settle") { _ in
         let (promise, resolver) = Promise<Int>.pending()
         thread { resolver.fulfill(7) }

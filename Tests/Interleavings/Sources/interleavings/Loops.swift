@@ -118,6 +118,12 @@ let loops: [Scenario] = [
         _ = loop.schedule(after: .seconds(100)) { object.use() }
         tally.areReleased()
     },
+    onLoop("a deinit that cancels while its loop ends, beside a settlement") { loop in
+        let child = pendingChild { resolver in thread { resolver.fulfill(7) } }
+        let object = AtRelease { child.cancel() }
+        loop.enqueue { object.use() }
+        atEnd { check(!child.isPending, "still pending after cancel") }
+    },
     onLoop("hang with a time-out beside settle") { _ in
         try withVirtualTime {
             let (promise, resolver) = Promise<Int>.pending()

@@ -1,6 +1,5 @@
 import Exploring
 import Glibc
-import ModelRuns
 import ModelThreads
 import Synchronization
 
@@ -45,7 +44,7 @@ final class Tally: Sendable {
             tally.alive.wrappingAdd(1, ordering: .relaxed)
         }
         deinit {
-            tally.alive.wrappingSubtract(1, ordering: .relaxed)
+            tally.alive.subtract(1, ordering: .relaxed)
             if pthread_equal(pthread_self(), tally.home) == 0 { tally.elsewhere.wrappingAdd(1, ordering: .relaxed) }
         }
         func use() {}
@@ -85,6 +84,14 @@ struct Failure: Error {}
 /// The value, or -1 after a cancellation, -2 after any other error.
 func outcome(of promise: Promise<Int>) -> Int {
     do { return try hang(promise) } catch { return error.isCancelled ? -1 : -2 }
+}
+
+/// A promise that waits for another one, to which only the resolver refers that `use` receives.
+func pendingChild(_ use: (Resolver<Int>) -> Void) -> Promise<Int> {
+    let (source, resolver) = Promise<Int>.pending()
+    let child = source.map { $0 }
+    use(resolver)
+    return child
 }
 
 func checkOneOf(_ value: Int, _ allowed: Int..., file: StaticString = #fileID, line: UInt = #line) {
