@@ -30,7 +30,7 @@ import Testing
     }
 
     private func text(_ response: Response) throws -> String {
-        String(decoding: try hang(#require(response.body).bytes(), timeout: patience), as: UTF8.self)
+        try hang(#require(response.body).text(), timeout: patience)
     }
 
     @Test(arguments: [

@@ -54,6 +54,10 @@ extension Response {
             case .stream(let length, let body): Content.stream(length: length, body).bytes()
             }
         }
+
+        /// The whole body as text. Invalid UTF-8 is replaced.
+        /// - Returns: a promise that is rejected as `bytes`.
+        public func text() -> Promise<String> { bytes().map { String(decoding: $0, as: UTF8.self) } }
     }
 
     /// The body; `nil` for an upgrade. Replacing it changes the length in the head. A stream that replaces another one

@@ -12,11 +12,13 @@ public struct HTTPOptions: Sendable {
     public var maxBody = 1 << 20
     /// How long a client may be silent between requests, or not read its response, before its connection ends.
     public var idle: Duration? = .seconds(60)
-    /// How long a head may take after its first byte. A slower one is answered with 408.
+    /// How long a head may take after its first byte, beside the time of its bytes at `minimumRate`: one of 16 KiB may
+    /// take 26 s. A slower one is answered with 408.
     public var headTime: Duration? = .seconds(10)
     /// How long a request may take to arrive, body included. A slower one is answered with 408.
     public var requestTime: Duration? = .seconds(30)
-    /// The rate, in bytes per second, at which a request may take longer.
+    /// The rate, in bytes per second, at which heads and requests may take longer: each received byte adds its time.
+    /// With `nil` both times are totals.
     public var minimumRate: Int? = 1000
     /// Called on the connection's loop with each response to a request before it is sent, error responses included: to
     /// add fields, or to compress. See `Response.body`.
