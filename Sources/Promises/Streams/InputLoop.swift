@@ -121,13 +121,14 @@ struct InputLoop<Consumer: InputConsumer & ~Copyable>: ~Copyable, Operation {
 
     @inlinable @inline(__always)
     consuming func wait(for count: Int, _ core: CoreRef, isInEvent: Bool) {
+        // First, since it is user code: it may cancel the promise, end the connection, or begin another read.
+        let held = consumer.heldBytes
         // Cancelled while its operation ran.
         guard core.borrow({ $0.isOpen }) else { return core.release() }
         do {
             guard try consumer.mayContinue() else { return finishAtEnd(core) }
         } catch { return fail(error, core) }
         let connection = consumer.connection
-        let held = consumer.heldBytes
         core.payload.store(self)
         // Without a source: a cancellation calls `stop`.
         core.borrow { $0.upstream.store(.none) }
@@ -203,16 +204,17 @@ extension InputLoop where Consumer: Copyable {
 
     @inlinable @inline(never)
     func wait(for count: Int) throws -> PromiseCore {
-        if try consumer.mayContinue() { return startWaiting(for: count) }
+        // First, as above.
+        let held = consumer.heldBytes
+        if try consumer.mayContinue() { return startWaiting(for: count, holding: held) }
         if let value = Consumer.valueAtEnd { return PromiseCore.fulfilled(value) }
         throw StreamError.endedEarly(expected: consumer.expectation, got: 0)
     }
 
     @inlinable @inline(__always)
-    func startWaiting(for count: Int) -> PromiseCore {
+    func startWaiting(for count: Int, holding held: Int = 0) -> PromiseCore {
         let core = PromiseCore.pending(.of(Self.self))
         core.payload.store(self)
-        let held = consumer.heldBytes
         consumer.connection.borrow {
             $0.wait(.retaining(core), Consumer.form, for: count, held: held, updatesInterest: true)
         }
