@@ -105,6 +105,14 @@ final class FrameClock {
         waitSince = .distantFuture
     }
 
+    /// The connection is about not to read for `time`, by its own limit: it does not count for the pending read.
+    func exclude(_ time: Duration) {
+        frame.since = frame.since.advanced(by: time)
+        gap.since = gap.since.advanced(by: time)
+        waitSince = waitSince.advanced(by: time)
+        deadline = deadline.advanced(by: time)
+    }
+
     /// Computes the deadline of a pending read.
     /// - Parameters:
     ///   - received: the number of bytes received so far.

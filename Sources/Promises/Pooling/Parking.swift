@@ -69,6 +69,7 @@ extension Parking {
         guard connection.cold?.hasRareState == true else { return }
         connection.idleTimeout = nil
         connection.writeTimeout = nil
+        connection.readRate = nil
         connection.writeQueueLimit = WriteLimits.defaultQueueLimit
         connection.writeWatermarks = WriteLimits.defaultWatermarks
     }

@@ -29,7 +29,7 @@ extension Pool {
     ///   - prepare: makes a resource on a new connection, with the key of the requests: it logs in, for example. If it
     ///     throws or its promise is rejected, the connection is closed, and a request rejected with that error, as
     ///     after a failed connect. Filters and socket options that it sets stay; `idleTimeout`, `writeTimeout`,
-    ///     `frameTimeouts`, `writeQueueLimit` and `writeWatermarks` are reset to their defaults.
+    ///     `frameTimeouts`, `readRate`, `writeQueueLimit` and `writeWatermarks` are reset to their defaults.
     @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
     public convenience init(
         to server: PoolKey = "the pool", limits: PoolLimits = PoolLimits(), options: [SocketSetting] = [],

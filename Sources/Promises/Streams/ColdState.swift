@@ -37,6 +37,7 @@ final class ColdState {
         close?.cancelTimer()
         idleClock?.cancelTimer()
         writeClock?.cancelTimer()
+        readPace?.cancelTimer()
         frameClock?.cancelTimer(on: loop)
         layer?.cancelTimer()
     }
@@ -67,6 +68,7 @@ extension ColdState {
         var localAddress: SocketAddress?
         var idleClock: (any ConnectionPart)?
         var writeClock: WriteClock?
+        var readPace: ReadPace?
         var writeLimits = WriteLimits()
     }
 
@@ -106,6 +108,12 @@ extension ColdState {
     var writeClock: WriteClock? {
         get { rare?.writeClock }
         set { if newValue != nil || rare != nil { ensuredRareState.writeClock = newValue } }
+    }
+
+    /// Present with `readRate`.
+    var readPace: ReadPace? {
+        get { rare?.readPace }
+        set { if newValue != nil || rare != nil { ensuredRareState.readPace = newValue } }
     }
 
     /// The limit in `writeLimits`. Each write reads it alone: a copy of the other fields would be counted.

@@ -26,6 +26,7 @@ extension Connection: ReadinessHandler {
             }
         }
         if !ready.isDisjoint(with: .peerGone) {
+            if !ready.isDisjoint(with: [.error, .hangUp]), cold?.readPace?.end() == true { return [] }
             // The calls in it may turn the loop.
             updateInterestRarely()
             PeerWatching.eventArrived(ready, at: self)
@@ -49,7 +50,7 @@ extension Connection: ReadinessHandler {
     /// Whether the poller should report input: on the direct path while a read is pending (`reader.isWaiting`), on
     /// others when the layer or the close needs it.
     @inline(__always)
-    private var pollsForInput: Bool { path == .direct ? reader.isWaiting : pollsIndirectly }
+    var pollsForInput: Bool { path == .direct ? reader.isWaiting : pollsIndirectly }
 
     @inline(never)
     private var pollsIndirectly: Bool { path == .lingering || cold?.layer?.pollsForInput == true }
@@ -75,6 +76,16 @@ extension Connection: ReadinessHandler {
         interest.registered = wanted
         do throws(SystemError) { try loop.setInterest(wanted, of: fd, handler: self) } catch { refuse(error) }
     }
+
+    /// Lets the poller report no input, and the peer's end instead. Recorded is what is wanted, so that nothing tells
+    /// the poller otherwise before that changes: only `ReadPace` knows of the pause.
+    func pauseReading() {
+        let wanted = wantedInterest
+        register(wanted.subtracting(.reading).union([.error, .hangUp]))
+        interest.registered = wanted
+    }
+
+    func resumeReading() { register(wantedInterest) }
 
     /// The kernel refuses the registration: no event would ever be reported.
     @inline(never)

@@ -21,7 +21,7 @@ extension Connection {
             // A server without a time-out sets nil on each connection; that must cost nothing.
             if newValue == nil && cold == nil { return }
             cold?.idleClock?.cancelTimer()
-            notesActivity = false
+            notesActivity = cold?.readPace != nil
             let clock = newValue.map { IdleClock($0, of: self) }
             ensuredColdState.idleClock = clock
             if lifecycle.isOpen { clock?.start() }

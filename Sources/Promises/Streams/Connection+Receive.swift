@@ -147,15 +147,17 @@ extension Connection {
     ///   was nothing to read, and nothing else to do.
     @inline(__always)
     func receiveOnce(into buffer: UnsafeMutableRawBufferPointer, atMost limit: Int = .max) -> Int? {
-        let count = descriptor.receive(into: buffer, atMost: limit)
+        if notesActivity { return receiveTimed(into: buffer, atMost: limit) }
+        return didReceive(descriptor.receive(into: buffer, atMost: limit))
+    }
+
+    @inline(__always)
+    func didReceive(_ count: Int) -> Int? {
         if count == -Int(EAGAIN) {
             noteSpuriousReadiness(readCall)
             return nil
         }
-        if count > 0 {
-            noteActivity()
-            bytesReceived += count
-        }
+        if count > 0 { bytesReceived += count }
         return count
     }
 

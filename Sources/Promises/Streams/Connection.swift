@@ -28,7 +28,7 @@ public final class Connection {
     //
     // Their order leaves no gap, so that a connection takes 128 bytes of the heap.
     let descriptor: ConnectionDescriptor
-    /// Whether `ColdState.lastActivity` is kept, for an idle time-out.
+    /// Whether `ColdState.lastActivity` is kept, for an idle time-out, or received bytes are counted for `readRate`.
     @exclusivity(unchecked) var notesActivity = false
     @exclusivity(unchecked) var interest = ConnectionInterest()
     @exclusivity(unchecked) var path = ConnectionPath.direct

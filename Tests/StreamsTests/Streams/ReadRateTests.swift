@@ -1,0 +1,315 @@
+import Glibc
+import Promises
+import Reactor
+import TestSupport
+import Testing
+
+@testable import PromisesTestSupport
+
+/// Virtual time: sent bytes have arrived before the clock moves.
+@Suite struct ReadRateTests {
+    private let clock = VirtualClock()
+
+    enum Form: CaseIterable { case read, pieces, exactly, line, lines, frame, frames, lentFrames, chunks }
+
+    /// Lines of 50 bytes, the last one perhaps shorter.
+    private func lines(_ count: Int) -> [UInt8] {
+        (1...count).map { $0 % 50 == 0 || $0 == count ? 0x0A : 0x61 }
+    }
+
+    private func withLimited(
+        filtered: Bool = false, turns: Int = 400, _ body: (Network, Connection, Peer) throws -> Void
+    ) throws {
+        try withNetwork(clock: clock, turns: turns) { net in
+            let (connection, peer) = filtered ? try net.filteredPair() : try net.pair()
+            connection.readRate = 1000
+            try body(net, connection, peer)
+            connection.abort()
+        }
+    }
+
+    private func send(_ bytes: [UInt8], _ net: Network, _ peer: Peer) throws {
+        try peer.send(bytes)
+        awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
+    }
+
+    private func time(_ body: () throws -> Void) rethrows -> Duration {
+        let began = clock.now
+        try body()
+        return began.duration(to: clock.now)
+    }
+
+    /// Begins a read that must wait: 1,500 bytes have been sent, and 1,000 received.
+    private func pausedRead(_ net: Network, _ connection: Connection, _ peer: Peer) throws -> Guarantee<ReadOutcome> {
+        try send(lines(1500), net, peer)
+        expectEqual(count(hang(connection.read())), 1000)
+        let read = connection.read()
+        for _ in 0..<3 { try net.loop.turn(.poll) }
+        expect(read.isPending)
+        return read
+    }
+
+    private func count(_ outcome: ReadOutcome?) -> Int? {
+        if case .bytes(let bytes)? = outcome { bytes.count } else { nil }
+    }
+
+    // MARK: The rate
+
+    /// Receives `count` bytes.
+    private func receive(_ count: Int, as form: Form, from connection: Connection) -> Promise<[UInt8]> {
+        var got: [UInt8] = []
+        func all(_ read: @escaping () -> Promise<[UInt8]>) -> Promise<[UInt8]> {
+            if got.count >= count { return .value(got) }
+            return read().then { bytes -> Promise<[UInt8]> in
+                got += bytes
+                return all(read)
+            }
+        }
+        func keep(_ bytes: [UInt8]) throws {
+            got += bytes
+            if got.count >= count { throw StopReading() }
+        }
+        let decoder = DelimiterDecoder("\n")
+        switch form {
+        case .read: return all { connection.receive() }
+        case .pieces: return all { connection.receive(upTo: 64) }
+        case .exactly: return connection.read(exactly: count)
+        case .line: return all { connection.readLine().map { Array((($0 ?? "") + "\n").utf8) } }
+        case .lines: return connection.forEachLine { try keep(Array(($0 + "\n").utf8)) }.map { got }
+        case .frame: return all { connection.readFrame(decoder).map { ($0 ?? []) + [0x0A] } }
+        case .frames: return connection.forEachFrame(decoder) { try keep($0 + [0x0A]) }.map { got }
+        case .lentFrames: return connection.forEachFrame(lending: decoder) { try keep([UInt8]($1.rest())) }.map { got }
+        case .chunks: return connection.forEachChunk { try keep([UInt8]($0)) }.map { got }
+        }
+    }
+
+    /// A second's bytes at once, and then as many in each second.
+    @Test(arguments: Form.allCases, [false, true]) func itHoldsForEachFormOfReads(form: Form, filtered: Bool) throws {
+        try withLimited(filtered: filtered) { net, connection, peer in
+            // The bytes of a record's head count.
+            let bytes = lines(filtered ? 2995 : 3000)
+            try send(filtered ? RecordFilter.data(bytes) : bytes, net, peer)
+            let before = connection.bytesReceived
+            let reading = receive(bytes.count, as: form, from: connection)
+            let time = try time { expectEqual(try hang(reading), bytes) }
+            // The last of the small pieces waits for more than it takes.
+            expect(time >= .seconds(2) && time < .milliseconds(form == .pieces ? 2100 : 2001), "\(time)")
+            expectEqual(connection.bytesReceived - before, 3000)
+        }
+    }
+
+    @Test func aPeerThatWasSilentMayCatchUpWithASecond() throws {
+        try withLimited { net, connection, peer in
+            let read = try pausedRead(net, connection, peer)
+            try send(lines(1500), net, peer)
+            hang(after(.seconds(10)))
+            expectEqual(count(read.settledValue), 100)
+            expectEqual(time { expectEqual(count(hang(connection.read())), 1000) }, .zero)
+            hang(after(.milliseconds(300)))
+            expectEqual(time { expectEqual(count(hang(connection.read())), 300) }, .zero)
+            expectEqual(time { expectEqual(count(hang(connection.read())), 100) }, .milliseconds(100))
+        }
+    }
+
+    @Test func aSenderOnTheNetworkIsSlowedDown() throws {
+        try withSimulatedPair { link in
+            let bytes = pattern(1_000_000)
+            link.near.readRate = 100_000
+            let writing = link.far.write(bytes).then { link.far.shutdownWrite() }
+            let reading = readToEnd(link.near)
+            let began = link.network.now
+            func elapsed() -> Duration { began.duration(to: link.network.now) }
+            while reading.isPending && elapsed() < .seconds(20) {
+                link.network.run(for: .milliseconds(50))
+                let most = 100_000 + 100_000 * (elapsed() / .seconds(1))
+                expect(Double(link.near.bytesReceived) <= most, "\(link.near.bytesReceived) bytes in \(elapsed())")
+            }
+            expectEqual(try hang(reading), bytes)
+            expect(elapsed() >= .seconds(9) && elapsed() < .milliseconds(9500), "\(elapsed())")
+            try hang(writing)
+        }
+    }
+
+    // MARK: Settings
+
+    @Test(arguments: [(10_000, 100, 500), (100, 100, 10), (nil, 50, 500), (0, 50, 500)] as [(Int?, Int64, Int)])
+    func itCanBeChangedInAPause(rate: Int?, milliseconds: Int64, bytes: Int) throws {
+        try withLimited { net, connection, peer in
+            let began = clock.now
+            let read = try pausedRead(net, connection, peer)
+            hang(after(.milliseconds(50)))
+            expect(read.isPending)
+            connection.readRate = rate
+            expectEqual(connection.readRate, rate)
+            expectEqual(count(hang(read)), bytes)
+            expectEqual(began.duration(to: clock.now), .milliseconds(milliseconds))
+        }
+    }
+
+    @Test func anIdleTimeOutAndARateDoNotEndEachOther() throws {
+        try withLimited { net, connection, peer in
+            connection.idleTimeout = .seconds(1)
+            connection.idleTimeout = nil
+            let read = try pausedRead(net, connection, peer)
+            expectEqual(time { expectEqual(count(hang(read)), 100) }, .milliseconds(100))
+            connection.idleTimeout = .seconds(1)
+            connection.readRate = nil
+            expectEqual(count(hang(connection.read())), 400)
+            hang(after(.milliseconds(900)))
+            try send([1], net, peer)
+            expectEqual(hang(connection.read()), .bytes([1]))
+            expectEqual(time { expectEqual(hang(connection.read()), failed(ETIMEDOUT)) }, .seconds(1))
+        }
+    }
+
+    @Test func aPoolResetsIt() throws {
+        try withListener(clock: clock) { net, listener in
+            let served = listener.serve { echo($0) }
+            let pool = Pool(to: .address(listener.localAddress))
+            for _ in 0..<2 {
+                let rate = pool.with { connection -> Promise<Int?> in
+                    let rate = connection.readRate
+                    connection.readRate = 1
+                    return .value(rate)
+                }
+                expectEqual(try hang(rate), nil)
+            }
+            pool.close()
+            hang(listener.drain(deadline: .seconds(1)))
+            try hang(served)
+        }
+    }
+
+    // MARK: In a pause
+
+    @Test func aReadCanBeCancelled() throws {
+        try withLimited { net, connection, peer in
+            let read = try pausedRead(net, connection, peer)
+            read.cancel()
+            expect(net.turns { net.settle(.milliseconds(50)) } <= 4)
+            let next = connection.read()
+            expectEqual(time { expectEqual(count(hang(next)), 100) }, .milliseconds(50))
+        }
+    }
+
+    @Test func aReleaseClosesAtOnce() throws {
+        try withNetwork(clock: clock) { net in
+            func pausedPeer() throws -> Peer {
+                let (connection, peer) = try net.pair()
+                connection.readRate = 1000
+                try pausedRead(net, connection, peer).cancel()
+                return peer
+            }
+            let peer = try pausedPeer()
+            expectEqual(time { expectEqual(peer.failureOfReading(), ECONNRESET) }, .zero)
+        }
+    }
+
+    @Test(arguments: [false, true]) func aCloseIsNotPaused(filtered: Bool) throws {
+        try withLimited(filtered: filtered) { net, connection, peer in
+            try send(filtered ? RecordFilter.data(lines(5000)) : lines(5000), net, peer)
+            let reading = connection.read(exactly: 5000)
+            for _ in 0..<5 { try net.loop.turn(.poll) }
+            let closed = connection.close()
+            peer.end()
+            expectEqual(time { hang(closed) }, .zero)
+            expectEqual(code(reading), ECANCELED)
+            expectEqual(peer.failureOfReading(), nil)
+        }
+    }
+
+    @Test func anAbortEndsIt() throws {
+        try withLimited { net, connection, peer in
+            let read = try pausedRead(net, connection, peer)
+            connection.abort()
+            expectEqual(hang(read), failed(ECANCELED))
+            expectEqual(net.loop.nextDeadline, nil)
+            expectEqual(peer.failureOfReading(), ECONNRESET)
+        }
+    }
+
+    @Test(arguments: [false, true]) func aResetIsNoticedAtOnceBehindTheLastBytes(isWatched: Bool) throws {
+        try withLimited { net, connection, peer in
+            let read = try pausedRead(net, connection, peer)
+            let gone = isWatched ? connection.peerGone() : nil
+            peer.reset()
+            awaitArrival(of: POLLHUP, at: net.ledger.accepted[0])
+            let waited = time {
+                expectEqual(count(hang(read)), 500)
+                expectEqual(hang(connection.read()), failed(ECONNRESET))
+            }
+            expectEqual(waited, .zero)
+            if let gone { expectEqual(hang(gone), .failed(SystemError(.receive, ECONNRESET))) }
+        }
+    }
+
+    @Test func theEndComesBehindTheLastBytes() throws {
+        try withLimited { net, connection, peer in
+            try send(lines(1500), net, peer)
+            peer.end()
+            expectEqual(try hang(readToEnd(connection)), lines(1500))
+        }
+    }
+
+    @Test func itIsNotIdle() throws {
+        try withLimited { net, connection, peer in
+            connection.idleTimeout = .milliseconds(30)
+            try send(lines(1500), net, peer)
+            expectEqual(time { expectEqual(try? hang(connection.read(exactly: 1500)).count, 1500) }, .milliseconds(500))
+            expectEqual(time { expectEqual(hang(connection.read()), failed(ETIMEDOUT)) }, .milliseconds(30))
+        }
+    }
+
+    @Test(arguments: [
+        FrameTimeouts(idle: .seconds(1), frame: .seconds(1)), FrameTimeouts(message: .seconds(1)),
+    ])
+    func itCountsForNoTimeLimitOfAFrame(limits: FrameTimeouts) throws {
+        try withLimited { net, connection, peer in
+            connection.frameTimeouts = limits
+            let line = [UInt8](repeating: 0x61, count: 2999)
+            try send(line + [0x0A], net, peer)
+            let reading = connection.readLine()
+            expectEqual(try time { expectEqual(try hang(reading)?.utf8.count, 2999) }, .seconds(2))
+            // Half a line, and silence, which does count.
+            try send(Array(line[..<300]), net, peer)
+            let half = connection.readLine()
+            expectEqual(try time { expectEqual(try rejection(of: half), nil) }, .milliseconds(1300))
+            expectEqual(half.error as? StreamError, .timedOut(got: 300))
+        }
+    }
+
+    @Test func writesGoOn() throws {
+        try withLimited(turns: 4000) { net, connection, peer in
+            let read = try pausedRead(net, connection, peer)
+            connection.writeQueueLimit = .max
+            let bytes = [UInt8](repeating: 7, count: 24 << 20)
+            let write = connection.write(bytes)
+            expect(write.isPending)
+            var received = 0
+            while received < bytes.count {
+                received += try peer.receive().count
+                try net.loop.turn(.poll)
+            }
+            try hang(write)
+            expect(read.isPending)
+            expectEqual(connection.bytesReceived, 1000)
+            expectEqual(time { expectEqual(count(hang(read)), 100) }, .milliseconds(100))
+        }
+    }
+
+    @Test func aDrainWaitsForWhatHasArrived() throws {
+        try withListener(clock: clock) { net, listener in
+            let served = listener.serve { connection -> Promise<Void> in
+                connection.readRate = 1000
+                return connection.forEachLine { connection.write("\($0)\n") }
+            }
+            let peer = try Peer(to: listener.localAddress)
+            try peer.send(lines(3000))
+            hang(after(.seconds(1)))
+            let result = hang(listener.drain(deadline: .seconds(60)))
+            expectEqual([result.idle, result.aborted], [1, 0])
+            expectEqual(try peer.receive(exactly: 3000), lines(3000))
+            try hang(served)
+        }
+    }
+}
