@@ -99,7 +99,7 @@ final class SoakRound {
         (.socket, [EMFILE, ENFILE, ENOBUFS, ENOMEM]),
         (.connect, [EINTR, ENOBUFS]), (.receive, [EINTR, ENOMEM]), (.send, [EINTR, ENOBUFS, ENOMEM]),
         (.sendVector, [EINTR, ENOBUFS, ENOMEM]), (.epollControl, [ENOMEM, ENOSPC]), (.epollWait, [EINTR]),
-        (.setSocketOption, [ENOMEM]), (.shutdown, [ENOBUFS]),
+        (.shutdown, [ENOBUFS]),
     ]
 
     private func chooseFaults(_ host: SimulatedHost) {
