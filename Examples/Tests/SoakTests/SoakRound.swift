@@ -90,7 +90,11 @@ final class SoakRound {
             [.whole, .whole, .segments(100), .segments(1448), .random]
                 + (dice.happens(0.1) ? [.everyByte] : []))
         link.loss = dice.element([0, 0, 0.01, 0.2])
-        if dice.happens(0.2) { link.bandwidth = dice.element([2_000, 100_000]) }
+        if dice.happens(0.2) {
+            link.bandwidth = dice.element([2_000, 100_000])
+            // Small pieces would keep a slow link busy with their headers for minutes, and no calm would end that.
+            link.cut = dice.element([.whole, .segments(1448)])
+        }
     }
 
     /// Errors that the man pages of these calls name.
