@@ -63,7 +63,7 @@ final class InputNode: PromiseCore, @unchecked Sendable {
         let isCancelled = node.borrow { node in
             let word = node.upstream.load()
             // Retained: once it is claimed, its resolvers may release it.
-            return word.isWaiting && word.core.object.cancel(ifOnly: node)
+            return word.isWaiting && word.core.object.cancel(ifOnly: node.ref)
         }
         guard isCancelled else { return node.object.leaveAndCancelSlow() }
         node.borrow { $0.combinator.take()?.release() }

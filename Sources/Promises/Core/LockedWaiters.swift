@@ -14,6 +14,7 @@ struct LockedWaiters: ~Copyable {
     let newest: CoreRef?
 
     /// `nil` if the core is not pending, or is being settled.
+    @inline(__always)
     init?(of core: PromiseCore) {
         var seen = core.state.load()
         while seen.isClaimable {
@@ -93,6 +94,7 @@ struct LockedWaiters: ~Copyable {
 
     /// Takes the list and the right to settle in one step, if `node` is the only waiter, and nobody has claimed the
     /// core.
+    @inline(__always)
     consuming func takeAndClaim(only node: CoreRef) -> Bool {
         // A claim, or another waiter, changes the word.
         let own = StateWord.pending.pushing(waiterAt: node.address).locked

@@ -119,7 +119,7 @@ class PromiseCore: Job, @unchecked Sendable {
     /// The fast path for a source that only `node` has ever waited for, as is usual for the losers of a race: cancels
     /// it and takes the node out of the list, whose reference the caller then owns.
     /// - Returns: false, without any effect, in all other cases.
-    func cancel(ifOnly node: PromiseCore) -> Bool { false }
+    func cancel(ifOnly node: CoreRef) -> Bool { false }
 
     /// Whether this externally settled promise continues even after its last waiter has withdrawn.
     var continuesUnobserved: Bool { false }

@@ -29,13 +29,15 @@ final class ResolverCore: PromiseCore, @unchecked Sendable {
         return .willEnd
     }
 
-    override func cancel(ifOnly node: PromiseCore) -> Bool {
-        guard !isOfGuarantee, let waiters = LockedWaiters(of: self), waiters.takeAndClaim(only: node.ref) else {
+    override func cancel(ifOnly node: CoreRef) -> Bool {
+        guard !isOfGuarantee, let waiters = LockedWaiters(of: self), waiters.takeAndClaim(only: node) else {
             return false
         }
         isCancelled = true
-        node.upstream.store(.taken)
-        node.leaveLoop()
+        node.borrow {
+            $0.upstream.store(.taken)
+            $0.leaveLoop()
+        }
         // The node counts as a handler that received the error.
         reject(PromiseError.asCancellation, at: callSite, as: .rejectedAndHandled)
         return true
