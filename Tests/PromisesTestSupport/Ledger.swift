@@ -53,6 +53,8 @@ final class Ledger {
         table.epollWait = { self.kernel.epollWait(self.used($0, "epoll_wait"), $1, $2, $3) }
         table.receive = { self.kernel.receive(self.used($0, "recv"), $1, $2) }
         table.send = { self.kernel.send(self.used($0, "send"), $1, $2) }
+        table.sendMore = { self.kernel.sendMore(self.used($0, "send"), $1, $2) }
+        table.sendFile = { self.kernel.sendFile(self.used($0, "sendfile"), $1, $2, $3) }
         table.fileControl = { self.kernel.fileControl($0, $1, $2) }
         table.fileStatus = { self.kernel.fileStatus($0, $1) }
         table.pipe = { self.opened(self.kernel.pipe($0), $0) }

@@ -10,6 +10,7 @@ import Testing
     /// What the kernel does with a file.
     enum Kernel: CaseIterable {
         case sends, sendsLittle, isInterrupted, isFull, refuses, hasOnlyTheName, hasNothing, cannotTell, isReal
+        case takesHalfAHead, takesNoHead
     }
 
     private static func bytes(_ count: Int) -> [UInt8] { (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 3) } }
@@ -39,13 +40,14 @@ import Testing
 
     /// Serves the files of `folder` to a client on a loop with `syscalls`. Returns the errors of the server.
     private func serve(
-        _ folder: String, _ calls: FileSyscalls, _ syscalls: Syscalls, _ body: (Connection) throws -> Void
+        _ folder: String, _ calls: FileSyscalls, _ syscalls: Syscalls, _ options: HTTPOptions = HTTPOptions(),
+        _ body: (Connection) throws -> Void
     ) throws -> [any Error] {
         var errors: [any Error] = []
         let files = StaticFiles(folder, index: "index.html", headers: [:], on: .shared, calls: calls)
         try EventLoop.withLoop(syscalls: syscalls) { _ in
             let listener = try Listener.bind("127.0.0.1:0")
-            let served = listener.serveHTTP(onError: { error, _ in errors.append(error) }) { request in
+            let served = listener.serveHTTP(options, onError: { error, _ in errors.append(error) }) { request in
                 files.response(to: request)
             }
             let client = try hang(connect(to: listener.localAddress), timeout: patience)
@@ -94,6 +96,25 @@ import Testing
             sent += max(result, 0)
             return result
         }
+        let (send, sendMore) = (table.send, table.sendMore)
+        var heads = 0
+        table.sendMore = { fd, bytes, count in
+            heads += 1
+            switch kernel {
+            case .takesHalfAHead: return sendMore(fd, bytes, min(count, 50))
+            case .takesNoHead: return -Int(EAGAIN)
+            case .isInterrupted where heads % 2 == 1: return -Int(EINTR)
+            default: return sendMore(fd, bytes, count)
+            }
+        }
+        // No head of a file that is sent leaves alone.
+        var alone = 0
+        table.send = { fd, bytes, count in
+            if count < 500, UnsafeRawBufferPointer(start: bytes, count: count).starts(with: "HTTP/1.1 200".utf8) {
+                alone += 1
+            }
+            return send(fd, bytes, count)
+        }
         switch kernel {
         case .hasOnlyTheName: calls.readCached = { _, _, _, _ in -Int(EAGAIN) }
         case .hasNothing:
@@ -111,11 +132,83 @@ import Testing
             }
             expect(errors.isEmpty)
         }
-        let reads = [Kernel.refuses, .hasOnlyTheName, .hasNothing, .cannotTell, .isReal].contains(kernel)
+        let reads = [
+            Kernel.refuses, .hasOnlyTheName, .hasNothing, .cannotTell, .isReal, .takesHalfAHead, .takesNoHead,
+        ].contains(kernel)
         // The rest is what the socket has had no room for.
         let least = kernel == .isFull ? size - 1 : size
         if !reads { expect(size <= 32_768 ? used == 0 : sent > least, "\(sent) bytes in \(used) calls") }
         if kernel == .hasOnlyTheName { expectEqual(used, 0) }
+        if size > 32_768 && kernel == .sends { expect(alone == 0 && heads == 2, "\(heads) heads, \(alone) alone") }
+    }
+
+    /// What a `transform` gets does not depend on what the kernel has in memory at the moment.
+    @Test(arguments: [10, 32_768, 32_769, 131_072, 131_073])
+    func aFileHasOneFormOfBody(size: Int) throws {
+        try withFile(size) { folder, _ in
+            let forms = LockedValue<[Bool]>([])
+            var options = HTTPOptions()
+            options.transform = { _, response in
+                let isStream = if case .stream? = response.body { true } else { false }
+                forms.withLock { $0.append(isStream) }
+            }
+            var nothing = inMemory
+            nothing.openCached = { _, _ in -Int(EAGAIN) }
+            nothing.readCached = { _, _, _, _ in -Int(EAGAIN) }
+            var onlyTheName = nothing
+            onlyTheName.openCached = inMemory.openCached
+            for calls in [inMemory, nothing, onlyTheName] {
+                let errors = try serve(folder, calls, Syscalls(), options) { client in
+                    expect(bodies(try answers(client), 2, size) == [[UInt8]](repeating: Self.bytes(size), count: 2))
+                }
+                expect(errors.isEmpty)
+            }
+            expectEqual(Set(forms.withLock { $0 }).count, 1)
+            expectEqual(forms.withLock { $0.count }, 6)
+        }
+    }
+
+    /// Whatever is found and answered, what was opened is closed.
+    @Test func noDescriptorIsLeft() throws {
+        try withFile(50_000) { folder, path in
+            let (opened, closed) = (LockedValue(0), LockedValue(0))
+            var calls = FileSyscalls()
+            let real = FileSyscalls.real
+            @Sendable func noted(_ result: Int) -> Int {
+                if result >= 0 { opened.withLock { $0 += 1 } }
+                return result
+            }
+            calls.open = { noted(real.open($0, $1, $2)) }
+            calls.openCached = { noted(real.open($0, $1, 0)) }
+            calls.close = { fd in
+                closed.withLock { $0 += 1 }
+                return real.close(fd)
+            }
+            mkdir("\(folder)/sub", 0o755)
+            mkfifo("\(folder)/fifo", 0o644)
+            symlink("file", "\(folder)/link")
+            defer {
+                for name in ["fifo", "link"] { unlink("\(folder)/\(name)") }
+                rmdir("\(folder)/sub")
+            }
+            let requests = [
+                ("HEAD /file", "", 200), ("GET /link", "", 200), ("GET /file", "Range: bytes=0-9\r\n", 206),
+                ("GET /file", "Range: bytes=50000-\r\n", 416), ("GET /file", "If-None-Match: *\r\n", 304),
+                ("GET /file", "If-Match: \"x\"\r\n", 412), ("GET /sub", "", 301), ("GET /sub/", "", 404),
+                ("GET /fifo", "", 404), ("GET /none", "", 404), ("GET /file/", "", 404), ("GET /", "", 404),
+                ("GET /%2e%2e/file", "", 404), ("GET /fi%00le", "", 404), ("GET /%2Ffile", "", 200),
+                ("POST /file", "Content-Length: 0\r\n", 405),
+            ]
+            let errors = try serve(folder, calls, Syscalls()) { client in
+                let sent = requests.map { "\($0.0) HTTP/1.1\r\nHost: x\r\n\($0.1)\r\n" }.joined()
+                let got = client.write(sent).then { client.shutdownWrite() }.then { client.receiveAll() }
+                let answer = String(decoding: try hang(got, timeout: patience), as: UTF8.self)
+                expectEqual(statuses(answer), requests.map { $0.2 })
+            }
+            expect(errors.isEmpty)
+            expect(opened.withLock { $0 } > 8)
+            expectEqual(opened.withLock { $0 }, closed.withLock { $0 })
+        }
     }
 
     @Test(arguments: ["0-", "70000-", "1-2", "0-299998", "-131072"])

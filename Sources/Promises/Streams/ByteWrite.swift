@@ -223,12 +223,19 @@ enum ByteWrite {
     }
 
     /// Sends the gathered bytes and then `last`.
+    /// - Parameter precedesFile: whether the caller sends a file at once, whose first bytes may fill the segment.
     @inline(never)
-    static func sendGathered(with last: UnsafeRawBufferPointer, on connection: Connection) -> Int {
+    static func sendGathered(
+        with last: UnsafeRawBufferPointer, on connection: Connection, precedesFile: Bool = false
+    ) -> Int {
         var block = connection.writer.takeGathered()
         let before = block.count
         block.append(contentsOf: last)
-        let sent = block.withUnsafeBytes { connection.transmit($0, in: connection.turn) }
+        let sent = block.withUnsafeBytes { bytes in
+            if !precedesFile { return connection.transmit(bytes, in: connection.turn) }
+            let result = connection.loop.kernel.sendMore(connection.fd, bytes.baseAddress!, bytes.count)
+            return connection.didTransmit(result, in: connection.turn)
+        }
         if sent < 0 { return -1 }
         if sent < before {
             block.removeLast(last.count)

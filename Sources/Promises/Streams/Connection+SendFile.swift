@@ -5,6 +5,20 @@ extension Connection {
     /// Whether the kernel may send files itself: not through a filter.
     package var sendsFiles: Bool { canWrite && kind.contains(.socket) }
 
+    /// As `write`, for a head that a `sendFile` follows at once: both may leave in one segment. A small one is gathered,
+    /// so its promise is fulfilled at once.
+    package func gather(beforeFile head: (inout ByteWriter) -> Void) -> Promise<Void> {
+        guard sendsFiles, !writer.isQueued, loop.isBeingDriven else { return write(head) }
+        var output = ByteWriter(ByteWrite.takeSpare(of: self))
+        head(&output)
+        guard output.shared == nil, writer.canGather(output.written.count) else {
+            return ByteWrite.start(&output, on: self)
+        }
+        if output.written.withUnsafeBytes({ writer.gather($0) }) { FlushJob.enqueue(for: self) }
+        ByteWrite.giveBack(&output, to: self)
+        return .value
+    }
+
     /// Sends the beginning of a part of a file with sendfile(2), as much as the kernel takes at once. Pages that are
     /// not in the kernel's memory make the call wait for the disk.
     /// - Returns: the number of bytes. 0 if the file cannot be sent this way, or not now: a filter needs the bytes,
@@ -12,7 +26,9 @@ extension Connection {
     ///   part of the file, which waits for room, or reports what is wrong.
     package func sendFile(_ file: CInt, _ range: Range<Int>) -> Int {
         loop.assertOwner()
-        sendGathered()
+        if writer.isGathering {
+            _ = ByteWrite.sendGathered(with: .init(start: nil, count: 0), on: self, precedesFile: sendsFiles)
+        }
         // Bytes that wait for the end of the turn precede the file.
         if writer.uncork() {
             flush()

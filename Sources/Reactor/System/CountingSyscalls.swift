@@ -142,6 +142,9 @@ package final class CountingSyscalls {
     func sendAgain(_ fd: CInt, _ buffer: UnsafeRawPointer, _ count: Int) -> Int {
         retrying(.send) { table.send(fd, buffer, count) }
     }
+    package func sendMore(_ fd: CInt, _ buffer: UnsafeRawPointer, _ count: Int) -> Int {
+        retrying(.send) { table.sendMore(fd, buffer, count) }
+    }
     package func sendFile(_ fd: CInt, _ file: CInt, _ offset: Int, _ count: Int) -> Int {
         retrying(.sendFile) { table.sendFile(fd, file, offset, count) }
     }

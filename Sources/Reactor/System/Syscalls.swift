@@ -76,6 +76,10 @@ package struct Syscalls {
     @usableFromInline package var send: (CInt, UnsafeRawPointer, Int) -> Int = {
         result(Glibc.send($0, $1, $2, CInt(MSG_NOSIGNAL)))
     }
+    /// As `send`, for bytes that others follow at once: the kernel may wait for these, to fill a segment.
+    package var sendMore: (CInt, UnsafeRawPointer, Int) -> Int = {
+        result(Glibc.send($0, $1, $2, CInt(MSG_NOSIGNAL | MSG_MORE)))
+    }
     /// Sends a part of a file; see `clinux_sendfile_without_signal`.
     package var sendFile: (CInt, _ file: CInt, _ offset: Int, _ count: Int) -> Int = {
         result(clinux_sendfile_without_signal($0, $1, off_t($2), $3))

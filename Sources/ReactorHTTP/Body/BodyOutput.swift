@@ -7,8 +7,8 @@ public final class BodyOutput {
 
     /// Sends what the closure appends.
     private let send: ((inout ByteWriter) -> Void) -> Promise<Void>
-    /// As `Connection.sendFile`; `nil` if the parts go elsewhere.
-    var sendFile: ((_ file: CInt, Range<Int>) -> Int)?
+    /// The client's connection, which may send files itself; `nil` if it does not, or the parts go elsewhere.
+    var fileOutput: Connection?
     /// The unsent head: it leaves with the first part.
     private var head: ((inout ByteWriter) -> Void)?
     /// How many bytes the message still needs, if it declares its length.
@@ -62,9 +62,13 @@ public final class BodyOutput {
             if isChunked { output.append("\r\n") }
         }
         if sent.isFulfilled { return sent }
-        // A queue that was full accepts later parts again, so remember the failure.
-        if case .failure(let error)? = sent.result { failure = error }
-        return sent.mayBeIgnored
+        note(sent)
+        return sent
+    }
+
+    /// Remembers a failure: a queue that was full accepts later parts again.
+    private func note(_ sent: Promise<Void>) {
+        if case .failure(let error)? = sent.mayBeIgnored.result { failure = error }
     }
 
     /// Writes a part of the body as UTF-8; see the form with bytes.
@@ -72,15 +76,15 @@ public final class BodyOutput {
     public func write(_ text: String) -> Promise<Void> { write(Array(text.utf8)) }
 
     /// Whether a part of a file can be sent without reading it.
-    var sendsFiles: Bool { sendFile != nil && !isChunked }
+    var sendsFiles: Bool { fileOutput != nil && !isChunked }
 
     /// Sends the beginning of a part of a file as a part of the body, as much as there is room for at once.
     /// - Returns: the number of bytes: see `Connection.sendFile`.
     func send(_ range: Range<Int>, of file: CInt) -> Int {
-        guard let sendFile, sendsFiles, !isEnded, range.count <= left ?? .max else { return 0 }
-        if head != nil { write([UInt8]()) }
+        guard let fileOutput, sendsFiles, !isEnded, range.count <= left ?? .max else { return 0 }
+        if let head = head.take() { note(fileOutput.gather(beforeFile: head)) }
         if failure != nil { return 0 }
-        let sent = sendFile(file, range)
+        let sent = fileOutput.sendFile(file, range)
         left = left.map { $0 - sent }
         return sent
     }

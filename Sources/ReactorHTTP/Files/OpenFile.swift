@@ -29,6 +29,10 @@ final class OpenFile: Sendable {
     /// The number of bytes per read.
     static var piece: Int { 128 << 10 }
 
+    /// A larger file is sent from the kernel's memory, and in pieces if the kernel does not have it: its response is a
+    /// stream in both cases, so that code which transforms a response can rely on that.
+    private static var largestContent: Int { 32 << 10 }
+
     private init(_ fd: CInt, _ status: FileSyscalls.Status, _ calls: FileSyscalls) {
         (self.fd, self.calls) = (fd, calls)
         size = status.size
@@ -64,7 +68,7 @@ final class OpenFile: Sendable {
             return isFolder ? .folder : .none
         }
         let file = OpenFile(fd, status, calls)
-        let content = readsContent && file.size <= piece ? try file.read(0..<file.size) : nil
+        let content = readsContent && file.size <= largestContent ? try file.read(0..<file.size) : nil
         return .file(file, content)
     }
 
@@ -88,9 +92,6 @@ final class OpenFile: Sendable {
 
     // For a loop's thread, which must not wait for a disk. What the kernel does not have, a pool opens and reads.
 
-    /// A larger file is not read into memory, but sent from the kernel's.
-    private static var smallest: Int { 32 << 10 }
-
     /// - Returns: as `open`, if that needs no disk and finds a regular file.
     static func openCached(_ path: String, readsContent: Bool, _ calls: FileSyscalls) -> (OpenFile, [UInt8]?)? {
         let answer = calls.openCached(path, flags)
@@ -101,7 +102,7 @@ final class OpenFile: Sendable {
             return nil
         }
         let file = OpenFile(fd, status, calls)
-        guard readsContent && file.size <= smallest else { return (file, nil) }
+        guard readsContent && file.size <= largestContent else { return (file, nil) }
         return file.readCached(0..<file.size).map { (file, $0) }
     }
 
@@ -130,12 +131,13 @@ final class OpenFile: Sendable {
         return range.count - rest.count
     }
 
-    /// Whether the kernel probably has `range`: it reads files ahead in pieces of this size, so a byte of each tells.
+    /// Whether the kernel probably has `range`: it reads files ahead in pieces of this size, so the last byte of each
+    /// tells.
     private func isCached(_ range: Range<Int>) -> Bool {
         var byte: UInt8 = 0
-        func has(_ offset: Int) -> Bool { calls.readCached(fd, &byte, 1, offset) == 1 }
-        return stride(from: range.lowerBound, to: range.upperBound, by: Self.piece).allSatisfy(has)
-            && has(range.upperBound - 1)
+        return stride(from: range.upperBound - 1, through: range.lowerBound, by: -Self.piece).allSatisfy {
+            calls.readCached(fd, &byte, 1, $0) == 1
+        }
     }
 
     // MARK: Conditions

@@ -247,12 +247,12 @@ final class Session {
     ) -> Promise<Void> {
         let isLast = isLast || length == nil && request.isHTTP10
         let output = BodyOutput(length, isChunked: length == nil && !request.isHTTP10) { [self] in
+            request.responseBegins(response.status)
             state.appendHead(of: response, to: request, isLast: isLast, &$0)
-        } send: { [self, status = response.status] part in
-            if request.begunStatus == nil { request.responseBegins(status) }
-            return limited(connection.write(part))
+        } send: { [self] part in
+            limited(connection.write(part))
         }
-        if connection.sendsFiles { output.sendFile = { [connection] in connection.sendFile($0, $1) } }
+        if connection.sendsFiles { output.fileOutput = connection }
         // A client that does not get `100 Continue` may or may not send the body: nothing is read after such a
         // response. The same holds while a read of the program is pending.
         let awaitedContinue = request.awaitsContinue

@@ -206,6 +206,7 @@ final class SimulatedProcess {
         table.receive = route(.receive, real.receive) { $0.receive(.init(start: $1, count: $2)) }
         table.receiveMessages = route(.receiveMessages, real.receiveMessages) { $0.receiveMessages($1, $2) }
         table.send = route(.send, real.send) { $0.send($1, $2) }
+        table.sendMore = table.send
         // Not supported, as by some of the kernel's file systems: the caller reads the file.
         table.sendFile = route(.sendFile, real.sendFile) { _, _, _, _ in -Int(EINVAL) }
         table.sendVector = route(.sendVector, real.sendVector) { $0.send(.init(start: $1, count: $2)) }

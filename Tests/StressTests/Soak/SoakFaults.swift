@@ -87,6 +87,7 @@ final class SoakFaults {
         table.read = { fd, buffer, count in self.read(fd, count) { self.real.read(fd, buffer, $0) } }
         table.receive = { fd, buffer, count in self.receive(fd, count) { self.real.receive(fd, buffer, $0) } }
         table.send = { fd, bytes, count in self.send(fd, count) { self.real.send(fd, bytes, $0) } }
+        table.sendMore = { fd, bytes, count in self.send(fd, count) { self.real.sendMore(fd, bytes, $0) } }
         table.sendVector = { fd, pieces, count in
             let all = UnsafeBufferPointer(start: pieces, count: count)
             return self.send(fd, all.byteCount) { most in
