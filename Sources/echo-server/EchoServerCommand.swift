@@ -66,8 +66,8 @@ enum EchoServerCommand {
         if let interval = options.statisticsInterval {
             loop.schedule(every: interval) { statistics("statistics").cauterize() }.unref()
         }
-        // Side by side: an error of the listeners has a handler while the drain ends.
-        for result in hang(when(resolved: [drained, served])) { try result.get() }
+        try hang(drained)
+        try hang(served)
         try hang(statistics("totals"))
         server.stop()
     }
