@@ -129,11 +129,7 @@ func withFilteredPair(
     clock: VirtualClock? = nil, turns limit: Int = 400, at place: SourceLocation = #_sourceLocation,
     _ body: (Network, Connection, Peer) throws -> Void
 ) throws {
-    try withNetwork(clock: clock, turns: limit, at: place) { net in
-        let (connection, peer) = try net.filteredPair()
-        try body(net, connection, peer)
-        connection.abort()
-    }
+    try withPair(clock: clock, turns: limit, at: place, madeBy: { try $0.filteredPair() }, body)
 }
 
 extension Network {

@@ -22,12 +22,14 @@ func withNetwork(
 }
 
 /// As `withNetwork`, with a connection, which is aborted in the end, and its peer.
+/// - Parameter make: makes both, by default without a filter.
 func withPair(
     clock: VirtualClock? = nil, turns limit: Int = 400, at place: SourceLocation = #_sourceLocation,
+    madeBy make: (Network) throws -> (Connection, Peer) = { try $0.pair() },
     _ body: (Network, Connection, Peer) throws -> Void
 ) throws {
     try withNetwork(clock: clock, turns: limit, at: place) { net in
-        let (connection, peer) = try net.pair()
+        let (connection, peer) = try make(net)
         try body(net, connection, peer)
         connection.abort()
     }

@@ -49,7 +49,8 @@ final class ReadPace: ConnectionPart {
     private var full: LoopInstant
     /// Present during a pause.
     private var timer: EventLoop.Timer?
-    private var isOver: Bool
+    /// Whether it no longer limits: the rate is none, or the peer has gone.
+    private var isUnlimited: Bool
 
     private static var second: Int { 1_000_000_000 }
     /// Fewer are not worth a system call.
@@ -58,7 +59,7 @@ final class ReadPace: ConnectionPart {
     init(_ rate: Int, of connection: Connection, continuing pace: ReadPace?) {
         (self.rate, self.connection) = (rate, connection)
         // No connection is faster than 8 GiB/s, whose products with a second are an `Int`.
-        isOver = rate < 1 || rate > 1 << 33
+        isUnlimited = rate < 1 || rate > 1 << 33
         full = pace?.full ?? connection.loop.now
     }
 
@@ -67,14 +68,14 @@ final class ReadPace: ConnectionPart {
 
     /// - Returns: the number of bytes to receive now, zero in a pause; `nil` if there is no limit.
     func allowance(at now: LoopInstant) -> Int? {
-        if isOver { return nil }
+        if isUnlimited { return nil }
         let owed = max(Int(full.nanoseconds - now.nanoseconds), 0)
         let count = max(Self.second - owed, 0) * rate / Self.second
         return count < leastBytes ? 0 : count
     }
 
     func spend(_ count: Int, at now: LoopInstant) {
-        if !isOver { full = max(full, now).advanced(by: .nanoseconds(time(of: count))) }
+        if !isUnlimited { full = max(full, now).advanced(by: .nanoseconds(time(of: count))) }
     }
 
     /// There is input, but no allowance. Events of a pause, which other operations have asked for, get here again.
@@ -98,7 +99,7 @@ final class ReadPace: ConnectionPart {
     /// The peer has gone: its last bytes are read without pauses, since the poller would report the end again and again.
     /// - Returns: whether there was a pause, so that these bytes come before the end.
     func end() -> Bool {
-        isOver = true
+        isUnlimited = true
         if timer == nil { return false }
         cancelTimer()
         return connection?.pollsForInput == true
