@@ -48,6 +48,8 @@ import Testing
                 waiters = waiterCount(of: promise) - before
             }
             Self.keep(object, by: holder, promise)
+            // The body waits on a thread of its own, which must not begin to wait between the two counts.
+            if holder == .asyncBody { spin { waiterCount(of: promise) > 0 } }
             loop.enqueue { hasRun = true }
         }
         expectEqual(failure as? SystemError, SystemError(.epollWait, EBADF))
