@@ -80,7 +80,7 @@ public final class VirtualNetwork {
     }
 
     private func syscalls(of process: SimulatedProcess) -> Syscalls {
-        process.makeSyscalls { [unowned self] host, port in lookUp(host, port) }
+        process.makeSyscalls { [unowned self] host in lookUp(host) }
     }
 
     func didStart(_ host: SimulatedHost) { driver.add(host) }
@@ -107,13 +107,12 @@ public final class VirtualNetwork {
         answers[name] = (answer, delay)
     }
 
-    private func lookUp(_ name: String, _ port: UInt16) -> Syscalls.LookUpAnswer {
+    private func lookUp(_ name: String) -> (addresses: [sockaddr_storage], code: CInt, delay: Duration) {
         let host = hosts.first { $0.name == name }
         let (answer, delay) = answers[name] ?? (host.map { .addresses($0.addresses) } ?? .error(EAI_NONAME), .zero)
         switch answer {
-        case .addresses(let addresses):
-            return .init(delay: delay, addresses: addresses.map { $0.with(port: port) }, code: 0)
-        case .error(let code): return .init(delay: delay, addresses: [], code: code)
+        case .addresses(let addresses): return (addresses.map(\.storage), 0, delay)
+        case .error(let code): return ([], code, delay)
         }
     }
 

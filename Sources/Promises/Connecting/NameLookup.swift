@@ -50,10 +50,10 @@ public struct SystemNameLookup: NameLookup {
     /// - Returns: a promise of the addresses, in the order of preference. Rejected with `NameLookupError`, or with
     ///   `DispatchError.queueIsFull` if too many lookups wait.
     public func addresses(of host: String, port: UInt16) -> Promise<[SocketAddress]> {
-        if let answer = EventLoop.ofCurrentThread.kernel.table.lookUp?(host, port) {
+        if let answer = EventLoop.ofCurrentThread.kernel.table.lookUp?(host) {
             return after(answer.delay).map {
                 if answer.code != 0 { throw NameLookupError(host: host, code: answer.code) }
-                return answer.addresses
+                return answer.addresses.compactMap { SocketAddress($0)?.with(port: port) }
             }
         }
         return Promise(LookupPromise.begin(host, port, by: lookups))

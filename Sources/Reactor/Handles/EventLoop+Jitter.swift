@@ -1,3 +1,12 @@
+/// Random numbers from the loop's calls, so that a simulation can repeat them.
+package struct LoopRandom: RandomNumberGenerator {
+    private let loop: EventLoop
+
+    package init(_ loop: EventLoop) { self.loop = loop }
+
+    package func next() -> UInt64 { loop.kernel.table.random() }
+}
+
 extension EventLoop {
     /// Calls `body` on this loop every `interval`, each time up to `jitter` later, until the timer is cancelled. Many
     /// processes that started together then do not call a server at the same moment.

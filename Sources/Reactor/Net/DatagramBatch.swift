@@ -93,13 +93,8 @@ package final class DatagramBatch {
         for packet in packets { joined += packet.bytes }
         var names = packets.map { packet -> (storage: sockaddr_storage, length: socklen_t) in
             var storage = sockaddr_storage()
-            let length = packet.address?.withSocketAddress { pointer, length in
-                withUnsafeMutableBytes(of: &storage) {
-                    $0.copyMemory(from: UnsafeRawBufferPointer(start: pointer, count: Int(length)))
-                }
-                return length
-            }
-            return (storage, length ?? 0)
+            let length = packet.address?.store(in: &storage) ?? 0
+            return (storage, length)
         }
         return joined.withUnsafeMutableBytes { bytes in
             names.withUnsafeMutableBufferPointer { names in

@@ -55,14 +55,7 @@ extension SocketAddress {
         defer { freeaddrinfo(list) }
         return sequence(first: list) { $0?.pointee.ai_next }.prefix { $0 != nil }.compactMap { entry in
             guard let info = entry?.pointee, let raw = info.ai_addr else { return nil }
-            var storage = sockaddr_storage()
-            let count = min(Int(info.ai_addrlen), MemoryLayout<sockaddr_storage>.size)
-            withUnsafeMutableBytes(of: &storage) {
-                $0.copyMemory(from: UnsafeRawBufferPointer(start: UnsafeRawPointer(raw), count: count))
-            }
-            var address = SocketAddress(storage)
-            address?.port = port
-            return address
+            return SocketAddress(raw, info.ai_addrlen)?.with(port: port)
         }
     }
 }

@@ -40,6 +40,28 @@ extension SocketAddress {
         }
     }
 
+    /// Stores the address in the kernel's format, followed by zeros, and returns its length.
+    @discardableResult
+    package func store(in storage: UnsafeMutablePointer<sockaddr_storage>) -> socklen_t {
+        withSocketAddress { raw, length in
+            storage.pointee = sockaddr_storage()
+            UnsafeMutableRawPointer(storage).copyMemory(from: raw, byteCount: Int(length))
+            return length
+        }
+    }
+
+    package var storage: sockaddr_storage {
+        var storage = sockaddr_storage()
+        store(in: &storage)
+        return storage
+    }
+
+    package func with(port: UInt16) -> SocketAddress {
+        var copy = self
+        copy.port = port
+        return copy
+    }
+
     private static func with<Raw, Result>(
         _ raw: inout Raw, _ size: Int, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Result
     ) -> Result {
@@ -76,6 +98,13 @@ extension SocketAddress {
         }
         guard let parsed else { return nil }
         self = parsed
+    }
+
+    package init?(_ raw: UnsafePointer<sockaddr>, _ length: socklen_t) {
+        var storage = sockaddr_storage()
+        let count = min(Int(length), MemoryLayout<sockaddr_storage>.size)
+        withUnsafeMutableBytes(of: &storage) { $0.copyMemory(from: UnsafeRawBufferPointer(start: raw, count: count)) }
+        self.init(storage)
     }
 
     private static func unixName(_ field: Slice<UnsafeRawBufferPointer>) -> UnixSocketPath? {

@@ -128,7 +128,7 @@ package final class ThreadPoolWorkers: @unchecked Sendable {
         let name = LibraryThread.name(name, number: state.handles.count + 1)
         var handle = LibraryThread.noHandle
         let failure = LibraryThread.start(name, &handle, create) {
-            PoolThread.begin(of: self)
+            pthread_setspecific(PoolThread.key, Unmanaged.passUnretained(self).toOpaque())
             self.work()
         }
         if failure == 0 { state.handles.append(handle) }
@@ -176,7 +176,7 @@ package final class ThreadPoolWorkers: @unchecked Sendable {
         if isForked { return }
         close()
         // A thread of the pool must not wait for its own end.
-        if PoolThread.isCurrent(of: self) { return }
+        if pthread_getspecific(PoolThread.key) == Unmanaged.passUnretained(self).toOpaque() { return }
         pthread_mutex_lock(lock)
         defer { pthread_mutex_unlock(lock) }
         while state.joining == .underWay { pthread_cond_wait(hasEnded, lock) }
@@ -204,5 +204,14 @@ package final class ThreadPoolWorkers: @unchecked Sendable {
     private func close() {
         withLock { $0.isClosed = true }
         pthread_cond_broadcast(hasWork)
+    }
+}
+
+extension EventLoop {
+    /// The pool that the loop's thread belongs to; `nil` for a loop that a job has made with `withLoop`.
+    package var poolOfThread: ThreadPoolWorkers? {
+        guard unrunWork?.isOfPool == true, let pool = pthread_getspecific(PoolThread.key) else { return nil }
+        // Sound: a pool's thread sets the key to its pool, which it retains.
+        return Unmanaged<ThreadPoolWorkers>.fromOpaque(pool).takeUnretainedValue()
     }
 }

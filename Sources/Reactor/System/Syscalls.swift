@@ -49,8 +49,9 @@ package struct Syscalls {
     package var random: () -> UInt64 = { .random(in: 0 ... .max) }
     /// The seconds since 1970.
     package var secondsSinceEpoch: () -> Int = { time(nil) }
-    /// Looks up a name at once in a simulated network; `nil` to use getaddrinfo(3).
-    package var lookUp: ((_ host: String, _ port: UInt16) -> LookUpAnswer)?
+    /// Looks up a name in a simulated network: addresses, or an error code of getaddrinfo(3), which arrive after a delay;
+    /// `nil` to use getaddrinfo(3).
+    package var lookUp: ((_ host: String) -> (addresses: [sockaddr_storage], code: CInt, delay: Duration))?
     package var listen: (CInt, _ backlog: CInt) -> Int = { result(Glibc.listen($0, $1)) }
     /// flock(2), exclusive and without waiting: EAGAIN if another process has the lock.
     package var lock: (CInt) -> Int = { result(clinux_lock($0)) }
@@ -134,29 +135,7 @@ package struct Syscalls {
     package init() {}
 }
 
-/// Random numbers from the loop's calls, so that a simulation can repeat them.
-package struct LoopRandom: RandomNumberGenerator {
-    private let loop: EventLoop
-
-    package init(_ loop: EventLoop) { self.loop = loop }
-
-    package func next() -> UInt64 { loop.kernel.table.random() }
-}
-
 extension Syscalls {
-    /// The answer of a simulated name service: addresses, or an error code of getaddrinfo(3), after a delay.
-    package struct LookUpAnswer {
-        package let delay: Duration
-        package let addresses: [SocketAddress]
-        package let code: CInt
-
-        package init(delay: Duration, addresses: [SocketAddress], code: CInt) {
-            self.delay = delay
-            self.addresses = addresses
-            self.code = code
-        }
-    }
-
     /// Whether the network is simulated.
     package var isSimulated: Bool { lookUp != nil }
 

@@ -26,7 +26,7 @@ class InternetSocket: SimulatedSocket {
     final func parse(
         _ raw: UnsafePointer<sockaddr>, _ length: socklen_t, takesUnspecified: Bool = false
     ) -> SocketAddress? {
-        guard let address = SocketAddress(raw: raw, length), address.family == family else { return nil }
+        guard let address = SocketAddress(raw, length), address.family == family else { return nil }
         return takesUnspecified && address.isUnspecified ? address.loopbackOfFamily : address
     }
 
@@ -79,27 +79,6 @@ class InternetSocket: SimulatedSocket {
 }
 
 extension SocketAddress {
-    init?(raw: UnsafePointer<sockaddr>, _ length: socklen_t) {
-        var storage = sockaddr_storage()
-        withUnsafeMutableBytes(of: &storage) {
-            $0.copyMemory(from: UnsafeRawBufferPointer(start: raw, count: min(Int(length), $0.count)))
-        }
-        self.init(storage)
-    }
-
-    func store(in storage: UnsafeMutablePointer<sockaddr_storage>) {
-        withSocketAddress { raw, length in
-            storage.pointee = sockaddr_storage()
-            UnsafeMutableRawPointer(storage).copyMemory(from: raw, byteCount: Int(length))
-        }
-    }
-
-    func with(port: UInt16) -> SocketAddress {
-        var copy = self
-        copy.port = port
-        return copy
-    }
-
     static func unspecified(_ family: CInt, port: UInt16) -> SocketAddress {
         SocketAddress(host: family == AF_INET6 ? "::" : "0.0.0.0", port: port)!
     }

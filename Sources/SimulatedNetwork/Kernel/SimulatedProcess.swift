@@ -145,7 +145,9 @@ final class SimulatedProcess {
     // MARK: The table
 
     /// The system calls for the loop of this process.
-    func makeSyscalls(lookUp: @escaping (String, UInt16) -> Syscalls.LookUpAnswer) -> Syscalls {
+    func makeSyscalls(lookUp: @escaping (String) -> (addresses: [sockaddr_storage], code: CInt, delay: Duration))
+        -> Syscalls
+    {
         let real = Syscalls()
         var table = Syscalls()
         table.lookUp = lookUp

@@ -44,7 +44,7 @@ final class UnixStream: SimulatedSocket {
     // MARK: Connecting
 
     override func bind(_ raw: UnsafePointer<sockaddr>, _ length: socklen_t) -> Int {
-        guard let address = SocketAddress(raw: raw, length), address.isUnix else { return -Int(EINVAL) }
+        guard let address = SocketAddress(raw, length), address.isUnix else { return -Int(EINVAL) }
         if name != nil { return -Int(EINVAL) }
         if let path = address.unixPath {
             guard let node = host.makeNode(path, S_IFSOCK | 0o755) else { return -Int(EADDRINUSE) }
@@ -65,7 +65,7 @@ final class UnixStream: SimulatedSocket {
     }
 
     override func connect(_ raw: UnsafePointer<sockaddr>, _ length: socklen_t) -> Int {
-        guard let address = SocketAddress(raw: raw, length), address.isUnix else { return -Int(EINVAL) }
+        guard let address = SocketAddress(raw, length), address.isUnix else { return -Int(EINVAL) }
         let other: UnixStream?
         if let path = address.unixPath {
             guard let node = host.nodes[path] else { return -Int(ENOENT) }
