@@ -1,18 +1,17 @@
 #!/usr/bin/env python3
-"""Builds the reference of the modules as a site: docs.py [--write]
+"""Builds the reference of the modules as a site: docs.py
 
 Extracts the symbol graphs of the modules, converts the catalogues Sources/*/*.docc by DocC, with warnings as
 errors, and merges them into .build-docs/site; docs/start and docs/guides become articles of it. DOCS_BASE_PATH is the path
 under which the site is hosted.
 
-Below a heading of `## Topics`, a page of a catalogue has comments, each a pattern of symbols:
+Below a heading of `## Topics`, a page of a catalogue has comments, each a pattern of symbols, which the links that match replace:
 
     ### In parallel, in sequence
 
     <!-- when(* -->
 
-`--write` puts the links that match above them, with the suffixes by which DocC tells overloads apart. Without it the script
-fails if that would change a file, if no pattern matches a symbol of a module, or of a type with a page, or if a pattern matches none.
+Fails if no pattern matches a symbol of a module, or of a type with a page, or if a pattern without `*` matches none.
 """
 import fnmatch
 import json
@@ -59,18 +58,22 @@ def extract():
             "-skip-synthesized-members", "-skip-inherited-docs", "-emit-extension-block-symbols", "-output-dir", graphs)
 
 
-def with_articles(catalogue):
-    """A copy of the catalogue of Promises with an article for each tutorial page, listed first, and for each guide."""
-    copy = BUILD / "catalogue.docc"
+def prepared(module, links, faults):
+    """A copy of the catalogue of a module, with links for patterns. That of Promises gets an article for each guide and for each page
+    of the tutorial, which is listed first."""
+    copy = BUILD / f"{module}.docc"
     shutil.rmtree(copy, ignore_errors=True)
-    shutil.copytree(catalogue, copy)
-    guides = sorted(page.stem for page in (ROOT / "docs/guides").glob("*.md"))
-    for name, text in [*articles("docs/start", TUTORIAL), *articles("docs/guides", guides)]:
-        (copy / name).write_text(text)
-    shutil.copytree(ROOT / "docs/pictures", copy, dirs_exist_ok=True)
-    links = "".join(f"- <doc:{name}>\n" for name in TUTORIAL)
-    page = copy / "Promises.md"
-    page.write_text(page.read_text().replace("\n## Topics\n", f"\n## Topics\n\n### A tutorial in seven steps\n\n{links}", 1))
+    shutil.copytree(ROOT / f"Sources/{module}/{module}.docc", copy)
+    for page in sorted(copy.glob("*.md")):
+        page.write_text(curate(page, links, faults))
+    if module == "Promises":
+        guides = sorted(page.stem for page in (ROOT / "docs/guides").glob("*.md"))
+        for name, text in [*articles("docs/start", TUTORIAL), *articles("docs/guides", guides)]:
+            (copy / name).write_text(text)
+        shutil.copytree(ROOT / "docs/pictures", copy, dirs_exist_ok=True)
+        tutorial = "".join(f"- <doc:{name}>\n" for name in TUTORIAL)
+        page = copy / "Promises.md"
+        page.write_text(page.read_text().replace("\n## Topics\n", f"\n## Topics\n\n### A tutorial in seven steps\n\n{tutorial}", 1))
     return copy
 
 
@@ -123,31 +126,16 @@ def matches(link, pattern):
 def curate(page, links, faults):
     """The text of a page with the links that its patterns match."""
     head, found, topics = page.read_text().partition("\n## Topics\n")
-    if not found:
-        return head
-    used, lines, items, patterns = set(), [], [], []
+    used = set()
 
-    def finish():
-        # The links first: DocC treats text before them as a discussion, and gives it a heading.
-        if patterns:
-            lines.extend([*items, "", *patterns])
-        items.clear()
-        patterns.clear()
+    def replace(match):
+        new = [link for link in links if matches(link, match[1]) and link not in used]
+        if not new and not match[1].endswith("*"):
+            faults.append(f"{page.relative_to(BUILD)}: the pattern {match[1]} matches no symbol")
+        used.update(new)
+        return "".join(f"- ``{link}``\n" for link in new)
 
-    for line in topics.splitlines():
-        if match := re.fullmatch(r"<!-- (.+) -->", line):
-            pattern = match[1]
-            new = [link for link in links if matches(link, pattern) and link not in used]
-            if not new and not pattern.endswith("*"):
-                faults.append(f"{page.relative_to(ROOT)}: the pattern {pattern} matches no symbol")
-            used.update(new)
-            items.extend(f"- ``{link}``" for link in new)
-            patterns.append(line)
-        elif line.startswith("### "):
-            finish()
-            lines += ["", line, ""]
-    finish()
-    return head + found + "\n".join(lines) + "\n"
+    return head + found + re.sub(r"<!-- (.+) -->\n", replace, topics)
 
 
 def articles(folder, names):
@@ -168,18 +156,6 @@ def articles(folder, names):
         yield f"{name}.md", text
 
 
-def check(catalogue, archive, write, faults):
-    """Compares the pages of a catalogue with the script's output, and writes them if allowed."""
-    links = symbols(archive)
-    for page in sorted(catalogue.glob("*.md")):
-        text = curate(page, links, faults)
-        if page.read_text() != text:
-            if write:
-                page.write_text(text)
-            else:
-                faults.append(f"{page.relative_to(ROOT)} is not what .ci/docs.py --write would write")
-
-
 def uncurated(archive, faults):
     """The symbols that DocC has sorted by itself on pages with topics."""
     for path in (archive / "data" / "documentation").rglob("*.json"):
@@ -191,18 +167,16 @@ def uncurated(archive, faults):
             if section.get("generated") and section["title"] not in AUTOMATIC:
                 where = page["identifier"]["url"].split("/documentation/")[1]
                 what = ", ".join(link.split("/documentation/")[1] for link in section["identifiers"])
-                faults.append(f"{where}: no topic has {what}: add patterns that match them, and run .ci/docs.py --write")
+                faults.append(f"{where}: no topic has {what}: add patterns that match them")
 
 
 def main():
-    write = "--write" in sys.argv[1:]
     extract()
     faults = []
     for module in MODULES:
-        catalogue = ROOT / f"Sources/{module}/{module}.docc"
-        check(catalogue, convert(module, None, strict=False), write, faults)
-        pages = with_articles(catalogue) if module == "Promises" else catalogue
-        uncurated(convert(module, pages, strict=not faults), faults)
+        links = symbols(convert(module, None, strict=False))
+        catalogue = prepared(module, links, faults)
+        uncurated(convert(module, catalogue, strict=not faults), faults)
     for fault in faults:
         print(f"error: {fault}")
     if faults:
