@@ -46,7 +46,7 @@ public func forEachSeed(
     }
     let threads = max(1, min(Int(sysconf(CInt(_SC_NPROCESSORS_ONLN))), 64))
     let pool = try ThreadPool(name: "seeds", threads: threads)
-    try withVirtualOrRealLoop {
+    try EventLoop.withLoop { _ in
         try hang(when(fulfilled: (0..<threads).map { _ in Promise(on: pool) { runAll() } }).asVoid())
     }
     if let failure = work.withLock({ $0.failure }) { throw failure }
@@ -55,5 +55,3 @@ public func forEachSeed(
 private func run(_ seed: UInt64, _ body: (VirtualNetwork) throws -> Void) throws {
     do { try VirtualNetwork(seed: seed).simulate(body) } catch { throw SimulationFailure(seed: seed, error: error) }
 }
-
-private func withVirtualOrRealLoop(_ body: () throws -> Void) throws { try EventLoop.withLoop { _ in try body() } }

@@ -80,7 +80,7 @@ public final class Connection {
     var kind: DescriptorKind { descriptor.kind }
     var socket: Socket { descriptor.socket }
     var readCall: SystemCall { descriptor.readCall }
-    var writeCall: SystemCall { descriptor.writeCall }
+    package var writeCall: SystemCall { descriptor.writeCall }
 
     /// This side's address; `nil` if there are no addresses. The first use costs a system call; the result is cached,
     /// also after the connection's end. `nil` if the first use comes after the end.

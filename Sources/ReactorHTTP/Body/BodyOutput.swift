@@ -116,16 +116,24 @@ extension ByteWriter {
     mutating func append(framing length: Int?) {
         guard let length else { return append("Transfer-Encoding: chunked\r\n\r\n" as StaticString) }
         append("Content-Length: " as StaticString)
-        var text = InlineArray<24, UInt8>(repeating: 0)
-        // CR LF CR LF, and before it the digits, from the last to the first.
-        var first = 20
-        (text[20], text[21], text[22], text[23]) = (0x0D, 0x0A, 0x0D, 0x0A)
-        var rest = UInt(length)
-        repeat {
-            first -= 1
-            text[first] = UInt8(ascii: "0") + UInt8(rest % 10)
-            rest /= 10
-        } while rest > 0
+        let (text, first) = endOfHead(length: length)
         append(text.span.bytes.extracting(first..<24))
     }
+}
+
+/// The digits of a length, and the CR LF CR LF after them, which end a head.
+/// - Returns: a text, and the index at which it begins.
+@inline(__always)
+func endOfHead(length: Int) -> (text: InlineArray<24, UInt8>, first: Int) {
+    var text = InlineArray<24, UInt8>(repeating: 0)
+    (text[20], text[21], text[22], text[23]) = (0x0D, 0x0A, 0x0D, 0x0A)
+    // From the last digit to the first.
+    var first = 20
+    var rest = UInt(length)
+    repeat {
+        first -= 1
+        text[first] = UInt8(ascii: "0") + UInt8(rest % 10)
+        rest /= 10
+    } while rest > 0
+    return (text, first)
 }

@@ -40,16 +40,7 @@ final class LoopState {
             end += cached.bytes.count
             end.copyMemory(from: name.utf8Start, byteCount: name.utf8CodeUnitCount)
             end += name.utf8CodeUnitCount
-            // CR LF CR LF, and the digits before them, from the last to the first.
-            var text = InlineArray<24, UInt8>(repeating: 0)
-            var first = 20
-            (text[20], text[21], text[22], text[23]) = (0x0D, 0x0A, 0x0D, 0x0A)
-            var rest = UInt(length)
-            repeat {
-                first -= 1
-                text[first] = UInt8(ascii: "0") + UInt8(rest % 10)
-                rest /= 10
-            } while rest > 0
+            let (text, first) = endOfHead(length: length)
             text.span.withUnsafeBytes { end.copyMemory(from: $0.baseAddress! + first, byteCount: 24 - first) }
             return end + (24 - first) - place.baseAddress!
         }

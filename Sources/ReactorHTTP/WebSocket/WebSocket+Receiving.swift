@@ -141,9 +141,11 @@ extension WebSocket {
     }
 
     private func reason(_ error: (any Error)?) -> any Error {
-        if hasGivenUp { return WebSocketError(1006, "the peer does not read") }
+        let slow = WebSocketError(1006, "the peer does not read")
+        if hasGivenUp { return slow }
         if let failure = decoder.failure { return failure }
         switch error {
+        case let error as SystemError where error.code == ETIMEDOUT && error.call == connection.writeCall: return slow
         case nil, StreamError.endedEarly?: return WebSocketError(1006, "the connection has ended")
         case StreamError.timedOut?: return WebSocketError(1006, "the peer has been silent for too long")
         case let error?: return error

@@ -23,10 +23,8 @@ public final class WebSocket {
     let isClient: Bool
     // `@exclusivity(unchecked)`: one thread, and no field is being changed while code is called that could call back.
     @exclusivity(unchecked) private(set) var hasSentClose = false
-    /// Whether the peer was given up because it does not read.
+    /// Whether the peer was given up because the queue of writes was full.
     private(set) var hasGivenUp = false
-    /// Checks whether the peer takes its queued bytes.
-    private var slowReader: Guarantee<Void>?
     /// The promise of the first `close`.
     private var closing: Promise<Void>?
     /// Called when no more frames can arrive, for a `close` that waits for that.
@@ -186,10 +184,9 @@ public final class WebSocket {
     /// - Parameter sent: the promise of a write.
     private func watched(_ sent: Promise<Void>) -> Promise<Void> {
         if sent.isFulfilled { return sent }
-        if sent.isPending, let idle { watchReader(idle) }
         // Without this message, later ones would make no sense.
         if case .failure(let error as SystemError)? = sent.result, error.code == ENOBUFS { giveUp() }
-        return sent.mayBeIgnored
+        return connection.limit(sent, idle: idle).mayBeIgnored
     }
 
     /// Sends a frame without waiting for it.
@@ -197,7 +194,7 @@ public final class WebSocket {
     func post(_ frame: [UInt8], _ overflow: WriteOverflow) -> Bool {
         if hasSentClose { return false }
         if connection.post(frame, overflow: .drop) {
-            if let idle { watchReader(idle) }
+            if connection.writeTimeout == nil { connection.writeTimeout = idle }
             return true
         }
         // Bytes are queued, so the queue is full.
@@ -208,21 +205,5 @@ public final class WebSocket {
     private func giveUp() {
         hasGivenUp = true
         connection.abort()
-    }
-
-    /// Disconnects a peer that takes no bytes for `idle`, whatever it sends.
-    /// - Parameter half: whether it has taken nothing for the first half of the time. After a stall of the loop, it
-    ///   still has the second.
-    private func watchReader(_ idle: Duration, half: Bool = false) {
-        if slowReader != nil { return }
-        let before = connection.bytesSent
-        slowReader = after(idle / 2)
-        slowReader?.done { [weak self] in
-            guard let self else { return }
-            slowReader = nil
-            if connection.queuedBytes == 0 { return }
-            if half, connection.bytesSent == before { return giveUp() }
-            watchReader(idle, half: connection.bytesSent == before)
-        }
     }
 }
