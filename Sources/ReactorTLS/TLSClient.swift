@@ -55,7 +55,7 @@ extension Connection {
     }
 }
 
-/// Opens a connection to a name and port, or an address given as text, and starts TLS on it.
+/// Opens a connection and starts TLS on it.
 ///
 /// ```swift
 /// let client = try TLSClient()
@@ -66,49 +66,24 @@ extension Connection {
 ///
 /// Rejected as `connect(to:timeout:)` and `Connection.startTLS(as:serverName:)`; the connection is closed then.
 /// - Parameters:
-///   - address: as for `connect(to:timeout:)`: `example.org:443`, `192.0.2.7:443`, `[2001:db8::7]:443`.
+///   - endpoint: as for `connect(to:timeout:)`: `example.org:443`, `192.0.2.7:443`, `[2001:db8::7]:443`.
 ///   - client: the settings; `nil` to connect in plain text.
 ///   - serverName: the name, or the IP address as text, that the certificate must match; `nil` for the one in
-///     `address`.
+///     `endpoint`, if that is a single one.
 ///   - timeout: the limit until the connection is open; the handshake has a separate one.
 ///   - source: the local address; `nil` lets the kernel choose.
 ///   - options: socket options, set before the socket connects.
 ///   - lookup: finds the addresses of a name.
 @available(*, noasync, message: "an async function has no loop of its own")
 public func connect(
-    to address: String, tls client: TLSClient?, serverName: String? = nil, timeout: Duration? = nil,
+    to endpoint: some Endpoint, tls client: TLSClient?, serverName: String? = nil, timeout: Duration? = nil,
     from source: SocketAddress? = nil, options: [SocketSetting] = [],
     lookup: any NameLookup = SystemNameLookup.shared, file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<Connection> {
     let connecting = connect(
-        to: address, timeout: timeout, from: source, options: options, lookup: lookup, file: file, line: line)
-    return secured(connecting, client, serverName ?? hostName(in: address), file, line)
-}
-
-/// Opens a connection to an address and starts TLS on it.
-///
-/// Rejected as `connect(to:timeout:)` and `Connection.startTLS(as:serverName:)`; the connection is closed then.
-/// - Parameters:
-///   - address: the address of the peer.
-///   - client: the settings; `nil` to connect in plain text.
-///   - serverName: the name, or the IP address as text, that the certificate must match; `nil` for the IP address.
-///   - timeout: the limit until the connection is open; the handshake has a separate one.
-///   - source: the local address; `nil` lets the kernel choose.
-///   - options: socket options, set before the socket connects.
-@available(*, noasync, message: "an async function has no loop of its own")
-public func connect(
-    to address: SocketAddress, tls client: TLSClient?, serverName: String? = nil, timeout: Duration? = nil,
-    from source: SocketAddress? = nil, options: [SocketSetting] = [], file: StaticString = #fileID,
-    line: UInt = #line
-) -> Promise<Connection> {
-    let connecting = connect(to: address, timeout: timeout, from: source, options: options, file: file, line: line)
-    return secured(connecting, client, serverName ?? (address.isUnix ? nil : address.hostText), file, line)
-}
-
-private func secured(
-    _ connecting: Promise<Connection>, _ client: TLSClient?, _ name: String?, _ file: StaticString, _ line: UInt
-) -> Promise<Connection> {
+        to: endpoint, timeout: timeout, from: source, options: options, lookup: lookup, file: file, line: line)
     guard let client else { return connecting }
+    let name = serverName ?? hostName(in: endpoint._endpoint)
     return connecting.then(
         { connection in
             connection.startTLS(as: client, serverName: name, file: file, line: line)
@@ -122,10 +97,10 @@ extension Connection {
 }
 
 /// The name or the IP address in `name:port`.
-private func hostName(in address: String) -> String? {
-    if address.hasPrefix("unix:") { return nil }
-    guard let colon = address.lastIndex(of: ":") else { return nil }
-    let host = address[..<colon]
+private func hostName(in endpoint: _Endpoint) -> String? {
+    let text = endpoint.text
+    guard !endpoint.isList, !text.hasPrefix("unix:"), let colon = text.lastIndex(of: ":") else { return nil }
+    let host = text[..<colon]
     return host.hasPrefix("[") && host.hasSuffix("]") ? String(host.dropFirst().dropLast()) : String(host)
 }
 #endif

@@ -48,6 +48,6 @@ extension Connection {
 
 @available(*, unavailable, message: "turn TLS on in your manifest: .package(url: …, from: …, traits: [\"TLS\"])")
 public func connect(
-    to address: String, tls client: TLSClient?, serverName: String? = nil, timeout: Duration? = nil
+    to endpoint: some Endpoint, tls client: TLSClient?, serverName: String? = nil, timeout: Duration? = nil
 ) -> Promise<Connection> { cannotBeCalled() }
 #endif

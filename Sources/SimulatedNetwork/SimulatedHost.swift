@@ -124,14 +124,14 @@ public final class SimulatedHost {
     /// ```
     ///
     /// - Parameters:
-    ///   - address: as for `Promises.connect(to:)`.
+    ///   - endpoint: as for `Promises.connect(to:)`.
     ///   - body: called once with the peer, which is closed afterwards.
     /// - Returns: the result of `body`.
     /// - Throws: the error of `body`, or of `connect`.
     @discardableResult
-    public func connect<Value>(to address: String, _ body: (RawPeer) throws -> Value) throws -> Value {
+    public func connect<Value>(to endpoint: some Endpoint, _ body: (RawPeer) throws -> Value) throws -> Value {
         try run {
-            let connection = try hang(Promises.connect(to: address, timeout: .seconds(60)))
+            let connection = try hang(Promises.connect(to: endpoint, timeout: .seconds(60)))
             defer { connection.close() }
             return try body(RawPeer(connection))
         }

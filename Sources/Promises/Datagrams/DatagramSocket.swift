@@ -52,41 +52,28 @@ public final class DatagramSocket: IOProducer {
         loop.performCleanup { [loop, socket] in loop.closeDescriptor(socket.fd) }
     }
 
-    /// Makes a socket that receives at `address`, from any sender. An IPv6 socket receives IPv6 only.
+    /// Makes a socket that receives at `endpoint`, from any sender. An IPv6 socket receives IPv6 only.
     /// - Parameters:
-    ///   - address: the local address.
+    ///   - endpoint: the local address; `localhost` is 127.0.0.1 here, and other names are not looked up.
     ///   - packetSize: the maximum length of a datagram that is received without truncation, 1 to 65,535 bytes.
     ///     Receiving takes a buffer of 32 times that size, which is allocated on first use.
     ///   - options: socket options, set before the socket is bound.
     /// - Returns: the socket, which receives from now on.
-    /// - Throws: a `SystemError` with the call and the address:
+    /// - Throws: `SocketAddress.ParseError` for a text that is no address, or a `SystemError` with the call and the
+    ///   address:
     ///   - the error of the kernel, such as `EADDRINUSE`;
     ///   - `EAFNOSUPPORT` for a Unix address;
-    ///   - `EINVAL` for a `packetSize` out of range.
+    ///   - `EINVAL` for several addresses, and for a `packetSize` out of range.
     @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
     public static func bind(
-        _ address: SocketAddress, packetSize: Int = 2048, options: [SocketSetting] = []
-    ) throws(SystemError) -> DatagramSocket {
-        try make(from: address, to: nil, packetSize, options)
-    }
-
-    /// Makes a socket that receives at an address given as text, `127.0.0.1:5353` or `[::1]:5353`.
-    /// - Parameters:
-    ///   - address: the local address as text. Names are not looked up.
-    ///   - packetSize: see the form with an address.
-    ///   - options: socket options, set before the socket is bound.
-    /// - Returns: the socket, which receives from now on.
-    /// - Throws: `SocketAddress.ParseError`, and the errors of the form with an address.
-    @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
-    public static func bind(
-        _ address: String, packetSize: Int = 2048, options: [SocketSetting] = []
+        _ endpoint: some Endpoint, packetSize: Int = 2048, options: [SocketSetting] = []
     ) throws -> DatagramSocket {
-        try bind(try SocketAddress(address), packetSize: packetSize, options: options)
+        try make(from: endpoint._endpoint.address(for: .bind), to: nil, packetSize, options)
     }
 
     /// Makes a socket that sends to `peer` and receives only from it. This call sends nothing.
     /// - Parameters:
-    ///   - peer: the address of the peer.
+    ///   - peer: the address of the peer, as for `bind`.
     ///   - source: the local address; `nil` lets the kernel choose.
     ///   - packetSize: see `bind`.
     ///   - options: socket options, set before the socket is bound.
@@ -94,25 +81,10 @@ public final class DatagramSocket: IOProducer {
     /// - Throws: the errors of `bind`, and those of connect(2), such as `ENETUNREACH`.
     @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
     public static func connect(
-        to peer: SocketAddress, from source: SocketAddress? = nil, packetSize: Int = 2048,
+        to peer: some Endpoint, from source: SocketAddress? = nil, packetSize: Int = 2048,
         options: [SocketSetting] = []
-    ) throws(SystemError) -> DatagramSocket {
-        try make(from: source, to: peer, packetSize, options)
-    }
-
-    /// Makes a socket for a peer given as text, `127.0.0.1:5353` or `[::1]:5353`. Names are not looked up.
-    /// - Parameters:
-    ///   - peer: the address of the peer as text.
-    ///   - source: the local address; `nil` lets the kernel choose.
-    ///   - packetSize: see `bind`.
-    ///   - options: socket options, set before the socket is bound.
-    /// - Returns: the socket.
-    /// - Throws: `SocketAddress.ParseError`, and the errors of the form with an address.
-    @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
-    public static func connect(
-        to peer: String, from source: SocketAddress? = nil, packetSize: Int = 2048, options: [SocketSetting] = []
     ) throws -> DatagramSocket {
-        try connect(to: try SocketAddress(peer), from: source, packetSize: packetSize, options: options)
+        try make(from: source, to: peer._endpoint.address(for: .connect), packetSize, options)
     }
 
     private static func make(

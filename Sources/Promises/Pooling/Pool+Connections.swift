@@ -40,7 +40,7 @@ extension Pool {
     ) {
         let make = { (member: PoolMember) in
             let key = member.line.key
-            return connected(to: try route(key), options, lookup).then { connection in
+            return connect(to: try route(key), options: options, lookup: lookup).then { connection in
                 if !member.isMaking { throw PromiseError.cancelled }
                 // From now on the connection is closed with its member.
                 member.connection = connection
@@ -78,14 +78,6 @@ extension Pool where Resource == Connection {
         ) { connection, key in
             try prepare?(connection, key).map { connection } ?? .value(connection)
         }
-    }
-}
-
-private func connected(to key: PoolKey, _ options: [SocketSetting], _ lookup: any NameLookup) -> Promise<Connection> {
-    switch key {
-    case .address(let address): connect(to: address, options: options)
-    case .addresses(let addresses): connect(to: addresses, options: options)
-    case .name(let name): connect(to: name, options: options, lookup: lookup)
     }
 }
 

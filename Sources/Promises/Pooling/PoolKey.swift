@@ -14,8 +14,19 @@ public enum PoolKey: Hashable, Sendable {
 
     /// The canonical form, equal for all texts of one address.
     var unique: PoolKey {
-        guard case .name(let text) = self, case .address(let address)? = try? Endpoint(text) else { return self }
+        guard case .name(let text) = self, case .address(let address)? = try? Place(text) else { return self }
         return .address(address)
+    }
+}
+
+extension PoolKey: Endpoint {
+    /// The endpoint as the library sees it.
+    public var _endpoint: _Endpoint {
+        switch self {
+        case .address(let address): .address(address)
+        case .addresses(let addresses): addresses._endpoint
+        case .name(let name): .text(name)
+        }
     }
 }
 

@@ -44,14 +44,15 @@ package struct ListeningSocket {
         self.address = bound
     }
 
-    /// Listens on the loopback addresses of both families with the same port, IPv4 first, or on the one of the only
-    /// family that this machine has.
-    package static func localhost(
-        port: UInt16, backlog: Int, mode: UInt32?, _ settings: [SocketSetting], _ kernel: CountingSyscalls
+    /// Listens on `place`; for `localhost` on the loopback addresses of both families with the same port, IPv4 first,
+    /// or on the one of the only family that this machine has.
+    package static func at(
+        _ place: Place, backlog: Int, mode: UInt32?, _ settings: [SocketSetting], _ kernel: CountingSyscalls
     ) throws(SystemError) -> [ListeningSocket] {
         func listen(on address: SocketAddress) throws(SystemError) -> ListeningSocket {
             try ListeningSocket(on: address, backlog: backlog, mode: mode, settings, kernel)
         }
+        guard case .localhost(let port) = place else { return try place.addresses.map(listen) }
         // With port 0 the other family may be using the port that the kernel chooses.
         var tries = port == 0 ? 16 : 1
         while true {

@@ -44,16 +44,12 @@ public struct SocketAddress: Hashable, Sendable {
     ///
     /// It accepts `127.0.0.1:7000`, `[::1]:7000`, `[fe80::1%eth0]:7000`, `unix:/run/service.sock`, and `unix:@name` for
     /// an abstract name. `localhost:7000` is 127.0.0.1 here, since the result is a single address; `connect` and
-    /// `Listener.bind`, which take the text, use both loopback addresses. It refuses all other host names. (Write a
+    /// `Listener.bind`, which take an `Endpoint`, use both loopback addresses. It refuses all other host names. (Write a
     /// relative path that begins with an @ as `unix:./@name`.)
     /// - Parameter text: an address with its port, or a Unix address.
     /// - Throws: `ParseError`.
     public init(_ text: String) throws(ParseError) {
-        switch try Endpoint(text, takesNames: false) {
-        case .address(let address): self = address
-        case .localhost(let port): self = .loopback(port: port)
-        case .host: throw ParseError(text: text, reason: "names are not looked up")
-        }
+        self = try Place(text, takesNames: false).addresses.last!
     }
 
     /// Creates the address of a numeric host or of `localhost`, which is 127.0.0.1; `nil` for any other text.
@@ -64,7 +60,7 @@ public struct SocketAddress: Hashable, Sendable {
         // C functions would take the zero byte as the end of the text.
         guard !host.utf8.contains(0) else { return nil }
         var v4 = in_addr()
-        if inet_pton(AF_INET, Endpoint.isLocalhost(host[...]) ? "127.0.0.1" : host, &v4) == 1 {
+        if inet_pton(AF_INET, Place.isLocalhost(host[...]) ? "127.0.0.1" : host, &v4) == 1 {
             self.init(host: .v4(v4.s_addr), port: port)
             return
         }
@@ -99,13 +95,6 @@ public struct SocketAddress: Hashable, Sendable {
             throw ParseError(text: "unix:\(isAbstract ? "@" : "")\(name)", reason: problem)
         }
         self.init(host: .unix(UnixSocketPath(bytes: bytes, isAbstract: isAbstract)), port: 0)
-    }
-
-    /// Makes an address of this machine's loopback interface.
-    /// - Parameter port: the port, in this machine's byte order; 0 lets the kernel choose.
-    /// - Returns: the address 127.0.0.1 with `port`.
-    public static func loopback(port: UInt16) -> SocketAddress {
-        SocketAddress(host: .v4(UInt32(0x7F00_0001).bigEndian), port: port)
     }
 
     /// The loopback addresses of both families with `port`, IPv6 first (RFC 6724).

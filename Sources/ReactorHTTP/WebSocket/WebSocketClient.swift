@@ -37,7 +37,7 @@ extension HTTPClient {
             let proxy = try options.proxies.proxy(for: address)
             // Before anything is opened.
             if address.isSecure, options.startTLS == nil { throw FetchError.noTLS(address.authority) }
-            let connecting = connect(to: "\((proxy?.address ?? address).endpoint)", lookup: lookup)
+            let connecting = connect(to: (proxy?.address ?? address).endpoint, lookup: lookup)
                 .then { [options] connection in
                     aborting(connection) { try options.open(connection, to: address, by: proxy).map { connection } }
                 }

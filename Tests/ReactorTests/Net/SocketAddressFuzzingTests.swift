@@ -22,7 +22,7 @@ import Testing
         for _ in 0..<3000 {
             let text = mutated(Self.corpus.randomElement(using: &dice)!, &dice)
             do throws(SocketAddress.ParseError) {
-                switch try Endpoint(text) {
+                switch try Place(text) {
                 case .address(let address):
                     parsed += 1
                     // Control characters in the name of a Unix address are escaped.
@@ -34,7 +34,7 @@ import Testing
                 case .localhost(let port):
                     expectEqual(try SocketAddress(text), .loopback(port: port))
                 case .host(let host, let port):
-                    expectEqual(try Endpoint("\(host):\(port)"), .host(host, port: port))
+                    expectEqual(try Place("\(host):\(port)"), .host(host, port: port))
                     expect(!host.utf8.contains(0) && host.utf8.allSatisfy { $0 < 0x80 } && host.utf8.count <= 253)
                     expectEqual((try? SocketAddress(text)), nil)
                 }

@@ -36,6 +36,21 @@ import Testing
         }
     }
 
+    @Test func textsMayBeAList() throws {
+        try withTargets { network, targets in
+            let refusing = targets.refusing[0].hostText + ":7"
+            let client = try hang(connect(to: [refusing, "\(targets.accepting)"]))
+            expectEqual(client.peerAddress, targets.accepting)
+            client.abort()
+            let name = connect(to: [refusing, "example.com:80"]).error as? SocketAddress.ParseError
+            expectEqual(name?.description.contains("'example.com:80'"), true)
+            let none = connect(to: [[refusing], ["localhost:1"]])
+            let error = #expect(throws: ConnectError.self) { try hang(none) }
+            expectEqual(error?.target, "\(refusing), localhost:1")
+            expectEqual(error?.failures.map(\.address.hostText), [targets.refusing[0].hostText, "::1", "127.0.0.1"])
+        }
+    }
+
     private func calls(_ call: SystemCall) -> Int { EventLoop.current.metrics.systemCalls[call] ?? 0 }
 
     @Test func theSecondIsTriedAfterAQuarterOfASecond() throws {

@@ -15,6 +15,9 @@ import Testing
             #expect(throws: SocketAddress.ParseError.self) { try DatagramSocket.bind("example.com:80") }
             #expect(throws: SocketAddress.ParseError.self) { try DatagramSocket.connect(to: "example.com:80") }
             #expect(throws: SystemError(.bind, EAFNOSUPPORT)) { try DatagramSocket.connect(to: "unix:/tmp/a") }
+            let two = ["127.0.0.1:0", "127.0.0.2:0"]
+            #expect(throws: SystemError(.bind, EINVAL)) { try DatagramSocket.bind(two) }
+            #expect(throws: SystemError(.connect, EINVAL)) { try DatagramSocket.connect(to: two) }
             for size in [0, -1, 65536, .max] {
                 let error = #expect(throws: SystemError.self) {
                     try DatagramSocket.bind("127.0.0.1:0", packetSize: size)
