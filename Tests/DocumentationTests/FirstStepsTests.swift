@@ -1,7 +1,7 @@
 import Testing
 
 /// Typical first code of new users compiles, or docs/guides/compiler-messages.md explains why not, and the fix.
-@Suite struct FirstStepsTests {
+struct FirstStepsTests {
     private static let folder = "Tests/Fixtures/FirstSteps/Sources/FirstSteps"
 
     /// The compiler's attempts for one expression, which do not depend on the machine: about 50 ms.

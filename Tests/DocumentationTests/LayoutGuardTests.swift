@@ -4,7 +4,7 @@ import Testing
 
 /// A new stored property in the class of all jobs moves every field of a promise's core. Compiles a copy of the library
 /// with one, which takes a minute, so only with `THOROUGH` in the environment.
-@Suite struct LayoutGuardTests {
+struct LayoutGuardTests {
     @Test(.enabled(if: getenv("THOROUGH") != nil)) func aNewFieldOfAJobEndsTheFirstProgramWithItsName() throws {
         let folder = Folder()
         defer { _ = try? Compiler.run(["rm", "-rf", folder.path]) }

@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-@Suite struct ExpectTests {
+struct ExpectTests {
     @Test func reportsWhatDiffersAndWhatIsFalse() {
         let reports = Shared<[String]>([])
         let report: @Sendable (String, SourceLocation) -> Void = { message, place in

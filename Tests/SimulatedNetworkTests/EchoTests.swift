@@ -3,7 +3,7 @@ import SimulatedNetwork
 import TestSupport
 import Testing
 
-@Suite struct EchoTests {
+struct EchoTests {
     @Test func aServerAndItsClient() throws {
         try withSimulatedNetwork { network in
             let server = network.host("server"), client = network.host("client")

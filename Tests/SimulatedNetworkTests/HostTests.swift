@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// Hosts: addresses, names, crashes, pauses, faults of system calls.
-@Suite struct HostTests {
+struct HostTests {
     @Test func aHandlerBelongsToItsHost() throws {
         try withSimulatedNetwork { network in
             let server = network.host("server"), client = network.host("client")

@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 /// The effects of a link on its packets.
-@Suite struct LinkTests {
+struct LinkTests {
     /// A server of lines on `server`, and a connection of `client`.
     private func withLineServer(
         seed: UInt64 = 1, prepare: (SimulatedLink) -> Void = { _ in },

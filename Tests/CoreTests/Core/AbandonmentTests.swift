@@ -5,7 +5,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-@Suite struct AbandonmentTests {
+struct AbandonmentTests {
     private func report(_ line: UInt) -> [String] {
         ["the promise made at \(#fileID):\(line) was abandoned: its last resolver was released without settling it"]
     }

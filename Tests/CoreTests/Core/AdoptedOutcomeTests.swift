@@ -7,7 +7,7 @@ import Testing
 
 /// `other = start.then { q }`: each of the two has one outcome, whoever asks, when, and by which query. The origin of
 /// `q` decides whether the library may merge both, which must not be observable.
-@Suite struct AdoptedOutcomeTests {
+struct AdoptedOutcomeTests {
     @Test("that answer all questions alike", arguments: AdoptedShape.allCases, AdoptionEnd.allCases)
     func allAlike(shape: AdoptedShape, end: AdoptionEnd) throws {
         for isHeardBefore in [false, true] {

@@ -7,7 +7,7 @@ import Testing
 
 /// A promise that settles as another; AdoptionOrderTests has every order in which the two are held, settled and
 /// released.
-@Suite struct AdoptionTests {
+struct AdoptionTests {
     @Test func aRejectionOfTheInnerIsReportedWithItsLine() throws {
         var line: UInt = 0
         let lines = try logged {
@@ -66,7 +66,7 @@ import Testing
 }
 
 /// APlusCircleTests has the circles of promises.
-@Suite struct ReturnedSelfAdoptionTests {
+struct ReturnedSelfAdoptionTests {
     @Test(.ownThread) func aGuaranteeTraps() async {
         await #expect(processExitsWith: .failure) {
             inLoop { _ in

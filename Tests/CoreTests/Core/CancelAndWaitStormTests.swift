@@ -7,7 +7,7 @@ import Testing
 
 /// Trees of operators and combinators over operations that take time to end, cancelled at any moment: when
 /// `cancelAndWait` is fulfilled, no clean-up is in progress, and each has run at most once.
-@Suite struct CancelAndWaitStormTests {
+struct CancelAndWaitStormTests {
     /// The clean-ups that have begun and ended, by number.
     private final class Account {
         private(set) var begun: [Int: Int] = [:]

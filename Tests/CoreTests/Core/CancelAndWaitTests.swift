@@ -6,7 +6,7 @@ import Testing
 @testable import PromisesTestSupport
 
 /// The end of a cancellation: of clean-ups, and of operations that `onCancelThen` stops.
-@Suite struct CancelAndWaitTests {
+struct CancelAndWaitTests {
     @Test func cleanUpsAreWaitedFor() {
         inLoop { loop in
             var lines: [String] = []

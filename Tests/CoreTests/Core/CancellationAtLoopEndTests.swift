@@ -7,7 +7,7 @@ import Testing
 
 /// A loop that ends releases objects that cancel promises, while another thread settles the sources of these. Under
 /// ThreadSanitizer.
-@Suite struct CancellationAtLoopEndTests {
+struct CancellationAtLoopEndTests {
     @Test func againstASettlementElsewhere() {
         for _ in 0..<scaled(2000) {
             let (promise, resolver) = Promise<Int>.pending()

@@ -7,7 +7,7 @@ import Testing
 
 /// One thread cancels a promise while the promise's own thread lets it settle as the one that a handler has returned.
 /// Under ThreadSanitizer.
-@Suite struct CancellationMeetsAdoptionTests {
+struct CancellationMeetsAdoptionTests {
     @Test func whatIsOnlyNotWantedGoesOnForTheHandler() {
         let box = Shared<Promise<Int>?>(nil)
         let (isAdopted, isCancelled) = (Gate(), Gate())

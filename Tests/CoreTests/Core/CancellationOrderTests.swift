@@ -7,7 +7,7 @@ import Testing
 @testable import PromisesTestSupport
 
 /// A cancellation reaches the handlers below in the order of an error: each clean-up ends before the next begins.
-@Suite struct CancellationOrderTests {
+struct CancellationOrderTests {
     /// The log of a chain of clean-ups.
     private final class Log {
         var lines: [String] = []

@@ -6,7 +6,7 @@ import Testing
 @testable import PromisesTestSupport
 
 /// A cancellation drops closures, whose captures run code: that may cancel again, settle, or turn the loop.
-@Suite struct CancellationReentryTests {
+struct CancellationReentryTests {
     private final class AtRelease {
         private let body: () -> Void
         init(_ body: @escaping () -> Void) { self.body = body }

@@ -6,7 +6,7 @@ import Testing
 @testable import PromisesTestSupport
 
 /// `cancel()`: the work that it stops, the handlers that it notifies, and how far it climbs.
-@Suite struct CancellationTests {
+struct CancellationTests {
     @Test func itRejectsAndTellsByJobs() throws {
         try inLoop { loop throws in
             var seen: [String] = []

@@ -6,7 +6,7 @@ import Testing
 @testable import PromisesTestSupport
 
 /// Cancelling twice has the effect of cancelling once, even while the first cancellation is still in progress.
-@Suite struct CancelledTwiceTests {
+struct CancelledTwiceTests {
     @Test func theCleanupIsStillWaitedFor() throws {
         try inLoop { loop throws in
             var hasEnded = false
@@ -60,7 +60,7 @@ import Testing
 }
 
 /// A cleanup is notified when its source settles, even if its own promise has been cancelled by then.
-@Suite struct CancelledOnItsWayTests {
+struct CancelledOnItsWayTests {
     @Test func tapIsToldHowTheSourceHasSettled() throws {
         try inLoop { loop throws in
             var seen: [String] = []

@@ -7,7 +7,7 @@ import Testing
 @testable import PromisesTestSupport
 
 /// When the closure of an operator is released, and on which thread, whichever branch was taken.
-@Suite struct ClosureReleaseTests {
+struct ClosureReleaseTests {
     enum Outcome: CaseIterable {
         case fulfilled, rejected, abandoned
     }

@@ -7,7 +7,7 @@ import Testing
 
 /// A loop keeps the cores of steps that have run, and reuses them for further promises. This must not affect a promise
 /// that the program still holds, or an object that a promise has held.
-@Suite struct CoreReuseTests {
+struct CoreReuseTests {
     private let tally = Tally()
 
     /// True if links are reused. Without optimisation, the caller that runs a step also has a reference to it.

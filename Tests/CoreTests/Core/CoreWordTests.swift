@@ -5,7 +5,7 @@ import Testing
 @testable import Reactor
 
 /// The words of a core and their transitions. The other tests have their use by threads.
-@Suite struct CoreWordTests {
+struct CoreWordTests {
     private let waiter: UInt = 0x7F00_0000_1230
 
     @Test func aPendingCore() {
@@ -139,7 +139,7 @@ import Testing
 }
 
 /// A field at an offset that the core's code does not expect is reported by name. `LayoutGuardTests` adds one.
-@Suite struct CoreLayoutTests {
+struct CoreLayoutTests {
     private let core = PromiseCore(state: .pending, loop: nil, code: .none)
 
     @Test func theFieldsAreWhereTheCodeExpectsThem() {

@@ -8,7 +8,7 @@ import Testing
 /// Long rows of promises of every shape end in every way without recursion along the row.
 ///
 /// The stack is too small for recursion: a call per promise would overflow it.
-@Suite struct DeepShapeTests {
+struct DeepShapeTests {
     @Test(arguments: Shape.allCases, Ending.allCases) func ends(shape: Shape, ending: Ending) {
         let tally = Tally()
         let reports = Shared<[String]>([])

@@ -6,7 +6,7 @@ import Testing
 @testable import PromisesTestSupport
 
 /// Objects that cancel a promise in their deinit, and hold one another by the closures of those promises.
-@Suite struct DeinitCancellationTests {
+struct DeinitCancellationTests {
     private final class Owner {
         private let promise: Promise<Int>
         init(_ promise: Promise<Int>) { self.promise = promise }

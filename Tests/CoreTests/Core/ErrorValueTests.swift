@@ -9,7 +9,7 @@ private struct Maybe: CancellableError {
     let isCancelled: Bool
 }
 
-@Suite struct ErrorValueTests {
+struct ErrorValueTests {
     @Test func whatIsCancellation() {
         expect(PromiseError.cancelled.isCancelled)
         expect(CancellationError().isCancelled)

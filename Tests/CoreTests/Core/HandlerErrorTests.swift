@@ -7,7 +7,7 @@ import Testing
 @testable import PromisesTestSupport
 
 /// The effect of one handler's error on the rest of its turn. (The loop's own callbacks cannot throw.)
-@Suite struct HandlerErrorTests {
+struct HandlerErrorTests {
     @Test func theOthersOfTheTurnGoOnAndTheErrorIsReported() throws {
         var survivors = 0
         let lines = try logged {

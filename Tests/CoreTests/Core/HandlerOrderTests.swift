@@ -6,7 +6,7 @@ import Testing
 @testable import PromisesTestSupport
 
 /// The order for several promises; APlusHandlerTests has the order for one.
-@Suite struct HandlerOrderTests {
+struct HandlerOrderTests {
     @Test func acrossPromisesInTheOrderOfSettling() throws {
         try inLoop { loop throws in
             var order: [Int] = []

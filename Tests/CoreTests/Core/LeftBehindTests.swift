@@ -79,7 +79,7 @@ import Testing
 }
 
 /// `onCancel` attached by a thread that ends before the promise settles. Under AddressSanitizer.
-@Suite struct OnCancelThreadTests {
+struct OnCancelThreadTests {
     @Test(arguments: [false, true])
     func itsThreadEndsFirst(isCancelled: Bool) {
         let tally = Tally()

@@ -6,7 +6,7 @@ import Testing
 @testable import PromisesTestSupport
 
 /// A promise that lives as long as the program and never settles: users of it that have ended leave nothing on it.
-@Suite struct LongLivedPromiseTests {
+struct LongLivedPromiseTests {
     /// More than the number of withdrawn waiters at which a list is swept.
     private static let uses = 200
 

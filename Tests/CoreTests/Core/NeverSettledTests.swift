@@ -6,7 +6,7 @@ import Testing
 @testable import PromisesTestSupport
 
 /// A promise that is never settled keeps its waiters, and nothing else; they are released with it.
-@Suite struct NeverSettledTests {
+struct NeverSettledTests {
     @Test("the source that has settled is not kept by what follows a promise that never does")
     func theSourceIsNotKept() throws {
         try inLoop { loop throws in

@@ -5,7 +5,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-@Suite struct PipeTests {
+struct PipeTests {
     @Test func runsInsideTheSettlingCall() {
         let seen = Shared<[Int]>([])
         let (promise, resolver) = Promise<Int>.pending()

@@ -5,7 +5,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-@Suite struct PromiseStateTests {
+struct PromiseStateTests {
     @Test func pending() {
         let (promise, resolver) = Promise<Int>.pending()
         expect(promise.result == nil && promise.settledValue == nil && promise.error == nil)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-@Suite struct PromiseTests {
+struct PromiseTests {
     @Test func bodyRunsAtOnce() {
         var ran = false
         let promise = Promise<Int> { resolver in
@@ -67,7 +67,7 @@ import Testing
     }
 }
 
-@Suite struct ResolverTests {
+struct ResolverTests {
     private func promise<T>(_ settle: (Resolver<T>) -> Void) -> Promise<T> {
         let (promise, resolver) = Promise<T>.pending()
         settle(resolver)

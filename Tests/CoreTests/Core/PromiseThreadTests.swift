@@ -6,7 +6,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-@Suite struct PromiseThreadTests {
+struct PromiseThreadTests {
     @Test func eachThreadHasItsOwnHandlersOfOnePromise() {
         let (promise, resolver) = Promise<Int>.pending()
         let ready = Gate()

@@ -7,7 +7,7 @@ import Testing
 
 /// Loops written as recursion run forever: a promise that a handler returns is linked to the one that it settles, so
 /// the levels do not accumulate.
-@Suite struct RecursionTests {
+struct RecursionTests {
     @Test(arguments: Shape.allCases) func levelsDoNotAccumulate(shape: Shape) { Self.check(shape, scaled(20_000)) }
 
     // In a separate process: other tests allocate too. Forwarding instead of linking takes 270 bytes per level.

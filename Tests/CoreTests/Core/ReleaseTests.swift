@@ -6,7 +6,7 @@ import Testing
 @testable import PromisesTestSupport
 
 /// Values, sources and waiting chains are released as soon as nothing needs them; ClosureReleaseTests has the handlers.
-@Suite struct ReleaseTests {
+struct ReleaseTests {
     private let tally = Tally()
 
     @Test func aPipeGoesWhenItHasRunOrNeverWill() throws {

@@ -37,7 +37,7 @@ private func endingSendable(_ done: @escaping @Sendable () -> Void) { done() }
 private func generic<Value>(_ value: Value, _ done: (Value) -> Void) { done(value) }
 private func genericSendable<Value>(_ value: Value, _ done: @escaping @Sendable (Value) -> Void) { done(value) }
 
-@Suite struct ResolverCallbackTests {
+struct ResolverCallbackTests {
     @Test func aSettlementTellsWhetherItCountedAndIsAFunctionWithoutAResult() {
         let (promise, resolver) = Promise<Int>.pending()
         let (other, another) = (Promise<Int>.pending(), Promise<Void>.pending())

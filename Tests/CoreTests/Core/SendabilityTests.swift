@@ -7,7 +7,7 @@ import Testing
 
 /// Handlers stay on the thread that attached them, so they may capture non-Sendable objects. The test is that this
 /// compiles; it also runs.
-@Suite struct SendabilityTests {
+struct SendabilityTests {
     private final class Ledger {
         var entries: [Int] = []
     }

@@ -7,7 +7,7 @@ import Testing
 @testable import PromisesTestSupport
 
 /// Cancelling shared promises: by two handlers that return one, by threads, and by long or nested rows.
-@Suite struct SharedCancellationTests {
+struct SharedCancellationTests {
     @Test func whatTwoHandlersReturnGoesOnForTheOther() throws {
         try inLoop { loop throws in
             for first in [true, false] {

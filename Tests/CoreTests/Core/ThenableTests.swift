@@ -38,7 +38,7 @@ private final class Wish<T: Sendable>: Catchable, Sendable {
     }
 }
 
-@Suite struct ThenableTests {
+struct ThenableTests {
     private var three: Wish<Int> { Wish(.success(3)) }
     private var failed: Wish<Int> { Wish(.failure(Flaw(1))) }
 

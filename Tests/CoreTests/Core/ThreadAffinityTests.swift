@@ -7,7 +7,7 @@ import Testing
 @testable import PromisesTestSupport
 
 /// The threads of closures that are not handlers.
-@Suite struct ThreadAffinityTests {
+struct ThreadAffinityTests {
     /// A non-Sendable value must not be touched by the thread that settles another one.
     @Test func whenPutsItsTupleTogetherOnTheThreadThatAskedForIt() throws {
         final class Box { var count = 0 }

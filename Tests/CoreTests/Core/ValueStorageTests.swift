@@ -7,7 +7,7 @@ import Testing
 
 /// Values of every size and kind are stored in a promise and released with it: 24 bytes fit inside, larger ones take a
 /// block.
-@Suite struct ValueStorageTests {
+struct ValueStorageTests {
     /// Sends `value` through settling, two handlers, a link, `when`, `recover` and a rejected path.
     private func check<T>(_ value: T, _ isSame: @escaping (T) -> Bool, _ location: SourceLocation = #_sourceLocation) {
         inLoop { loop in

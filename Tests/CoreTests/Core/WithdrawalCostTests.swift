@@ -7,7 +7,7 @@ import Testing
 @testable import PromisesTestSupport
 
 /// Withdrawing thousands of waiters from one promise visits a few waiters each time, however many there are.
-@Suite struct WithdrawalCostTests {
+struct WithdrawalCostTests {
     private static var count: Int { 2000 }
 
     /// Expects that `body`, which withdraws `count` waiters, visits fewer than 40 for each.

@@ -8,7 +8,7 @@ import Testing
 
 /// One thread withdraws waiters from an operator's promise while the promise's own thread settles it. Under
 /// ThreadSanitizer.
-@Suite struct WithdrawalThreadTests {
+struct WithdrawalThreadTests {
     @Test func aHangIsTimedOut() throws {
         try whileItSettles { mapped, settler in
             for _ in 0..<200 where mapped.isPending { _ = try? hang(mapped, timeout: .zero) }

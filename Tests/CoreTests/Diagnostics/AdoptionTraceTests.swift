@@ -9,7 +9,7 @@ private func at(_ line: UInt) -> String { "\(#fileID):\(line)" }
 
 /// Traces of a promise that waits for the one a handler has returned. In a separate process, since tracing is
 /// process-wide.
-@Suite struct AdoptionTraceTests {
+struct AdoptionTraceTests {
     @Test(.ownThread) func traces() async {
         await #expect(processExitsWith: .success) {
             try Bodies.showsWhatAHandlerHasReturned()

@@ -5,7 +5,7 @@ import Testing
 @testable import PromisesTestSupport
 
 /// Traces of combinators.
-@Suite struct CombinatorTraceTests {
+struct CombinatorTraceTests {
     // In a separate process, since tracing is process-wide.
     @Test(.ownThread) func traces() async {
         await #expect(processExitsWith: .success) {

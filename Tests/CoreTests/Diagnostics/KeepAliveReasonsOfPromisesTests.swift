@@ -7,7 +7,7 @@ import Testing
 @testable import PromisesTestSupport
 
 /// The keep-alive report of a loop that promises wait for.
-@Suite struct KeepAliveReasonsOfPromisesTests {
+struct KeepAliveReasonsOfPromisesTests {
     @Test func listenersConnectionsAndChildrenHaveNames() throws {
         try withNetwork { network in
             let listener = try network.listen()

@@ -7,7 +7,7 @@ import Testing
 @testable import PromisesTestSupport
 
 /// The whole process shares the log handler, so this suite runs in a separate process.
-@Suite struct LogHandlerTests {
+struct LogHandlerTests {
     @Test(.ownThread) func oneThatIsReplacedMayHaveSomethingToLogAsItGoes() async {
         await #expect(processExitsWith: .success) {
             final class LastWords: Sendable {

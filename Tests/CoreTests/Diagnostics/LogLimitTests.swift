@@ -7,7 +7,7 @@ import Testing
 @testable import PromisesTestSupport
 
 /// Any number of events caused by a peer. In separate processes, since handler and limit are process-wide.
-@Suite struct LogLimitTests {
+struct LogLimitTests {
     @Test(.ownThread) func aFloodFromOneLineReachesTheHandlerInPart() async {
         await #expect(processExitsWith: .success) {
             let count = Shared(0)

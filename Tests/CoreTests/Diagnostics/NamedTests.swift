@@ -8,7 +8,7 @@ import Testing
 
 private func at(_ line: UInt) -> String { "\(#fileID):\(line)" }
 
-@Suite struct NamedTests {
+struct NamedTests {
     @Test func areInDescriptions() {
         let (promise, resolver) = Promise<Int>.pending()
         promise.named("login")

@@ -8,7 +8,7 @@ import Testing
 private func at(_ line: UInt) -> String { "\(#fileID):\(line)" }
 
 /// Reports of promises of operators with `on:`. In separate processes, since tracing is process-wide.
-@Suite struct OnTracingTests {
+struct OnTracingTests {
     @Test func errorsNameTheLineOfTheOperator() throws {
         let line: UInt = #line + 3
         let lines = logged {

@@ -9,7 +9,7 @@ private func at(_ line: UInt) -> String { "\(#fileID):\(line)" }
 
 /// Operators are recorded under their names, with the line of the call. In a separate process, since tracing is
 /// process-wide.
-@Suite struct OperatorTraceTests {
+struct OperatorTraceTests {
     @Test(.ownThread) func traces() async {
         await #expect(processExitsWith: .success) {
             try Bodies.chains()

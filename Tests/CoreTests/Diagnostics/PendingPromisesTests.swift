@@ -8,7 +8,7 @@ import Testing
 private func at(_ line: UInt) -> String { "\(#fileID):\(line)" }
 
 /// In a separate process, since tracing is process-wide.
-@Suite struct PendingPromisesTests {
+struct PendingPromisesTests {
     @Test(.ownThread) func areListed() async {
         await #expect(processExitsWith: .success) {
             try Bodies.inTheOrderOfTheirMaking()

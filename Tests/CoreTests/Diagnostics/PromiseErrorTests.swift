@@ -12,7 +12,7 @@ private protocol Localized: Error {
 
 extension PromiseError: Localized {}
 
-@Suite struct PromiseErrorTests {
+struct PromiseErrorTests {
     private final class Unique: Error {}
     private struct Opaque: Error {
         let text: String
@@ -80,7 +80,7 @@ extension PromiseError: Localized {}
     }
 }
 
-@Suite struct IsCancelledTests {
+struct IsCancelledTests {
     @Test func onlyOfACancellation() {
         expect(Promise<Int>(error: PromiseError.cancelled).isCancelled)
         expect(Promise<Int>(error: CancellationError()).isCancelled)

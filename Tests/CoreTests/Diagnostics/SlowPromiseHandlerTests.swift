@@ -6,7 +6,7 @@ import Testing
 @testable import PromisesTestSupport
 
 /// Promise handlers that block their loop for long.
-@Suite struct SlowPromiseHandlerTests {
+struct SlowPromiseHandlerTests {
     @Test func theyAreReportedWithoutATraceToo() throws {
         let clock = VirtualClock()
         try EventLoop.withLoop(clock: clock) { loop in

@@ -8,7 +8,7 @@ import Testing
 private func at(_ line: UInt) -> String { "\(#fileID):\(line)" }
 
 /// Tracing is process-wide, and other tests' reports are compared word by word, so each test has its own process.
-@Suite struct TracingTests {
+struct TracingTests {
     @Test(.ownThread) func traces() async {
         await #expect(processExitsWith: .success) {
             try Bodies.chains()

@@ -5,7 +5,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-@Suite struct UnhandledRejectionTests {
+struct UnhandledRejectionTests {
     private func report(_ number: Int, _ line: UInt) -> [String] {
         ["unhandled rejection: Flaw(number: \(number)) (promise made at \(#fileID):\(line))"]
     }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-@Suite struct AfterTests {
+struct AfterTests {
     @Test func isFulfilledAtItsMoment() throws {
         try EventLoop.withLoop(clock: VirtualClock()) { loop throws in
             let guarantee = after(.milliseconds(1500))

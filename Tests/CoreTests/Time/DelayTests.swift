@@ -5,7 +5,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-@Suite struct DelayTests {
+struct DelayTests {
     @Test func theValueComesLater() throws {
         try inLoop { loop throws in
             expectEqual(try hang(after(.seconds(1)).then { Promise.value(4) }.delay(.seconds(2))), 4)

@@ -6,7 +6,7 @@ import Testing
 @testable import PromisesTestSupport
 
 /// Decisions by time on a late loop: it first handles what was due before that time, with its consequences.
-@Suite struct LateLoopTests {
+struct LateLoopTests {
     /// The functions that decide between a promise and a time, both of which have passed.
     enum Decider: CaseIterable {
         case timeout, timeoutAtDeadline, race, raceOfChains, hang, cancel

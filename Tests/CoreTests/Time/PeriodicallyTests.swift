@@ -6,7 +6,7 @@ import Testing
 @testable import PromisesTestSupport
 
 /// `periodically`.
-@Suite struct PeriodicallyTests {
+struct PeriodicallyTests {
     /// The start times of rounds with the given lengths and a period of ten, all in seconds.
     private func begins(_ lengths: [Int], isPromise: Bool = true) throws -> [Int64] {
         try inLoop { loop throws in

@@ -5,7 +5,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-@Suite struct RetryScheduleTests {
+struct RetryScheduleTests {
     /// The start times of attempts, in milliseconds.
     private func moments(_ schedule: RetrySchedule, attempts: Int) -> [Int64] {
         withVirtualTime { clock in

@@ -5,7 +5,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-@Suite struct RetryTests {
+struct RetryTests {
     @Test func aFirstSuccessIsTheLastAttempt() throws {
         try inLoop { loop throws in
             var attempts: [Int] = []

@@ -5,7 +5,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-@Suite struct TimeoutTests {
+struct TimeoutTests {
     @Test func rejectsWhenTheTimeIsUpAndNotBefore() throws {
         try inLoop { loop throws in
             let late = Promise<Int>.pending()
@@ -181,7 +181,7 @@ import Testing
 }
 
 /// Time-outs on threads that own a loop and drive it only now and then.
-@Suite struct TimeoutsOnPlainThreadsTests {
+struct TimeoutsOnPlainThreadsTests {
     @Test func aSettledPromiseLeavesNoTimer() {
         let hasTimer = Shared<Bool?>(nil)
         TestThread.run {

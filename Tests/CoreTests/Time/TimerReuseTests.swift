@@ -6,7 +6,7 @@ import Testing
 @testable import PromisesTestSupport
 
 /// The core of a timer is a plain one, which the loop reuses, with the timer's id in it.
-@Suite struct TimerReuseTests {
+struct TimerReuseTests {
     private func address<T>(_ promise: Guarantee<T>) -> UnsafeMutableRawPointer {
         Unmanaged.passUnretained(promise.core).toOpaque()
     }

@@ -7,7 +7,7 @@ import Testing
 
 /// A virtual clock and the tasks of `Promise { … }`: it stands still while they work, and advances while they wait for
 /// the loop.
-@Suite struct VirtualTimeTasksTests {
+struct VirtualTimeTasksTests {
     @Test func aTaskMayAwaitATimerOfTheLoop() throws {
         try withVirtualTime { clock throws in
             let timer = after(.seconds(60)).map { 7 }
@@ -103,7 +103,7 @@ import Testing
     }
 }
 
-@Suite struct VirtualTimeScopeTests {
+struct VirtualTimeScopeTests {
     @Test func anHourPassesAtOnce() {
         let end = withVirtualTime {
             hang(after(.seconds(3600)))

@@ -7,7 +7,7 @@ import Testing
 
 extension APlusTests {
     /// 2.3.2
-    @Suite struct APlusAdoptionTests {
+    struct APlusAdoptionTests {
         @Test(
             "2.3.2 pending until the promise that was returned settles, then as it, with each handler called once",
             arguments: Setting.all, Adopter.allCases)

@@ -7,7 +7,7 @@ import Testing
 
 extension APlusTests {
     /// 2.3.1
-    @Suite struct APlusCircleTests {
+    struct APlusCircleTests {
         @Test("2.3.1 a circle of up to three, of every make", arguments: Settling.allCases, Member.allCases)
         func circles(settling: Settling, first: Member) throws {
             try checkCircle([first], settling)

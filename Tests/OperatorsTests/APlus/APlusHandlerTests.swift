@@ -7,7 +7,7 @@ import Testing
 
 extension APlusTests {
     /// 2.2.2 to 2.2.6
-    @Suite struct APlusHandlerTests {
+    struct APlusHandlerTests {
         @Test(
             "2.2.2, 2.2.3, 2.2.4 called once each, after the promise has settled, with its outcome, not inside a call",
             arguments: Setting.all, Handler.allCases)

@@ -7,7 +7,7 @@ import Testing
 
 extension APlusTests {
     /// 2.2.7
-    @Suite struct APlusResultTests {
+    struct APlusResultTests {
         @Test(
             "2.2.7 an operator's promise is another one and pending until its handler has run", arguments: Setting.all)
         func anotherPromise(setting: Setting) throws {
@@ -139,7 +139,7 @@ extension APlusTests {
 
 extension APlusTests {
     /// 2.3.4
-    @Suite struct APlusValueTests {
+    struct APlusValueTests {
         @Test("2.3.4 a value that is no thenable fulfills, an error among them", arguments: Setting.all)
         func ofEveryKind(setting: Setting) throws {
             let thing = Thing()

@@ -7,7 +7,7 @@ import Testing
 
 extension APlusTests {
     /// 2.1
-    @Suite struct APlusStateTests {
+    struct APlusStateTests {
         @Test("2.1.1.1 a pending promise may become fulfilled or rejected", arguments: Setting.all)
         func mayBecomeSettled(setting: Setting) throws {
             for outcome in [Result<Int, any Error>.success(1), .failure(Flaw(1))] {

@@ -7,7 +7,7 @@ import Testing
 /// The clauses 2.1 to 2.3 of Promises/A+ 1.1, each once; docs/coming-from/javascript.md has the departures.
 ///
 /// Each is tried with promises that settle before a handler is attached, at once afterwards, and later.
-@Suite enum APlusTests {}
+enum APlusTests {}
 
 extension APlusTests {
     /// The time when a promise settles, relative to attaching handlers.

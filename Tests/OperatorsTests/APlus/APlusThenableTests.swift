@@ -9,7 +9,7 @@ import Testing
 extension APlusTests {
     /// 2.3.3, of which the protocol `Thenable` remains in a typed language: `pipe` is the foreign `then`, and its
     /// handler is resolvePromise and rejectPromise in one.
-    @Suite struct APlusThenableTests {
+    struct APlusThenableTests {
         @Test("2.3.3.3 pipe is called once, at once, with a handler", arguments: Way.allCases)
         func pipeIsCalledOnce(way: Way) throws {
             try inLoop { loop throws in

@@ -7,7 +7,7 @@ import Testing
 @testable import PromisesTestSupport
 
 /// Combinators whose sources belong to other threads. Under ThreadSanitizer.
-@Suite struct CombinatorThreadTests {
+struct CombinatorThreadTests {
     @Test func oneSettlesWhileOthersLose() throws {
         for round in 0..<scaled(1000) {
             let pairs = (0..<6).map { _ in Promise<Int>.pending() }

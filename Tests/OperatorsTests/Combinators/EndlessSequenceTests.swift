@@ -6,7 +6,7 @@ import Testing
 @testable import PromisesTestSupport
 
 /// Sequential operators take no more memory for a million rounds than for a thousand.
-@Suite struct EndlessSequenceTests {
+struct EndlessSequenceTests {
     // In a separate process: other tests allocate too.
     @Test(.ownThread, .disabled(if: isSanitized)) func takesNoMemory() async {
         await #expect(processExitsWith: .success) {

@@ -6,7 +6,7 @@ import Testing
 @testable import PromisesTestSupport
 
 /// A cancelled combinator releases everything at once.
-@Suite struct FanInCancellationTests {
+struct FanInCancellationTests {
     @Test func theValuesThatItHasGathered() throws {
         try inLoop { loop throws in
             let tally = Tally()

@@ -6,7 +6,7 @@ import Testing
 @testable import PromisesTestSupport
 
 /// Inline handlers of the sources and of the result, which run during a settlement.
-@Suite struct FanInReentrancyTests {
+struct FanInReentrancyTests {
     enum Kind: CaseIterable {
         case all, each, notAllRejected, race, raceFulfilled
 

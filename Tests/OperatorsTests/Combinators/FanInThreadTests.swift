@@ -6,7 +6,7 @@ import Testing
 @testable import PromisesTestSupport
 
 /// Combinators whose loop has ended, with sources that several threads settle at once. Under ThreadSanitizer.
-@Suite struct FanInThreadTests {
+struct FanInThreadTests {
     enum Kind: CaseIterable {
         case when, resolved, race, raceFulfilled, concurrently, forEach
 

@@ -6,7 +6,7 @@ import Testing
 @testable import PromisesTestSupport
 
 /// `forEach` and `thenReduce`.
-@Suite struct ForEachTests {
+struct ForEachTests {
     @Test func oneAfterTheOther() throws {
         try inLoop { loop throws in
             var log: [String] = []

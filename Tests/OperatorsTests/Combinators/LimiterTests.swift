@@ -5,7 +5,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-@Suite struct LimiterTests {
+struct LimiterTests {
     @Test func atMostAsManyAtATimeInOrder() throws {
         try inLoop { loop throws in
             let limiter = Limiter(3)

@@ -7,7 +7,7 @@ import Testing
 
 /// A loop keeps the nodes with which combinators waited, and reuses them. No combinator may be affected by the earlier
 /// use of a node.
-@Suite struct NodeReuseTests {
+struct NodeReuseTests {
     private let tally = Tally()
 
     private static var keepsNodes: Bool { !isSanitized }

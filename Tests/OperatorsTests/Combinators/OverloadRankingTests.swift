@@ -6,7 +6,7 @@ import Testing
 @testable import PromisesTestSupport
 
 /// Each way to write a combinator compiles without annotations, and selects the documented form.
-@Suite struct OverloadRankingTests {
+struct OverloadRankingTests {
     private let one = Promise.value(1)
     private let two = Guarantee.value(2)
     private let text = Promise.value("text")

@@ -6,7 +6,7 @@ import Testing
 @testable import PromisesTestSupport
 
 /// `race(fulfilled:)`.
-@Suite struct RaceFulfilledTests {
+struct RaceFulfilledTests {
     @Test func theFirstValueWinsOverEarlierRejections() throws {
         try inLoop { loop throws in
             let winner = race(fulfilled: [

@@ -6,7 +6,7 @@ import Testing
 @testable import PromisesTestSupport
 
 /// The losers of a race are cancelled, unless they have another waiter.
-@Suite struct RaceLoserTests {
+struct RaceLoserTests {
     @Test func timersAreGoneFromTheLoop() throws {
         try inLoop { loop throws in
             let (promise, resolver) = Promise<Void>.pending()
@@ -214,7 +214,7 @@ import Testing
 }
 
 /// Losers that wait for descriptors.
-@Suite struct RaceLoserIOTests {
+struct RaceLoserIOTests {
     @Test func aReadIsWithdrawn() throws {
         try withNetwork { network in
             let (connection, peer) = try network.pair()

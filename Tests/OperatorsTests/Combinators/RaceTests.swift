@@ -5,7 +5,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-@Suite struct RaceTests {
+struct RaceTests {
     @Test func theFirstToSettleWins() throws {
         try inLoop { loop throws in
             let winner = race((1...3).map { number in after(.seconds(4 - number)).map { number } })

@@ -6,7 +6,7 @@ import Testing
 @testable import PromisesTestSupport
 
 /// A guarantee sealed by the program, such as a stop signal: it is raced round after round, and sealed at the end.
-@Suite struct RacedGuaranteeTests {
+struct RacedGuaranteeTests {
     enum Use: CaseIterable {
         case won, raceOfPromises, raceFulfilled, wonAtOnce, timeout, withdrawn, gathered, raceOfSteps, dispatched
     }

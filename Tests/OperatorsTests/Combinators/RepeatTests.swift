@@ -6,7 +6,7 @@ import Testing
 @testable import PromisesTestSupport
 
 /// `repeatWhile`.
-@Suite struct RepeatTests {
+struct RepeatTests {
     @Test func asLongAsItGivesTrue() throws {
         try inLoop { loop throws in
             var rounds = 0

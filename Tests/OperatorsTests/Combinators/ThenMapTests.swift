@@ -6,7 +6,7 @@ import Testing
 @testable import PromisesTestSupport
 
 /// `thenMap`.
-@Suite struct ThenMapTests {
+struct ThenMapTests {
     @Test func allAtOnceInTheirOrder() throws {
         try inLoop { loop throws in
             let all = Promise.value([3, 1, 2]).thenMap { number in after(.seconds(number)).map { number * 10 } }

@@ -6,7 +6,7 @@ import Testing
 @testable import PromisesTestSupport
 
 /// Iterators and closures that misuse `when(…concurrently:)`, and its cancellation.
-@Suite struct WhenConcurrentlyReentrancyTests {
+struct WhenConcurrentlyReentrancyTests {
     @Test func anIteratorThatSettlesWhatIsUnderWay() throws {
         try inLoop { loop throws in
             var pairs: [(promise: Promise<Int>, resolver: Resolver<Int>)] = []

@@ -6,7 +6,7 @@ import Testing
 @testable import PromisesTestSupport
 
 /// `when(fulfilled:concurrently:)`.
-@Suite struct WhenConcurrentlyTests {
+struct WhenConcurrentlyTests {
     @Test(arguments: [1, 2, 3, 5, 100]) func soManyAtATime(limit: Int) throws {
         try inLoop { loop throws in
             let site = Site()

@@ -6,7 +6,7 @@ import Testing
 @testable import PromisesTestSupport
 
 /// `when(resolved:)`, `when(notAllRejected:)` and `when(guarantees:)`.
-@Suite struct WhenResolvedTests {
+struct WhenResolvedTests {
     @Test func inTheOrderOfTheList() throws {
         let pairs = (0..<4).map { _ in Promise<Int>.pending() }
         let all = when(resolved: pairs.map(\.promise))

@@ -5,7 +5,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-@Suite struct WhenTests {
+struct WhenTests {
     @Test func keepsTheOrderOfTheList() throws {
         try inLoop { loop throws in
             let pairs = (0..<5).map { _ in Promise<Int>.pending() }
@@ -89,7 +89,7 @@ import Testing
     }
 }
 
-@Suite struct WhenTypesTests {
+struct WhenTypesTests {
     @Test func settledInAnyOrder() throws {
         let (first, firstResolver) = Promise<Int>.pending()
         let (second, secondResolver) = Promise<[UInt8]>.pending()

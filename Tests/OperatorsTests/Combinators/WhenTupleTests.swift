@@ -8,7 +8,7 @@ import Testing
 
 /// A closure of one expression can use the members of the values of `when`, although its type contains a parameter
 /// pack.
-@Suite struct WhenTupleTests {
+struct WhenTupleTests {
     private final class Page {
         let length: Int
         init(_ length: Int) { self.length = length }

@@ -7,7 +7,7 @@ import Testing
 
 /// Combinators that are settled on creation do nothing to their sources inside the call: the caller may still attach
 /// handlers to them, as with a combinator that settles later.
-@Suite struct WonRacesTests {
+struct WonRacesTests {
     @Test func aHandlerOnTheNextLineKeepsALoserGoing() throws {
         try inLoop { loop throws in
             let slow = after(.seconds(1)).map { 2 }.asPromise()

@@ -14,7 +14,7 @@ extension DispatchQueue: Dispatcher {
 
 /// A dispatch queue becomes a dispatcher by one method, and its threads may settle promises. The library itself knows nothing
 /// of Dispatch.
-@Suite struct DispatchQueueTests {
+struct DispatchQueueTests {
     private let queue = DispatchQueue(label: "worker")
 
     @Test func aHandlerRunsThereAndTheNextOneHere() throws {

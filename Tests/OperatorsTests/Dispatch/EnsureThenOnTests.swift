@@ -7,7 +7,7 @@ import Testing
 @testable import PromisesTestSupport
 
 /// `ensureThen(on:)` and `finally(on:)`.
-@Suite struct EnsureThenOnTests {
+struct EnsureThenOnTests {
     @Test func theOutcomeWaitsForTheCleanup() throws {
         try inLoop { loop throws in
             for source in [Promise.value(1), Promise<Int>(error: Flaw(2))] {
@@ -73,7 +73,7 @@ import Testing
     }
 }
 
-@Suite struct FinallyOnTests {
+struct FinallyOnTests {
     @Test func runsWhateverTheOutcomeIs() throws {
         try inLoop { loop throws in
             let shelf = Shelf()

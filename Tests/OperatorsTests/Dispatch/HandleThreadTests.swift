@@ -6,7 +6,7 @@ import Testing
 @testable import PromisesTestSupport
 
 /// Handles of a loop, used on another thread.
-@Suite struct HandlesElsewhereTests {
+struct HandlesElsewhereTests {
     @Test(.ownThread) func aHoldIsReleasedFromATask() throws {
         try EventLoop.withLoop { loop throws in
             let hold = loop.hold()

@@ -8,7 +8,7 @@ import Testing
 
 /// A `hang` knows that a dispatcher has a handler of its thread, and so does not report that its promise cannot be
 /// settled. For jobs of a `ThreadPool`, which the loop counts, see `OnThreadPoolTests`.
-@Suite struct HangOnDispatcherTests {
+struct HangOnDispatcherTests {
     private let shelf = Shelf()
 
     /// True if a `hang` on this thread would find that its promise may be settled.

@@ -6,7 +6,7 @@ import Testing
 @testable import PromisesTestSupport
 
 /// `Promise(on:)` and `Guarantee(on:)`.
-@Suite struct MadeOnDispatcherTests {
+struct MadeOnDispatcherTests {
     private let pool = ThreadPool.shared
 
     private func number(_ number: Int) throws -> Int {

@@ -6,7 +6,7 @@ import Testing
 @testable import PromisesTestSupport
 
 /// Promises that handlers with `on:` return.
-@Suite struct OnAdoptionTests {
+struct OnAdoptionTests {
     @Test func onesThatSettleLater() throws {
         try inLoop { loop throws in
             let (inner, resolver) = Promise<Int>.pending()

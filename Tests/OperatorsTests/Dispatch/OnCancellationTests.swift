@@ -7,7 +7,7 @@ import Testing
 
 /// Cancelling work for a dispatcher: before it is dispatched, before it runs, and while it runs; see `RunningWorkTests`
 /// for those that wait for it then.
-@Suite struct OnCancellationTests {
+struct OnCancellationTests {
     @Test func beforeTheSourceHasSettled() throws {
         try inLoop { loop throws in
             let (tally, shelf) = (Tally(), Shelf())
@@ -231,7 +231,7 @@ import Testing
 }
 
 /// Promises of operators with `on:` that are cancelled while their closure runs.
-@Suite struct OnLateCancellationTests {
+struct OnLateCancellationTests {
     /// Another thread cancels the promise, and the job returns before the handlers have received the cancellation.
     @Test(.ownThread) func theLoopStaysUntilTheHandlersKnow() throws {
         let pool = try ThreadPool(threads: 1)

@@ -7,7 +7,7 @@ import Testing
 @testable import PromisesTestSupport
 
 /// `on: nil`: inline, where the promise is settled.
-@Suite struct OnNilTests {
+struct OnNilTests {
     @Test func runsInsideTheCallThatSettlesOrAttaches() {
         inLoop { _ in
             let seen = Shared<[Int]>([])

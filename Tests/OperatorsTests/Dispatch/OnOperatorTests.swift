@@ -12,7 +12,7 @@ private func half(_ number: Int) throws -> Int {
 }
 
 /// The operators with `on:`, one by one: their results, what they pass on, and where they run.
-@Suite struct OnOperatorTests {
+struct OnOperatorTests {
     private let pool = ThreadPool.shared
     private let failed = Promise<Int>(error: Flaw(1))
 

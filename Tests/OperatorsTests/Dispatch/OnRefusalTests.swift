@@ -6,7 +6,7 @@ import Testing
 @testable import PromisesTestSupport
 
 /// Dispatchers that refuse a job, release it, or run it more than once.
-@Suite struct OnRefusalTests {
+struct OnRefusalTests {
     @Test func whatTheDispatcherThrowsRejects() {
         inLoop { _ in
             let tally = Tally()

@@ -7,7 +7,7 @@ import Testing
 @testable import PromisesTestSupport
 
 /// When closures, values and sources are released.
-@Suite struct OnReleaseTests {
+struct OnReleaseTests {
     /// A handler that receives the outcome, on any thread, runs after the closure has been released.
     @Test func theClosureGoesBeforeTheResultSettles() throws {
         try EventLoop.withLoop { _ throws in

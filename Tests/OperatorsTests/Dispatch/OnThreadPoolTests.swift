@@ -6,7 +6,7 @@ import Testing
 @testable import PromisesTestSupport
 
 /// A loop counts the jobs of a pool that its promises wait for.
-@Suite struct OnThreadPoolTests {
+struct OnThreadPoolTests {
     @Test func runWaitsForAJobAndForWhatFollows() throws {
         for _ in 0..<200 {
             try EventLoop.withLoop { loop throws in

@@ -5,7 +5,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-@Suite struct CancelWithErrorTests {
+struct CancelWithErrorTests {
     @Test func rejectsThePromiseWithTheErrorAndTheRestWithCancelled() throws {
         try inLoop { loop throws in
             let source = after(.seconds(10)).asPromise().map { 1 }

@@ -14,7 +14,7 @@ private struct GivenUp: CancellableError {
     var isCancelled: Bool { true }
 }
 
-@Suite struct CatchOnlyTests {
+struct CatchOnlyTests {
     @Test func byType() throws {
         try inLoop { loop throws in
             var seen: [String] = []

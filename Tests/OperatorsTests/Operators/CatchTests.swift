@@ -10,7 +10,7 @@ private struct Withdrawn: CancellableError {
     let isCancelled: Bool
 }
 
-@Suite struct CatchTests {
+struct CatchTests {
     private static let cancellations: [any Error] = [
         PromiseError.cancelled, CancellationError(), Withdrawn(isCancelled: true),
     ]
@@ -109,7 +109,7 @@ private func catchWithAllErrorsByDefault() throws {
     }
 }
 
-@Suite struct FinallyTests {
+struct FinallyTests {
     @Test func runsAfterEveryOutcome() throws {
         _ = try logged {
             let outcomes: [(Promise<Int>, [String])] = [

@@ -5,7 +5,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-@Suite struct CauterizeTests {
+struct CauterizeTests {
     @Test func logsTheError() throws {
         var line: UInt = 0
         let lines = try logged {

@@ -7,7 +7,7 @@ import Testing
 
 /// Closures whose type the compiler infers from the operator: `.value(…)` beside promises, and promises beside
 /// guarantees.
-@Suite struct ClosureTypeTests {
+struct ClosureTypeTests {
     private let one = Promise.value(1)
     private let failed = Promise<Int>(error: Flaw(1))
 

@@ -5,7 +5,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-@Suite struct CompactMapTests {
+struct CompactMapTests {
     @Test func aValueGoesOn() throws {
         try inLoop { _ throws in
             expect(Promise.value("12").compactMap { Int($0) }, gives: 12)
@@ -57,7 +57,7 @@ import Testing
     }
 }
 
-@Suite struct ValidateTests {
+struct ValidateTests {
     @Test func passesOnWhatIsAccepted() {
         inLoop { _ in
             expect(Promise.value(2).validate { $0 > 1 }, gives: 2)

@@ -11,7 +11,7 @@ private struct Wrapped: Error {
     init(_ inner: any Error) { self.inner = inner }
 }
 
-@Suite struct MapErrorTests {
+struct MapErrorTests {
     @Test func replacesTheError() throws {
         try inLoop { loop throws in
             expect(Promise<Int>(error: Flaw(1)).mapError { _ in Flaw(2) }, failsWith: Flaw(2))
@@ -65,7 +65,7 @@ private struct Wrapped: Error {
     }
 }
 
-@Suite struct TapErrorTests {
+struct TapErrorTests {
     @Test func seesTheErrorAndPassesItOn() {
         inLoop { _ in
             var seen: [Int] = []

@@ -5,7 +5,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-@Suite struct MapTests {
+struct MapTests {
     @Test func transforms() throws {
         try inLoop { _ throws in
             expect(Promise.value(3).map { "\($0)" }, gives: "3")
@@ -43,7 +43,7 @@ import Testing
     }
 }
 
-@Suite struct FirstlyTests {
+struct FirstlyTests {
     @Test func runsAtOnce() throws {
         inLoop { _ in
             var ran = false
@@ -65,7 +65,7 @@ import Testing
     }
 }
 
-@Suite struct ThenTests {
+struct ThenTests {
     @Test func returningAGuarantee() throws {
         try inLoop { _ throws in
             expect(Promise.value(3).then { Guarantee.value($0 * 2) }, gives: 6)
@@ -96,7 +96,7 @@ import Testing
 }
 
 /// APlusHandlerTests and APlusResultTests have the handlers that are passed by, or throw.
-@Suite struct DoneGetTapTests {
+struct DoneGetTapTests {
     @Test func doneSeesTheValueAndEndsInVoid() throws {
         try inLoop { _ throws in
             var seen = 0
@@ -136,7 +136,7 @@ import Testing
     }
 }
 
-@Suite struct EnsureTests {
+struct EnsureTests {
     @Test func ofAGuarantee() throws {
         try inLoop { loop throws in
             var log: [String] = []
@@ -160,7 +160,7 @@ import Testing
     }
 }
 
-@Suite struct EnsureThenTests {
+struct EnsureThenTests {
     @Test func theHeldErrorKeepsItsOrigin() throws {
         let line: UInt = #line + 4
         let lines = try logged {
@@ -176,7 +176,7 @@ import Testing
     }
 }
 
-@Suite struct RecoverTests {
+struct RecoverTests {
     @Test func cancellationPassesByUnlessAskedFor() throws {
         try inLoop { _ throws in
             let cancelled = Promise<Int>(error: PromiseError.cancelled)

@@ -17,7 +17,7 @@ private func one(_ error: any Error) throws -> Promise<Int> { .value(1) }
 private func swallow(_ error: any Error) {}
 
 /// Every operator takes the line of its call as its last parameters; its body can still be written in every way.
-@Suite struct OverloadTests {
+struct OverloadTests {
     @Test func functions() throws {
         try inLoop { _ throws in
             expect(Promise.value(4).map(twice), gives: 8)

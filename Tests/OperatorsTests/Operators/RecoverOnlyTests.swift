@@ -5,7 +5,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-@Suite struct RecoverOnlyTests {
+struct RecoverOnlyTests {
     private func failed(_ error: any Error = Flaw(1)) -> Promise<Int> { Promise(error: error) }
 
     @Test func byType() {

@@ -6,7 +6,7 @@ import Testing
 @testable import PromisesTestSupport
 
 /// The fate of an error that no `catch(only:)` has handled.
-@Suite struct UnmatchedErrorTests {
+struct UnmatchedErrorTests {
     /// The log of a promise that is rejected with `error` and ends in `end`.
     private func lines(_ error: any Error = Flaw(1), _ end: (Promise<Int>) -> Void) throws -> [String] {
         try logged {

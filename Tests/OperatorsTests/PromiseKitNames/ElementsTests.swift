@@ -7,7 +7,7 @@ import Testing
 @testable import PromisesTestSupport
 
 /// The operators on elements.
-@Suite struct ElementsTests {
+struct ElementsTests {
     private let pool = ThreadPool.shared
 
     @Test func ofPromises() {

@@ -7,7 +7,7 @@ import Testing
 @testable import PromisesTestSupport
 
 /// A guarantee has no error to report that its job did not run, so this is logged.
-@Suite struct GuaranteesOnTests {
+struct GuaranteesOnTests {
     @Test(arguments: [false, true]) func thenThatIsNotRunIsLogged(isReleased: Bool) throws {
         let lines = try logged {
             try inLoop { loop throws in

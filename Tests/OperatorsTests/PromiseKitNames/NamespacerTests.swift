@@ -7,7 +7,7 @@ import Testing
 @testable import PromisesTestSupport
 
 /// `async(.promise)`.
-@Suite struct NamespacerTests {
+struct NamespacerTests {
     private let pool = ThreadPool.shared
 
     private func failing() throws -> Int { throw Flaw(1) }

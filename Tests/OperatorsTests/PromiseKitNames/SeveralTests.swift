@@ -7,7 +7,7 @@ import Testing
 @testable import PromisesTestSupport
 
 /// The forms of `when` and `recover`.
-@Suite struct SeveralTests {
+struct SeveralTests {
     private let one = Promise.value(1)
     private let sure = Guarantee.value("a")
     private let void = Promise<Void>.value

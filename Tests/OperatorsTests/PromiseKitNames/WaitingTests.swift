@@ -7,7 +7,7 @@ import Testing
 @testable import PromisesTestSupport
 
 /// `after(seconds:)`, `wait()` and `async()`.
-@Suite struct WaitingTests {
+struct WaitingTests {
     @Test func aGuaranteeThrowsNothing() {
         inLoop { loop in
             let number = after(seconds: 0.25).map { 5 }

@@ -5,7 +5,7 @@ import Testing
 
 extension ProcessWide {
     /// Why a loop does not end.
-    @Suite struct KeepAliveReasonsTests {
+    struct KeepAliveReasonsTests {
         @Test func aLoopThatWouldEndHasNoReason() {
             EventLoop.withLoop { loop in
                 expect(loop.keepAliveReport.isEmpty)

@@ -2,7 +2,7 @@ import Reactor
 import TestSupport
 import Testing
 
-@Suite struct LimitedReportsTests {
+struct LimitedReportsTests {
     private let limit = ReportLimit(burst: 2, period: 100)
 
     @Test func aBurstPassesAndTheNextPeriodTellsOfTheRest() {

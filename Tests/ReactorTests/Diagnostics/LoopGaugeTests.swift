@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// The pending work of a loop, and how long it waits.
-@Suite struct LoopGaugeTests {
+struct LoopGaugeTests {
     @Test func theyCountWhatIsThere() throws {
         try EventLoop.withLoop(clock: VirtualClock()) { loop in
             let pipe = Ends.pipe()

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// The counters of a loop.
-@Suite struct LoopMetricsTests {
+struct LoopMetricsTests {
     private let clock = VirtualClock()
 
     @Test func itCountsTurnsJobsTimersAndEvents() throws {

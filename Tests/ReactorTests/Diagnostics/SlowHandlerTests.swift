@@ -5,7 +5,7 @@ import Testing
 
 extension ProcessWide {
     /// Handlers that block their loop for long.
-    @Suite struct SlowHandlerTests {
+    struct SlowHandlerTests {
         private let clock = VirtualClock()
 
         /// The reports while `body` has a loop with that threshold.

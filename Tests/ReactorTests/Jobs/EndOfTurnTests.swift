@@ -4,7 +4,7 @@ import Testing
 @testable import Reactor
 
 /// Jobs that run when no other job of their turn is ready.
-@Suite struct EndOfTurnTests {
+struct EndOfTurnTests {
     private final class Late: Job {
         private let body: () -> Void
         init(_ body: @escaping () -> Void) {

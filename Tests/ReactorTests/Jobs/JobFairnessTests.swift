@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// The order of jobs, and the limits of what they may delay.
-@Suite struct JobFairnessTests {
+struct JobFairnessTests {
     private let clock = VirtualClock()
 
     @Test func jobsRunInTheOrderInWhichTheyWereQueued() throws {

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Jobs from other threads.
-@Suite struct MailboxTests {
+struct MailboxTests {
     /// State that only the loop's thread touches, although the closures that do so come from others.
     private final class Inbox: @unchecked Sendable {
         let thread = pthread_self()
@@ -176,7 +176,7 @@ import Testing
 }
 
 /// The cost of submissions from another thread.
-@Suite struct MailboxBurstTests {
+struct MailboxBurstTests {
     @Test func aBurstWakesTheLoopOnceADrainAtMost() throws {
         try EventLoop.withLoop { loop in
             let remote = loop.remote

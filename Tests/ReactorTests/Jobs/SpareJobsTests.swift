@@ -4,7 +4,7 @@ import Testing
 @testable import Reactor
 
 /// The jobs that a loop keeps for reuse.
-@Suite struct SpareJobsTests {
+struct SpareJobsTests {
     private final class Spare: Job {
         let token: Tally.Token
         init(_ tally: Tally) {

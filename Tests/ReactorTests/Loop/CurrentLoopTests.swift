@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// The current loop of each thread.
-@Suite struct CurrentLoopTests {
+struct CurrentLoopTests {
     @Test func aThreadHasOneLoopAndAnotherThreadHasAnother() {
         EventLoop.withLoop { loop in
             expect(EventLoop.current === loop)

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Embedding a loop in another event loop by its descriptor.
-@Suite struct EmbeddingTests {
+struct EmbeddingTests {
     /// True if poll(2) finds `fd` readable within some milliseconds.
     private func isReadable(_ fd: CInt, within milliseconds: CInt = 0) -> Bool {
         var entry = pollfd(fd: fd, events: Int16(POLLIN), revents: 0)

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Work of other threads that a loop counts.
-@Suite struct ExternalWorkTests {
+struct ExternalWorkTests {
     @Test func itKeepsTheLoopAlive() {
         EventLoop.withLoop { loop in
             let remote = loop.remote

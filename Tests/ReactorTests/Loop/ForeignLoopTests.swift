@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// Other event loops that embed ours, and their descriptors in ours.
-@Suite struct ForeignLoopTests {
+struct ForeignLoopTests {
     /// The work of a server: timers, a socket, mail, until each has come a number of times.
     private final class Work {
         let loop: EventLoop

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Hooks before and after a wait.
-@Suite struct HookTests {
+struct HookTests {
     @Test(arguments: [true, false]) func theyStandAroundEachWaitInTheOrderOfAdding(isVirtual: Bool) throws {
         try EventLoop.withLoop(clock: isVirtual ? VirtualClock() : nil) { loop in
             var log: [String] = []

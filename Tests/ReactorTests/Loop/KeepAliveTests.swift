@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Everything that keeps a loop alive, each counted once.
-@Suite struct KeepAliveTests {
+struct KeepAliveTests {
     private let clock = VirtualClock()
 
     @Test func aFreshLoopIsNotAlive() {

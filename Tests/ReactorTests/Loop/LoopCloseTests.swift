@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// The fate of everything that a loop still has when it ends.
-@Suite struct LoopCloseTests {
+struct LoopCloseTests {
     private let clock = VirtualClock()
 
     @Test func everythingItHoldsIsReleasedUnrun() throws {
@@ -147,7 +147,7 @@ import Testing
 }
 
 /// The report of a loop's undelivered work. It goes to one process-wide handler, so each test has a separate process.
-@Suite struct UndeliveredReportTests {
+struct UndeliveredReportTests {
     /// The reports during `body`.
     private static func reports(during body: () -> Void) -> [Int] {
         let counts = SharedList<Int>()
@@ -246,7 +246,7 @@ import Testing
 }
 
 /// The closures that a loop calls at its end.
-@Suite struct LoopEndingTests {
+struct LoopEndingTests {
     @Test func theyAreCalledInTheirOrderWithoutThoseThatOneHasForgotten() {
         var calls: [Int] = []
         EventLoop.withLoop { loop in

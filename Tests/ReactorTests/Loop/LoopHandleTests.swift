@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// The rule of all handles: see `LoopHandle`.
-@Suite struct LoopHandleTests {
+struct LoopHandleTests {
     /// A handle, its callback, and whether its activity continues when the handle is released.
     enum Kind: CaseIterable {
         case timer, repeatingTimer, watch, hook, laterHook, hold
@@ -94,7 +94,7 @@ import Testing
 }
 
 extension ProcessWide {
-    @Suite struct SignalHandleTests {
+    struct SignalHandleTests {
         @Test func aSignalWatchIsAHandleLikeTheOthers() throws {
             var isReleased = false
             let last = try EventLoop.withLoop { loop throws in

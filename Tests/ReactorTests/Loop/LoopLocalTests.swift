@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Values that each loop has separately.
-@Suite struct LoopLocalTests {
+struct LoopLocalTests {
     private final class Store {
         private let token: Tally.Token
         var visits = 0

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Turning the loop inside one of its own callbacks.
-@Suite struct NestedTurnTests {
+struct NestedTurnTests {
     private let clock = VirtualClock()
 
     @Test func eventsAlreadyFetchedAreDeliveredOnceAndInOrder() throws {

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// When `run()` ends.
-@Suite struct RunAndStopTests {
+struct RunAndStopTests {
     @Test func withNothingToWaitForItEndsAtOnce() throws {
         try EventLoop.withLoop { loop in
             try loop.run()

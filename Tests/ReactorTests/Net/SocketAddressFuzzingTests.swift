@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Any text is an address that can be written and read again, or is refused with a reason.
-@Suite struct SocketAddressFuzzingTests {
+struct SocketAddressFuzzingTests {
     private static let corpus = [
         "127.0.0.1:7000", "0.0.0.0:0", "255.255.255.255:65535", "localhost:80", "[::1]:7000", "[::]:1",
         "[2001:DB8:0:0:0:0:0:1]:443", "[::ffff:1.2.3.4]:5", "[fe80::1%1]:9", "[fe80::1%lo]:9", "example.com:80",

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Addresses as text and as the kernel stores them.
-@Suite struct SocketAddressTests {
+struct SocketAddressTests {
     @Test(arguments: [
         ("127.0.0.1:7000", "127.0.0.1:7000"), ("0.0.0.0:0", "0.0.0.0:0"),
         ("255.255.255.255:65535", "255.255.255.255:65535"), ("localhost:80", "127.0.0.1:80"),

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// Unix addresses as text and as the kernel stores them.
-@Suite struct UnixSocketPathTests {
+struct UnixSocketPathTests {
     private static let longest = String(repeating: "a", count: 107)
 
     @Test(arguments: [

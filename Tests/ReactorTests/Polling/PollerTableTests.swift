@@ -5,7 +5,7 @@ import Testing
 @testable import Reactor
 
 /// The poller's table of descriptors, which grows by zeroed memory.
-@Suite struct PollerTableTests {
+struct PollerTableTests {
     @Test func aSlotThatHasNotBeenUsedConsistsOfZeros() {
         let zeros = [UInt64](repeating: 0, count: MemoryLayout<Poller.Slot>.stride / 8)
         zeros.withUnsafeBytes { bytes in

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Events fetched for a watch that ends before they are delivered.
-@Suite struct StaleEventTests {
+struct StaleEventTests {
     private let clock = VirtualClock()
 
     @Test func aHandlerThatClosesItsOwnDescriptorHearsNoMoreOfTheDataLeftInIt() throws {

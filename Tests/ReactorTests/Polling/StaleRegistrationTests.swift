@@ -6,7 +6,7 @@ import Testing
 
 /// Descriptors closed before their watches are cancelled, while a copy stays open: the kernel keeps the registration,
 /// under a number by which it can no longer be removed.
-@Suite struct StaleRegistrationTests {
+struct StaleRegistrationTests {
     private let clock = VirtualClock()
 
     @Test func aWatchOfAClosedDescriptorEnds() throws {

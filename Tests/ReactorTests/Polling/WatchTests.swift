@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// Watching descriptors: refused ones, reported events, and two watches of one descriptor.
-@Suite struct WatchTests {
+struct WatchTests {
     private let clock = VirtualClock()
 
     @Test(arguments: ["/proc/self/exe", "/", "/dev/null", "/dev/zero"])

@@ -6,7 +6,7 @@ import Testing
 
 extension ProcessWide {
     /// How a loop learns of the end of a child, in each of the ways.
-    @Suite struct ChildEndTests {
+    struct ChildEndTests {
         @Test(arguments: WayToWatch.allCases) func theCodeOrTheSignalIsToldOnce(way: WayToWatch) throws {
             try way.withLoop { loop in
                 let exits = try Offspring(loop, shell("exit 7"))

@@ -6,7 +6,7 @@ import Testing
 
 extension ProcessWide {
     /// The environment of a child at its start.
-    @Suite struct ChildStartTests {
+    struct ChildStartTests {
         @Test func itsArgumentsAndNothingElse() throws {
             try EventLoop.withLoop { loop throws in
                 let request = SpawnRequest(

@@ -6,7 +6,7 @@ import Testing
 
 /// Children that outlive their loops. Each test has a separate process: elsewhere another test might start a child, and
 /// so reap the orphans first.
-@Suite struct ZombieReaperTests {
+struct ZombieReaperTests {
     /// In whichever way the loop watched it.
     @Test(.ownThread) func oneThatOutlivesItsLoopIsReapedLater() async {
         await #expect(processExitsWith: .success) {

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Metrics in the text format of Prometheus.
-@Suite struct PrometheusTextTests {
+struct PrometheusTextTests {
     private func metrics(_ body: (EventLoop) throws -> Void) rethrows -> LoopMetrics {
         try EventLoop.withLoop(clock: VirtualClock()) { loop in
             try body(loop)

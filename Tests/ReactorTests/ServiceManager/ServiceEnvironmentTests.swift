@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// The environment that a service manager passes, and the messages to it.
-@Suite struct ServiceEnvironmentTests {
+struct ServiceEnvironmentTests {
     private func environment(
         _ variables: [String: String], process: pid_t = 7, first: CInt = 3
     ) -> ServiceEnvironment {

@@ -6,7 +6,7 @@ import Testing
 
 extension ProcessWide {
     /// Watching signals. Each test restores the previous actions.
-    @Suite struct SignalTests {
+    struct SignalTests {
         private static let hitsOfOldAction = Atomic<Int>(0)
 
         /// The address of the handler that stands for `signal`.

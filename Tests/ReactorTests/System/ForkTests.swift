@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// The process's state in a forked child. In separate processes, which have only the test's threads.
-@Suite struct ForkTests {
+struct ForkTests {
     /// The activity of other threads while the parent forks.
     enum Work: CaseIterable {
         case loops, signals, reports, children

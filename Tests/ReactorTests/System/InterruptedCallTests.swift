@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// System calls interrupted by a signal: no caller notices.
-@Suite struct InterruptedCallTests {
+struct InterruptedCallTests {
     /// Fails with `EINTR` a number of times, then makes the real call.
     private final class Interruptions {
         var left: Int

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Lines written without blocking.
-@Suite struct LineWriterTests {
+struct LineWriterTests {
     private func text(from fd: CInt) -> String {
         var buffer = [UInt8](repeating: 0, count: 1 << 20)
         let count = read(fd, &buffer, buffer.count)

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// A process that was started with closed standard streams writes to whatever has their numbers.
-@Suite struct StandardStreamTests {
+struct StandardStreamTests {
     /// Each way in which the library creates descriptors.
     private static func make(_ calls: Syscalls = Syscalls()) -> [(name: String, make: () -> [Int])] {
         func one(_ make: @escaping () -> Int) -> () -> [Int] { { [make()] } }

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// Errors of the kernel: their texts, and the state after one.
-@Suite struct SystemErrorTests {
+struct SystemErrorTests {
     @Test func theyNameTheCallTheSubjectAndTheCode() {
         let error = SystemError(.bind, EACCES, detail: "127.0.0.1:80")
         expectEqual(error.description, "bind 127.0.0.1:80: Permission denied (EACCES)")

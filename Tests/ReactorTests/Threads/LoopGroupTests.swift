@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Several loops as one, and the distribution of work over them.
-@Suite struct LoopGroupTests {
+struct LoopGroupTests {
     private func with(_ loops: Int, _ body: (LoopGroup) throws -> Void) throws {
         let group = try LoopGroup(loops: loops)
         defer {

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Loops on threads that the library starts.
-@Suite struct SpawnTests {
+struct SpawnTests {
     @Test func itRunsWhatIsSubmittedOnOneThreadOfThatName() throws {
         let worker = try EventLoop.spawn(name: "a-name-of-more-than-15-bytes")
         let seen = SharedList<String>()

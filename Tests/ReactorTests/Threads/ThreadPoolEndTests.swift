@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// The end of a pool: by `shutDown()`, or with its last reference.
-@Suite struct ThreadPoolEndTests {
+struct ThreadPoolEndTests {
     @Test func shuttingDownRunsWhatWaitsAndTakesNoMore() throws {
         let pool = try ThreadPool(name: "ending", threads: 2)
         let (latch, ran) = (Gate(), Counter())

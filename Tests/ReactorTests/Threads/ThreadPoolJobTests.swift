@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// How a pool handles jobs, and the jobs that it refuses.
-@Suite struct ThreadPoolJobTests {
+struct ThreadPoolJobTests {
     @Test func oneThreadRunsThemInOrder() throws {
         let pool = try ThreadPool(threads: 1)
         let seen = SharedList<Int>()

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// The threads of a pool: names, signals, failures to start, and their loops.
-@Suite struct ThreadPoolThreadTests {
+struct ThreadPoolThreadTests {
     @Test(arguments: [
         ("pool", "pool-1", "pool-2"), ("a-very-long-name-of-a-pool", "a-very-long-n-1", "a-very-long-n-2"),
         ("ünïcödé-ünïcödé", "ünïcödé--1", "ünïcödé--2"), ("", "-1", "-2"),

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Several timers that are due in one turn of a late loop, and the jobs that they make ready.
-@Suite struct LateTimerTests {
+struct LateTimerTests {
     private let clock = VirtualClock()
 
     /// Calls `body` with a loop, and with a closure that delays the loop beyond a time.

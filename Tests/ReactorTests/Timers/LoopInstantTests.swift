@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Arithmetic of instants.
-@Suite struct LoopInstantTests {
+struct LoopInstantTests {
     private func at(_ nanoseconds: Int64) -> LoopInstant { LoopInstant(nanoseconds: nanoseconds) }
 
     @Test func advancingSaturates() {

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Timers on a grid.
-@Suite struct RepeatingTimerTests {
+struct RepeatingTimerTests {
     private let clock = VirtualClock()
 
     private func milliseconds(_ loop: EventLoop) -> Int { Int(loop.now.nanoseconds / 1_000_000) }

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// The effect of cancelling a timer, and when its closure is released.
-@Suite struct TimerCancellationTests {
+struct TimerCancellationTests {
     private let clock = VirtualClock()
 
     @Test func cancellingTellsWhetherTheTimerWasStillToFire() throws {

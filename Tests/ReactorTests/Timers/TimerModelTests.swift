@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Timers compared with a list that is searched for the earliest one.
-@Suite struct TimerModelTests {
+struct TimerModelTests {
     private struct Expected {
         let name: Int
         let timer: EventLoop.Timer

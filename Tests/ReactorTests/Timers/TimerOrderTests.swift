@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// The order in which timers fire, by a clock that stands still.
-@Suite struct TimerOrderTests {
+struct TimerOrderTests {
     private let clock = VirtualClock()
 
     @Test func earlierDeadlinesFireFirst() throws {

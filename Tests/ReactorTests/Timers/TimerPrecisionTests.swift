@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// When timers fire by the real clock, and the cost.
-@Suite struct TimerPrecisionTests {
+struct TimerPrecisionTests {
     @Test(arguments: [100, 1000, 1500]) func aTimerIsNeverEarlyAndNeedsNoMoreThanThreeTurns(microseconds: Int) throws {
         try EventLoop.withLoop { loop in
             let rounds = 200

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Timers started with a delay by the real clock: their deadlines are computed when the loop next reads it.
-@Suite struct UndatedTimerTests {
+struct UndatedTimerTests {
     /// More than the loop leaves undated.
     private let many = 40
 

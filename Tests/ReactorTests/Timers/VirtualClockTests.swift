@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// A loop whose time stands still while there is anything to do.
-@Suite struct VirtualClockTests {
+struct VirtualClockTests {
     private let clock = VirtualClock()
 
     @Test func anHourOfTimersPassesWithoutWaiting() throws {
@@ -135,7 +135,7 @@ import Testing
 
 /// A step of the system clock moves no timer. Stepping needs privileges, so the test shows that no steppable clock is
 /// read.
-@Suite struct SteppedClockTests {
+struct SteppedClockTests {
     @Test func theKernelsTimerCountsOnTheMonotonicClock() throws {
         let fd = CInt(try Syscalls().timerCreate().orThrow(.timerCreate))
         defer { close(fd) }

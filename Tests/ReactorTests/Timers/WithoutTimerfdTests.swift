@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// A process that has no descriptors left, or may not create a timerfd, still needs its timers.
-@Suite struct WithoutTimerfdTests {
+struct WithoutTimerfdTests {
     @Test(arguments: [EMFILE, ENFILE, ENOMEM, ENOSYS, EPERM, EACCES, ENODEV, EINVAL])
     func timersFireByTheTimeoutOfTheWait(_ code: CInt) throws {
         var syscalls = Syscalls()

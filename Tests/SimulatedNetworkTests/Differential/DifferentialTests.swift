@@ -6,7 +6,7 @@ import Testing
 @testable import SimulatedNetwork
 
 /// Random programs of socket calls have the same results on the simulated kernel as on the real one.
-@Suite struct DifferentialTests {
+struct DifferentialTests {
     /// `DIFFERENTIAL_PROGRAMS` is their number; seeds start at `DIFFERENTIAL_SEED`.
     @Test func randomProgramsAnswerAsOnTheKernel() throws {
         func number(_ name: String) -> UInt64? { getenv(name).flatMap { UInt64(String(cString: $0)) } }

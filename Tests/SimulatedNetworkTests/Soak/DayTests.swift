@@ -9,7 +9,7 @@ import Testing
 
 /// A thousand clients of the shipped echo server: each sends something every few minutes, and now and then nothing for longer than
 /// the server allows.
-@Suite struct DayTests {
+struct DayTests {
     /// `SIMULATION_HOURS`, as in the step `simulation`, says how long. An hour takes unoptimised code some seconds.
     private static let hours = getenv("SIMULATION_HOURS").flatMap { Int64(String(cString: $0)) }
 

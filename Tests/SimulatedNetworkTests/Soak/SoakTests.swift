@@ -2,7 +2,7 @@ import SimulatedNetwork
 import Testing
 
 /// Many rounds of `SoakRound`, each with its seed.
-@Suite struct SoakTests {
+struct SoakTests {
     @Test func serversAndClientsOnANetworkThatFails() throws {
         try soak(seeds: 4, { EchoAndWebServices($0) }, { EchoAndWebClient($0, $1) })
     }
