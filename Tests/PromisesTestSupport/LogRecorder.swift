@@ -1,5 +1,6 @@
 import Glibc
 import Promises
+import Reactor
 import TestSupport
 
 /// Records the library's reports while it is in use.
@@ -58,3 +59,6 @@ func logged(_ body: () throws -> Void) rethrows -> [String] {
     try body()
     return recorder.lines
 }
+
+/// The lines that a separate loop in virtual time logs, also while it ends.
+func loggedInLoop(_ body: (EventLoop) throws -> Void) rethrows -> [String] { try logged { try inLoop(body) } }

@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 /// The error of these tests; the number identifies it.
@@ -14,6 +15,11 @@ struct Flaw: Error, Equatable {
 @discardableResult
 func inLoop<Value>(_ body: (EventLoop) throws -> Value) rethrows -> Value {
     try EventLoop.withLoop(clock: VirtualClock(), body)
+}
+
+extension Trait where Self == Around {
+    /// Each test runs on a separate loop in virtual time, `EventLoop.current`, which ends with it.
+    static var inLoop: Self { Around { body in PromisesTestSupport.inLoop { _ in body() } } }
 }
 
 /// A promise that settles only when cancelled.

@@ -8,6 +8,21 @@ import Testing
 /// The suite of all tests that touch process-wide state, such as signal actions: one at a time.
 @Suite(.serialized) enum ProcessWide {}
 
+extension Trait where Self == Around {
+    /// Each test runs on a separate loop in virtual time, `EventLoop.current`, which ends with it.
+    static var inLoop: Self { Around { body in EventLoop.withLoop(clock: VirtualClock()) { _ in body() } } }
+    /// The same with the kernel's clock.
+    static var inRealTime: Self { Around { body in EventLoop.withLoop { _ in body() } } }
+}
+
+extension EventLoop {
+    /// The clock of a loop in virtual time.
+    var virtualClock: VirtualClock {
+        guard case .virtual(let clock) = clock else { preconditionFailure("the test is not `.inLoop`") }
+        return clock
+    }
+}
+
 /// Calls a closure in its deinit.
 final class LastWords {
     private let body: () -> Void

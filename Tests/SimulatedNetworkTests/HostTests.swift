@@ -58,9 +58,7 @@ struct HostTests {
     }
 
     @Test func aCrashIsSilentAndARestartAnswersWithAReset() throws {
-        try withSimulatedNetwork { network in
-            let server = network.host("server"), client = network.host("client")
-            try server.run { try serveLines() }
+        try withLineServer { network, client, server in
             let connection = try hang(client.run { connect(to: "server:7000") })
             server.crash()
             expect(!server.isUp)
@@ -78,9 +76,7 @@ struct HostTests {
     }
 
     @Test func keepAliveFindsAPeerThatHasVanished() throws {
-        try withSimulatedNetwork { network in
-            let server = network.host("server"), client = network.host("client")
-            try server.run { try serveLines() }
+        try withLineServer { network, client, server in
             let options: [SocketSetting] = [
                 .set(.keepAlive, to: true), .set(.keepAliveIdle, to: .seconds(30)),
                 .set(.keepAliveInterval, to: .seconds(10)),
@@ -95,9 +91,7 @@ struct HostTests {
     }
 
     @Test func aPausedHostAnswersLater() throws {
-        try withSimulatedNetwork { network in
-            let server = network.host("server"), client = network.host("client")
-            try server.run { try serveLines() }
+        try withLineServer { network, client, server in
             server.pause(for: .seconds(7))
             let answer = client.run { connect(to: "server:7000").then { c in c.write("a\n").then { c.readLine() } } }
             expectEqual(try hang(answer), "a!")
@@ -106,9 +100,7 @@ struct HostTests {
     }
 
     @Test func systemCallsFailAtTheirNumberOrByDice() throws {
-        try withSimulatedNetwork { network in
-            let server = network.host("server"), client = network.host("client")
-            try server.run { try serveLines() }
+        try withLineServer { network, client, server in
             server.faults.fail(.accept, with: EMFILE, calls: 1...3)
             client.faults.fail(.socket, with: ENFILE)
             let refused = errorOf { try hang(client.run { connect(to: "server:7000") }) }
@@ -121,9 +113,7 @@ struct HostTests {
     }
 
     @Test func shortCountsLoseNothing() throws {
-        try withSimulatedNetwork { network in
-            let server = network.host("server"), client = network.host("client")
-            try server.run { try serveLines() }
+        try withLineServer { network, client, server in
             (server.faults.shortCounts, client.faults.shortCounts) = (0.8, 0.8)
             let text = String(repeating: "abcdefgh", count: 400)
             let answer = client.run {

@@ -8,19 +8,6 @@ import Testing
 
 /// The effects of a link on its packets.
 struct LinkTests {
-    /// A server of lines on `server`, and a connection of `client`.
-    private func withLineServer(
-        seed: UInt64 = 1, prepare: (SimulatedLink) -> Void = { _ in },
-        _ body: (VirtualNetwork, SimulatedHost, SimulatedHost) throws -> Void
-    ) throws {
-        try withSimulatedNetwork(seed: seed) { network in
-            let server = network.host("server"), client = network.host("client")
-            prepare(network.link(client, server))
-            try server.run { try serveLines() }
-            try body(network, client, server)
-        }
-    }
-
     private func ask(_ text: String, _ connection: Connection) -> Promise<String?> {
         connection.write("\(text)\n").then { connection.readLine() }
     }
@@ -197,6 +184,19 @@ struct LinkTests {
         expectEqual(first, try transcript(3))
         expect(first != (try transcript(4)))
         expect(first.hasPrefix("0.000000000 client:32768 > server:7000: SYN, arrives 0."), first)
+    }
+}
+
+/// Runs `body` with a host "client", and one "server" that serves lines.
+func withLineServer(
+    seed: UInt64 = 1, prepare: (SimulatedLink) -> Void = { _ in },
+    _ body: (VirtualNetwork, SimulatedHost, SimulatedHost) throws -> Void
+) throws {
+    try withSimulatedNetwork(seed: seed) { network in
+        let server = network.host("server"), client = network.host("client")
+        prepare(network.link(client, server))
+        try server.run { try serveLines() }
+        try body(network, client, server)
     }
 }
 

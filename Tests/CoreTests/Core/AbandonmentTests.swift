@@ -72,28 +72,24 @@ struct AbandonmentTests {
 
     @Test func theChainBelowLearnsOfItAndIsReportedOnce() throws {
         var line: UInt = 0
-        let lines = try logged {
-            try inLoop { loop throws in
-                var seen: [PromiseError?] = []
-                line = #line + 1
-                Promise<Int> { _ in }.map { $0 + 1 }.then { Promise.value($0) }.done { _ in }
-                    .catch { seen.append($0 as? PromiseError) }
-                try loop.run()
-                expectEqual(seen, [.abandoned])
-            }
+        let lines = try loggedInLoop { loop throws in
+            var seen: [PromiseError?] = []
+            line = #line + 1
+            Promise<Int> { _ in }.map { $0 + 1 }.then { Promise.value($0) }.done { _ in }
+                .catch { seen.append($0 as? PromiseError) }
+            try loop.run()
+            expectEqual(seen, [.abandoned])
         }
         expectEqual(lines, report(line))
     }
 
     @Test func aDerivedPromiseThatIsReleasedIsNotReported() throws {
-        let lines = try logged {
-            try inLoop { loop throws in
-                let (promise, resolver) = Promise<Int>.pending()
-                _ = promise.map { $0 }
-                promise.ignoringErrors()
-                resolver.fulfill(1)
-                try loop.run()
-            }
+        let lines = try loggedInLoop { loop throws in
+            let (promise, resolver) = Promise<Int>.pending()
+            _ = promise.map { $0 }
+            promise.ignoringErrors()
+            resolver.fulfill(1)
+            try loop.run()
         }
         expectEqual(lines, [])
     }
@@ -109,14 +105,12 @@ struct AbandonmentTests {
     }
 
     @Test func aLoserOfARaceWasCancelledBefore() throws {
-        let lines = try logged {
-            try inLoop { loop throws in
-                let (loser, resolver) = Promise<Int>.pending()
-                expectEqual(race(Promise.value(1), loser).settledValue, 1)
-                // By a job.
-                try loop.turn(.poll)
-                _ = consume resolver
-            }
+        let lines = try loggedInLoop { loop throws in
+            let (loser, resolver) = Promise<Int>.pending()
+            expectEqual(race(Promise.value(1), loser).settledValue, 1)
+            // By a job.
+            try loop.turn(.poll)
+            _ = consume resolver
         }
         expectEqual(lines, [])
     }
@@ -135,27 +129,23 @@ struct AbandonmentTests {
 
     @Test func aGuaranteeCanOnlyBeLogged() throws {
         var line: UInt = 0
-        let lines = try logged {
-            try inLoop { loop throws in
-                line = #line + 1
-                let guarantee = Guarantee<Int> { _ in }
-                var ran = false
-                guarantee.done { _ in ran = true }
-                try loop.run()
-                expect(guarantee.isPending)
-                expect(!ran)
-                expect(guarantee.asPromise(), failsWith: PromiseError.abandoned)
-            }
+        let lines = try loggedInLoop { loop throws in
+            line = #line + 1
+            let guarantee = Guarantee<Int> { _ in }
+            var ran = false
+            guarantee.done { _ in ran = true }
+            try loop.run()
+            expect(guarantee.isPending)
+            expect(!ran)
+            expect(guarantee.asPromise(), failsWith: PromiseError.abandoned)
         }
         expectEqual(lines, report(line))
     }
 
     @Test func aGuaranteeThatIsAbandonedDoesNotWinARace() throws {
-        let lines = try logged {
-            try inLoop { _ throws in
-                let winner = race(Guarantee<Int> { _ in }, after(.seconds(1)).map { 2 })
-                expect(winner, gives: 2)
-            }
+        let lines = try loggedInLoop { _ throws in
+            let winner = race(Guarantee<Int> { _ in }, after(.seconds(1)).map { 2 })
+            expect(winner, gives: 2)
         }
         expectEqual(lines.count, 1)
     }

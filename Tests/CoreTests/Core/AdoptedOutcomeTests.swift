@@ -23,18 +23,16 @@ struct AdoptedOutcomeTests {
     @Test("whose rejection is reported once for each that nobody handles", arguments: AdoptedShape.allCases)
     func reports(shape: AdoptedShape) throws {
         for (isHeardBefore, isHeardAfter) in [(false, false), (true, false), (false, true), (true, true)] {
-            let lines = try logged {
-                try inLoop { loop throws in
-                    let (source, resolver) = Promise<Int>.pending()
-                    let q = shape.make(of: source)
-                    if isHeardBefore { _ = q.map { $0 } }
-                    let other = after(.milliseconds(1)).then { q }
-                    hang(after(.milliseconds(2)))
-                    if isHeardAfter { _ = q.map { $0 } }
-                    resolver.reject(Flaw(1))
-                    try loop.run()
-                    withExtendedLifetime((q, other)) {}
-                }
+            let lines = try loggedInLoop { loop throws in
+                let (source, resolver) = Promise<Int>.pending()
+                let q = shape.make(of: source)
+                if isHeardBefore { _ = q.map { $0 } }
+                let other = after(.milliseconds(1)).then { q }
+                hang(after(.milliseconds(2)))
+                if isHeardAfter { _ = q.map { $0 } }
+                resolver.reject(Flaw(1))
+                try loop.run()
+                withExtendedLifetime((q, other)) {}
             }
             expectEqual(lines.count, 1 + (isHeardBefore ? 1 : 0) + (isHeardAfter ? 1 : 0), "\(lines)")
         }

@@ -10,16 +10,14 @@ import Testing
 struct AdoptionTests {
     @Test func aRejectionOfTheInnerIsReportedWithItsLine() throws {
         var line: UInt = 0
-        let lines = try logged {
-            try inLoop { loop throws in
-                line = #line + 1
-                let (inner, resolver) = Promise<Int>.pending()
-                let outer = Promise.value(()).then { inner }
-                try loop.run()
-                resolver.reject(Flaw(1))
-                try loop.run()
-                withExtendedLifetime(outer) {}
-            }
+        let lines = try loggedInLoop { loop throws in
+            line = #line + 1
+            let (inner, resolver) = Promise<Int>.pending()
+            let outer = Promise.value(()).then { inner }
+            try loop.run()
+            resolver.reject(Flaw(1))
+            try loop.run()
+            withExtendedLifetime(outer) {}
         }
         expectEqual(lines, ["unhandled rejection: Flaw(number: 1) (promise made at \(#fileID):\(line))"])
     }
@@ -45,20 +43,18 @@ struct AdoptionTests {
 
     @Test func aHandlerThatIsLinkedAndNeverRuns() throws {
         let tally = Tally()
-        let lines = try logged {
-            try inLoop { loop throws in
-                let (source, resolver) = Promise<Tally.Token>.pending()
-                let token = tally.token()
-                Promise.value(()).then {
-                    source.map { value -> Int in
-                        token.use()
-                        return 1
-                    }
-                }.orFail()
-                try loop.run()
-                // The loop ends before it can run.
-                resolver.fulfill(tally.token())
-            }
+        let lines = try loggedInLoop { loop throws in
+            let (source, resolver) = Promise<Tally.Token>.pending()
+            let token = tally.token()
+            Promise.value(()).then {
+                source.map { value -> Int in
+                    token.use()
+                    return 1
+                }
+            }.orFail()
+            try loop.run()
+            // The loop ends before it can run.
+            resolver.fulfill(tally.token())
         }
         expectEqual(tally.alive, 0)
         expectEqual(lines, ["an event loop ended with 2 undelivered handlers"])

@@ -6,48 +6,42 @@ import Testing
 @testable import PromisesTestSupport
 
 /// The end of a cancellation: of clean-ups, and of operations that `onCancelThen` stops.
-struct CancelAndWaitTests {
+@Suite(.inLoop) struct CancelAndWaitTests {
+    private let loop = EventLoop.current
+
     @Test func cleanUpsAreWaitedFor() {
-        inLoop { loop in
-            var lines: [String] = []
-            let work = endless().ensureThen {
-                after(.seconds(5)).map { lines.append("clean-up") }
-            }.map { $0 }
-            hang(work.cancelAndWait().map { lines.append("end") })
-            expectEqual(lines, ["clean-up", "end"])
-            expect(loop.now >= LoopInstant(nanoseconds: 0).advanced(by: .seconds(5)))
-            expect(work.isCancelled)
-        }
+        var lines: [String] = []
+        let work = endless().ensureThen {
+            after(.seconds(5)).map { lines.append("clean-up") }
+        }.map { $0 }
+        hang(work.cancelAndWait().map { lines.append("end") })
+        expectEqual(lines, ["clean-up", "end"])
+        expect(loop.now >= LoopInstant(nanoseconds: 0).advanced(by: .seconds(5)))
+        expect(work.isCancelled)
     }
 
     @Test func aSettledPromiseHasEnded() {
-        inLoop { _ in
-            hang(Promise.value(1).cancelAndWait())
-            hang(Promise<Int>(error: Flaw(1)).cancelAndWait())
-            hang(Guarantee.value(1).cancelAndWait())
-        }
+        hang(Promise.value(1).cancelAndWait())
+        hang(Promise<Int>(error: Flaw(1)).cancelAndWait())
+        hang(Guarantee.value(1).cancelAndWait())
     }
 
     @Test func aGuaranteeEndsWithoutAValue() {
-        inLoop { _ in
-            let timer = after(.seconds(1))
-            hang(timer.cancelAndWait())
-            expect(timer.asPromise().isCancelled)
-        }
+        let timer = after(.seconds(1))
+        hang(timer.cancelAndWait())
+        expect(timer.asPromise().isCancelled)
     }
 
     /// The promise continues for others, as does the one that a handler has returned; the caller that cancelled no
     /// longer waits.
     @Test func aPromiseThatGoesOnForOthers() throws {
-        try inLoop { loop throws in
-            let (shared, resolver) = Promise<Int>.pending()
-            let other = shared.map { $0 }
-            let own = Promise.value(()).then { shared }
-            try loop.run(until: { loop.metrics.waitingHandlers > 1 })
-            hang(own.cancelAndWait())
-            resolver.fulfill(1)
-            expect(other, gives: 1)
-        }
+        let (shared, resolver) = Promise<Int>.pending()
+        let other = shared.map { $0 }
+        let own = Promise.value(()).then { shared }
+        try loop.run(until: { loop.metrics.waitingHandlers > 1 })
+        hang(own.cancelAndWait())
+        resolver.fulfill(1)
+        expect(other, gives: 1)
     }
 
     // MARK: onCancelThen
@@ -70,33 +64,29 @@ struct CancelAndWaitTests {
     }
 
     @Test func theWorkEndsBeforeWhatIsBehindIt() {
-        inLoop { _ in
-            let job = Job()
-            let work = job.start().ensure { job.lines.append("ensure") }.tap { _ in job.lines.append("tap") }
-            let end = work.cancelAndWait().map { job.lines.append("end") }
-            expect(work.isPending)
-            // A second cancellation changes nothing.
-            work.cancel()
-            hang(end)
-            expectEqual(job.lines, ["stopped", "ensure", "tap", "end"])
-            expectEqual(job.stops, 1)
-        }
+        let job = Job()
+        let work = job.start().ensure { job.lines.append("ensure") }.tap { _ in job.lines.append("tap") }
+        let end = work.cancelAndWait().map { job.lines.append("end") }
+        expect(work.isPending)
+        // A second cancellation changes nothing.
+        work.cancel()
+        hang(end)
+        expectEqual(job.lines, ["stopped", "ensure", "tap", "end"])
+        expectEqual(job.stops, 1)
     }
 
     @Test func severalEndTogether() {
-        inLoop { loop in
-            var lines: [String] = []
-            let (promise, resolver) = Promise<Int>.pending()
-            for seconds in [3, 1, 2] {
-                resolver.onCancelThen { after(.seconds(seconds)).map { lines.append("\(seconds)") } }
-            }
-            resolver.onCancel { lines.append("plain") }
-            hang(promise.cancelAndWait().map { lines.append("end") })
-            // A plain body is called when the promise is rejected.
-            expect(lines.prefix(3) == ["1", "2", "3"] && Set(lines.suffix(2)) == ["plain", "end"])
-            resolver.fulfill(1)
-            expect(promise.isCancelled)
+        var lines: [String] = []
+        let (promise, resolver) = Promise<Int>.pending()
+        for seconds in [3, 1, 2] {
+            resolver.onCancelThen { after(.seconds(seconds)).map { lines.append("\(seconds)") } }
         }
+        resolver.onCancel { lines.append("plain") }
+        hang(promise.cancelAndWait().map { lines.append("end") })
+        // A plain body is called when the promise is rejected.
+        expect(lines.prefix(3) == ["1", "2", "3"] && Set(lines.suffix(2)) == ["plain", "end"])
+        resolver.fulfill(1)
+        expect(promise.isCancelled)
     }
 
     @Test(arguments: 0..<4) func withoutACancellationItIsNotCalled(form: Int) throws {
@@ -149,28 +139,24 @@ struct CancelAndWaitTests {
 
     @Test func theEndOfTheLoopIsTheEndOfTheWait() {
         let tally = Tally()
-        let lines = logged {
-            inLoop { loop in
-                let token = tally.token()
-                let (promise, resolver) = Promise<Int>.pending()
-                resolver.onCancelThen {
-                    token.use()
-                    return Promise<Void>.pending().promise.recover { _ in Guarantee.value }
-                }
-                promise.map { _ in token.use() }.ignoringErrors()
-                promise.cancel()
+        let lines = loggedInLoop { loop in
+            let token = tally.token()
+            let (promise, resolver) = Promise<Int>.pending()
+            resolver.onCancelThen {
+                token.use()
+                return Promise<Void>.pending().promise.recover { _ in Guarantee.value }
             }
+            promise.map { _ in token.use() }.ignoringErrors()
+            promise.cancel()
         }
         expect(lines.count <= 2)
         expectEqual(tally.alive, 0)
     }
 
     @Test func theLimitOfTimeDoesNotWait() throws {
-        try inLoop { loop throws in
-            let job = Job()
-            let work = job.start(for: .seconds(60)).timeout(.seconds(1))
-            #expect(throws: PromiseError.timedOut) { try hang(work) }
-            expect(job.stops == 1 && job.lines.isEmpty)
-        }
+        let job = Job()
+        let work = job.start(for: .seconds(60)).timeout(.seconds(1))
+        #expect(throws: PromiseError.timedOut) { try hang(work) }
+        expect(job.stops == 1 && job.lines.isEmpty)
     }
 }

@@ -7,7 +7,9 @@ import Testing
 @testable import PromisesTestSupport
 
 /// A cancellation reaches the handlers below in the order of an error: each clean-up ends before the next begins.
-struct CancellationOrderTests {
+@Suite(.inLoop) struct CancellationOrderTests {
+    private let loop = EventLoop.current
+
     /// The log of a chain of clean-ups.
     private final class Log {
         var lines: [String] = []
@@ -27,115 +29,101 @@ struct CancellationOrderTests {
     }
 
     @Test(arguments: [false, true]) func asOnAnError(isCancelled: Bool) throws {
-        try inLoop { loop throws in
-            let log = Log()
-            let (source, resolver) = Promise<Int>.pending()
-            resolver.onCancel { log.lines.append("stopped") }
-            let end = log.cleaned(source)
-            end.catch(policy: .allErrors) { _ in log.lines.append("caught") }.finally { log.lines.append("finally") }
-            if isCancelled { end.cancel() } else { resolver.reject(Flaw(1)) }
-            expect(end.isPending && !end.isCancelled && log.lines == [])
-            try loop.run()
-            expectEqual(log.lines, (isCancelled ? ["stopped"] : []) + Log.order + ["caught", "finally"])
-            expectEqual(end.isCancelled, isCancelled)
-        }
+        let log = Log()
+        let (source, resolver) = Promise<Int>.pending()
+        resolver.onCancel { log.lines.append("stopped") }
+        let end = log.cleaned(source)
+        end.catch(policy: .allErrors) { _ in log.lines.append("caught") }.finally { log.lines.append("finally") }
+        if isCancelled { end.cancel() } else { resolver.reject(Flaw(1)) }
+        expect(end.isPending && !end.isCancelled && log.lines == [])
+        try loop.run()
+        expectEqual(log.lines, (isCancelled ? ["stopped"] : []) + Log.order + ["caught", "finally"])
+        expectEqual(end.isCancelled, isCancelled)
     }
 
     /// The end of the chain may be an operator, a promise that a handler has returned, or one of several.
     @Test(arguments: 0..<7) func hangReturnsAfterTheCleanUps(shape: Int) throws {
-        try inLoop { loop throws in
-            let log = Log()
-            let cleaned = { log.cleaned(after(.seconds(60)).map { 1 }.asPromise()) }
-            let end: Promise<Int> =
-                switch shape {
-                case 0: cleaned()
-                case 1: cleaned().map { $0 }.get { _ in }
-                case 2: Promise.value(0).then { _ in cleaned() }.map { $0 }
-                case 3: when(fulfilled: [cleaned(), after(.seconds(90)).map { 2 }.asPromise()]).map { $0[0] }
-                case 4:
-                    race(fulfilled: [
-                        cleaned(), when(fulfilled: [after(.seconds(90)).map { 2 }.asPromise()]).map { $0[0] },
-                    ])
-                case 5: when(fulfilled: [1], concurrently: 1) { _ in cleaned() }.map { $0[0] }
-                default: cleaned().timeout(.seconds(30))
-                }
-            loop.schedule(after: .seconds(1)) { end.cancel() }
-            #expect(throws: PromiseError.cancelled) { try hang(end) }
-            expectEqual(log.lines, Log.order)
-        }
+        let log = Log()
+        let cleaned = { log.cleaned(after(.seconds(60)).map { 1 }.asPromise()) }
+        let end: Promise<Int> =
+            switch shape {
+            case 0: cleaned()
+            case 1: cleaned().map { $0 }.get { _ in }
+            case 2: Promise.value(0).then { _ in cleaned() }.map { $0 }
+            case 3: when(fulfilled: [cleaned(), after(.seconds(90)).map { 2 }.asPromise()]).map { $0[0] }
+            case 4:
+                race(fulfilled: [
+                    cleaned(), when(fulfilled: [after(.seconds(90)).map { 2 }.asPromise()]).map { $0[0] },
+                ])
+            case 5: when(fulfilled: [1], concurrently: 1) { _ in cleaned() }.map { $0[0] }
+            default: cleaned().timeout(.seconds(30))
+            }
+        loop.schedule(after: .seconds(1)) { end.cancel() }
+        #expect(throws: PromiseError.cancelled) { try hang(end) }
+        expectEqual(log.lines, Log.order)
     }
 
     @Test func aCleanUpThatWorksIsWaitedFor() throws {
-        try inLoop { loop throws in
-            let log = Log()
-            let end = log.cleaned(Promise.value(1)).map { $0 }
-            loop.schedule(after: .milliseconds(500)) { end.cancel() }
-            #expect(throws: PromiseError.cancelled) { try hang(end) }
-            expectEqual(log.lines, Log.order)
-        }
+        let log = Log()
+        let end = log.cleaned(Promise.value(1)).map { $0 }
+        loop.schedule(after: .milliseconds(500)) { end.cancel() }
+        #expect(throws: PromiseError.cancelled) { try hang(end) }
+        expectEqual(log.lines, Log.order)
     }
 
     /// All handlers of a promise with clean-ups lead to the cancelled promise.
     @Test(arguments: 0..<5) func branchesThatMeetAtCleanUps(shape: Int) throws {
-        try inLoop { loop throws in
-            let log = Log()
-            let shared = log.cleaned(endless())
-            let branch = { shared.map { $0 } }
-            let end: Promise<Int> =
-                switch shape {
-                case 0: when(fulfilled: [branch(), branch()]).map { $0[0] }
-                case 1: when(fulfilled: [shared, shared]).map { $0[0] }
-                case 2: race(branch(), branch())
-                case 3: when(fulfilled: branch(), race(shared, endless())).map { $0.0 }
-                default: when(fulfilled: when(fulfilled: branch(), branch()).map { $0.0 }, branch()).map { $0.0 }
-                }
-            loop.schedule(after: .seconds(1)) { end.cancel() }
-            #expect(throws: PromiseError.cancelled) { try hang(end) }
-            expectEqual(log.lines, Log.order)
-        }
+        let log = Log()
+        let shared = log.cleaned(endless())
+        let branch = { shared.map { $0 } }
+        let end: Promise<Int> =
+            switch shape {
+            case 0: when(fulfilled: [branch(), branch()]).map { $0[0] }
+            case 1: when(fulfilled: [shared, shared]).map { $0[0] }
+            case 2: race(branch(), branch())
+            case 3: when(fulfilled: branch(), race(shared, endless())).map { $0.0 }
+            default: when(fulfilled: when(fulfilled: branch(), branch()).map { $0.0 }, branch()).map { $0.0 }
+            }
+        loop.schedule(after: .seconds(1)) { end.cancel() }
+        #expect(throws: PromiseError.cancelled) { try hang(end) }
+        expectEqual(log.lines, Log.order)
     }
 
     /// A clean-up waits for a combinator of the promise that it cleans up for. A cancellation breaks the cycle.
     @Test(arguments: [false, true]) func aCircleOfBranchesEnds(isCleanUpCancelled: Bool) throws {
-        try inLoop { loop throws in
-            var cleaned: Promise<Int>?
-            var gathered: Promise<Int>?
-            cleaned = Promise.value(1).ensureThen {
-                gathered = cleaned.map { when(resolved: [$0, $0, $0]).map(\.count).asPromise() }
-                return gathered!.map { _ in }.recover { _ in Guarantee.value }
-            }
-            try loop.run()
-            expect(loop.metrics.waitingHandlers > 0)
-            if isCleanUpCancelled { cleaned!.cancel() }
-            gathered!.cancel()
-            try loop.run()
-            expect(gathered!.isCancelled && cleaned!.isPending == false)
-            expectEqual(loop.metrics.waitingHandlers, 0)
+        var cleaned: Promise<Int>?
+        var gathered: Promise<Int>?
+        cleaned = Promise.value(1).ensureThen {
+            gathered = cleaned.map { when(resolved: [$0, $0, $0]).map(\.count).asPromise() }
+            return gathered!.map { _ in }.recover { _ in Guarantee.value }
         }
+        try loop.run()
+        expect(loop.metrics.waitingHandlers > 0)
+        if isCleanUpCancelled { cleaned!.cancel() }
+        gathered!.cancel()
+        try loop.run()
+        expect(gathered!.isCancelled && cleaned!.isPending == false)
+        expectEqual(loop.metrics.waitingHandlers, 0)
     }
 
     @Test func branchesWithCleanUpsOfTheirOwn() throws {
-        try inLoop { loop throws in
-            let log = Log()
-            let shared = log.cleaned(endless())
-            let end = when(fulfilled: (0..<3).map { _ in shared.ensure { log.lines.append("d") } })
-            end.cancel()
-            expect(end.isPending)
-            #expect(throws: PromiseError.cancelled) { try hang(end) }
-            expectEqual(log.lines, Log.order + ["d", "d", "d"])
-        }
+        let log = Log()
+        let shared = log.cleaned(endless())
+        let end = when(fulfilled: (0..<3).map { _ in shared.ensure { log.lines.append("d") } })
+        end.cancel()
+        expect(end.isPending)
+        #expect(throws: PromiseError.cancelled) { try hang(end) }
+        expectEqual(log.lines, Log.order + ["d", "d", "d"])
     }
 
     /// Each is visited once: quadratic time would be minutes.
     @Test func ofNestedCombinators() throws {
-        try inLoop { loop throws in
-            let log = Log()
-            var end = log.cleaned(endless())
-            for _ in 0..<scaled(4_000) { end = when(fulfilled: end, endless()).map { $0.0 } }
-            end.cancel()
-            #expect(throws: PromiseError.cancelled) { try hang(end) }
-            expectEqual(log.lines, Log.order)
-        }
+        let log = Log()
+        var end = log.cleaned(endless())
+        for _ in 0..<scaled(4_000) { end = when(fulfilled: end, endless()).map { $0.0 } }
+        end.cancel()
+        #expect(throws: PromiseError.cancelled) { try hang(end) }
+        expectEqual(log.lines, Log.order)
     }
 
     /// For the thread sanitizer: the other thread cancels its promise while this one cancels a combinator that waits for it.
@@ -160,48 +148,40 @@ struct CancellationOrderTests {
     }
 
     @Test func aSecondCancellationChangesNothing() throws {
-        try inLoop { loop throws in
-            let log = Log()
-            let middle = log.cleaned(after(.seconds(60)).map { 1 }.asPromise())
-            let end = middle.map { $0 }
-            end.cancel(with: Flaw(1))
-            middle.cancel()
-            end.cancel()
-            expect(end, failsWith: Flaw(1))
-            expectEqual(log.lines, Log.order)
-        }
+        let log = Log()
+        let middle = log.cleaned(after(.seconds(60)).map { 1 }.asPromise())
+        let end = middle.map { $0 }
+        end.cancel(with: Flaw(1))
+        middle.cancel()
+        end.cancel()
+        expect(end, failsWith: Flaw(1))
+        expectEqual(log.lines, Log.order)
     }
 
     @Test func aTimeLimitDoesNotWait() throws {
-        try inLoop { loop throws in
-            let log = Log()
-            let end = log.cleaned(after(.seconds(60)).map { 1 }.asPromise()).timeout(.seconds(2))
-            #expect(throws: PromiseError.timedOut) { try hang(end) }
-            expect(!log.lines.contains("a ends"))
-            try loop.run()
-            expectEqual(log.lines, Log.order)
-        }
+        let log = Log()
+        let end = log.cleaned(after(.seconds(60)).map { 1 }.asPromise()).timeout(.seconds(2))
+        #expect(throws: PromiseError.timedOut) { try hang(end) }
+        expect(!log.lines.contains("a ends"))
+        try loop.run()
+        expectEqual(log.lines, Log.order)
     }
 
     @Test func whatOthersWaitForIsNotWaitedFor() throws {
-        try inLoop { loop throws in
-            let log = Log()
-            let shared = log.cleaned(after(.seconds(60)).map { 1 }.asPromise())
-            let (one, other) = (shared.map { $0 }, shared.map { $0 })
-            one.cancel()
-            expect(one.isCancelled && log.lines == [])
-            expect(other, gives: 1)
-        }
+        let log = Log()
+        let shared = log.cleaned(after(.seconds(60)).map { 1 }.asPromise())
+        let (one, other) = (shared.map { $0 }, shared.map { $0 })
+        one.cancel()
+        expect(one.isCancelled && log.lines == [])
+        expect(other, gives: 1)
     }
 
     @Test func aHandlerBehindOneOfAnotherThread() throws {
-        try inLoop { loop throws in
-            let log = Log()
-            let end = log.cleaned(after(.seconds(60)).map { 1 }.asPromise()).map(on: nil) { $0 }.map { $0 }
-            end.cancel()
-            #expect(throws: PromiseError.cancelled) { try hang(end) }
-            expectEqual(log.lines, Log.order)
-        }
+        let log = Log()
+        let end = log.cleaned(after(.seconds(60)).map { 1 }.asPromise()).map(on: nil) { $0 }.map { $0 }
+        end.cancel()
+        #expect(throws: PromiseError.cancelled) { try hang(end) }
+        expectEqual(log.lines, Log.order)
     }
 
     @Test func nothingIsLostAtTheEndOfTheLoop() {

@@ -6,7 +6,9 @@ import Testing
 @testable import PromisesTestSupport
 
 /// A cancellation drops closures, whose captures run code: that may cancel again, settle, or turn the loop.
-struct CancellationReentryTests {
+@Suite(.inLoop) struct CancellationReentryTests {
+    private let loop = EventLoop.current
+
     private final class AtRelease {
         private let body: () -> Void
         init(_ body: @escaping () -> Void) { self.body = body }
@@ -24,62 +26,56 @@ struct CancellationReentryTests {
     }
 
     @Test(arguments: 0..<5, [false, true]) func whatIsDroppedActs(act: Int, hasCleanUp: Bool) throws {
-        try inLoop { loop throws in
-            var lines: [String] = []
-            let (source, resolver) = Promise<Int>.pending()
-            resolver.onCancel { lines.append("stopped") }
-            let upper = source.map { $0 }
-            let other = endless()
-            let cleaned = hasCleanUp ? upper.ensure { lines.append("clean") } : upper
-            let lower = dropping(cleaned) {
-                switch act {
-                case 0: upper.cancel(with: Flaw(1))
-                case 1: source.cancel()
-                case 2: resolver.fulfill(1)
-                case 3: resolver.reject(Flaw(2))
-                default: _ = try? loop.turn(.poll)
-                }
+        var lines: [String] = []
+        let (source, resolver) = Promise<Int>.pending()
+        resolver.onCancel { lines.append("stopped") }
+        let upper = source.map { $0 }
+        let other = endless()
+        let cleaned = hasCleanUp ? upper.ensure { lines.append("clean") } : upper
+        let lower = dropping(cleaned) {
+            switch act {
+            case 0: upper.cancel(with: Flaw(1))
+            case 1: source.cancel()
+            case 2: resolver.fulfill(1)
+            case 3: resolver.reject(Flaw(2))
+            default: _ = try? loop.turn(.poll)
             }
-            let end = when(fulfilled: lower, other).map { $0.0 }
-            end.cancel()
-            #expect(throws: PromiseError.cancelled) { try hang(end) }
-            try loop.run()
-            expectEqual(lines.filter { $0 == "clean" }.count, hasCleanUp ? 1 : 0)
-            expect(!source.isPending && !upper.isPending && !other.isPending && lower.isCancelled)
-            // What is cancelled twice, or has settled, is not stopped twice.
-            expectEqual(lines.filter { $0 == "stopped" }.count, act == 2 || act == 3 ? 0 : 1)
         }
+        let end = when(fulfilled: lower, other).map { $0.0 }
+        end.cancel()
+        #expect(throws: PromiseError.cancelled) { try hang(end) }
+        try loop.run()
+        expectEqual(lines.filter { $0 == "clean" }.count, hasCleanUp ? 1 : 0)
+        expect(!source.isPending && !upper.isPending && !other.isPending && lower.isCancelled)
+        // What is cancelled twice, or has settled, is not stopped twice.
+        expectEqual(lines.filter { $0 == "stopped" }.count, act == 2 || act == 3 ? 0 : 1)
     }
 
     /// Its rejection comes to a source of the race before the cancellation comes to the race.
     @Test func aRaceThatOneOfItsSourcesFollows() {
-        let lines = logged {
-            inLoop { loop in
-                let (source, resolver) = Promise<Int>.pending()
-                var outer: Promise<Int>?
-                var inner: Promise<Int>?
-                outer = source.recover { _ in
-                    inner = race(fulfilled: [Promise(error: Flaw(1)), outer ?? endless()])
-                    return inner ?? endless()
-                }
-                resolver.reject(Flaw(2))
-                _ = try? loop.turn(.poll)
-                expect(outer?.isPending == true && inner?.isPending == true)
-                outer?.cancel()
-                expect(outer?.isCancelled == true && inner?.isCancelled == true)
+        let lines = loggedInLoop { loop in
+            let (source, resolver) = Promise<Int>.pending()
+            var outer: Promise<Int>?
+            var inner: Promise<Int>?
+            outer = source.recover { _ in
+                inner = race(fulfilled: [Promise(error: Flaw(1)), outer ?? endless()])
+                return inner ?? endless()
             }
+            resolver.reject(Flaw(2))
+            _ = try? loop.turn(.poll)
+            expect(outer?.isPending == true && inner?.isPending == true)
+            outer?.cancel()
+            expect(outer?.isCancelled == true && inner?.isCancelled == true)
         }
         expectEqual(lines, [])
     }
 
     /// The limit of time drops what the promise waits for, and does not wait for the clean-up, which runs.
     @Test func aLimitOfACleanUp() throws {
-        try inLoop { loop throws in
-            var isCleaned = false
-            let cleaned = endless().ensure { isCleaned = true }
-            cleaned.core.cancel(.expired(PromiseError.timedOut))
-            #expect(throws: PromiseError.timedOut) { try hang(cleaned) }
-            expect(isCleaned)
-        }
+        var isCleaned = false
+        let cleaned = endless().ensure { isCleaned = true }
+        cleaned.core.cancel(.expired(PromiseError.timedOut))
+        #expect(throws: PromiseError.timedOut) { try hang(cleaned) }
+        expect(isCleaned)
     }
 }

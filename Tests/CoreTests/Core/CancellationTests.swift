@@ -6,231 +6,205 @@ import Testing
 @testable import PromisesTestSupport
 
 /// `cancel()`: the work that it stops, the handlers that it notifies, and how far it climbs.
-struct CancellationTests {
+@Suite(.inLoop) struct CancellationTests {
+    private let loop = EventLoop.current
+
     @Test func itRejectsAndTellsByJobs() throws {
-        try inLoop { loop throws in
-            var seen: [String] = []
-            let (promise, resolver) = Promise<Int>.pending()
-            promise.catch(policy: .allErrors) { seen.append("\($0)") }
-            promise.cancel()
-            expect(promise.error as? PromiseError == .cancelled && seen.isEmpty)
-            try loop.run()
-            resolver.fulfill(1)
-            promise.cancel()
-            expectEqual(seen, ["\(PromiseError.cancelled)"])
-        }
+        var seen: [String] = []
+        let (promise, resolver) = Promise<Int>.pending()
+        promise.catch(policy: .allErrors) { seen.append("\($0)") }
+        promise.cancel()
+        expect(promise.error as? PromiseError == .cancelled && seen.isEmpty)
+        try loop.run()
+        resolver.fulfill(1)
+        promise.cancel()
+        expectEqual(seen, ["\(PromiseError.cancelled)"])
     }
 
     @Test func itDropsTheOperationAtOnce() throws {
-        try inLoop { loop throws in
-            let tally = Tally()
-            let (source, resolver) = Promise<Int>.pending()
-            var ran = false
-            let mapped = {
-                let token = tally.token()
-                return source.map { value in
-                    ran = true
-                    return withExtendedLifetime(token) { value }
-                }
-            }()
-            mapped.cancel()
-            expectEqual(tally.alive, 0)
-            expect(mapped.error as? PromiseError == .cancelled)
-            resolver.fulfill(1)
-            try loop.run()
-            expect(!ran && loop.waitsForNothing)
-        }
+        let tally = Tally()
+        let (source, resolver) = Promise<Int>.pending()
+        var ran = false
+        let mapped = {
+            let token = tally.token()
+            return source.map { value in
+                ran = true
+                return withExtendedLifetime(token) { value }
+            }
+        }()
+        mapped.cancel()
+        expectEqual(tally.alive, 0)
+        expect(mapped.error as? PromiseError == .cancelled)
+        resolver.fulfill(1)
+        try loop.run()
+        expect(!ran && loop.waitsForNothing)
     }
 
     @Test func itClimbsToTheResolverAndIsToldOnce() throws {
-        try inLoop { loop throws in
-            var stops = 0
-            let promise = Promise<Int> { resolver in
-                resolver.onCancel { stops += 1 }
-                keep(resolver, in: loop)
-            }
-            let end = promise.map { $0 + 1 }.then { Promise.value($0) }.ensure {}.done { _ in }
-            end.cancel()
-            expectEqual(stops, 0)
-            try loop.run()
-            end.cancel()
-            promise.cancel()
-            try loop.run()
-            expectEqual(stops, 1)
-            expect(promise.error as? PromiseError == .cancelled)
+        var stops = 0
+        let promise = Promise<Int> { resolver in
+            resolver.onCancel { stops += 1 }
+            keep(resolver, in: loop)
         }
+        let end = promise.map { $0 + 1 }.then { Promise.value($0) }.ensure {}.done { _ in }
+        end.cancel()
+        expectEqual(stops, 0)
+        try loop.run()
+        end.cancel()
+        promise.cancel()
+        try loop.run()
+        expectEqual(stops, 1)
+        expect(promise.error as? PromiseError == .cancelled)
     }
 
     @Test func itStopsWhereAnotherListens() throws {
-        try inLoop { loop throws in
-            let (source, resolver) = Promise<Int>.pending()
-            var stopped = false
-            resolver.onCancel { stopped = true }
-            let mapped = source.map { $0 + 1 }
-            let (one, other) = (mapped.map { $0 * 10 }, mapped.map { $0 * 100 })
-            one.cancel()
-            resolver.fulfill(1)
-            try loop.run()
-            expect(!stopped && other.settledValue == 200 && one.error as? PromiseError == .cancelled)
-        }
+        let (source, resolver) = Promise<Int>.pending()
+        var stopped = false
+        resolver.onCancel { stopped = true }
+        let mapped = source.map { $0 + 1 }
+        let (one, other) = (mapped.map { $0 * 10 }, mapped.map { $0 * 100 })
+        one.cancel()
+        resolver.fulfill(1)
+        try loop.run()
+        expect(!stopped && other.settledValue == 200 && one.error as? PromiseError == .cancelled)
     }
 
     @Test func theLastListenerTakesItDown() throws {
-        try inLoop { loop throws in
-            let (source, resolver) = Promise<Int>.pending()
-            let mapped = source.map { $0 + 1 }
-            let (one, other) = (mapped.map { $0 * 10 }, mapped.map { $0 * 100 })
-            one.cancel()
-            expect(mapped.isPending)
-            other.cancel()
-            expect(mapped.isRejected && source.isRejected)
-            resolver.fulfill(1)
-            expectEqual(source.settledValue, nil)
-        }
+        let (source, resolver) = Promise<Int>.pending()
+        let mapped = source.map { $0 + 1 }
+        let (one, other) = (mapped.map { $0 * 10 }, mapped.map { $0 * 100 })
+        one.cancel()
+        expect(mapped.isPending)
+        other.cancel()
+        expect(mapped.isRejected && source.isRejected)
+        resolver.fulfill(1)
+        expectEqual(source.settledValue, nil)
     }
 
     @Test func itTakesATimerOutOfTheLoop() throws {
-        try inLoop { loop throws in
-            let late = after(.seconds(3600)).then { Promise.value(1) }
-            expect(loop.isAlive)
-            late.cancel()
-            expect(!loop.isAlive)
-            let timer = after(.seconds(1))
-            timer.cancel()
-            expect(!loop.isAlive && timer.settledValue == nil)
-        }
+        let late = after(.seconds(3600)).then { Promise.value(1) }
+        expect(loop.isAlive)
+        late.cancel()
+        expect(!loop.isAlive)
+        let timer = after(.seconds(1))
+        timer.cancel()
+        expect(!loop.isAlive && timer.settledValue == nil)
     }
 
     @Test(arguments: [false, true])
     func itReachesWhatAHandlerHasReturned(hasResolver: Bool) throws {
-        try inLoop { loop throws in
-            var stopped = false
-            let promise = Promise.value(0).then { _ -> Promise<Int> in
-                let (inner, resolver) = Promise<Int>.pending()
-                resolver.onCancel { stopped = true }
-                keep(resolver, in: loop)
-                return hasResolver ? inner : inner.map { $0 }
-            }
-            try loop.run()
-            promise.cancel()
-            try loop.run()
-            expect(stopped && promise.error as? PromiseError == .cancelled)
+        var stopped = false
+        let promise = Promise.value(0).then { _ -> Promise<Int> in
+            let (inner, resolver) = Promise<Int>.pending()
+            resolver.onCancel { stopped = true }
+            keep(resolver, in: loop)
+            return hasResolver ? inner : inner.map { $0 }
         }
+        try loop.run()
+        promise.cancel()
+        try loop.run()
+        expect(stopped && promise.error as? PromiseError == .cancelled)
     }
 
     @Test func itReachesWhatWasReturnedBeforeThatWasReturnedInTurn() throws {
-        try inLoop { loop throws in
-            let (gate, resolver) = Promise<Int>.pending()
-            var ran = false
-            let inner = gate.map { value in
-                ran = true
-                return value
-            }
-            let middle = Promise.value(1).then { _ in inner }
-            try loop.run()
-            let outer = Promise.value(1).then { _ in middle }
-            try loop.run()
-            outer.cancel()
-            expect(outer.error as? PromiseError == .cancelled && gate.error as? PromiseError == .cancelled)
-            resolver.fulfill(1)
-            try loop.run()
-            expect(!ran)
+        let (gate, resolver) = Promise<Int>.pending()
+        var ran = false
+        let inner = gate.map { value in
+            ran = true
+            return value
         }
+        let middle = Promise.value(1).then { _ in inner }
+        try loop.run()
+        let outer = Promise.value(1).then { _ in middle }
+        try loop.run()
+        outer.cancel()
+        expect(outer.error as? PromiseError == .cancelled && gate.error as? PromiseError == .cancelled)
+        resolver.fulfill(1)
+        try loop.run()
+        expect(!ran)
     }
 
     @Test func aHandlerCancelsItsOwnPromise() throws {
-        try inLoop { loop throws in
-            var promise: Promise<Int>?
-            promise = Promise.value(1).map { value in
-                promise?.cancel()
-                return value
-            }
-            try loop.run()
-            expect(promise?.error as? PromiseError == .cancelled)
+        var promise: Promise<Int>?
+        promise = Promise.value(1).map { value in
+            promise?.cancel()
+            return value
         }
+        try loop.run()
+        expect(promise?.error as? PromiseError == .cancelled)
     }
 
     @Test(arguments: [false, true])
     func whatAHandlerReturnsThatWasCancelledMeanwhileIsCancelledToo(isLinked: Bool) throws {
-        try inLoop { loop throws in
-            var promise: Promise<Void>?
-            let step = {
-                Promise.value(1).then { _ -> Promise<Void> in
-                    promise?.cancel()
-                    return after(.seconds(60)).asPromise()
-                }
+        var promise: Promise<Void>?
+        let step = {
+            Promise.value(1).then { _ -> Promise<Void> in
+                promise?.cancel()
+                return after(.seconds(60)).asPromise()
             }
-            promise = isLinked ? Promise.value(1).then { _ in step() } : step()
-            while promise?.isPending == true { try loop.turn(.poll) }
-            expect(promise?.isCancelled == true && !loop.isAlive)
         }
+        promise = isLinked ? Promise.value(1).then { _ in step() } : step()
+        while promise?.isPending == true { try loop.turn(.poll) }
+        expect(promise?.isCancelled == true && !loop.isAlive)
     }
 
     @Test func whatWasCancelledMayBeReturnedByWhatItWaitedFor() throws {
-        try inLoop { loop throws in
-            let (gate, resolver) = Promise<Int>.pending()
-            var cancelled: Promise<Int>?
-            let source = gate.then { _ -> Promise<Int> in cancelled ?? Promise.value(0) }
-            source.ignoringErrors()
-            let follower = Promise.value(0).then { _ in source }
-            cancelled = follower
-            try loop.run()
-            follower.cancel()
-            resolver.fulfill(1)
-            try loop.run()
-            expect(source.error as? PromiseError == .cancelled)
-        }
+        let (gate, resolver) = Promise<Int>.pending()
+        var cancelled: Promise<Int>?
+        let source = gate.then { _ -> Promise<Int> in cancelled ?? Promise.value(0) }
+        source.ignoringErrors()
+        let follower = Promise.value(0).then { _ in source }
+        cancelled = follower
+        try loop.run()
+        follower.cancel()
+        resolver.fulfill(1)
+        try loop.run()
+        expect(source.error as? PromiseError == .cancelled)
     }
 
     @Test(arguments: [false, true]) func cleanupRunsWhenItIsCancelledFromBelow(isQueued: Bool) throws {
-        try inLoop { loop throws in
-            var seen: [String] = []
-            let source = isQueued ? Promise.value(0) : after(.seconds(60)).map { 0 }.asPromise()
-            let cleaned =
-                source
-                .ensure { seen.append("ensure") }
-                .tap { seen.append($0.isCancelled ? "cancelled" : "other") }
-                .ensureThen {
-                    seen.append("ensureThen")
-                    return after(.seconds(1)).done { seen.append("done") }
-                }
-            let end = cleaned.done { seen.append("\($0)") }
-            end.cancel()
-            // A second time, before those have run.
-            cleaned.cancel()
-            expect(seen == [] && end.isPending && cleaned.isPending)
-            try loop.run()
-            expect(cleaned.isCancelled && end.isCancelled)
-            expectEqual(seen, ["ensure", "cancelled", "ensureThen", "done"])
-        }
+        var seen: [String] = []
+        let source = isQueued ? Promise.value(0) : after(.seconds(60)).map { 0 }.asPromise()
+        let cleaned =
+            source
+            .ensure { seen.append("ensure") }
+            .tap { seen.append($0.isCancelled ? "cancelled" : "other") }
+            .ensureThen {
+                seen.append("ensureThen")
+                return after(.seconds(1)).done { seen.append("done") }
+            }
+        let end = cleaned.done { seen.append("\($0)") }
+        end.cancel()
+        // A second time, before those have run.
+        cleaned.cancel()
+        expect(seen == [] && end.isPending && cleaned.isPending)
+        try loop.run()
+        expect(cleaned.isCancelled && end.isCancelled)
+        expectEqual(seen, ["ensure", "cancelled", "ensureThen", "done"])
     }
 
     @Test func cleanupThatHasRunListensNoMore() throws {
-        try inLoop { loop throws in
-            let (source, resolver) = Promise<Int>.pending()
-            let cleaned = source.ensureThen { after(.seconds(1)) }
-            let other = source.map { $0 }
-            cleaned.cancel()
-            try loop.turn(.poll)
-            expect(source.isPending)
-            // It waits for its cleanup now, and `other` was the last waiter of the source.
-            other.cancel()
-            expect(source.error as? PromiseError == .cancelled)
-            try loop.run()
-            expect(cleaned.error as? PromiseError == .cancelled)
-            withExtendedLifetime(resolver) {}
-        }
+        let (source, resolver) = Promise<Int>.pending()
+        let cleaned = source.ensureThen { after(.seconds(1)) }
+        let other = source.map { $0 }
+        cleaned.cancel()
+        try loop.turn(.poll)
+        expect(source.isPending)
+        // It waits for its cleanup now, and `other` was the last waiter of the source.
+        other.cancel()
+        expect(source.error as? PromiseError == .cancelled)
+        try loop.run()
+        expect(cleaned.error as? PromiseError == .cancelled)
+        withExtendedLifetime(resolver) {}
     }
 
     @Test func cleanupWhoseLoopEndsIsReleased() {
         let tally = Tally()
         weak var ended: EventLoop?
-        let lines = logged {
-            inLoop { loop in
-                ended = loop
-                let token = tally.token()
-                after(.seconds(60)).asPromise().ensure { withExtendedLifetime(token) {} }.cancel()
-            }
+        let lines = loggedInLoop { loop in
+            ended = loop
+            let token = tally.token()
+            after(.seconds(60)).asPromise().ensure { withExtendedLifetime(token) {} }.cancel()
         }
         expect(tally.alive == 0 && lines.count == 1)
         // If it still counted a handler, that would keep it.
@@ -238,167 +212,147 @@ struct CancellationTests {
     }
 
     @Test func whatWasToForwardAnotherLeavesNothing() {
-        inLoop { _ in
-            let tally = Tally()
-            let (inner, resolver) = Promise<Int>.pending()
-            let outer = {
-                let outer = PromiseCore(root: Int.self)
-                let token = tally.token()
-                outer.retain()
-                outer.follow(.retaining(inner.core)) { core, phase in
-                    withExtendedLifetime(token) {}
-                    PromiseCore.perform(Follow<Int>.self, core, phase)
-                }
-                return outer
-            }()
-            expectEqual(tally.alive, 1)
-            outer.cancel()
-            expectEqual(tally.alive, 0)
-            withExtendedLifetime(resolver) {}
-            expect(Promise<Int>(outer).isCancelled)
-        }
+        let tally = Tally()
+        let (inner, resolver) = Promise<Int>.pending()
+        let outer = {
+            let outer = PromiseCore(root: Int.self)
+            let token = tally.token()
+            outer.retain()
+            outer.follow(.retaining(inner.core)) { core, phase in
+                withExtendedLifetime(token) {}
+                PromiseCore.perform(Follow<Int>.self, core, phase)
+            }
+            return outer
+        }()
+        expectEqual(tally.alive, 1)
+        outer.cancel()
+        expectEqual(tally.alive, 0)
+        withExtendedLifetime(resolver) {}
+        expect(Promise<Int>(outer).isCancelled)
     }
 
     @Test func aHandlerThatIsQueuedAlready() throws {
-        try inLoop { loop throws in
-            let tally = Tally()
-            var ran = false
-            let promise = {
-                let token = tally.token()
-                return Promise.value(1).map { value in
-                    ran = true
-                    return withExtendedLifetime(token) { value }
-                }
-            }()
-            promise.cancel()
-            expectEqual(tally.alive, 0)
-            try loop.run()
-            expect(!ran && promise.error as? PromiseError == .cancelled && loop.waitsForNothing)
-        }
+        let tally = Tally()
+        var ran = false
+        let promise = {
+            let token = tally.token()
+            return Promise.value(1).map { value in
+                ran = true
+                return withExtendedLifetime(token) { value }
+            }
+        }()
+        promise.cancel()
+        expectEqual(tally.alive, 0)
+        try loop.run()
+        expect(!ran && promise.error as? PromiseError == .cancelled && loop.waitsForNothing)
     }
 
     @Test func closuresThatCancelWhenTheyAreReleased() throws {
-        try inLoop { loop throws in
-            final class Canceller {
-                var promise: Promise<Int>?
-                deinit { promise?.cancel() }
-            }
-            let (source, resolver) = Promise<Int>.pending()
-            let promise = {
-                let canceller = Canceller()
-                let promise = source.map { value in withExtendedLifetime(canceller) { value } }
-                canceller.promise = promise
-                return promise
-            }()
-            promise.cancel()
-            try loop.run()
-            expect(promise.error as? PromiseError == .cancelled && source.error as? PromiseError == .cancelled)
-            withExtendedLifetime(resolver) {}
+        final class Canceller {
+            var promise: Promise<Int>?
+            deinit { promise?.cancel() }
         }
+        let (source, resolver) = Promise<Int>.pending()
+        let promise = {
+            let canceller = Canceller()
+            let promise = source.map { value in withExtendedLifetime(canceller) { value } }
+            canceller.promise = promise
+            return promise
+        }()
+        promise.cancel()
+        try loop.run()
+        expect(promise.error as? PromiseError == .cancelled && source.error as? PromiseError == .cancelled)
+        withExtendedLifetime(resolver) {}
     }
 
     @Test func aGuaranteeOfItsOwn() throws {
-        try inLoop { loop throws in
-            var ran = false
-            let guarantee = after(.seconds(1)).map { 1 }
-            let end = guarantee.done { _ in ran = true }
-            guarantee.cancel()
-            try loop.run()
-            expect(!ran && guarantee.settledValue == nil && end.isPending)
-            expect(guarantee.asPromise().error as? PromiseError == .cancelled)
-        }
+        var ran = false
+        let guarantee = after(.seconds(1)).map { 1 }
+        let end = guarantee.done { _ in ran = true }
+        guarantee.cancel()
+        try loop.run()
+        expect(!ran && guarantee.settledValue == nil && end.isPending)
+        expect(guarantee.asPromise().error as? PromiseError == .cancelled)
     }
 
     @Test func aGathering() throws {
-        try inLoop { loop throws in
-            var stops: [Int] = []
-            let sources = (0..<5).map { index in
-                Promise<Int> { resolver in
-                    resolver.onCancel { stops.append(index) }
-                    keep(resolver, in: loop)
-                }
+        var stops: [Int] = []
+        let sources = (0..<5).map { index in
+            Promise<Int> { resolver in
+                resolver.onCancel { stops.append(index) }
+                keep(resolver, in: loop)
             }
-            // This one has another waiter.
-            sources[2].done { _ in }.ignoringErrors()
-            when(fulfilled: sources).cancel()
-            try loop.run()
-            expect(stops == [0, 1, 3, 4] && sources[2].isPending)
-            race(sources[2], sources[3]).cancel()
-            expect(sources[2].isPending)
         }
+        // This one has another waiter.
+        sources[2].done { _ in }.ignoringErrors()
+        when(fulfilled: sources).cancel()
+        try loop.run()
+        expect(stops == [0, 1, 3, 4] && sources[2].isPending)
+        race(sources[2], sources[3]).cancel()
+        expect(sources[2].isPending)
     }
 
     @Test func aHangListens() throws {
-        try inLoop { loop throws in
-            let (source, resolver) = Promise<Int>.pending()
-            let mapped = source.map { $0 }
-            loop.schedule(after: .seconds(1)) { mapped.cancel() }
-            loop.schedule(after: .seconds(2)) { resolver.fulfill(7) }
-            expectEqual(try hang(source), 7)
-        }
+        let (source, resolver) = Promise<Int>.pending()
+        let mapped = source.map { $0 }
+        loop.schedule(after: .seconds(1)) { mapped.cancel() }
+        loop.schedule(after: .seconds(2)) { resolver.fulfill(7) }
+        expectEqual(try hang(source), 7)
     }
 
     @Test func itIsNotReportedAsUnhandled() throws {
-        let lines = try logged {
-            try inLoop { loop throws in
-                let (promise, resolver) = Promise<Int>.pending()
-                promise.map { $0 }.cancel()
-                try loop.run()
-                withExtendedLifetime(resolver) {}
-            }
+        let lines = try loggedInLoop { loop throws in
+            let (promise, resolver) = Promise<Int>.pending()
+            promise.map { $0 }.cancel()
+            try loop.run()
+            withExtendedLifetime(resolver) {}
         }
         expectEqual(lines, [])
     }
 
     @Test func onCancelIsReleasedUncalled() throws {
-        try inLoop { loop throws in
-            let tally = Tally()
-            var calls = 0
-            for outcome in 0..<3 {
-                let (promise, resolver) = Promise<Int>.pending()
-                let token = tally.token()
-                resolver.onCancel { withExtendedLifetime(token) { calls += 1 } }
-                switch outcome {
-                case 0: resolver.fulfill(1)
-                case 1: resolver.reject(PromiseError.cancelled)
-                default: resolver.reject(Flaw())
-                }
-                promise.ignoringErrors()
+        let tally = Tally()
+        var calls = 0
+        for outcome in 0..<3 {
+            let (promise, resolver) = Promise<Int>.pending()
+            let token = tally.token()
+            resolver.onCancel { withExtendedLifetime(token) { calls += 1 } }
+            switch outcome {
+            case 0: resolver.fulfill(1)
+            case 1: resolver.reject(PromiseError.cancelled)
+            default: resolver.reject(Flaw())
             }
-            try loop.run()
-            expect(calls == 0 && tally.alive == 0)
+            promise.ignoringErrors()
         }
+        try loop.run()
+        expect(calls == 0 && tally.alive == 0)
     }
 
     @Test func onCancelHandlesNoError() throws {
-        let lines = try logged {
-            try inLoop { loop throws in
-                for isFirst in [true, false] {
-                    let (_, resolver) = Promise<Int>.pending()
-                    if isFirst { resolver.onCancel {} }
-                    resolver.reject(Flaw())
-                    if !isFirst { resolver.onCancel {} }
-                    try loop.run()
-                }
+        let lines = try loggedInLoop { loop throws in
+            for isFirst in [true, false] {
+                let (_, resolver) = Promise<Int>.pending()
+                if isFirst { resolver.onCancel {} }
+                resolver.reject(Flaw())
+                if !isFirst { resolver.onCancel {} }
+                try loop.run()
             }
         }
         expectEqual(lines.count { $0.hasPrefix("unhandled rejection") }, 2)
     }
 
     @Test func handlersKeepTheirOrderAroundWithdrawnOnes() throws {
-        try inLoop { loop throws in
-            var order: [Int] = []
-            let (source, resolver) = Promise<Int>.pending()
-            let handlers = (0..<200).map { index in source.map { _ in order.append(index) } }
-            for (index, handler) in handlers.enumerated() where index % 3 != 0 { handler.cancel() }
-            let places = handlers.map { WeakCore($0.core) }
-            _ = consume handlers
-            source.done { _ in order.append(1000) }.orFail()
-            resolver.fulfill(1)
-            try loop.run()
-            expectEqual(order, (0..<200).filter { $0 % 3 == 0 } + [1000])
-            expect(places.allSatisfy { $0.core == nil })
-        }
+        var order: [Int] = []
+        let (source, resolver) = Promise<Int>.pending()
+        let handlers = (0..<200).map { index in source.map { _ in order.append(index) } }
+        for (index, handler) in handlers.enumerated() where index % 3 != 0 { handler.cancel() }
+        let places = handlers.map { WeakCore($0.core) }
+        _ = consume handlers
+        source.done { _ in order.append(1000) }.orFail()
+        resolver.fulfill(1)
+        try loop.run()
+        expectEqual(order, (0..<200).filter { $0 % 3 == 0 } + [1000])
+        expect(places.allSatisfy { $0.core == nil })
     }
 }
 

@@ -6,116 +6,106 @@ import Testing
 @testable import PromisesTestSupport
 
 /// Cancelling twice has the effect of cancelling once, even while the first cancellation is still in progress.
-struct CancelledTwiceTests {
+@Suite(.inLoop) struct CancelledTwiceTests {
+    private let loop = EventLoop.current
+
     @Test func theCleanupIsStillWaitedFor() throws {
-        try inLoop { loop throws in
-            var hasEnded = false
-            let (source, resolver) = Promise<Int>.pending()
-            let promise = source.ensureThen { after(.seconds(1)).done { hasEnded = true } }
-            promise.cancel()
-            try loop.turn(.poll)
-            promise.cancel(with: Flaw(1))
-            expect(promise.isPending)
-            expect(promise, failsWith: PromiseError.cancelled)
-            expect(hasEnded)
-            withExtendedLifetime(resolver) {}
-        }
+        var hasEnded = false
+        let (source, resolver) = Promise<Int>.pending()
+        let promise = source.ensureThen { after(.seconds(1)).done { hasEnded = true } }
+        promise.cancel()
+        try loop.turn(.poll)
+        promise.cancel(with: Flaw(1))
+        expect(promise.isPending)
+        expect(promise, failsWith: PromiseError.cancelled)
+        expect(hasEnded)
+        withExtendedLifetime(resolver) {}
     }
 
     @Test(arguments: [false, true]) func throughThePromiseThatHasAdoptedIt(isFirst: Bool) throws {
-        try inLoop { loop throws in
-            var hasEnded = false
-            let (source, resolver) = Promise<Int>.pending()
-            let inner = source.ensureThen { after(.seconds(1)).done { hasEnded = true } }
-            let outer = Promise.value(0).then { _ in inner }
-            try loop.turn(.poll)
-            (isFirst ? outer : inner).cancel()
-            try loop.turn(.poll)
-            outer.cancel()
-            inner.cancel()
-            expect(outer.isPending && inner.isPending)
-            expect(outer, failsWith: PromiseError.cancelled)
-            expect(hasEnded)
-            withExtendedLifetime(resolver) {}
-        }
+        var hasEnded = false
+        let (source, resolver) = Promise<Int>.pending()
+        let inner = source.ensureThen { after(.seconds(1)).done { hasEnded = true } }
+        let outer = Promise.value(0).then { _ in inner }
+        try loop.turn(.poll)
+        (isFirst ? outer : inner).cancel()
+        try loop.turn(.poll)
+        outer.cancel()
+        inner.cancel()
+        expect(outer.isPending && inner.isPending)
+        expect(outer, failsWith: PromiseError.cancelled)
+        expect(hasEnded)
+        withExtendedLifetime(resolver) {}
     }
 
     @Test func theCleanupCancelsItsOwnPromise() throws {
-        try inLoop { loop throws in
-            var runs = 0
-            var promise: Promise<Int>?
-            let (source, resolver) = Promise<Int>.pending()
-            promise = source.tap { _ in
-                runs += 1
-                promise?.cancel(with: Flaw(1))
-            }
-            promise?.cancel()
-            promise?.cancel()
-            try loop.run()
-            expect(runs == 1 && promise?.error as? PromiseError == .cancelled)
-            promise = nil
-            withExtendedLifetime(resolver) {}
+        var runs = 0
+        var promise: Promise<Int>?
+        let (source, resolver) = Promise<Int>.pending()
+        promise = source.tap { _ in
+            runs += 1
+            promise?.cancel(with: Flaw(1))
         }
+        promise?.cancel()
+        promise?.cancel()
+        try loop.run()
+        expect(runs == 1 && promise?.error as? PromiseError == .cancelled)
+        promise = nil
+        withExtendedLifetime(resolver) {}
     }
 }
 
 /// A cleanup is notified when its source settles, even if its own promise has been cancelled by then.
-struct CancelledOnItsWayTests {
+@Suite(.inLoop) struct CancelledOnItsWayTests {
+    private let loop = EventLoop.current
+
     @Test func tapIsToldHowTheSourceHasSettled() throws {
-        try inLoop { loop throws in
-            var seen: [String] = []
-            let one = Promise.value(1).tap { seen.append("\($0)") }
-            let two = Promise<Int>(error: Flaw(2)).tap { seen.append("\($0)") }
-            one.cancel()
-            two.cancel(with: Flaw(3))
-            two.cancel()
-            expect(one.isPending && two.isPending)
-            try loop.run()
-            expectEqual(seen, ["success(1)", "failure(PromisesTestSupport.Flaw(number: 2))"])
-            expect(one.error as? PromiseError == .cancelled && two.flaw == Flaw(3))
-        }
+        var seen: [String] = []
+        let one = Promise.value(1).tap { seen.append("\($0)") }
+        let two = Promise<Int>(error: Flaw(2)).tap { seen.append("\($0)") }
+        one.cancel()
+        two.cancel(with: Flaw(3))
+        two.cancel()
+        expect(one.isPending && two.isPending)
+        try loop.run()
+        expectEqual(seen, ["success(1)", "failure(PromisesTestSupport.Flaw(number: 2))"])
+        expect(one.error as? PromiseError == .cancelled && two.flaw == Flaw(3))
     }
 
     @Test func ensureThenIsWaitedFor() throws {
-        try inLoop { loop throws in
-            let tally = Tally()
-            var hasEnded = false
-            let token = tally.token()
-            let promise = Promise.value(1).ensureThen {
-                token.use()
-                return after(.seconds(1)).done { hasEnded = true }
-            }
-            promise.cancel()
-            try loop.turn(.poll)
-            promise.cancel()
-            expect(promise.isPending)
-            expect(promise, failsWith: PromiseError.cancelled)
-            expect(hasEnded && !loop.isAlive)
+        let tally = Tally()
+        var hasEnded = false
+        let token = tally.token()
+        let promise = Promise.value(1).ensureThen {
+            token.use()
+            return after(.seconds(1)).done { hasEnded = true }
         }
+        promise.cancel()
+        try loop.turn(.poll)
+        promise.cancel()
+        expect(promise.isPending)
+        expect(promise, failsWith: PromiseError.cancelled)
+        expect(hasEnded && !loop.isAlive)
     }
 
     @Test func aPromiseThatHasAdoptedIt() throws {
-        try inLoop { loop throws in
-            let (source, resolver) = Promise<Int>.pending()
-            var seen: [String] = []
-            let inner = source.tap { seen.append("\($0)") }
-            let outer = Promise.value(0).then { _ in inner }
-            try loop.turn(.poll)
-            resolver.fulfill(1)
-            outer.cancel(with: Flaw(1))
-            outer.cancel()
-            try loop.run()
-            expect(seen == ["success(1)"] && outer.flaw == Flaw(1) && inner.isCancelled)
-        }
+        let (source, resolver) = Promise<Int>.pending()
+        var seen: [String] = []
+        let inner = source.tap { seen.append("\($0)") }
+        let outer = Promise.value(0).then { _ in inner }
+        try loop.turn(.poll)
+        resolver.fulfill(1)
+        outer.cancel(with: Flaw(1))
+        outer.cancel()
+        try loop.run()
+        expect(seen == ["success(1)"] && outer.flaw == Flaw(1) && inner.isCancelled)
     }
 
     @Test func itIsReleasedWithItsLoop() {
         let tally = Tally()
-        let lines = logged {
-            inLoop { _ in
-                let token = tally.token()
-                Promise.value(1).ensure { token.use() }.cancel()
-            }
+        let lines = loggedInLoop { _ in
+            let token = tally.token()
+            Promise.value(1).ensure { token.use() }.cancel()
         }
         expect(tally.alive == 0 && lines.count == 1)
     }

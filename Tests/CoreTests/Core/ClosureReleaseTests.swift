@@ -15,22 +15,20 @@ struct ClosureReleaseTests {
     @Test("when its handler has run or been passed by, before the next one runs", arguments: ChainedOperator.allCases)
     func atOnce(operation: ChainedOperator) throws {
         for outcome in Outcome.allCases {
-            let lines = try logged {
-                try inLoop { loop throws in
-                    let tally = Tally()
-                    let (promise, resolver) = pair()
-                    let derived = operation.attach(to: promise, tally.token())
-                    var leftForTheNext: [Int] = []
-                    derived.ensure { leftForTheNext.append(tally.alive) }.ignoringErrors()
-                    try loop.run()
-                    expectEqual(tally.alive, 1)
-                    settle(resolver, outcome)
-                    // Both the settled promise and the derived one stay alive.
-                    try loop.run()
-                    expectEqual(leftForTheNext, [0], "\(outcome)")
-                    expectEqual(tally.alive, 0, "\(outcome)")
-                    withExtendedLifetime((promise, derived)) {}
-                }
+            let lines = try loggedInLoop { loop throws in
+                let tally = Tally()
+                let (promise, resolver) = pair()
+                let derived = operation.attach(to: promise, tally.token())
+                var leftForTheNext: [Int] = []
+                derived.ensure { leftForTheNext.append(tally.alive) }.ignoringErrors()
+                try loop.run()
+                expectEqual(tally.alive, 1)
+                settle(resolver, outcome)
+                // Both the settled promise and the derived one stay alive.
+                try loop.run()
+                expectEqual(leftForTheNext, [0], "\(outcome)")
+                expectEqual(tally.alive, 0, "\(outcome)")
+                withExtendedLifetime((promise, derived)) {}
             }
             expectEqual(lines.count, (outcome == .abandoned ? 1 : 0))
         }

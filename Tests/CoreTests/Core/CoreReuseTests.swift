@@ -7,7 +7,8 @@ import Testing
 
 /// A loop keeps the cores of steps that have run, and reuses them for further promises. This must not affect a promise
 /// that the program still holds, or an object that a promise has held.
-struct CoreReuseTests {
+@Suite(.inLoop) struct CoreReuseTests {
+    private let loop = EventLoop.current
     private let tally = Tally()
 
     /// True if links are reused. Without optimisation, the caller that runs a step also has a reference to it.
@@ -30,35 +31,31 @@ struct CoreReuseTests {
     }
 
     @Test(.disabled(if: isSanitized)) func aStepThatHasRunIsUsedAgain() throws {
-        try inLoop { loop throws in
-            let (promise, resolver) = Promise<Int>.pending()
-            let (first, last) = twoSteps(after: promise)
-            resolver.fulfill(1)
-            try loop.run()
-            expectEqual(last.settledValue, 3)
-            let next = promise.map { $0 * 10 }
-            expectEqual(address(next), first)
-            expect(next.isPending)
-            try loop.run()
-            expectEqual(next.settledValue, 10)
-        }
+        let (promise, resolver) = Promise<Int>.pending()
+        let (first, last) = twoSteps(after: promise)
+        resolver.fulfill(1)
+        try loop.run()
+        expectEqual(last.settledValue, 3)
+        let next = promise.map { $0 * 10 }
+        expectEqual(address(next), first)
+        expect(next.isPending)
+        try loop.run()
+        expectEqual(next.settledValue, 10)
     }
 
     @Test(.enabled(if: Self.keepsLinks)) func aStepThatBecameALinkIsUsedAgain() throws {
-        try inLoop { loop throws in
-            var steps: [UnsafeMutableRawPointer] = []
-            // Held by the test, so its core is not reused for a step.
-            let settled = Promise.value(7)
-            func descend(_ left: Int) -> Promise<Int> {
-                let step = settled.then { value in left == 0 ? .value(value) : descend(left - 1) }
-                steps.append(address(step))
-                return step
-            }
-            let all = descend(100)
-            try loop.run()
-            expectEqual(all.settledValue, 7)
-            expect(Set(steps).count < 10)
+        var steps: [UnsafeMutableRawPointer] = []
+        // Held by the test, so its core is not reused for a step.
+        let settled = Promise.value(7)
+        func descend(_ left: Int) -> Promise<Int> {
+            let step = settled.then { value in left == 0 ? .value(value) : descend(left - 1) }
+            steps.append(address(step))
+            return step
         }
+        let all = descend(100)
+        try loop.run()
+        expectEqual(all.settledValue, 7)
+        expect(Set(steps).count < 10)
     }
 
     /// The number of cores that the loop keeps.
@@ -71,29 +68,25 @@ struct CoreReuseTests {
 
     /// The promise that a handler returns has settled: its value moves on, and its core is kept for the next promise.
     @Test(.enabled(if: Self.keepsLinks)) func aPromiseThatAHandlerReturnedIsKept() throws {
-        try inLoop { loop throws in
-            let source = Promise.value(1)
-            let all = (0..<10).map { number in source.then { _ in Promise.value([number]) } }
-            expectEqual(keptCores(loop), 0)
-            try loop.run()
-            expectEqual(all.map(\.settledValue), (0..<10).map { [$0] })
-            // Each handler has reused the core of the previous one.
-            expectEqual(keptCores(loop), 1)
-        }
+        let source = Promise.value(1)
+        let all = (0..<10).map { number in source.then { _ in Promise.value([number]) } }
+        expectEqual(keptCores(loop), 0)
+        try loop.run()
+        expectEqual(all.map(\.settledValue), (0..<10).map { [$0] })
+        // Each handler has reused the core of the previous one.
+        expectEqual(keptCores(loop), 1)
     }
 
     /// The last promise of a recursion settles the first one in its place, and is kept like those in between.
     @Test(.enabled(if: Self.keepsLinks)) func theLastLinkOfARecursionIsKept() throws {
-        try inLoop { loop throws in
-            let settled = Promise.value([7])
-            func descend(_ left: Int) -> Promise<[Int]> {
-                settled.then { _ in left == 0 ? settled : descend(left - 1) }
-            }
-            let all = descend(3)
-            try loop.run()
-            expectEqual(all.settledValue, [7])
-            expectEqual(keptCores(loop), 2)
+        let settled = Promise.value([7])
+        func descend(_ left: Int) -> Promise<[Int]> {
+            settled.then { _ in left == 0 ? settled : descend(left - 1) }
         }
+        let all = descend(3)
+        try loop.run()
+        expectEqual(all.settledValue, [7])
+        expectEqual(keptCores(loop), 2)
     }
 
     @Test func aReturnedPromiseThatTheProgramHoldsKeepsItsValue() throws {
@@ -114,37 +107,33 @@ struct CoreReuseTests {
     }
 
     @Test func aStepThatTheProgramHoldsIsNot() throws {
-        try inLoop { loop throws in
-            let (promise, resolver) = Promise<Int>.pending()
-            let first = promise.map { $0 + 1 }
-            let last = first.map { $0 + 1 }
-            resolver.fulfill(1)
-            try loop.run()
-            let others = (0..<200).map { number in promise.map { $0 + number } }
-            try loop.run()
-            expect(!others.contains { address($0) == address(first) })
-            expect(first.settledValue == 2 && last.settledValue == 3)
-            expectEqual(others.last?.settledValue, 200)
-        }
+        let (promise, resolver) = Promise<Int>.pending()
+        let first = promise.map { $0 + 1 }
+        let last = first.map { $0 + 1 }
+        resolver.fulfill(1)
+        try loop.run()
+        let others = (0..<200).map { number in promise.map { $0 + number } }
+        try loop.run()
+        expect(!others.contains { address($0) == address(first) })
+        expect(first.settledValue == 2 && last.settledValue == 3)
+        expectEqual(others.last?.settledValue, 200)
     }
 
     @Test func aStepWithAWeakReferenceIsNot() throws {
-        try inLoop { loop throws in
-            let (promise, resolver) = Promise<Int>.pending()
-            var weak = WeakCore(nil)
-            func attach() -> Promise<Int> {
-                let first = promise.map { $0 + 1 }
-                weak = WeakCore(first.core)
-                return first.map { $0 + 1 }
-            }
-            let last = attach()
-            expect(weak.core != nil)
-            resolver.fulfill(1)
-            try loop.run()
-            expectEqual(last.settledValue, 3)
-            let next = promise.map { $0 }
-            expect(weak.core == nil && next.isPending)
+        let (promise, resolver) = Promise<Int>.pending()
+        var weak = WeakCore(nil)
+        func attach() -> Promise<Int> {
+            let first = promise.map { $0 + 1 }
+            weak = WeakCore(first.core)
+            return first.map { $0 + 1 }
         }
+        let last = attach()
+        expect(weak.core != nil)
+        resolver.fulfill(1)
+        try loop.run()
+        expectEqual(last.settledValue, 3)
+        let next = promise.map { $0 }
+        expect(weak.core == nil && next.isPending)
     }
 
     /// Checks the assertion that detects weak references of another kind.
@@ -181,39 +170,35 @@ struct CoreReuseTests {
 
     /// A field that `reuse` forgets keeps the value of the previous promise.
     @Test(.disabled(if: isSanitized)) func noFieldIsLeftAsItWas() throws {
-        try inLoop { loop throws in
-            expectEqual(annotationBits().map(\.nonzeroBitCount).reduce(0, +), 4)
-            let (promise, resolver) = Promise<Int>.pending()
-            let (first, last) = twoSteps(after: promise)
-            resolver.fulfill(1)
-            try loop.run()
-            fill(first)
-            let used = PromiseCore.pending(.none)
-            expectEqual(Unmanaged.passUnretained(used).toOpaque(), first)
-            let new = PromiseCore(state: .pending, loop: LoopRef.ofThisThread, code: .none)
-            let differing = Self.fields.filter { byte(used, $0) != byte(new, $0) }
-            expect(used.loop == new.loop && used.next == nil && used.code.bits == new.code.bits)
-            expect(differing.isEmpty, "the bytes at \(differing)")
-            // As if they had run, so that nothing is dropped.
-            for core in [used, new] { core.state.store(.fulfilled(isTrivial: true)) }
-            expectEqual(last.settledValue, 3)
-        }
+        expectEqual(annotationBits().map(\.nonzeroBitCount).reduce(0, +), 4)
+        let (promise, resolver) = Promise<Int>.pending()
+        let (first, last) = twoSteps(after: promise)
+        resolver.fulfill(1)
+        try loop.run()
+        fill(first)
+        let used = PromiseCore.pending(.none)
+        expectEqual(Unmanaged.passUnretained(used).toOpaque(), first)
+        let new = PromiseCore(state: .pending, loop: LoopRef.ofThisThread, code: .none)
+        let differing = Self.fields.filter { byte(used, $0) != byte(new, $0) }
+        expect(used.loop == new.loop && used.next == nil && used.code.bits == new.code.bits)
+        expect(differing.isEmpty, "the bytes at \(differing)")
+        // As if they had run, so that nothing is dropped.
+        for core in [used, new] { core.state.store(.fulfilled(isTrivial: true)) }
+        expectEqual(last.settledValue, 3)
     }
 
     @Test func aLoopKeepsNoMoreThanItsBound() throws {
-        try inLoop { loop throws in
-            let (promise, resolver) = Promise<Int>.pending()
-            let last = (0..<1000).reduce(promise) { promise, _ in promise.map { $0 + 1 } }
-            resolver.fulfill(0)
-            try loop.run()
-            expectEqual(last.settledValue, 1000)
-            var kept = 0
-            while let core = loop.takeSpare() {
-                kept += 1
-                core.release()
-            }
-            expectEqual(kept, (isSanitized ? 0 : 128))
+        let (promise, resolver) = Promise<Int>.pending()
+        let last = (0..<1000).reduce(promise) { promise, _ in promise.map { $0 + 1 } }
+        resolver.fulfill(0)
+        try loop.run()
+        expectEqual(last.settledValue, 1000)
+        var kept = 0
+        while let core = loop.takeSpare() {
+            kept += 1
+            core.release()
         }
+        expectEqual(kept, (isSanitized ? 0 : 128))
     }
 
     // MARK: Contents
@@ -221,25 +206,21 @@ struct CoreReuseTests {
     private struct Carrier: Error { let token: Tally.Token }
 
     @Test func theOnlyHandlerReceivesTheValueItself() throws {
-        try inLoop { loop throws in
-            var received: Tally.Token?
-            let done = Promise.value(tally.token()).map { received = $0 }
-            try loop.run()
-            expect(done.isFulfilled && received != nil && tally.alive == 1)
-            received = nil
-            expectEqual(tally.alive, 0)
-        }
+        var received: Tally.Token?
+        let done = Promise.value(tally.token()).map { received = $0 }
+        try loop.run()
+        expect(done.isFulfilled && received != nil && tally.alive == 1)
+        received = nil
+        expectEqual(tally.alive, 0)
     }
 
     @Test func aValueThatThePromiseStillOwesIsCopied() throws {
-        try inLoop { loop throws in
-            let promise = Promise.value(tally.token())
-            let first = promise.map { _ in }
-            let second = promise.then { token in Promise.value(token) }
-            try loop.run()
-            expect(first.isFulfilled && second.isFulfilled && tally.alive == 1)
-            expect(promise.settledValue != nil)
-        }
+        let promise = Promise.value(tally.token())
+        let first = promise.map { _ in }
+        let second = promise.then { token in Promise.value(token) }
+        try loop.run()
+        expect(first.isFulfilled && second.isFulfilled && tally.alive == 1)
+        expect(promise.settledValue != nil)
     }
 
     @Test func anErrorIsReleased() throws {

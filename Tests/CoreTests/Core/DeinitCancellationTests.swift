@@ -6,7 +6,7 @@ import Testing
 @testable import PromisesTestSupport
 
 /// Objects that cancel a promise in their deinit, and hold one another by the closures of those promises.
-struct DeinitCancellationTests {
+@Suite(.inLoop) struct DeinitCancellationTests {
     private final class Owner {
         private let promise: Promise<Int>
         init(_ promise: Promise<Int>) { self.promise = promise }
@@ -40,67 +40,63 @@ struct DeinitCancellationTests {
     }
 
     @Test func eachIsCancelledInsideItsOwnCall() {
-        inLoop { _ in
-            final class Witness {
-                let promise: Promise<Int>
-                let note: (Bool) -> Void
-                init(_ promise: Promise<Int>, _ note: @escaping (Bool) -> Void) {
-                    (self.promise, self.note) = (promise, note)
-                }
-                deinit {
-                    promise.cancel()
-                    note(promise.isRejected)
-                }
+        final class Witness {
+            let promise: Promise<Int>
+            let note: (Bool) -> Void
+            init(_ promise: Promise<Int>, _ note: @escaping (Bool) -> Void) {
+                (self.promise, self.note) = (promise, note)
             }
-            var seen: [Bool] = []
-            let (source, resolver) = Promise<Int>.pending()
-            source.pipe { _ in }
-            var promise = source.map { $0 }
-            for _ in 0..<3 {
-                let witness = Witness(promise) { seen.append($0) }
-                promise = source.map { value in withExtendedLifetime(witness) { value } }
+            deinit {
+                promise.cancel()
+                note(promise.isRejected)
             }
-            promise.cancel()
-            expectEqual(seen, [true, true, true])
-            withExtendedLifetime(resolver) {}
         }
+        var seen: [Bool] = []
+        let (source, resolver) = Promise<Int>.pending()
+        source.pipe { _ in }
+        var promise = source.map { $0 }
+        for _ in 0..<3 {
+            let witness = Witness(promise) { seen.append($0) }
+            promise = source.map { value in withExtendedLifetime(witness) { value } }
+        }
+        promise.cancel()
+        expectEqual(seen, [true, true, true])
+        withExtendedLifetime(resolver) {}
     }
 
     @Test func aHangInOneOfThemLetsTheOthersGo() {
-        inLoop { _ in
-            final class Hanger {
-                let promise: Promise<Int>
-                let signal: Promise<Int>
-                let note: (Bool) -> Void
-                init(_ promise: Promise<Int>, _ signal: Promise<Int>, _ note: @escaping (Bool) -> Void) {
-                    (self.promise, self.signal, self.note) = (promise, signal, note)
-                }
-                deinit {
-                    promise.cancel()
-                    _ = try? hang(signal)
-                    note(signal.isResolved)
-                }
+        final class Hanger {
+            let promise: Promise<Int>
+            let signal: Promise<Int>
+            let note: (Bool) -> Void
+            init(_ promise: Promise<Int>, _ signal: Promise<Int>, _ note: @escaping (Bool) -> Void) {
+                (self.promise, self.signal, self.note) = (promise, signal, note)
             }
-            var seen: [Bool] = []
-            let (source, resolver) = Promise<Int>.pending()
-            source.pipe { _ in }
-            let (signal, signalResolver) = Promise<Int>.pending()
-            final class Signaller {
-                let resolver: Resolver<Int>
-                init(_ resolver: Resolver<Int>) { self.resolver = resolver }
-                deinit { resolver.fulfill(1) }
+            deinit {
+                promise.cancel()
+                _ = try? hang(signal)
+                note(signal.isResolved)
             }
-            let inner = {
-                let signaller = Signaller(signalResolver)
-                return source.map { value in withExtendedLifetime(signaller) { value } }
-            }()
-            let outer = {
-                let hanger = Hanger(inner, signal) { seen.append($0) }
-                return source.map { value in withExtendedLifetime(hanger) { value } }
-            }()
-            outer.cancel()
-            expectEqual(seen, [true])
-            withExtendedLifetime(resolver) {}
         }
+        var seen: [Bool] = []
+        let (source, resolver) = Promise<Int>.pending()
+        source.pipe { _ in }
+        let (signal, signalResolver) = Promise<Int>.pending()
+        final class Signaller {
+            let resolver: Resolver<Int>
+            init(_ resolver: Resolver<Int>) { self.resolver = resolver }
+            deinit { resolver.fulfill(1) }
+        }
+        let inner = {
+            let signaller = Signaller(signalResolver)
+            return source.map { value in withExtendedLifetime(signaller) { value } }
+        }()
+        let outer = {
+            let hanger = Hanger(inner, signal) { seen.append($0) }
+            return source.map { value in withExtendedLifetime(hanger) { value } }
+        }()
+        outer.cancel()
+        expectEqual(seen, [true])
+        withExtendedLifetime(resolver) {}
     }
 }

@@ -60,21 +60,19 @@ struct NeverSettledTests {
             let words = (1, 2, 3, 4, 5)
         }
         let tally = Tally()
-        let lines = try logged {
-            try inLoop { loop throws in
-                let tokens = [tally.token(), tally.token()]
-                do {
-                    let (promise, resolver) = Promise<Large>.pending()
-                    let derived = promise.map { large in large.tokens.count + large.words.0 }
-                    let second = promise.map { _ in Large(tokens: tokens) }
-                    derived.ignoringErrors()
-                    second.ignoringErrors()
-                    withExtendedLifetime(resolver) {}
-                }
-                try loop.run()
-                expectEqual(tally.alive, 2)
-                withExtendedLifetime(tokens) {}
+        let lines = try loggedInLoop { loop throws in
+            let tokens = [tally.token(), tally.token()]
+            do {
+                let (promise, resolver) = Promise<Large>.pending()
+                let derived = promise.map { large in large.tokens.count + large.words.0 }
+                let second = promise.map { _ in Large(tokens: tokens) }
+                derived.ignoringErrors()
+                second.ignoringErrors()
+                withExtendedLifetime(resolver) {}
             }
+            try loop.run()
+            expectEqual(tally.alive, 2)
+            withExtendedLifetime(tokens) {}
         }
         expectEqual(lines.count, 1)
         expectEqual(tally.alive, 0)

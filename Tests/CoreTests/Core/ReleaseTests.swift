@@ -6,80 +6,71 @@ import Testing
 @testable import PromisesTestSupport
 
 /// Values, sources and waiting chains are released as soon as nothing needs them; ClosureReleaseTests has the handlers.
-struct ReleaseTests {
+@Suite(.inLoop) struct ReleaseTests {
+    private let loop = EventLoop.current
     private let tally = Tally()
 
     @Test func aPipeGoesWhenItHasRunOrNeverWill() throws {
-        let lines = try logged {
-            try inLoop { loop throws in
-                for end in 0..<3 {
-                    let (promise, resolver) = Promise<Int>.pending()
-                    let token = tally.token()
-                    promise.pipe { _ in token.use() }
-                    switch end {
-                    case 0: resolver.fulfill(1)
-                    case 1: resolver.reject(Flaw())
-                    default: break
-                    }
+        let lines = try loggedInLoop { loop throws in
+            for end in 0..<3 {
+                let (promise, resolver) = Promise<Int>.pending()
+                let token = tally.token()
+                promise.pipe { _ in token.use() }
+                switch end {
+                case 0: resolver.fulfill(1)
+                case 1: resolver.reject(Flaw())
+                default: break
                 }
-                expectEqual(tally.alive, 0)
             }
+            expectEqual(tally.alive, 0)
         }
         expectEqual(lines.count, 1)
     }
 
     @Test func valuesGoWithTheLastPromise() throws {
-        try inLoop { loop throws in
-            do {
-                let promise = Promise.value(tally.token())
-                let copy = promise.get { _ in }
-                try loop.run()
-                expectEqual(tally.alive, 1)
-                withExtendedLifetime((promise, copy)) {}
-            }
-            expectEqual(tally.alive, 0)
+        do {
+            let promise = Promise.value(tally.token())
+            let copy = promise.get { _ in }
+            try loop.run()
+            expectEqual(tally.alive, 1)
+            withExtendedLifetime((promise, copy)) {}
         }
+        expectEqual(tally.alive, 0)
     }
 
     @Test func aDerivedPromiseDoesNotKeepItsSource() throws {
-        try inLoop { loop throws in
-            let derived = {
-                let token = tally.token()
-                return Promise.value(token).map { _ in 1 }
-            }()
-            try loop.run()
-            expectEqual(tally.alive, 0)
-            expectEqual(derived.settledValue, 1)
-        }
+        let derived = {
+            let token = tally.token()
+            return Promise.value(token).map { _ in 1 }
+        }()
+        try loop.run()
+        expectEqual(tally.alive, 0)
+        expectEqual(derived.settledValue, 1)
     }
 
     @Test func aWaitingChainLivesWithoutBeingHeld() throws {
-        try inLoop { loop throws in
-            let (promise, resolver) = Promise<Int>.pending()
-            var seen = 0
-            do {
-                let token = tally.token()
-                promise.map { value in
-                    token.use()
-                    return value
-                }.done { seen = $0 }.orFail()
-            }
-            expectEqual(tally.alive, 1)
-            resolver.fulfill(1)
-            try loop.run()
-            expect(seen == 1 && tally.alive == 0)
+        let (promise, resolver) = Promise<Int>.pending()
+        var seen = 0
+        do {
+            let token = tally.token()
+            promise.map { value in
+                token.use()
+                return value
+            }.done { seen = $0 }.orFail()
         }
+        expectEqual(tally.alive, 1)
+        resolver.fulfill(1)
+        try loop.run()
+        expect(seen == 1 && tally.alive == 0)
     }
 
     @Test func combinatorsReleaseTheirSources() throws {
-        try inLoop { loop throws in
-            let tokens = when(fulfilled: [Promise.value(tally.token()), Promise.value(tally.token())]).map(\.count)
-            let winner = race(Promise.value(tally.token()), Promise.value(tally.token())).map { _ in 1 }
-            let both = when(fulfilled: Promise.value(tally.token()), Guarantee.value(tally.token())).map { _, _ in 2 }
-            try loop.run()
-            expectEqual(tally.alive, 0)
-            expect(tokens.settledValue == 2 && winner.settledValue == 1 && both.settledValue == 2)
-        }
+        let tokens = when(fulfilled: [Promise.value(tally.token()), Promise.value(tally.token())]).map(\.count)
+        let winner = race(Promise.value(tally.token()), Promise.value(tally.token())).map { _ in 1 }
+        let both = when(fulfilled: Promise.value(tally.token()), Guarantee.value(tally.token())).map { _, _ in 2 }
+        try loop.run()
+        expectEqual(tally.alive, 0)
+        expect(tokens.settledValue == 2 && winner.settledValue == 1 && both.settledValue == 2)
     }
 
     @Test func combinatorsThatHaveSettledKeepNoSource() throws {

@@ -7,64 +7,60 @@ import Testing
 @testable import PromisesTestSupport
 
 /// Cancelling shared promises: by two handlers that return one, by threads, and by long or nested rows.
-struct SharedCancellationTests {
+@Suite(.inLoop) struct SharedCancellationTests {
+    private let loop = EventLoop.current
+
     @Test func whatTwoHandlersReturnGoesOnForTheOther() throws {
-        try inLoop { loop throws in
-            for first in [true, false] {
-                var told: [String] = []
-                let shared = after(.seconds(1)).map { 42 }.asPromise()
-                let alice = after(.zero).then { shared }
-                let bob = after(.zero).then { shared }
-                for (name, promise) in [("alice", alice), ("bob", bob)] {
-                    promise.tap { told.append($0.isCancelled ? "\(name) is cancelled" : name) }.ignoringErrors()
-                }
-                hang(after(.milliseconds(5)))
-                (first ? alice : bob).cancel()
-                try loop.run()
-                expectEqual(shared.settledValue, 42)
-                expectEqual(told.sorted(), (first ? ["alice is cancelled", "bob"] : ["alice", "bob is cancelled"]))
+        for first in [true, false] {
+            var told: [String] = []
+            let shared = after(.seconds(1)).map { 42 }.asPromise()
+            let alice = after(.zero).then { shared }
+            let bob = after(.zero).then { shared }
+            for (name, promise) in [("alice", alice), ("bob", bob)] {
+                promise.tap { told.append($0.isCancelled ? "\(name) is cancelled" : name) }.ignoringErrors()
             }
+            hang(after(.milliseconds(5)))
+            (first ? alice : bob).cancel()
+            try loop.run()
+            expectEqual(shared.settledValue, 42)
+            expectEqual(told.sorted(), (first ? ["alice is cancelled", "bob"] : ["alice", "bob is cancelled"]))
         }
     }
 
     @Test func aListenerThatCameAfterTheReturn() throws {
-        try inLoop { loop throws in
-            let shared = after(.seconds(1)).map { 42 }.asPromise()
-            let alice = after(.zero).then { shared }
-            let end = alice.map { $0 }
-            hang(after(.milliseconds(5)))
-            let side = shared.map { $0 + 1 }
-            // alice has no other waiter, but the promise that she waits for has one.
-            end.cancel()
-            alice.cancel()
-            expect(side, gives: 43)
-            // Now all of it.
-            let again = after(.seconds(1)).map { 1 }.asPromise()
-            let other = after(.zero).then { again }
-            hang(after(.milliseconds(5)))
-            let last = again.map { $0 }
-            again.cancel()
-            expect(again.isRejected)
-            try loop.run()
-            expect(other.isRejected && last.isRejected && !loop.isAlive)
-        }
+        let shared = after(.seconds(1)).map { 42 }.asPromise()
+        let alice = after(.zero).then { shared }
+        let end = alice.map { $0 }
+        hang(after(.milliseconds(5)))
+        let side = shared.map { $0 + 1 }
+        // alice has no other waiter, but the promise that she waits for has one.
+        end.cancel()
+        alice.cancel()
+        expect(side, gives: 43)
+        // Now all of it.
+        let again = after(.seconds(1)).map { 1 }.asPromise()
+        let other = after(.zero).then { again }
+        hang(after(.milliseconds(5)))
+        let last = again.map { $0 }
+        again.cancel()
+        expect(again.isRejected)
+        try loop.run()
+        expect(other.isRejected && last.isRejected && !loop.isAlive)
     }
 
     @Test func howItCameToTheFirstSaysNothingOfWhatItFollows() throws {
-        try inLoop { loop throws in
-            var isStopped = false
-            let (inner, resolver) = Promise<Int>.pending()
-            resolver.onCancel { isStopped = true }
-            let shared = after(.seconds(1)).map { 1 }.asPromise()
-            let outer = after(.zero).then { shared }
-            hang(after(.milliseconds(5)))
-            // `side` is reached through a link, and then waits for a promise that no other has adopted.
-            let side = shared.then { _ in inner }
-            hang(after(.seconds(2)))
-            side.cancel()
-            try loop.run()
-            expect(isStopped && inner.isRejected && outer.settledValue == 1)
-        }
+        var isStopped = false
+        let (inner, resolver) = Promise<Int>.pending()
+        resolver.onCancel { isStopped = true }
+        let shared = after(.seconds(1)).map { 1 }.asPromise()
+        let outer = after(.zero).then { shared }
+        hang(after(.milliseconds(5)))
+        // `side` is reached through a link, and then waits for a promise that no other has adopted.
+        let side = shared.then { _ in inner }
+        hang(after(.seconds(2)))
+        side.cancel()
+        try loop.run()
+        expect(isStopped && inner.isRejected && outer.settledValue == 1)
     }
 
     @Test func aHangElsewhereOnAPromiseWhoseSourceGoesOn() throws {
@@ -95,47 +91,41 @@ struct SharedCancellationTests {
     }
 
     @Test func theLatestMayWithdrawFirst() throws {
-        try inLoop { loop throws in
-            let (source, resolver) = Promise<Int>.pending()
-            let all = (0..<2000).map { number in source.map { $0 + number } }
-            for promise in all.dropFirst(1000).reversed() { promise.cancel() }
-            // Each looks for a remaining waiter, and must not visit all that have withdrawn before.
-            expect(waiterCount(of: source) < 1020)
-            resolver.fulfill(1)
-            try loop.run()
-            let values = all.compactMap(\.settledValue)
-            expectEqual(values, Array(1...1000))
-        }
+        let (source, resolver) = Promise<Int>.pending()
+        let all = (0..<2000).map { number in source.map { $0 + number } }
+        for promise in all.dropFirst(1000).reversed() { promise.cancel() }
+        // Each looks for a remaining waiter, and must not visit all that have withdrawn before.
+        expect(waiterCount(of: source) < 1020)
+        resolver.fulfill(1)
+        try loop.run()
+        let values = all.compactMap(\.settledValue)
+        expectEqual(values, Array(1...1000))
     }
 
     @Test func itReachesTheEndOfALongRecursion() throws {
-        try inLoop { loop throws in
-            func count(_ left: Int) -> Promise<Int> {
-                Promise.value(left).then { left -> Promise<Int> in
-                    left == 0 ? after(.seconds(60)).then { Promise.value(1) } : count(left - 1)
-                }
+        func count(_ left: Int) -> Promise<Int> {
+            Promise.value(left).then { left -> Promise<Int> in
+                left == 0 ? after(.seconds(60)).then { Promise.value(1) } : count(left - 1)
             }
-            let promise = count(1000)
-            while loop.nextDeadline == nil { try loop.turn(.poll) }
-            promise.cancel()
-            expect(promise.isRejected && !loop.isAlive)
         }
+        let promise = count(1000)
+        while loop.nextDeadline == nil { try loop.turn(.poll) }
+        promise.cancel()
+        expect(promise.isRejected && !loop.isAlive)
     }
 
     @Test func whatIsReturnedTooLateGoesOnForAnotherWhoReturnedItBefore() throws {
-        try inLoop { loop throws in
-            let shared = after(.seconds(1)).map { 5 }.asPromise()
-            let first = after(.zero).then { shared }
-            hang(after(.milliseconds(1)))
-            // `shared` is merged with `first` now, which has no listener yet.
-            var second: Promise<Int>?
-            second = after(.zero).then { () -> Promise<Int> in
-                second?.cancel()
-                return shared
-            }
-            hang(after(.milliseconds(1)))
-            expect(second?.isCancelled == true && shared.isPending)
-            expect(first, gives: 5)
+        let shared = after(.seconds(1)).map { 5 }.asPromise()
+        let first = after(.zero).then { shared }
+        hang(after(.milliseconds(1)))
+        // `shared` is merged with `first` now, which has no listener yet.
+        var second: Promise<Int>?
+        second = after(.zero).then { () -> Promise<Int> in
+            second?.cancel()
+            return shared
         }
+        hang(after(.milliseconds(1)))
+        expect(second?.isCancelled == true && shared.isPending)
+        expect(first, gives: 5)
     }
 }

@@ -38,36 +38,33 @@ private final class Wish<T: Sendable>: Catchable, Sendable {
     }
 }
 
-struct ThenableTests {
+@Suite(.inLoop) struct ThenableTests {
+    private let loop = EventLoop.current
     private var three: Wish<Int> { Wish(.success(3)) }
     private var failed: Wish<Int> { Wish(.failure(Flaw(1))) }
 
     @Test func hasTheVocabularyOfValues() throws {
-        try inLoop { loop throws in
-            expect(three.map { $0 + 1 }, gives: 4)
-            expect(three.then { Promise.value("\($0)") }, gives: "3")
-            expect(three.get { _ in }, gives: 3)
-            expect(three.tap { _ in }, gives: 3)
-            expect(three.asPromise(), gives: 3)
-            expect(Promise(three), gives: 3)
-            var seen = 0
-            try hang(three.done { seen = $0 })
-            try hang(three.asVoid())
-            expectEqual(seen, 3)
-        }
+        expect(three.map { $0 + 1 }, gives: 4)
+        expect(three.then { Promise.value("\($0)") }, gives: "3")
+        expect(three.get { _ in }, gives: 3)
+        expect(three.tap { _ in }, gives: 3)
+        expect(three.asPromise(), gives: 3)
+        expect(Promise(three), gives: 3)
+        var seen = 0
+        try hang(three.done { seen = $0 })
+        try hang(three.asVoid())
+        expectEqual(seen, 3)
     }
 
     @Test func hasTheVocabularyOfErrors() throws {
-        try inLoop { loop throws in
-            expect(failed.recover { _ in Promise.value(5) }, gives: 5)
-            expect(failed.recover { _ in Guarantee.value(6) }, gives: 6)
-            var events: [String] = []
-            expect(failed.ensure { events.append("ensure") }, failsWith: Flaw(1))
-            expect(failed.ensureThen { after(.seconds(1)) }, failsWith: Flaw(1))
-            failed.catch { _ in events.append("catch") }.finally { events.append("finally") }
-            try loop.run()
-            expectEqual(events, ["ensure", "catch", "finally"])
-        }
+        expect(failed.recover { _ in Promise.value(5) }, gives: 5)
+        expect(failed.recover { _ in Guarantee.value(6) }, gives: 6)
+        var events: [String] = []
+        expect(failed.ensure { events.append("ensure") }, failsWith: Flaw(1))
+        expect(failed.ensureThen { after(.seconds(1)) }, failsWith: Flaw(1))
+        failed.catch { _ in events.append("catch") }.finally { events.append("finally") }
+        try loop.run()
+        expectEqual(events, ["ensure", "catch", "finally"])
     }
 
     @Test func hasTheStates() {
@@ -76,11 +73,9 @@ struct ThenableTests {
     }
 
     @Test func isReturnedFromHandlers() throws {
-        inLoop { _ in
-            expect(Promise.value(1).then { value in Wish<Int>(.success(value + 1)) }, gives: 2)
-            expect(firstly { three }, gives: 3)
-            expect(Promise<Int>(error: Flaw()).recover { _ in Wish<Int>(.success(4)) }, gives: 4)
-        }
+        expect(Promise.value(1).then { value in Wish<Int>(.success(value + 1)) }, gives: 2)
+        expect(firstly { three }, gives: 3)
+        expect(Promise<Int>(error: Flaw()).recover { _ in Wish<Int>(.success(4)) }, gives: 4)
     }
 
     @Test func goesIntoCombinators() throws {
@@ -95,11 +90,9 @@ struct ThenableTests {
     }
 
     @Test func settlesLater() throws {
-        try inLoop { loop throws in
-            let wish = Wish<Int>()
-            let promise = wish.map { $0 * 2 }
-            loop.schedule(after: .seconds(1)) { wish.settle(.success(4)) }
-            expect(promise, gives: 8)
-        }
+        let wish = Wish<Int>()
+        let promise = wish.map { $0 * 2 }
+        loop.schedule(after: .seconds(1)) { wish.settle(.success(4)) }
+        expect(promise, gives: 8)
     }
 }

@@ -8,7 +8,9 @@ import Testing
 
 private func at(_ line: UInt) -> String { "\(#fileID):\(line)" }
 
-struct NamedTests {
+@Suite(.inLoop) struct NamedTests {
+    private let loop = EventLoop.current
+
     @Test func areInDescriptions() {
         let (promise, resolver) = Promise<Int>.pending()
         promise.named("login")
@@ -24,14 +26,12 @@ struct NamedTests {
     }
 
     @Test func namingGivesTheSamePromise() throws {
-        try inLoop { _ throws in
-            let (promise, resolver) = Promise<Int>.pending()
-            let named = promise.map { $0 + 1 }.named("next")
-            resolver.fulfill(1)
-            expect(named, gives: 2)
-            expectEqual("\(named)", "Promise(\"next\": 2)")
-            expectEqual("\(promise)", "Promise(1)")
-        }
+        let (promise, resolver) = Promise<Int>.pending()
+        let named = promise.map { $0 + 1 }.named("next")
+        resolver.fulfill(1)
+        expect(named, gives: 2)
+        expectEqual("\(named)", "Promise(\"next\": 2)")
+        expectEqual("\(promise)", "Promise(1)")
     }
 
     @Test func theLastOneCounts() {
@@ -97,19 +97,17 @@ struct NamedTests {
 
     @Test func areInTheReports() throws {
         var line: UInt = 0
-        let lines = try logged {
-            try inLoop { loop throws in
-                line = #line + 1
-                let (forgotten, last) = Promise<Int>.pending()
-                forgotten.named("forgotten").ignoringErrors()
-                _ = consume last
-                _ = Promise<Int>(error: Flaw(1)).named("unseen")
-                _ = Promise.value(1).map { _ -> Int in throw Flaw(2) }.named("derived")
-                try loop.run()
-                let (promise, resolver) = Promise<Int>.pending()
-                #expect(throws: PromiseError.timedOut) { try hang(promise.named("slow"), timeout: .seconds(1)) }
-                resolver.fulfill(1)
-            }
+        let lines = try loggedInLoop { loop throws in
+            line = #line + 1
+            let (forgotten, last) = Promise<Int>.pending()
+            forgotten.named("forgotten").ignoringErrors()
+            _ = consume last
+            _ = Promise<Int>(error: Flaw(1)).named("unseen")
+            _ = Promise.value(1).map { _ -> Int in throw Flaw(2) }.named("derived")
+            try loop.run()
+            let (promise, resolver) = Promise<Int>.pending()
+            #expect(throws: PromiseError.timedOut) { try hang(promise.named("slow"), timeout: .seconds(1)) }
+            resolver.fulfill(1)
         }
         expectEqual(
             lines,
@@ -124,26 +122,24 @@ struct NamedTests {
     }
 
     @Test func areInTheDump() throws {
-        try inLoop { loop throws in
-            let (promise, resolver) = Promise<Int>.pending()
-            let line: UInt = #line - 1
-            let next = promise.map { "\($0)" }.named("text")
-            promise.named("number")
-            _ = Promise.value(1).named("settled")
-            expectEqual(EventLoop.pendingPromises.map(\.name), ["text", "number"])
-            expectEqual(EventLoop.pendingPromises.map(\.type), ["Promise<String>", "Promise<Int>"])
-            expectEqual(
-                EventLoop.pendingPromises.map(\.description),
-                [
-                    "the Promise<String> \"text\"", "the Promise<Int> \"number\" made at \(at(line))",
-                ])
-            inLoop { _ in expect(EventLoop.pendingPromises.isEmpty) }
-            resolver.fulfill(1)
-            expectEqual(EventLoop.pendingPromises.map(\.name), ["text"])
-            try loop.run()
-            expect(EventLoop.pendingPromises.isEmpty)
-            withExtendedLifetime((promise, next)) {}
-        }
+        let (promise, resolver) = Promise<Int>.pending()
+        let line: UInt = #line - 1
+        let next = promise.map { "\($0)" }.named("text")
+        promise.named("number")
+        _ = Promise.value(1).named("settled")
+        expectEqual(EventLoop.pendingPromises.map(\.name), ["text", "number"])
+        expectEqual(EventLoop.pendingPromises.map(\.type), ["Promise<String>", "Promise<Int>"])
+        expectEqual(
+            EventLoop.pendingPromises.map(\.description),
+            [
+                "the Promise<String> \"text\"", "the Promise<Int> \"number\" made at \(at(line))",
+            ])
+        inLoop { _ in expect(EventLoop.pendingPromises.isEmpty) }
+        resolver.fulfill(1)
+        expectEqual(EventLoop.pendingPromises.map(\.name), ["text"])
+        try loop.run()
+        expect(EventLoop.pendingPromises.isEmpty)
+        withExtendedLifetime((promise, next)) {}
     }
 
     @Test func fromAnyThread() {

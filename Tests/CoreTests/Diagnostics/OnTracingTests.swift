@@ -10,23 +10,19 @@ private func at(_ line: UInt) -> String { "\(#fileID):\(line)" }
 /// Reports of promises of operators with `on:`. In separate processes, since tracing is process-wide.
 struct OnTracingTests {
     @Test func errorsNameTheLineOfTheOperator() throws {
-        let line: UInt = #line + 3
-        let lines = logged {
-            inLoop { _ in
-                _ = Promise.value(1).map(on: nil) { _ -> Int in throw Flaw(1) }
-            }
+        let line: UInt = #line + 2
+        let lines = loggedInLoop { _ in
+            _ = Promise.value(1).map(on: nil) { _ -> Int in throw Flaw(1) }
         }
         expectEqual(lines, ["unhandled rejection: Flaw(number: 1) (promise made at \(at(line)))"])
     }
 
     @Test func anErrorThatPassesByKeepsItsOrigin() throws {
-        let line: UInt = #line + 3
-        let lines = logged {
-            inLoop { _ in
-                let failed = Promise<Int>(error: Flaw(1))
-                _ = failed.map(on: nil) { $0 }.tap(on: nil) { _ in }
-                _ = failed.tap(on: nil) { _ in }
-            }
+        let line: UInt = #line + 2
+        let lines = loggedInLoop { _ in
+            let failed = Promise<Int>(error: Flaw(1))
+            _ = failed.map(on: nil) { $0 }.tap(on: nil) { _ in }
+            _ = failed.tap(on: nil) { _ in }
         }
         expect(lines.count == 2 && lines.last == "unhandled rejection: Flaw(number: 1) (promise made at \(at(line)))")
     }

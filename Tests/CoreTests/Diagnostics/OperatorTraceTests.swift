@@ -68,16 +68,14 @@ private enum Bodies {
     static func ends() throws {
         conf.trace = true
         var line: UInt = 0
-        let lines = try logged {
-            try inLoop { loop throws in
-                line = #line
-                let promise = Promise<Int>(error: Flaw(1))
-                let finalizer = promise.catch(only: Flaw(2)) {}
-                finalizer.catch(only: PromiseError.self) { _ in }
-                    .cauterize()
-                _ = finalizer.catch(only: Flaw(2)) {}
-                try loop.run()
-            }
+        let lines = try loggedInLoop { loop throws in
+            line = #line
+            let promise = Promise<Int>(error: Flaw(1))
+            let finalizer = promise.catch(only: Flaw(2)) {}
+            finalizer.catch(only: PromiseError.self) { _ in }
+                .cauterize()
+            _ = finalizer.catch(only: Flaw(2)) {}
+            try loop.run()
         }
         let steps = "Promise<()> made at \(at(line + 1)) → catch at \(at(line + 2)) → "
         expectEqual(

@@ -201,25 +201,23 @@ private enum Bodies {
     static func reports() throws {
         conf.trace = true
         var line: UInt = 0
-        let lines = try logged {
-            try inLoop { loop throws in
-                line = #line
-                _ = Promise<Int>.pending()
-                _ = Promise<Int>(error: Flaw(1)).map { $0 }
-                    .done { _ in }
-                try loop.run()
-                _ = Promise.value(1).done { _ in throw Flaw(2) }
-                try loop.run()
-                _ = Promise.value(1).then { _ in
-                    Promise<Int>(error: Flaw(3))
-                }
-                try loop.run()
-                let (promise, resolver) = Promise<Int>.pending()
-                let next = promise.map { $0 }.named("next")
-                #expect(throws: PromiseError.timedOut) { try hang(next, timeout: .seconds(1)) }
-                resolver.fulfill(1)
-                try loop.run()
+        let lines = try loggedInLoop { loop throws in
+            line = #line
+            _ = Promise<Int>.pending()
+            _ = Promise<Int>(error: Flaw(1)).map { $0 }
+                .done { _ in }
+            try loop.run()
+            _ = Promise.value(1).done { _ in throw Flaw(2) }
+            try loop.run()
+            _ = Promise.value(1).then { _ in
+                Promise<Int>(error: Flaw(3))
             }
+            try loop.run()
+            let (promise, resolver) = Promise<Int>.pending()
+            let next = promise.map { $0 }.named("next")
+            #expect(throws: PromiseError.timedOut) { try hang(next, timeout: .seconds(1)) }
+            resolver.fulfill(1)
+            try loop.run()
         }
         expectEqual(
             lines,

@@ -21,14 +21,12 @@ struct UnhandledRejectionTests {
 
     /// A call inside the library has only its own line to report, which would mislead.
     @Test func aRefusedCallOfAConnectionNamesTheCallAndNoLine() throws {
-        let lines = try logged {
-            try inLoop { _ in
-                let (here, there) = try Connection.pair()
-                here.close()
-                there.close()
-                _ = here.write("x")
-                _ = here.shutdownWrite()
-            }
+        let lines = try loggedInLoop { _ in
+            let (here, there) = try Connection.pair()
+            here.close()
+            there.close()
+            _ = here.write("x")
+            _ = here.shutdownWrite()
         }
         let details = ["send", "shutdown"].map { "unhandled rejection: \($0)" }
         expect(lines.count == 2 && zip(lines, details).allSatisfy { $0.hasPrefix($1) }, "\(lines)")
@@ -37,117 +35,103 @@ struct UnhandledRejectionTests {
 
     /// The promise that a handler returned has merged with the handler's promise; each needs its own handler.
     @Test(arguments: [false, true]) func aHandlerOfWhatWasReturnedHandlesOnlyThat(isOuterHandled: Bool) throws {
-        let lines = try logged {
-            try inLoop { loop throws in
-                let (source, resolver) = Promise<Int>.pending()
-                let inner = source.map { $0 }
-                let outer = Promise.value(1).then { _ in inner }
-                try loop.run()
-                inner.catch { _ in }
-                #expect(throws: Flaw.self) {
-                    resolver.reject(Flaw(3))
-                    try hang(inner)
-                }
-                inner.catch { _ in }
-                if isOuterHandled { outer.catch { _ in } }
-                try loop.run()
+        let lines = try loggedInLoop { loop throws in
+            let (source, resolver) = Promise<Int>.pending()
+            let inner = source.map { $0 }
+            let outer = Promise.value(1).then { _ in inner }
+            try loop.run()
+            inner.catch { _ in }
+            #expect(throws: Flaw.self) {
+                resolver.reject(Flaw(3))
+                try hang(inner)
             }
+            inner.catch { _ in }
+            if isOuterHandled { outer.catch { _ in } }
+            try loop.run()
         }
         expectEqual(lines.count { $0.hasPrefix("unhandled rejection: Flaw(number: 3)") }, (isOuterHandled ? 0 : 1))
     }
 
     /// The handler is queued, and cancelled before it runs: it was to receive the error all the same.
     @Test(arguments: [false, true]) func aRejectionOnItsWayToAHandlerIsHandled(isHeld: Bool) throws {
-        let lines = try logged {
-            try inLoop { loop throws in
-                var end: Promise<Int>?
-                let source = {
-                    let source = Promise.value(1).map { _ -> Int in
-                        // Runs before the handler below.
-                        loop.enqueue { end?.cancel() }
-                        throw Flaw(1)
-                    }
-                    end = source.map { $0 }
-                    return isHeld ? source : nil
-                }()
-                try loop.run()
-                withExtendedLifetime(source) {}
-            }
+        let lines = try loggedInLoop { loop throws in
+            var end: Promise<Int>?
+            let source = {
+                let source = Promise.value(1).map { _ -> Int in
+                    // Runs before the handler below.
+                    loop.enqueue { end?.cancel() }
+                    throw Flaw(1)
+                }
+                end = source.map { $0 }
+                return isHeld ? source : nil
+            }()
+            try loop.run()
+            withExtendedLifetime(source) {}
         }
         expectEqual(lines, [])
     }
 
     /// A combinator waits inline, which is another path of delivery.
     @Test func aCombinatorOfWhatWasReturnedHandlesOnlyThat() throws {
-        let lines = try logged {
-            try inLoop { loop throws in
-                let (source, resolver) = Promise<Int>.pending()
-                let inner = source.map { $0 }
-                let outer = Promise.value(1).then { _ in inner }
-                try loop.run()
-                when(fulfilled: [inner]).catch { _ in }
-                resolver.reject(Flaw(4))
-                try loop.run()
-                withExtendedLifetime(outer) {}
-            }
+        let lines = try loggedInLoop { loop throws in
+            let (source, resolver) = Promise<Int>.pending()
+            let inner = source.map { $0 }
+            let outer = Promise.value(1).then { _ in inner }
+            try loop.run()
+            when(fulfilled: [inner]).catch { _ in }
+            resolver.reject(Flaw(4))
+            try loop.run()
+            withExtendedLifetime(outer) {}
         }
         expectEqual(lines.count { $0.hasPrefix("unhandled rejection: Flaw(number: 4)") }, 1)
     }
 
     @Test func whoHasWithdrawnWasNotTold() throws {
-        let line: UInt = #line + 5
-        let lines = try logged {
-            try inLoop { loop throws in
-                let timer = loop.schedule(after: .seconds(60)) {}
-                func make() {
-                    let (promise, resolver) = Promise<Int>.pending()
-                    let handler = promise.map { $0 }
-                    // A `hang` listens meanwhile, and then stops listening.
-                    after(.zero).done { handler.cancel() }
-                    _ = try? hang(promise, timeout: .seconds(1))
-                    resolver.reject(Flaw(9))
-                }
-                make()
-                timer.cancel()
-                try loop.run()
+        let line: UInt = #line + 4
+        let lines = try loggedInLoop { loop throws in
+            let timer = loop.schedule(after: .seconds(60)) {}
+            func make() {
+                let (promise, resolver) = Promise<Int>.pending()
+                let handler = promise.map { $0 }
+                // A `hang` listens meanwhile, and then stops listening.
+                after(.zero).done { handler.cancel() }
+                _ = try? hang(promise, timeout: .seconds(1))
+                resolver.reject(Flaw(9))
             }
+            make()
+            timer.cancel()
+            try loop.run()
         }
         expectEqual(lines, report(9, line))
     }
 
     @Test func aChainIsReportedOnceWithTheLineOfItsStart() throws {
         var line: UInt = 0
-        let lines = try logged {
-            try inLoop { loop throws in
-                line = #line + 1
-                let (promise, resolver) = Promise<Int>.pending()
-                _ = promise.map { $0 }.then { Promise.value($0) }.get { _ in }.done { _ in }
-                resolver.reject(Flaw(3))
-                try loop.run()
-            }
+        let lines = try loggedInLoop { loop throws in
+            line = #line + 1
+            let (promise, resolver) = Promise<Int>.pending()
+            _ = promise.map { $0 }.then { Promise.value($0) }.get { _ in }.done { _ in }
+            resolver.reject(Flaw(3))
+            try loop.run()
         }
         expectEqual(lines, report(3, line))
     }
 
     @Test func eachBranchIsReported() throws {
-        let lines = try logged {
-            try inLoop { loop throws in
-                let promise = Promise<Int>(error: Flaw(4))
-                _ = promise.map { $0 }
-                _ = promise.map { $0 }
-                promise.catch { _ in }
-                try loop.run()
-            }
+        let lines = try loggedInLoop { loop throws in
+            let promise = Promise<Int>(error: Flaw(4))
+            _ = promise.map { $0 }
+            _ = promise.map { $0 }
+            promise.catch { _ in }
+            try loop.run()
         }
         expectEqual(lines.count, 2)
     }
 
     @Test func whatAHandlerThrows() throws {
-        let lines = try logged {
-            try inLoop { loop throws in
-                _ = Promise.value(1).done { _ in throw Flaw(5) }
-                try loop.run()
-            }
+        let lines = try loggedInLoop { loop throws in
+            _ = Promise.value(1).done { _ in throw Flaw(5) }
+            try loop.run()
         }
         expectEqual(lines, ["unhandled rejection: Flaw(number: 5); conf.trace = true shows the lines of promises"])
     }
@@ -158,56 +142,48 @@ struct UnhandledRejectionTests {
     }
 
     @Test func whatACatchHandlesByRecoveringIsSeen() throws {
-        let lines = try logged {
-            try inLoop { loop throws in
-                func failed() -> Promise<Int> { Promise(error: Flaw()) }
-                failed().catch { _ in }
-                failed().recover { _ -> Guarantee<Int> in .value(1) }
-                _ = failed().recover { _ in Promise.value(1) }
-                failed().pipe { _ in }
-                _ = failed().result
-                _ = failed().error
-                expect(failed(), failsWith: Flaw())
-                _ = when(fulfilled: [failed()]).error
-                _ = race(failed(), failed()).error
-                try loop.run()
-            }
+        let lines = try loggedInLoop { loop throws in
+            func failed() -> Promise<Int> { Promise(error: Flaw()) }
+            failed().catch { _ in }
+            failed().recover { _ -> Guarantee<Int> in .value(1) }
+            _ = failed().recover { _ in Promise.value(1) }
+            failed().pipe { _ in }
+            _ = failed().result
+            _ = failed().error
+            expect(failed(), failsWith: Flaw())
+            _ = when(fulfilled: [failed()]).error
+            _ = race(failed(), failed()).error
+            try loop.run()
         }
         expectEqual(lines, [])
     }
 
     @Test func tapPassesItOnAndSoDoesEnsure() throws {
-        let lines = try logged {
-            try inLoop { loop throws in
-                let promise = Promise<Int>(error: Flaw(7))
-                _ = promise.tap { _ in }.ensure {}
-                try loop.run()
-            }
+        let lines = try loggedInLoop { loop throws in
+            let promise = Promise<Int>(error: Flaw(7))
+            _ = promise.tap { _ in }.ensure {}
+            try loop.run()
         }
         // The tap has received it, and what it passed on had no handler.
         expectEqual(lines.count, 1)
     }
 
     @Test func cancellationIsNot() throws {
-        let lines = try logged {
-            try inLoop { loop throws in
-                _ = Promise<Int>(error: PromiseError.cancelled)
-                _ = Promise<Int>(error: CancellationError()).map { $0 }
-                Promise<Int>(error: PromiseError.cancelled).catch { _ in }
-                try loop.run()
-            }
+        let lines = try loggedInLoop { loop throws in
+            _ = Promise<Int>(error: PromiseError.cancelled)
+            _ = Promise<Int>(error: CancellationError()).map { $0 }
+            Promise<Int>(error: PromiseError.cancelled).catch { _ in }
+            try loop.run()
         }
         expectEqual(lines, [])
     }
 
     @Test func anErrorThatLaterBecomesSeenIsNot() throws {
-        let lines = try logged {
-            try inLoop { loop throws in
-                let promise = Promise<Int>(error: Flaw())
-                try loop.run()
-                promise.catch { _ in }
-                try loop.run()
-            }
+        let lines = try loggedInLoop { loop throws in
+            let promise = Promise<Int>(error: Flaw())
+            try loop.run()
+            promise.catch { _ in }
+            try loop.run()
         }
         expectEqual(lines, [])
     }

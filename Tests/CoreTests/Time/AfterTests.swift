@@ -5,7 +5,9 @@ import Testing
 
 @testable import PromisesTestSupport
 
-struct AfterTests {
+@Suite(.inLoop) struct AfterTests {
+    private let loop = EventLoop.current
+
     @Test func isFulfilledAtItsMoment() throws {
         try EventLoop.withLoop(clock: VirtualClock()) { loop throws in
             let guarantee = after(.milliseconds(1500))
@@ -20,26 +22,22 @@ struct AfterTests {
     }
 
     @Test func zeroAndLessMeanTheNextTurn() throws {
-        try inLoop { loop throws in
-            for delay in [Duration.zero, .seconds(-1), .nanoseconds(-1), .seconds(Int64.min / 2)] {
-                let guarantee = after(delay)
-                expect(guarantee.isPending)
-                try loop.turn(.poll)
-                expect(guarantee.isFulfilled, "\(delay)")
-            }
-            expectEqual(loop.now.nanoseconds, 0)
+        for delay in [Duration.zero, .seconds(-1), .nanoseconds(-1), .seconds(Int64.min / 2)] {
+            let guarantee = after(delay)
+            expect(guarantee.isPending)
+            try loop.turn(.poll)
+            expect(guarantee.isFulfilled, "\(delay)")
         }
+        expectEqual(loop.now.nanoseconds, 0)
     }
 
     @Test func inTheOrderOfTheirMomentsAndThenOfTheCalls() throws {
-        try inLoop { loop throws in
-            var order: [Int] = []
-            for (index, delay) in [3, 1, 2, 1, 3, 0].enumerated() {
-                after(.seconds(delay)).done { order.append(index) }
-            }
-            try loop.run()
-            expectEqual(order, [5, 1, 3, 2, 0, 4])
+        var order: [Int] = []
+        for (index, delay) in [3, 1, 2, 1, 3, 0].enumerated() {
+            after(.seconds(delay)).done { order.append(index) }
         }
+        try loop.run()
+        expectEqual(order, [5, 1, 3, 2, 0, 4])
     }
 
     @Test func neverEarlyByTheRealClock() throws {
@@ -55,33 +53,27 @@ struct AfterTests {
     }
 
     @Test func aTimerPerHandlerIsNotNeeded() throws {
-        try inLoop { loop throws in
-            let guarantee = after(.seconds(1))
-            var order: [Int] = []
-            for index in 0..<3 { guarantee.done { order.append(index) } }
-            try loop.run()
-            expectEqual(order, [0, 1, 2])
-            expectEqual(loop.metrics.timersFired, 1)
-        }
+        let guarantee = after(.seconds(1))
+        var order: [Int] = []
+        for index in 0..<3 { guarantee.done { order.append(index) } }
+        try loop.run()
+        expectEqual(order, [0, 1, 2])
+        expectEqual(loop.metrics.timersFired, 1)
     }
 
     @Test func aTimerWithoutAReferenceStillFires() throws {
-        try inLoop { loop throws in
-            var fired = false
-            after(.seconds(1)).done { fired = true }
-            expect(loop.isAlive)
-            try loop.run()
-            expect(fired)
-        }
+        var fired = false
+        after(.seconds(1)).done { fired = true }
+        expect(loop.isAlive)
+        try loop.run()
+        expect(fired)
     }
 
     @Test func oneThatNeverFiresTellsItsWaitersWhenTheLoopEnds() {
         let tally = Tally()
-        let lines = logged {
-            inLoop { _ in
-                let token = tally.token()
-                after(.seconds(1)).done { token.use() }
-            }
+        let lines = loggedInLoop { _ in
+            let token = tally.token()
+            after(.seconds(1)).done { token.use() }
         }
         expectEqual(tally.alive, 0)
         expectEqual(lines, ["an event loop ended with 1 undelivered handler"])

@@ -5,60 +5,50 @@ import Testing
 
 @testable import PromisesTestSupport
 
-struct DelayTests {
+@Suite(.inLoop) struct DelayTests {
+    private let loop = EventLoop.current
+
     @Test func theValueComesLater() throws {
-        try inLoop { loop throws in
-            expectEqual(try hang(after(.seconds(1)).then { Promise.value(4) }.delay(.seconds(2))), 4)
-            expectEqual(loop.now.nanoseconds, 3_000_000_000)
-            expectEqual(hang(Guarantee.value(5).delay(.milliseconds(500))), 5)
-            expectEqual(loop.now.nanoseconds, 3_500_000_000)
-        }
+        expectEqual(try hang(after(.seconds(1)).then { Promise.value(4) }.delay(.seconds(2))), 4)
+        expectEqual(loop.now.nanoseconds, 3_000_000_000)
+        expectEqual(hang(Guarantee.value(5).delay(.milliseconds(500))), 5)
+        expectEqual(loop.now.nanoseconds, 3_500_000_000)
     }
 
     @Test func aRejectionComesAtOnce() throws {
-        try inLoop { loop throws in
-            expect(Promise<Int>(error: Flaw(1)).delay(.seconds(2)), failsWith: Flaw(1))
-            expect(loop.now.nanoseconds == 0 && loop.nextDeadline == nil)
-        }
+        expect(Promise<Int>(error: Flaw(1)).delay(.seconds(2)), failsWith: Flaw(1))
+        expect(loop.now.nanoseconds == 0 && loop.nextDeadline == nil)
     }
 
     @Test func noneIsTheNextTurn() throws {
-        try inLoop { loop throws in
-            let promise = Promise.value(1).delay(.seconds(-1))
-            expect(promise.isPending)
-            expectEqual(try hang(promise), 1)
-            expectEqual(loop.now.nanoseconds, 0)
-        }
+        let promise = Promise.value(1).delay(.seconds(-1))
+        expect(promise.isPending)
+        expectEqual(try hang(promise), 1)
+        expectEqual(loop.now.nanoseconds, 0)
     }
 
     @Test func cancelledMeanwhileTheTimerGoes() throws {
-        try inLoop { loop throws in
-            let promise = Promise.value(1).delay(.seconds(60))
-            try loop.turn(.poll)
-            expect(loop.nextDeadline != nil)
-            promise.cancel()
-            expectEqual(loop.nextDeadline, nil)
-            expect(promise.isRejected)
-        }
+        let promise = Promise.value(1).delay(.seconds(60))
+        try loop.turn(.poll)
+        expect(loop.nextDeadline != nil)
+        promise.cancel()
+        expectEqual(loop.nextDeadline, nil)
+        expect(promise.isRejected)
     }
 
     @Test func cancelledBeforeItReachesTheSource() throws {
-        try inLoop { loop throws in
-            let promise = after(.seconds(60)).map { 1 }.delay(.seconds(60))
-            promise.cancel()
-            expect(loop.nextDeadline == nil && !loop.isAlive)
-        }
+        let promise = after(.seconds(60)).map { 1 }.delay(.seconds(60))
+        promise.cancel()
+        expect(loop.nextDeadline == nil && !loop.isAlive)
     }
 
     @Test func afterADeadline() throws {
-        try inLoop { loop throws in
-            hang(after(deadline: LoopInstant(nanoseconds: 1_500)))
-            expectEqual(loop.now.nanoseconds, 1_500)
-            hang(after(deadline: LoopInstant(nanoseconds: 7)))
-            expectEqual(loop.now.nanoseconds, 1_500)
-            let never = after(deadline: .distantFuture)
-            never.cancel()
-            expectEqual(loop.nextDeadline, nil)
-        }
+        hang(after(deadline: LoopInstant(nanoseconds: 1_500)))
+        expectEqual(loop.now.nanoseconds, 1_500)
+        hang(after(deadline: LoopInstant(nanoseconds: 7)))
+        expectEqual(loop.now.nanoseconds, 1_500)
+        let never = after(deadline: .distantFuture)
+        never.cancel()
+        expectEqual(loop.nextDeadline, nil)
     }
 }

@@ -6,7 +6,9 @@ import Testing
 @testable import PromisesTestSupport
 
 /// `periodically`.
-struct PeriodicallyTests {
+@Suite(.inLoop) struct PeriodicallyTests {
+    private let loop = EventLoop.current
+
     /// The start times of rounds with the given lengths and a period of ten, all in seconds.
     private func begins(_ lengths: [Int], isPromise: Bool = true) throws -> [Int64] {
         try inLoop { loop throws in
@@ -35,48 +37,42 @@ struct PeriodicallyTests {
     }
 
     @Test(arguments: [Duration.zero, .seconds(-1)]) func withoutAPause(period: Duration) throws {
-        try inLoop { loop throws in
-            var rounds = 0
-            try hang(
-                periodically(every: period) { () -> Promise<Bool> in
-                    rounds += 1
-                    return .value(rounds < 1000)
-                })
-            expect(rounds == 1000 && loop.now.nanoseconds == 0)
-        }
+        var rounds = 0
+        try hang(
+            periodically(every: period) { () -> Promise<Bool> in
+                rounds += 1
+                return .value(rounds < 1000)
+            })
+        expect(rounds == 1000 && loop.now.nanoseconds == 0)
     }
 
     @Test func anErrorEndsIt() throws {
-        try inLoop { loop throws in
-            var rounds = 0
-            let thrown = periodically(every: .seconds(1)) { () throws -> Promise<Bool> in
-                rounds += 1
-                if rounds == 3 { throw Flaw(1) }
-                return .value(true)
-            }
-            expect(thrown, failsWith: Flaw(1))
-            expect(rounds == 3 && !loop.isAlive)
-            expect(periodically(every: .seconds(1)) { Promise<Bool>(error: Flaw(2)) }, failsWith: Flaw(2))
+        var rounds = 0
+        let thrown = periodically(every: .seconds(1)) { () throws -> Promise<Bool> in
+            rounds += 1
+            if rounds == 3 { throw Flaw(1) }
+            return .value(true)
         }
+        expect(thrown, failsWith: Flaw(1))
+        expect(rounds == 3 && !loop.isAlive)
+        expect(periodically(every: .seconds(1)) { Promise<Bool>(error: Flaw(2)) }, failsWith: Flaw(2))
     }
 
     /// In a round, and in a pause.
     @Test(arguments: [false, true]) func aCancellationEndsTheRoundOrThePause(isInPause: Bool) throws {
-        try inLoop { loop throws in
-            var (begins, stops) = (0, 0)
-            let rounds = periodically(every: .seconds(10)) { () -> Promise<Bool> in
-                begins += 1
-                let (promise, resolver) = Promise<Bool>.pending()
-                resolver.onCancel { stops += 1 }
-                after(.seconds(1)).done { resolver.fulfill(true) }
-                return promise
-            }
-            hang(after(.milliseconds(isInPause ? 15_000 : 10_500)))
-            rounds.cancel()
-            try loop.run()
-            expect(rounds.isCancelled && begins == 2 && stops == (isInPause ? 0 : 1))
-            expect(loop.now.nanoseconds <= 15_000_000_000)
+        var (begins, stops) = (0, 0)
+        let rounds = periodically(every: .seconds(10)) { () -> Promise<Bool> in
+            begins += 1
+            let (promise, resolver) = Promise<Bool>.pending()
+            resolver.onCancel { stops += 1 }
+            after(.seconds(1)).done { resolver.fulfill(true) }
+            return promise
         }
+        hang(after(.milliseconds(isInPause ? 15_000 : 10_500)))
+        rounds.cancel()
+        try loop.run()
+        expect(rounds.isCancelled && begins == 2 && stops == (isInPause ? 0 : 1))
+        expect(loop.now.nanoseconds <= 15_000_000_000)
     }
 
     @Test func endlessRoundsTakeNoMemory() throws {

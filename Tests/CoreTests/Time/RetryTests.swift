@@ -5,175 +5,151 @@ import Testing
 
 @testable import PromisesTestSupport
 
-struct RetryTests {
+@Suite(.inLoop) struct RetryTests {
+    private let loop = EventLoop.current
+
     @Test func aFirstSuccessIsTheLastAttempt() throws {
-        try inLoop { loop throws in
-            var attempts: [Int] = []
-            let promise = retry(maxAttempts: 3, delay: .constant(.seconds(1))) { attempt in
-                attempts.append(attempt)
-                return Promise.value("done")
-            }
-            expectEqual(attempts, [1])
-            expectEqual(try hang(promise), "done")
-            expect(attempts == [1] && loop.now.nanoseconds == 0)
+        var attempts: [Int] = []
+        let promise = retry(maxAttempts: 3, delay: .constant(.seconds(1))) { attempt in
+            attempts.append(attempt)
+            return Promise.value("done")
         }
+        expectEqual(attempts, [1])
+        expectEqual(try hang(promise), "done")
+        expect(attempts == [1] && loop.now.nanoseconds == 0)
     }
 
     @Test func goesOnUntilItSucceeds() throws {
-        try inLoop { loop throws in
-            var attempts: [Int] = []
-            let promise = retry(maxAttempts: 5, delay: .constant(.seconds(10))) { attempt -> Promise<Int> in
-                attempts.append(attempt)
-                return attempt < 3 ? Promise(error: Flaw(attempt)) : .value(attempt)
-            }
-            expectEqual(try hang(promise), 3)
-            expectEqual(attempts, [1, 2, 3])
-            expectEqual(loop.now.nanoseconds, 20_000_000_000)
+        var attempts: [Int] = []
+        let promise = retry(maxAttempts: 5, delay: .constant(.seconds(10))) { attempt -> Promise<Int> in
+            attempts.append(attempt)
+            return attempt < 3 ? Promise(error: Flaw(attempt)) : .value(attempt)
         }
+        expectEqual(try hang(promise), 3)
+        expectEqual(attempts, [1, 2, 3])
+        expectEqual(loop.now.nanoseconds, 20_000_000_000)
     }
 
     @Test func theLastErrorIsTheResult() throws {
-        try inLoop { loop throws in
-            var count = 0
-            let promise = retry(maxAttempts: 4, delay: .constant(.seconds(1))) { attempt -> Promise<Int> in
-                count += 1
-                throw Flaw(attempt)
-            }
-            expect(promise, failsWith: Flaw(4))
-            expectEqual(count, 4)
-            expectEqual(loop.now.nanoseconds, 3_000_000_000)
+        var count = 0
+        let promise = retry(maxAttempts: 4, delay: .constant(.seconds(1))) { attempt -> Promise<Int> in
+            count += 1
+            throw Flaw(attempt)
         }
+        expect(promise, failsWith: Flaw(4))
+        expectEqual(count, 4)
+        expectEqual(loop.now.nanoseconds, 3_000_000_000)
     }
 
     @Test func withoutADelayItDoesNotWait() throws {
-        try inLoop { loop throws in
-            let promise = retry(maxAttempts: 100) { $0 < 100 ? Promise(error: Flaw()) : Promise.value($0) }
-            expectEqual(try hang(promise), 100)
-            expectEqual(loop.now.nanoseconds, 0)
-        }
+        let promise = retry(maxAttempts: 100) { $0 < 100 ? Promise(error: Flaw()) : Promise.value($0) }
+        expectEqual(try hang(promise), 100)
+        expectEqual(loop.now.nanoseconds, 0)
     }
 
     @Test(arguments: [0, -1, Int.min])
     func lessThanOneAttemptIsBadInput(maxAttempts: Int) throws {
-        try inLoop { _ throws in
-            var count = 0
-            let promise = retry(maxAttempts: maxAttempts) { _ -> Promise<Int> in
-                count += 1
-                return .value(1)
-            }
-            let problem = "retry(maxAttempts: \(maxAttempts)): at least one attempt is needed"
-            expect(promise, failsWith: PromiseError.badInput(problem))
-            expectEqual(count, 0)
+        var count = 0
+        let promise = retry(maxAttempts: maxAttempts) { _ -> Promise<Int> in
+            count += 1
+            return .value(1)
         }
+        let problem = "retry(maxAttempts: \(maxAttempts)): at least one attempt is needed"
+        expect(promise, failsWith: PromiseError.badInput(problem))
+        expectEqual(count, 0)
     }
 
     @Test func theConditionDecides() throws {
-        try inLoop { _ throws in
-            var asked: [Flaw] = []
-            let promise = retry(
-                maxAttempts: 10,
-                while: { error in
-                    asked.append(error as! Flaw)
-                    return error as? Flaw != Flaw(2)
-                },
-                { attempt -> Promise<Int> in throw Flaw(attempt) })
-            expect(promise, failsWith: Flaw(2))
-            expectEqual(asked, [Flaw(1), Flaw(2)])
-        }
+        var asked: [Flaw] = []
+        let promise = retry(
+            maxAttempts: 10,
+            while: { error in
+                asked.append(error as! Flaw)
+                return error as? Flaw != Flaw(2)
+            },
+            { attempt -> Promise<Int> in throw Flaw(attempt) })
+        expect(promise, failsWith: Flaw(2))
+        expectEqual(asked, [Flaw(1), Flaw(2)])
     }
 
     @Test func theConditionIsNotAskedWhenNothingIsLeft() throws {
-        try inLoop { _ throws in
-            var asked = 0
-            let promise = retry(
-                maxAttempts: 2,
-                while: { _ in
-                    asked += 1
-                    return true
-                }, { _ in Promise<Int>(error: Flaw()) })
-            expect(promise, failsWith: Flaw())
-            expectEqual(asked, 1)
-        }
+        var asked = 0
+        let promise = retry(
+            maxAttempts: 2,
+            while: { _ in
+                asked += 1
+                return true
+            }, { _ in Promise<Int>(error: Flaw()) })
+        expect(promise, failsWith: Flaw())
+        expectEqual(asked, 1)
     }
 
     @Test func aConditionThatThrowsReplacesTheError() throws {
-        try inLoop { _ throws in
-            let promise = retry(maxAttempts: 3, while: { _ in throw Flaw(77) }, { _ in Promise<Int>(error: Flaw(1)) })
-            expect(promise, failsWith: Flaw(77))
-        }
+        let promise = retry(maxAttempts: 3, while: { _ in throw Flaw(77) }, { _ in Promise<Int>(error: Flaw(1)) })
+        expect(promise, failsWith: Flaw(77))
     }
 
     @Test(arguments: [true, false])
     func aConditionThatTakesItsTime(isRetryable: Bool) throws {
-        try inLoop { loop throws in
-            let promise = retry(
-                maxAttempts: 3, delay: .constant(.seconds(1)),
-                while: { _ in after(.seconds(10)).map { isRetryable } },
-                { attempt -> Promise<Int> in attempt < 3 ? Promise(error: Flaw(attempt)) : .value(attempt) })
-            if isRetryable {
-                expectEqual(try hang(promise), 3)
-                expectEqual(loop.now.nanoseconds, 22_000_000_000)
-            } else {
-                expect(promise, failsWith: Flaw(1))
-                expectEqual(loop.now.nanoseconds, 10_000_000_000)
-            }
+        let promise = retry(
+            maxAttempts: 3, delay: .constant(.seconds(1)),
+            while: { _ in after(.seconds(10)).map { isRetryable } },
+            { attempt -> Promise<Int> in attempt < 3 ? Promise(error: Flaw(attempt)) : .value(attempt) })
+        if isRetryable {
+            expectEqual(try hang(promise), 3)
+            expectEqual(loop.now.nanoseconds, 22_000_000_000)
+        } else {
+            expect(promise, failsWith: Flaw(1))
+            expectEqual(loop.now.nanoseconds, 10_000_000_000)
         }
     }
 
     @Test func aCancelledAttemptIsTheLast() throws {
-        try inLoop { _ throws in
-            var count = 0
-            let promise = retry(maxAttempts: 3) { _ -> Promise<Int> in
-                count += 1
-                throw CancellationError()
-            }
-            _ = try? hang(promise)
-            expect(promise.error is CancellationError && count == 1)
+        var count = 0
+        let promise = retry(maxAttempts: 3) { _ -> Promise<Int> in
+            count += 1
+            throw CancellationError()
         }
+        _ = try? hang(promise)
+        expect(promise.error is CancellationError && count == 1)
     }
 
     @Test func cancelledDuringAPauseTheTimerGoes() throws {
-        try inLoop { loop throws in
-            var count = 0
-            let promise = retry(maxAttempts: 3, delay: .constant(.seconds(60))) { _ -> Promise<Int> in
-                count += 1
-                return Promise(error: Flaw())
-            }
-            try loop.turn(.poll)
-            expect(loop.nextDeadline != nil)
-            promise.cancel()
-            try loop.run()
-            expect(loop.now.nanoseconds == 0 && count == 1)
-            expect(promise.error as? PromiseError == .cancelled)
+        var count = 0
+        let promise = retry(maxAttempts: 3, delay: .constant(.seconds(60))) { _ -> Promise<Int> in
+            count += 1
+            return Promise(error: Flaw())
         }
+        try loop.turn(.poll)
+        expect(loop.nextDeadline != nil)
+        promise.cancel()
+        try loop.run()
+        expect(loop.now.nanoseconds == 0 && count == 1)
+        expect(promise.error as? PromiseError == .cancelled)
     }
 
     @Test func cancelledDuringAnAttemptThatIsCancelled() throws {
-        try inLoop { loop throws in
-            let promise = retry(maxAttempts: 3) { _ in after(.seconds(60)).map { 1 } }
-            promise.cancel()
-            expectEqual(loop.nextDeadline, nil)
-            try loop.run()
-            expect(promise.isRejected)
-        }
+        let promise = retry(maxAttempts: 3) { _ in after(.seconds(60)).map { 1 } }
+        promise.cancel()
+        expectEqual(loop.nextDeadline, nil)
+        try loop.run()
+        expect(promise.isRejected)
     }
 
     @Test(arguments: [Duration.zero, .milliseconds(1)])
     func manyAttemptsKeepNothingOfThoseBefore(pause: Duration) throws {
-        try inLoop { _ throws in
-            let count = scaled(20_000)
-            let tally = Tally()
-            let promise = retry(maxAttempts: .max, delay: .constant(pause)) { attempt -> Promise<Int> in
-                let token = tally.token()
-                return Promise.value(attempt).map {
-                    token.use()
-                    if $0 < count { throw Flaw() }
-                    return $0
-                }
+        let count = scaled(20_000)
+        let tally = Tally()
+        let promise = retry(maxAttempts: .max, delay: .constant(pause)) { attempt -> Promise<Int> in
+            let token = tally.token()
+            return Promise.value(attempt).map {
+                token.use()
+                if $0 < count { throw Flaw() }
+                return $0
             }
-            expect(promise, gives: count)
-            expect(tally.peak <= 2 && tally.alive == 0)
         }
+        expect(promise, gives: count)
+        expect(tally.peak <= 2 && tally.alive == 0)
     }
 
     @Test func anHourInMilliseconds() throws {
@@ -191,41 +167,37 @@ struct RetryTests {
     }
 
     @Test func noAttemptIsBegunOnceAConditionHasCancelledTheResult() throws {
-        try inLoop { loop throws in
-            var result: Promise<Int>?
-            var attempts = 0
-            result = retry(maxAttempts: 5) { _ in
-                result?.cancel()
-                return true
-            } _: { _ -> Promise<Int> in
-                attempts += 1
-                return Promise(error: Flaw())
-            }
-            try loop.run()
-            expect(attempts == 1 && result?.isCancelled == true)
+        var result: Promise<Int>?
+        var attempts = 0
+        result = retry(maxAttempts: 5) { _ in
+            result?.cancel()
+            return true
+        } _: { _ -> Promise<Int> in
+            attempts += 1
+            return Promise(error: Flaw())
         }
+        try loop.run()
+        expect(attempts == 1 && result?.isCancelled == true)
     }
 
     @Test(arguments: [1, 2, 3], [false, true])
     func noAttemptIsBegunOnceTheScheduleHasCancelledTheResult(last: Int, asks: Bool) throws {
-        try inLoop { loop throws in
-            var result: Promise<Int>?
-            var attempts = 0
-            let schedule = RetrySchedule.custom { attempt, _ in
-                if attempt == last { result?.cancel() }
-                return .zero
-            }
-            let body = { (_: Int) -> Promise<Int> in
-                attempts += 1
-                return Promise(error: Flaw())
-            }
-            if asks {
-                result = retry(maxAttempts: 5, delay: schedule, while: { _ in Guarantee.value(true) }, body)
-            } else {
-                result = retry(maxAttempts: 5, delay: schedule, body)
-            }
-            try loop.run()
-            expect(attempts == last && result?.isCancelled == true)
+        var result: Promise<Int>?
+        var attempts = 0
+        let schedule = RetrySchedule.custom { attempt, _ in
+            if attempt == last { result?.cancel() }
+            return .zero
         }
+        let body = { (_: Int) -> Promise<Int> in
+            attempts += 1
+            return Promise(error: Flaw())
+        }
+        if asks {
+            result = retry(maxAttempts: 5, delay: schedule, while: { _ in Guarantee.value(true) }, body)
+        } else {
+            result = retry(maxAttempts: 5, delay: schedule, body)
+        }
+        try loop.run()
+        expect(attempts == last && result?.isCancelled == true)
     }
 }

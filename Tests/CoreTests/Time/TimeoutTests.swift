@@ -5,169 +5,141 @@ import Testing
 
 @testable import PromisesTestSupport
 
-struct TimeoutTests {
+@Suite(.inLoop) struct TimeoutTests {
+    private let loop = EventLoop.current
+
     @Test func rejectsWhenTheTimeIsUpAndNotBefore() throws {
-        try inLoop { loop throws in
-            let late = Promise<Int>.pending()
-            let limited = late.promise.timeout(.seconds(3))
-            try loop.turn(.upTo(.nanoseconds(2_999_999_999)))
-            expect(limited.isPending)
-            expect(limited, failsWith: PromiseError.timedOut)
-            expectEqual(loop.now.nanoseconds, 3_000_000_000)
-        }
+        let late = Promise<Int>.pending()
+        let limited = late.promise.timeout(.seconds(3))
+        try loop.turn(.upTo(.nanoseconds(2_999_999_999)))
+        expect(limited.isPending)
+        expect(limited, failsWith: PromiseError.timedOut)
+        expectEqual(loop.now.nanoseconds, 3_000_000_000)
     }
 
     @Test(arguments: [true, false])
     func settlesAsTheSourceThatIsInTimeAndLeavesNoTimer(isFulfilled: Bool) throws {
-        try inLoop { loop throws in
-            let source = after(.seconds(1)).then { isFulfilled ? .value(7) : Promise(error: Flaw(1)) }
-            let limited = source.timeout(.seconds(3600))
-            _ = try? hang(limited)
-            expectEqual(limited.settledValue, (isFulfilled ? 7 : nil))
-            expectEqual(limited.flaw, (isFulfilled ? nil : Flaw(1)))
-            expectEqual(loop.nextDeadline, nil)
-            expectEqual(loop.now.nanoseconds, 1_000_000_000)
-        }
+        let source = after(.seconds(1)).then { isFulfilled ? .value(7) : Promise(error: Flaw(1)) }
+        let limited = source.timeout(.seconds(3600))
+        _ = try? hang(limited)
+        expectEqual(limited.settledValue, (isFulfilled ? 7 : nil))
+        expectEqual(limited.flaw, (isFulfilled ? nil : Flaw(1)))
+        expectEqual(loop.nextDeadline, nil)
+        expectEqual(loop.now.nanoseconds, 1_000_000_000)
     }
 
     @Test func ofASettledPromiseStartsNothingThatStays() throws {
-        try inLoop { loop throws in
-            expectEqual(try hang(Promise.value(1).timeout(.seconds(1))), 1)
-            expect(Promise<Int>(error: Flaw()).timeout(.seconds(1)), failsWith: Flaw())
-            expect(loop.nextDeadline == nil && !loop.isAlive)
-        }
+        expectEqual(try hang(Promise.value(1).timeout(.seconds(1))), 1)
+        expect(Promise<Int>(error: Flaw()).timeout(.seconds(1)), failsWith: Flaw())
+        expect(loop.nextDeadline == nil && !loop.isAlive)
     }
 
     @Test func cancelsWhatItHasWaitedFor() throws {
-        try inLoop { loop throws in
-            let day = after(.seconds(86_400))
-            let limited = day.map { 1 }.timeout(.seconds(1))
-            expect(limited, failsWith: PromiseError.timedOut)
-            expectEqual(loop.nextDeadline, nil)
-            expectEqual(loop.now.nanoseconds, 1_000_000_000)
-        }
+        let day = after(.seconds(86_400))
+        let limited = day.map { 1 }.timeout(.seconds(1))
+        expect(limited, failsWith: PromiseError.timedOut)
+        expectEqual(loop.nextDeadline, nil)
+        expectEqual(loop.now.nanoseconds, 1_000_000_000)
     }
 
     @Test func cancelsAReadOfAResolverThroughOnCancel() throws {
-        try inLoop { loop throws in
-            var wasCancelled = false
-            let (promise, resolver) = Promise<Int>.pending()
-            resolver.onCancel { wasCancelled = true }
-            let limited = promise.timeout(.seconds(1))
-            expect(limited, failsWith: PromiseError.timedOut)
-            try loop.run()
-            expect(wasCancelled)
-            expect(promise.error as? PromiseError == .cancelled)
-        }
+        var wasCancelled = false
+        let (promise, resolver) = Promise<Int>.pending()
+        resolver.onCancel { wasCancelled = true }
+        let limited = promise.timeout(.seconds(1))
+        expect(limited, failsWith: PromiseError.timedOut)
+        try loop.run()
+        expect(wasCancelled)
+        expect(promise.error as? PromiseError == .cancelled)
     }
 
     @Test func leavesAloneWhatOthersWaitFor() throws {
-        try inLoop { loop throws in
-            let shared = after(.seconds(10)).map { 5 }
-            var seen = 0
-            shared.done { seen = $0 }
-            let limited = shared.timeout(.seconds(1))
-            expect(limited.asPromise(), failsWith: PromiseError.timedOut)
-            try loop.run()
-            expectEqual(seen, 5)
-            expectEqual(loop.now.nanoseconds, 10_000_000_000)
-        }
+        let shared = after(.seconds(10)).map { 5 }
+        var seen = 0
+        shared.done { seen = $0 }
+        let limited = shared.timeout(.seconds(1))
+        expect(limited.asPromise(), failsWith: PromiseError.timedOut)
+        try loop.run()
+        expectEqual(seen, 5)
+        expectEqual(loop.now.nanoseconds, 10_000_000_000)
     }
 
     @Test func cancelledItselfItTakesTheTimerAlong() throws {
-        try inLoop { loop throws in
-            let limited = after(.seconds(10)).timeout(.seconds(20))
-            limited.cancel()
-            expect(limited.isRejected)
-            expect(loop.nextDeadline == nil && !loop.isAlive)
-        }
+        let limited = after(.seconds(10)).timeout(.seconds(20))
+        limited.cancel()
+        expect(limited.isRejected)
+        expect(loop.nextDeadline == nil && !loop.isAlive)
     }
 
     @Test func anErrorOfOnesOwn() throws {
-        try inLoop { _ throws in
-            let limited = endless().timeout(.seconds(1), error: Flaw(9))
-            expect(limited, failsWith: Flaw(9))
-        }
+        let limited = endless().timeout(.seconds(1), error: Flaw(9))
+        expect(limited, failsWith: Flaw(9))
     }
 
     @Test func zeroAndLessAreOverInTheNextTurn() throws {
-        try inLoop { loop throws in
-            for limit in [Duration.zero, .seconds(-5)] {
-                let limited = endless().timeout(limit)
-                expect(limited.isPending)
-                try loop.turn(.poll)
-                expect(limited.isRejected)
-            }
+        for limit in [Duration.zero, .seconds(-5)] {
+            let limited = endless().timeout(limit)
+            expect(limited.isPending)
+            try loop.turn(.poll)
+            expect(limited.isRejected)
         }
     }
 
     @Test func byADeadlineThatStepsShare() throws {
-        try inLoop { loop throws in
-            expect(endless().timeout(.milliseconds(500)), failsWith: PromiseError.timedOut)
-            expectEqual(loop.now.nanoseconds, 500_000_000)
-            let deadline = loop.now.advanced(by: .seconds(5))
-            let steps = after(.seconds(3)).timeout(deadline: deadline)
-                .then { after(.seconds(3)).timeout(deadline: deadline) }
-            expect(steps, failsWith: PromiseError.timedOut)
-            expectEqual(loop.now.nanoseconds, 5_500_000_000)
-            expect(endless().timeout(deadline: LoopInstant(nanoseconds: 0)), failsWith: PromiseError.timedOut)
-            expect(endless().timeout(deadline: deadline, error: Flaw(10)), failsWith: Flaw(10))
-        }
+        expect(endless().timeout(.milliseconds(500)), failsWith: PromiseError.timedOut)
+        expectEqual(loop.now.nanoseconds, 500_000_000)
+        let deadline = loop.now.advanced(by: .seconds(5))
+        let steps = after(.seconds(3)).timeout(deadline: deadline)
+            .then { after(.seconds(3)).timeout(deadline: deadline) }
+        expect(steps, failsWith: PromiseError.timedOut)
+        expectEqual(loop.now.nanoseconds, 5_500_000_000)
+        expect(endless().timeout(deadline: LoopInstant(nanoseconds: 0)), failsWith: PromiseError.timedOut)
+        expect(endless().timeout(deadline: deadline, error: Flaw(10)), failsWith: Flaw(10))
     }
 
     @Test func whatHasComeInTheSameMomentIsInTime() throws {
-        try inLoop { _ throws in
-            // The timer of the source fires first, and its handler is queued when the limit is reached.
-            let limited = after(.seconds(1)).map { 3 }.timeout(.seconds(2)).map { $0 }
-            expectEqual(try hang(limited), 3)
-            let (promise, resolver) = Promise<Int>.pending()
-            let second = promise.timeout(.seconds(1))
-            after(.seconds(1)).done { resolver.fulfill(4) }
-            EventLoop.current.schedule(after: .seconds(1)) {}
-            _ = try? hang(second)
-            expect(second.isResolved)
-        }
+        // The timer of the source fires first, and its handler is queued when the limit is reached.
+        let limited = after(.seconds(1)).map { 3 }.timeout(.seconds(2)).map { $0 }
+        expectEqual(try hang(limited), 3)
+        let (promise, resolver) = Promise<Int>.pending()
+        let second = promise.timeout(.seconds(1))
+        after(.seconds(1)).done { resolver.fulfill(4) }
+        EventLoop.current.schedule(after: .seconds(1)) {}
+        _ = try? hang(second)
+        expect(second.isResolved)
     }
 
     @Test func returnedByAHandlerItRejectsTheWholeChain() throws {
-        try inLoop { loop throws in
-            let chain = after(.seconds(1)).then { after(.seconds(100)).map { 1 }.timeout(.seconds(2)) }.map { $0 + 1 }
-            expect(chain, failsWith: PromiseError.timedOut)
-            expectEqual(loop.now.nanoseconds, 3_000_000_000)
-            expectEqual(loop.nextDeadline, nil)
-        }
+        let chain = after(.seconds(1)).then { after(.seconds(100)).map { 1 }.timeout(.seconds(2)) }.map { $0 + 1 }
+        expect(chain, failsWith: PromiseError.timedOut)
+        expectEqual(loop.now.nanoseconds, 3_000_000_000)
+        expectEqual(loop.nextDeadline, nil)
     }
 
     @Test func isNotACancellationSoCatchSeesIt() throws {
-        try inLoop { loop throws in
-            var seen: PromiseError?
-            endless().timeout(.seconds(1)).catch { seen = $0 as? PromiseError }
-            try loop.run()
-            expectEqual(seen, .timedOut)
-        }
+        var seen: PromiseError?
+        endless().timeout(.seconds(1)).catch { seen = $0 as? PromiseError }
+        try loop.run()
+        expectEqual(seen, .timedOut)
     }
 
     @Test func runsTheCleanupOfWhatItGivesUp() throws {
-        try inLoop { loop throws in
-            var order: [String] = []
-            let work = after(.seconds(10)).asPromise().ensure { order.append("ensure") }
-            work.timeout(.seconds(1)).catch { order.append("\($0)") }
-            try loop.run()
-            expectEqual(Set(order), ["ensure", "the time limit expired"])
-            expectEqual(loop.now.nanoseconds, 1_000_000_000)
-        }
+        var order: [String] = []
+        let work = after(.seconds(10)).asPromise().ensure { order.append("ensure") }
+        work.timeout(.seconds(1)).catch { order.append("\($0)") }
+        try loop.run()
+        expectEqual(Set(order), ["ensure", "the time limit expired"])
+        expectEqual(loop.now.nanoseconds, 1_000_000_000)
     }
 
     @Test func aHundredThousandLeaveTheQueueAsTheirPromisesSettle() throws {
-        try inLoop { loop throws in
-            let count = scaled(100_000)
-            let promises = (0..<count).map { _ in Promise<Int>.pending() }
-            let limited = promises.map { $0.promise.timeout(.seconds(60)) }
-            for (index, pair) in promises.enumerated() { pair.resolver.fulfill(index) }
-            expectEqual(try hang(when(fulfilled: limited)).count, count)
-            expectEqual(loop.nextDeadline, nil)
-            expectEqual(loop.now.nanoseconds, 0)
-        }
+        let count = scaled(100_000)
+        let promises = (0..<count).map { _ in Promise<Int>.pending() }
+        let limited = promises.map { $0.promise.timeout(.seconds(60)) }
+        for (index, pair) in promises.enumerated() { pair.resolver.fulfill(index) }
+        expectEqual(try hang(when(fulfilled: limited)).count, count)
+        expectEqual(loop.nextDeadline, nil)
+        expectEqual(loop.now.nanoseconds, 0)
     }
 
     @Test func aLoopThatEndsTakesItsTimersAlong() throws {

@@ -6,7 +6,9 @@ import Testing
 @testable import PromisesTestSupport
 
 /// The core of a timer is a plain one, which the loop reuses, with the timer's id in it.
-struct TimerReuseTests {
+@Suite(.inLoop) struct TimerReuseTests {
+    private let loop = EventLoop.current
+
     private func address<T>(_ promise: Guarantee<T>) -> UnsafeMutableRawPointer {
         Unmanaged.passUnretained(promise.core).toOpaque()
     }
@@ -18,47 +20,41 @@ struct TimerReuseTests {
     }
 
     @Test(.disabled(if: isSanitized)) func theCoreOfATimerThatHasFiredIsUsedAgain() throws {
-        try inLoop { loop throws in
-            let (first, step) = step(.seconds(1))
-            try loop.run()
-            expectEqual(step.settledValue, 1)
-            let next = after(.seconds(1))
-            expect(address(next) == first && next.isPending)
-            try loop.run()
-            expect(!next.isPending)
-        }
+        let (first, step) = step(.seconds(1))
+        try loop.run()
+        expectEqual(step.settledValue, 1)
+        let next = after(.seconds(1))
+        expect(address(next) == first && next.isPending)
+        try loop.run()
+        expect(!next.isPending)
     }
 
     @Test func cancellingAStepThatHasTheCoreOfATimerCancelsNoTimer() throws {
-        try inLoop { loop throws in
-            let (_, first) = step(.seconds(1))
-            try loop.run()
-            expectEqual(first.settledValue, 1)
-            let (promise, resolver) = Promise<Int>.pending()
-            let steps = (0..<4).map { _ in promise.map { $0 } }
-            let timers = (0..<4).map { _ in after(.seconds(1)) }
-            for step in steps {
-                step.cauterize()
-                step.cancel()
-            }
-            expectEqual(loop.keepAliveReport.timers, 4)
-            try loop.run()
-            expect(timers.allSatisfy { !$0.isPending })
-            withExtendedLifetime(resolver) {}
+        let (_, first) = step(.seconds(1))
+        try loop.run()
+        expectEqual(first.settledValue, 1)
+        let (promise, resolver) = Promise<Int>.pending()
+        let steps = (0..<4).map { _ in promise.map { $0 } }
+        let timers = (0..<4).map { _ in after(.seconds(1)) }
+        for step in steps {
+            step.cauterize()
+            step.cancel()
         }
+        expectEqual(loop.keepAliveReport.timers, 4)
+        try loop.run()
+        expect(timers.allSatisfy { !$0.isPending })
+        withExtendedLifetime(resolver) {}
     }
 
     @Test func cancellingATimerEndsThisOneAlone() throws {
-        try inLoop { loop throws in
-            for _ in 0..<3 {
-                let kept = after(.seconds(2)).map { 2 }
-                let cancelled = after(.seconds(1)).map { 1 }
-                cancelled.asPromise().cancel()
-                expectEqual(loop.keepAliveReport.timers, 1)
-                try loop.run()
-                expectEqual(kept.settledValue, 2)
-                expect(cancelled.asPromise().error as? PromiseError == .cancelled)
-            }
+        for _ in 0..<3 {
+            let kept = after(.seconds(2)).map { 2 }
+            let cancelled = after(.seconds(1)).map { 1 }
+            cancelled.asPromise().cancel()
+            expectEqual(loop.keepAliveReport.timers, 1)
+            try loop.run()
+            expectEqual(kept.settledValue, 2)
+            expect(cancelled.asPromise().error as? PromiseError == .cancelled)
         }
     }
 

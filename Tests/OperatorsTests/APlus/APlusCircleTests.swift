@@ -7,7 +7,9 @@ import Testing
 
 extension APlusTests {
     /// 2.3.1
-    struct APlusCircleTests {
+    @Suite(.inLoop) struct APlusCircleTests {
+        private let loop = EventLoop.current
+
         @Test("2.3.1 a circle of up to three, of every make", arguments: Settling.allCases, Member.allCases)
         func circles(settling: Settling, first: Member) throws {
             try checkCircle([first], settling)
@@ -51,33 +53,29 @@ extension APlusTests {
 
         @Test("2.3.1 a circle that others lead into", arguments: Settling.allCases)
         func withATail(settling: Settling) throws {
-            try inLoop { loop throws in
-                let (start, resolver) = Promise<Void>.pending()
-                var circle: [Promise<Int>] = []
-                var tail: [Promise<Int>] = []
-                try settling.run(loop, settle: { resolver.fulfill() }) {
-                    circle = (0..<3).map { index in start.then { circle[(index + 1) % 3] } }
-                    tail = (0..<3).map { index in start.then { index == 0 ? circle[0] : tail[index - 1] } }
-                }
-                let seen = (circle + tail).map(\.promiseError)
-                expectEqual(seen, Array(repeating: .returnedSelf, count: 6))
-                circle = []
-                tail = []
+            let (start, resolver) = Promise<Void>.pending()
+            var circle: [Promise<Int>] = []
+            var tail: [Promise<Int>] = []
+            try settling.run(loop, settle: { resolver.fulfill() }) {
+                circle = (0..<3).map { index in start.then { circle[(index + 1) % 3] } }
+                tail = (0..<3).map { index in start.then { index == 0 ? circle[0] : tail[index - 1] } }
             }
+            let seen = (circle + tail).map(\.promiseError)
+            expectEqual(seen, Array(repeating: .returnedSelf, count: 6))
+            circle = []
+            tail = []
         }
 
         @Test("2.3.1 a copy, and the promise that is made of a promise, are the promise itself")
         func inDisguise() throws {
-            try inLoop { loop throws in
-                var promise: Promise<Int>?
-                promise = Promise.value(1).then { _ -> Promise<Int> in
-                    let copy = promise!
-                    return Promise(copy.asPromise())
-                }
-                try loop.run()
-                expectEqual(promise?.promiseError, .returnedSelf)
-                promise = nil
+            var promise: Promise<Int>?
+            promise = Promise.value(1).then { _ -> Promise<Int> in
+                let copy = promise!
+                return Promise(copy.asPromise())
             }
+            try loop.run()
+            expectEqual(promise?.promiseError, .returnedSelf)
+            promise = nil
         }
 
         @Test("2.3.1 nothing of a circle is leaked", arguments: Settling.allCases, 1...4)

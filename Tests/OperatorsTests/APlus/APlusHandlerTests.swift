@@ -7,7 +7,9 @@ import Testing
 
 extension APlusTests {
     /// 2.2.2 to 2.2.6
-    struct APlusHandlerTests {
+    @Suite(.inLoop) struct APlusHandlerTests {
+        private let loop = EventLoop.current
+
         @Test(
             "2.2.2, 2.2.3, 2.2.4 called once each, after the promise has settled, with its outcome, not inside a call",
             arguments: Setting.all, Handler.allCases)
@@ -47,17 +49,15 @@ extension APlusTests {
 
         @Test("2.2.4 after the code that follows the settlement", arguments: Kind.allCases, Handler.allCases)
         func afterTheCodeThatSettles(kind: Kind, handler: Handler) throws {
-            try inLoop { loop throws in
-                let (promise, resolver) = try kind.make(loop) as (Promise<Int>, Resolver<Int>)
-                var order: [String] = []
-                handler.attach(to: Source(promise)) { _ in order.append("handler") }
-                loop.enqueue {
-                    resolver.resolve(handler.outcome)
-                    order.append("after settling")
-                }
-                try loop.run()
-                expectEqual(order, ["after settling", "handler"])
+            let (promise, resolver) = try kind.make(loop) as (Promise<Int>, Resolver<Int>)
+            var order: [String] = []
+            handler.attach(to: Source(promise)) { _ in order.append("handler") }
+            loop.enqueue {
+                resolver.resolve(handler.outcome)
+                order.append("after settling")
             }
+            try loop.run()
+            expectEqual(order, ["after settling", "handler"])
         }
 
         @Test("2.2.4 one that is attached in a handler runs after it", arguments: Handler.allCases)
@@ -79,51 +79,47 @@ extension APlusTests {
 
         @Test("2.2.4 after jobs and handlers that were queued before it, before later ones")
         func inTheQueue() throws {
-            try inLoop { loop throws in
-                let (promise, resolver) = Promise<Int>.pending()
-                var order: [Int] = []
-                promise.done { _ in order.append(2) }.orFail()
-                loop.enqueue { order.append(0) }
-                Promise.value(1).done { _ in order.append(1) }.orFail()
-                resolver.fulfill(1)
-                loop.enqueue { order.append(3) }
-                promise.done { _ in order.append(4) }.orFail()
-                Promise<Int>(error: Flaw()).catch { _ in order.append(5) }
-                try loop.run()
-                expectEqual(order, [0, 1, 2, 3, 4, 5])
-            }
+            let (promise, resolver) = Promise<Int>.pending()
+            var order: [Int] = []
+            promise.done { _ in order.append(2) }.orFail()
+            loop.enqueue { order.append(0) }
+            Promise.value(1).done { _ in order.append(1) }.orFail()
+            resolver.fulfill(1)
+            loop.enqueue { order.append(3) }
+            promise.done { _ in order.append(4) }.orFail()
+            Promise<Int>(error: Flaw()).catch { _ in order.append(5) }
+            try loop.run()
+            expectEqual(order, [0, 1, 2, 3, 4, 5])
         }
 
         @Test("2.2.4 no handler runs inside another, and none deeper in the stack than another")
         func theStackIsClean() throws {
-            try inLoop { loop throws in
-                var depth = 0
-                var deepest = 0
-                var addresses: [UInt] = []
-                /// Settles a promise, attaches to it before or after, and leaves.
-                func step(_ number: Int) {
-                    depth += 1
-                    defer { depth -= 1 }
-                    deepest = max(deepest, depth)
-                    addresses.append(stackAddress())
-                    guard number < 1000 else { return }
-                    let (promise, resolver) = Promise<Int>.pending()
-                    let attach = {
-                        number % 3 == 0
-                            ? promise.catch { _ in step(number + 1) }.finally {}
-                            : promise.done { step($0) }.orFail()
-                    }
-                    if number % 2 == 0 { attach() }
-                    if number % 3 == 0 { resolver.reject(Flaw(number)) } else { resolver.fulfill(number + 1) }
-                    if number % 2 != 0 { attach() }
+            var depth = 0
+            var deepest = 0
+            var addresses: [UInt] = []
+            /// Settles a promise, attaches to it before or after, and leaves.
+            func step(_ number: Int) {
+                depth += 1
+                defer { depth -= 1 }
+                deepest = max(deepest, depth)
+                addresses.append(stackAddress())
+                guard number < 1000 else { return }
+                let (promise, resolver) = Promise<Int>.pending()
+                let attach = {
+                    number % 3 == 0
+                        ? promise.catch { _ in step(number + 1) }.finally {}
+                        : promise.done { step($0) }.orFail()
                 }
-                Promise.value(0).done { step($0) }.orFail()
-                try loop.run()
-                expect(deepest == 1 && addresses.count == 1001)
-                // A frame or two apart, since one is called through `catch` and the other through `map`. (The address
-                // sanitizer moves locals off the stack.)
-                expect(isSanitized || addresses.max()! - addresses.min()! < 4096)
+                if number % 2 == 0 { attach() }
+                if number % 3 == 0 { resolver.reject(Flaw(number)) } else { resolver.fulfill(number + 1) }
+                if number % 2 != 0 { attach() }
             }
+            Promise.value(0).done { step($0) }.orFail()
+            try loop.run()
+            expect(deepest == 1 && addresses.count == 1001)
+            // A frame or two apart, since one is called through `catch` and the other through `map`. (The address
+            // sanitizer moves locals off the stack.)
+            expect(isSanitized || addresses.max()! - addresses.min()! < 4096)
         }
 
         @Test("2.2.4 never inside the call of another thread that settles")

@@ -9,21 +9,21 @@ import Testing
 extension APlusTests {
     /// 2.3.3, of which the protocol `Thenable` remains in a typed language: `pipe` is the foreign `then`, and its
     /// handler is resolvePromise and rejectPromise in one.
-    struct APlusThenableTests {
+    @Suite(.inLoop) struct APlusThenableTests {
+        private let loop = EventLoop.current
+
         @Test("2.3.3.3 pipe is called once, at once, with a handler", arguments: Way.allCases)
         func pipeIsCalledOnce(way: Way) throws {
-            try inLoop { loop throws in
-                let foreign = Foreign<Int>([])
-                var calls: [Int] = []
-                let outer = way.adopt(foreign)
-                loop.enqueue { calls.append(foreign.count) }
-                try loop.turn(.poll)
-                foreign.call(.success(1))
-                try loop.run()
-                expectEqual(calls, [1])
-                expectEqual(foreign.count, 1)
-                expectEqual(outer.settledValue, 1)
-            }
+            let foreign = Foreign<Int>([])
+            var calls: [Int] = []
+            let outer = way.adopt(foreign)
+            loop.enqueue { calls.append(foreign.count) }
+            try loop.turn(.poll)
+            foreign.call(.success(1))
+            try loop.run()
+            expectEqual(calls, [1])
+            expectEqual(foreign.count, 1)
+            expectEqual(outer.settledValue, 1)
         }
 
         @Test("2.3.3.3.1 to 2.3.3.3.3 of its calls the first counts", arguments: Way.allCases, Manner.allCases)
@@ -70,87 +70,77 @@ extension APlusTests {
 
         @Test("2.3.3.3 a thenable that is adopted by several, and adopts")
         func severalAdopt() throws {
-            try inLoop { loop throws in
-                let foreign = Foreign<Int>([])
-                let first = Promise.value(()).then { foreign }
-                let second = Promise.value(()).then { Wrapped(first) }
-                let third = Promise(foreign)
-                try loop.run()
-                foreign.call(.success(6))
-                try loop.run()
-                expect(first.settledValue == 6 && second.settledValue == 6 && third.settledValue == 6)
-            }
+            let foreign = Foreign<Int>([])
+            let first = Promise.value(()).then { foreign }
+            let second = Promise.value(()).then { Wrapped(first) }
+            let third = Promise(foreign)
+            try loop.run()
+            foreign.call(.success(6))
+            try loop.run()
+            expect(first.settledValue == 6 && second.settledValue == 6 && third.settledValue == 6)
         }
 
         @Test("2.3.3.3 handlers run on a clean stack, although the thenable calls inline", arguments: Way.allCases)
         func onACleanStack(way: Way) throws {
-            try inLoop { loop throws in
-                var isInside = false
-                var seen: [Bool] = []
-                let foreign = Foreign<Int>([])
-                way.adopt(foreign).done { _ in seen.append(isInside) }.orFail()
-                try loop.turn(.poll)
-                isInside = true
-                foreign.call(.success(1))
-                isInside = false
-                try loop.run()
-                expectEqual(seen, [false])
-            }
+            var isInside = false
+            var seen: [Bool] = []
+            let foreign = Foreign<Int>([])
+            way.adopt(foreign).done { _ in seen.append(isInside) }.orFail()
+            try loop.turn(.poll)
+            isInside = true
+            foreign.call(.success(1))
+            isInside = false
+            try loop.run()
+            expectEqual(seen, [false])
         }
 
         @Test("2.3.3.3 a thenable that lets the handler go uncalled has abandoned the promise")
         func thatNeverCalls() throws {
-            let lines = try logged {
-                try inLoop { loop throws in
-                    let foreign = Foreign<Int>([])
-                    let outer = Promise.value(()).then { foreign }
-                    try loop.run()
-                    expect(outer.isPending)
-                    foreign.forget()
-                    try loop.run()
-                    expectEqual(outer.promiseError, .abandoned)
-                }
+            let lines = try loggedInLoop { loop throws in
+                let foreign = Foreign<Int>([])
+                let outer = Promise.value(()).then { foreign }
+                try loop.run()
+                expect(outer.isPending)
+                foreign.forget()
+                try loop.run()
+                expectEqual(outer.promiseError, .abandoned)
             }
             expectEqual(lines.count, 1)
         }
 
         @Test("2.3.3.3.4.1 an error thrown after settling is ignored", arguments: Settling.allCases)
         func throwsAfterSettling(settling: Settling) throws {
-            try inLoop { loop throws in
-                let fulfilled = Promise<Int> { resolver in
-                    resolver.fulfill(1)
-                    throw Flaw(2)
-                }
-                let rejected = Promise<Int> { resolver in
-                    resolver.reject(Flaw(1))
-                    throw Flaw(2)
-                }
-                var seen: [String] = []
-                try settling.run(loop, settle: {}) {
-                    fulfilled.tap { if case .success(let value) = $0 { seen.append("\(value)") } }.orFail()
-                    rejected.catch { seen.append("\($0)") }
-                }
-                expectEqual(seen, ["1", "Flaw(number: 1)"])
+            let fulfilled = Promise<Int> { resolver in
+                resolver.fulfill(1)
+                throw Flaw(2)
             }
+            let rejected = Promise<Int> { resolver in
+                resolver.reject(Flaw(1))
+                throw Flaw(2)
+            }
+            var seen: [String] = []
+            try settling.run(loop, settle: {}) {
+                fulfilled.tap { if case .success(let value) = $0 { seen.append("\(value)") } }.orFail()
+                rejected.catch { seen.append("\($0)") }
+            }
+            expectEqual(seen, ["1", "Flaw(number: 1)"])
         }
 
         @Test("2.3.3.3.4.2 an error thrown before settling rejects", arguments: Settling.allCases)
         func throwsBeforeSettling(settling: Settling) throws {
-            try inLoop { loop throws in
-                var resolvers: [Resolver<Int>] = []
-                let promise = Promise<Int> { resolver in
-                    resolvers.append(resolver)
-                    throw Flaw(2)
-                }
-                let step = firstly { () throws -> Promise<Int> in throw Flaw(3) }
-                var seen: [String] = []
-                try settling.run(loop, settle: { resolvers[0].fulfill(1) }) {
-                    promise.catch { seen.append("\($0)") }
-                    step.catch { seen.append("\($0)") }
-                }
-                expectEqual(seen, ["Flaw(number: 2)", "Flaw(number: 3)"])
-                expectEqual(promise.flaw, Flaw(2))
+            var resolvers: [Resolver<Int>] = []
+            let promise = Promise<Int> { resolver in
+                resolvers.append(resolver)
+                throw Flaw(2)
             }
+            let step = firstly { () throws -> Promise<Int> in throw Flaw(3) }
+            var seen: [String] = []
+            try settling.run(loop, settle: { resolvers[0].fulfill(1) }) {
+                promise.catch { seen.append("\($0)") }
+                step.catch { seen.append("\($0)") }
+            }
+            expectEqual(seen, ["Flaw(number: 2)", "Flaw(number: 3)"])
+            expectEqual(promise.flaw, Flaw(2))
         }
 
         /// Lets a foreign thenable be adopted in one way, and call back in some manner with each of `outcomes`.

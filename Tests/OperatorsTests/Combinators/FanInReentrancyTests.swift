@@ -6,7 +6,9 @@ import Testing
 @testable import PromisesTestSupport
 
 /// Inline handlers of the sources and of the result, which run during a settlement.
-struct FanInReentrancyTests {
+@Suite(.inLoop) struct FanInReentrancyTests {
+    private let loop = EventLoop.current
+
     enum Kind: CaseIterable {
         case all, each, notAllRejected, race, raceFulfilled
 
@@ -27,100 +29,88 @@ struct FanInReentrancyTests {
 
     @Test(arguments: Kind.allCases, [false, true])
     func aSourceThatSettlesTheNext(kind: Kind, isFirst: Bool) throws {
-        try inLoop { loop throws in
-            let pairs = pairs(50)
-            // Otherwise the optimiser would release resolvers after the last use of the array, and so abandon promises.
-            defer { withExtendedLifetime(pairs) {} }
-            func link() {
-                for index in 0..<49 {
-                    pairs[index].promise.pipe { _ in pairs[index + 1].resolver.fulfill(index + 1) }
-                }
+        let pairs = pairs(50)
+        // Otherwise the optimiser would release resolvers after the last use of the array, and so abandon promises.
+        defer { withExtendedLifetime(pairs) {} }
+        func link() {
+            for index in 0..<49 {
+                pairs[index].promise.pipe { _ in pairs[index + 1].resolver.fulfill(index + 1) }
             }
-            if isFirst { link() }
-            let result = kind.gather(pairs.map(\.promise))
-            if !isFirst { link() }
-            pairs[0].resolver.fulfill(0)
-            switch kind {
-            // Handlers attached before the race make the second promise's handlers be called first.
-            case .race, .raceFulfilled: expect(result, gives: [isFirst ? 1 : 0])
-            default: expect(result, gives: Array(0..<50))
-            }
+        }
+        if isFirst { link() }
+        let result = kind.gather(pairs.map(\.promise))
+        if !isFirst { link() }
+        pairs[0].resolver.fulfill(0)
+        switch kind {
+        // Handlers attached before the race make the second promise's handlers be called first.
+        case .race, .raceFulfilled: expect(result, gives: [isFirst ? 1 : 0])
+        default: expect(result, gives: Array(0..<50))
         }
     }
 
     @Test(arguments: Kind.allCases)
     func aSourceThatRejectsTheNext(kind: Kind) throws {
-        try inLoop { loop throws in
-            let pairs = pairs(3)
-            defer { withExtendedLifetime(pairs) {} }
-            let result = kind.gather(pairs.map(\.promise))
-            pairs[0].promise.pipe { _ in pairs[1].resolver.reject(Flaw(1)) }
-            pairs[1].promise.pipe { _ in pairs[2].resolver.fulfill(2) }
-            pairs[0].resolver.fulfill(0)
-            switch kind {
-            case .all: expect(result, failsWith: Flaw(1))
-            case .each, .notAllRejected: expect(result, gives: [0, -1, 2])
-            case .race, .raceFulfilled: expect(result, gives: [0])
-            }
+        let pairs = pairs(3)
+        defer { withExtendedLifetime(pairs) {} }
+        let result = kind.gather(pairs.map(\.promise))
+        pairs[0].promise.pipe { _ in pairs[1].resolver.reject(Flaw(1)) }
+        pairs[1].promise.pipe { _ in pairs[2].resolver.fulfill(2) }
+        pairs[0].resolver.fulfill(0)
+        switch kind {
+        case .all: expect(result, failsWith: Flaw(1))
+        case .each, .notAllRejected: expect(result, gives: [0, -1, 2])
+        case .race, .raceFulfilled: expect(result, gives: [0])
         }
     }
 
     @Test(arguments: Kind.allCases)
     func aSourceThatCancelsTheResult(kind: Kind) throws {
-        try inLoop { loop throws in
-            let pairs = pairs(3)
-            defer { withExtendedLifetime(pairs) {} }
-            let box = Shared<Promise<[Int]>?>(nil)
-            pairs[0].promise.pipe { _ in box.value?.cancel() }
-            let result = kind.gather(pairs.map(\.promise))
-            box.change { $0 = result }
-            pairs[0].resolver.fulfill(0)
-            expect(result, failsWith: PromiseError.cancelled)
-            box.change { $0 = nil }
-        }
+        let pairs = pairs(3)
+        defer { withExtendedLifetime(pairs) {} }
+        let box = Shared<Promise<[Int]>?>(nil)
+        pairs[0].promise.pipe { _ in box.value?.cancel() }
+        let result = kind.gather(pairs.map(\.promise))
+        box.change { $0 = result }
+        pairs[0].resolver.fulfill(0)
+        expect(result, failsWith: PromiseError.cancelled)
+        box.change { $0 = nil }
     }
 
     @Test(arguments: Kind.allCases)
     func theResultThatSettlesASource(kind: Kind) throws {
-        try inLoop { loop throws in
-            let pairs = pairs(4)
-            defer { withExtendedLifetime(pairs) {} }
-            let result = kind.gather(pairs.map(\.promise))
-            result.pipe { _ in for pair in pairs { pair.resolver.fulfill(9) } }
-            for (index, pair) in pairs.enumerated() { pair.resolver.fulfill(index) }
-            switch kind {
-            case .race, .raceFulfilled: expect(result, gives: [0])
-            default: expect(result, gives: [0, 1, 2, 3])
-            }
+        let pairs = pairs(4)
+        defer { withExtendedLifetime(pairs) {} }
+        let result = kind.gather(pairs.map(\.promise))
+        result.pipe { _ in for pair in pairs { pair.resolver.fulfill(9) } }
+        for (index, pair) in pairs.enumerated() { pair.resolver.fulfill(index) }
+        switch kind {
+        case .race, .raceFulfilled: expect(result, gives: [0])
+        default: expect(result, gives: [0, 1, 2, 3])
         }
     }
 
     @Test(arguments: Kind.allCases)
     func aThenableThatSettlesAnotherWhileItIsAsked(kind: Kind) throws {
-        try inLoop { loop throws in
-            let pairs = pairs(3)
-            defer { withExtendedLifetime(pairs) {} }
-            let meddler = Meddler(promise: pairs[2].promise) { pairs[0].resolver.fulfill(0) }
-            let sources = [pairs[0].promise, pairs[1].promise, meddler.asPromise()]
-            let result = kind.gather(sources)
-            pairs[1].resolver.fulfill(1)
-            pairs[2].resolver.fulfill(2)
-            switch kind {
-            case .race, .raceFulfilled: expect(result, gives: [0])
-            default: expect(result, gives: [0, 1, 2])
-            }
+        let pairs = pairs(3)
+        defer { withExtendedLifetime(pairs) {} }
+        let meddler = Meddler(promise: pairs[2].promise) { pairs[0].resolver.fulfill(0) }
+        let sources = [pairs[0].promise, pairs[1].promise, meddler.asPromise()]
+        let result = kind.gather(sources)
+        pairs[1].resolver.fulfill(1)
+        pairs[2].resolver.fulfill(2)
+        switch kind {
+        case .race, .raceFulfilled: expect(result, gives: [0])
+        default: expect(result, gives: [0, 1, 2])
         }
     }
 
     @Test(arguments: Kind.allCases)
     func manySourcesAreCancelled(kind: Kind) throws {
-        try inLoop { loop throws in
-            let naps = (0..<scaled(25_000)).map { number in after(.seconds(1)).map { number }.asPromise() }
-            let result = kind.gather(naps)
-            result.cancel()
-            expect(loop.nextDeadline == nil && !loop.isAlive)
-            expect(result, failsWith: PromiseError.cancelled)
-        }
+        let naps = (0..<scaled(25_000)).map { number in after(.seconds(1)).map { number }.asPromise() }
+        let result = kind.gather(naps)
+        result.cancel()
+        expect(loop.nextDeadline == nil && !loop.isAlive)
+        expect(result, failsWith: PromiseError.cancelled)
     }
 }
 

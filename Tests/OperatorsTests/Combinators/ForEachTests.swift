@@ -6,192 +6,170 @@ import Testing
 @testable import PromisesTestSupport
 
 /// `forEach` and `thenReduce`.
-struct ForEachTests {
+@Suite(.inLoop) struct ForEachTests {
+    private let loop = EventLoop.current
+
     @Test func oneAfterTheOther() throws {
-        try inLoop { loop throws in
-            var log: [String] = []
-            let body = { (number: Int) -> Promise<String> in
-                log.append("begin \(number)")
-                return after(.seconds(1)).map { "\(number)" }.asPromise().get { log.append("end \($0)") }
-            }
-            let end = forEach([3, 1, 2], body)
-            expectEqual(log, ["begin 3"], "the first at once")
-            try hang(end)
-            expectEqual(log, ["begin 3", "end 3", "begin 1", "end 1", "begin 2", "end 2"])
-            expectEqual(loop.now.nanoseconds, 3_000_000_000)
+        var log: [String] = []
+        let body = { (number: Int) -> Promise<String> in
+            log.append("begin \(number)")
+            return after(.seconds(1)).map { "\(number)" }.asPromise().get { log.append("end \($0)") }
         }
+        let end = forEach([3, 1, 2], body)
+        expectEqual(log, ["begin 3"], "the first at once")
+        try hang(end)
+        expectEqual(log, ["begin 3", "end 3", "begin 1", "end 1", "begin 2", "end 2"])
+        expectEqual(loop.now.nanoseconds, 3_000_000_000)
     }
 
     @Test func folding() throws {
-        try inLoop { loop throws in
-            let text = Promise.value(["a", "b", "c"]).thenReduce("-") { text, letter in
-                after(.seconds(1)).map { text + letter }
-            }
-            expect(text, gives: "-abc")
-            expectEqual(loop.now.nanoseconds, 3_000_000_000)
-            let sum = Guarantee.value(1...4).thenReduce(0) { sum, number in Guarantee.value(sum + number) }
-            expect(sum, gives: 10)
+        let text = Promise.value(["a", "b", "c"]).thenReduce("-") { text, letter in
+            after(.seconds(1)).map { text + letter }
         }
+        expect(text, gives: "-abc")
+        expectEqual(loop.now.nanoseconds, 3_000_000_000)
+        let sum = Guarantee.value(1...4).thenReduce(0) { sum, number in Guarantee.value(sum + number) }
+        expect(sum, gives: 10)
     }
 
     @Test func ofNothing() throws {
-        try inLoop { _ throws in
-            let none = [Int]()
-            var calls = 0
-            expect(
-                forEach(none) { _ -> Promise<Void> in
-                    calls += 1
-                    return .value
-                }.isFulfilled)
-            expect(Promise.value(none).thenReduce(7) { sum, number in Promise.value(sum + number) }, gives: 7)
-            expectEqual(calls, 0)
-        }
+        let none = [Int]()
+        var calls = 0
+        expect(
+            forEach(none) { _ -> Promise<Void> in
+                calls += 1
+                return .value
+            }.isFulfilled)
+        expect(Promise.value(none).thenReduce(7) { sum, number in Promise.value(sum + number) }, gives: 7)
+        expectEqual(calls, 0)
     }
 
     @Test func aRejectionEndsIt() throws {
-        try inLoop { loop throws in
-            var begun: [Int] = []
-            let body = { (number: Int) throws -> Promise<Int> in
-                begun.append(number)
-                if number == 2 { throw Flaw(2) }
-                return number == 4 ? Promise(error: Flaw(4)) : .value(number)
-            }
-            expect(forEach(1..., body), failsWith: Flaw(2))
-            expect(forEach([2, 1], body), failsWith: Flaw(2))
-            expect(forEach([1, 4, 1], body), failsWith: Flaw(4))
-            expect(Promise.value([1, 3, 1]).thenReduce(0) { try body($0 + $1) }, failsWith: Flaw(4))
-            expectEqual(begun, [1, 2, 2, 1, 4, 1, 4])
-            expect(Promise<[Int]>(error: Flaw(9)).thenReduce(0) { try body($0 + $1) }, failsWith: Flaw(9))
-            expectEqual(begun.count, 7)
+        var begun: [Int] = []
+        let body = { (number: Int) throws -> Promise<Int> in
+            begun.append(number)
+            if number == 2 { throw Flaw(2) }
+            return number == 4 ? Promise(error: Flaw(4)) : .value(number)
         }
+        expect(forEach(1..., body), failsWith: Flaw(2))
+        expect(forEach([2, 1], body), failsWith: Flaw(2))
+        expect(forEach([1, 4, 1], body), failsWith: Flaw(4))
+        expect(Promise.value([1, 3, 1]).thenReduce(0) { try body($0 + $1) }, failsWith: Flaw(4))
+        expectEqual(begun, [1, 2, 2, 1, 4, 1, 4])
+        expect(Promise<[Int]>(error: Flaw(9)).thenReduce(0) { try body($0 + $1) }, failsWith: Flaw(9))
+        expectEqual(begun.count, 7)
     }
 
     @Test func itemsAreTakenWhenTheirTurnComes() throws {
-        try inLoop { _ throws in
-            var made = 0
-            let items = sequence(first: 1) { last -> Int? in
-                made += 1
-                return last < 4 ? last + 1 : nil
-            }
-            var turns: [[Int]] = []
-            try hang(
-                forEach(items) { item -> Guarantee<Void> in
-                    turns.append([item, made])
-                    return after(.seconds(1))
-                }.asPromise())
-            expectEqual(turns, [[1, 0], [2, 1], [3, 2], [4, 3]])
-            expectEqual(made, 4)
+        var made = 0
+        let items = sequence(first: 1) { last -> Int? in
+            made += 1
+            return last < 4 ? last + 1 : nil
         }
+        var turns: [[Int]] = []
+        try hang(
+            forEach(items) { item -> Guarantee<Void> in
+                turns.append([item, made])
+                return after(.seconds(1))
+            }.asPromise())
+        expectEqual(turns, [[1, 0], [2, 1], [3, 2], [4, 3]])
+        expectEqual(made, 4)
     }
 
     @Test func cancellingClimbsToTheItemAtHand() throws {
-        try inLoop { loop throws in
-            let tally = Tally()
-            var begun: [Int] = []
-            func series() -> [Promise<Int>] {
-                let token = tally.token()
-                let body = { (number: Int) -> Guarantee<Int> in
-                    token.use()
-                    begun.append(number)
-                    return after(.seconds(1)).map { number }
-                }
-                return [
-                    forEach(1..., { body($0).asPromise() }).map { 0 },
-                    Promise.value(10...).then { forEach($0) { body($0).asPromise() } }.map { 0 },
-                    Promise.value(20...).thenReduce(0) { body($0 * 0 + $1).asPromise() },
-                ]
+        let tally = Tally()
+        var begun: [Int] = []
+        func series() -> [Promise<Int>] {
+            let token = tally.token()
+            let body = { (number: Int) -> Guarantee<Int> in
+                token.use()
+                begun.append(number)
+                return after(.seconds(1)).map { number }
             }
-            let all = series()
-            hang(after(.milliseconds(2500)))
-            expectEqual(begun.sorted(), [1, 2, 3, 10, 11, 12, 20, 21, 22])
-            for promise in all { promise.cancel() }
-            expect(all.filter { !$0.isRejected }.isEmpty)
-            expect(loop.nextDeadline == nil && tally.alive == 0)
-            try loop.run()
-            expectEqual(begun.count, 9)
+            return [
+                forEach(1..., { body($0).asPromise() }).map { 0 },
+                Promise.value(10...).then { forEach($0) { body($0).asPromise() } }.map { 0 },
+                Promise.value(20...).thenReduce(0) { body($0 * 0 + $1).asPromise() },
+            ]
         }
+        let all = series()
+        hang(after(.milliseconds(2500)))
+        expectEqual(begun.sorted(), [1, 2, 3, 10, 11, 12, 20, 21, 22])
+        for promise in all { promise.cancel() }
+        expect(all.filter { !$0.isRejected }.isEmpty)
+        expect(loop.nextDeadline == nil && tally.alive == 0)
+        try loop.run()
+        expectEqual(begun.count, 9)
     }
 
     @Test func cancelledByItsOwnBody() throws {
-        try inLoop { loop throws in
-            var result: Promise<Void>?
-            var begun = 0
-            let series = forEach(1...) { number -> Promise<Int> in
-                begun += 1
-                if number == 3 { result?.cancel() }
-                return after(.seconds(1)).map { number }.asPromise()
-            }
-            result = series
-            expect(series, failsWith: PromiseError.cancelled)
-            expect(begun == 3 && loop.nextDeadline == nil, "what the body returned then is cancelled too")
+        var result: Promise<Void>?
+        var begun = 0
+        let series = forEach(1...) { number -> Promise<Int> in
+            begun += 1
+            if number == 3 { result?.cancel() }
+            return after(.seconds(1)).map { number }.asPromise()
         }
+        result = series
+        expect(series, failsWith: PromiseError.cancelled)
+        expect(begun == 3 && loop.nextDeadline == nil, "what the body returned then is cancelled too")
     }
 
     @Test func anItemThatAnotherWaitsForGoesOn() throws {
-        try inLoop { loop throws in
-            let shared = after(.seconds(1)).map { 5 }.asPromise()
-            let other = shared.map { $0 + 1 }
-            let series = forEach([1]) { _ in shared }
-            series.cancel()
-            expect(series.isRejected)
-            expect(other, gives: 6)
-        }
+        let shared = after(.seconds(1)).map { 5 }.asPromise()
+        let other = shared.map { $0 + 1 }
+        let series = forEach([1]) { _ in shared }
+        series.cancel()
+        expect(series.isRejected)
+        expect(other, gives: 6)
     }
 
     @Test func anItemThatComesTooLateGoesOnForAHandlerThatHasReturnedItBefore() throws {
-        try inLoop { _ throws in
-            let shared = after(.seconds(1)).map { 5 }.asPromise()
-            let first = after(.zero).then { shared }
-            hang(after(.milliseconds(1)))
-            // `shared` is merged with `first` now, which has no listener yet.
-            var result: Promise<Int>?
-            let series = after(.zero).asPromise().map { [1, 2] }.thenReduce(0) { _, _ -> Promise<Int> in
-                result?.cancel()
-                return shared
-            }
-            result = series
-            hang(after(.milliseconds(1)))
-            expect(series.isCancelled && shared.isPending)
-            expect(first, gives: 5)
+        let shared = after(.seconds(1)).map { 5 }.asPromise()
+        let first = after(.zero).then { shared }
+        hang(after(.milliseconds(1)))
+        // `shared` is merged with `first` now, which has no listener yet.
+        var result: Promise<Int>?
+        let series = after(.zero).asPromise().map { [1, 2] }.thenReduce(0) { _, _ -> Promise<Int> in
+            result?.cancel()
+            return shared
         }
+        result = series
+        hang(after(.milliseconds(1)))
+        expect(series.isCancelled && shared.isPending)
+        expect(first, gives: 5)
     }
 
     @Test func itsOwnPromiseAsAnItem() throws {
-        try inLoop { loop throws in
-            var own: Promise<Void>?
-            let series = forEach([1, 2]) { number -> Promise<Void> in number == 1 ? .value : own! }
-            own = series
-            expect(series, failsWith: PromiseError.returnedSelf)
-            var sum: Promise<Int>?
-            let fold = Promise.value([1, 2]).thenReduce(0) { total, _ in sum! }
-            sum = fold
-            expect(fold, failsWith: PromiseError.returnedSelf)
-        }
+        var own: Promise<Void>?
+        let series = forEach([1, 2]) { number -> Promise<Void> in number == 1 ? .value : own! }
+        own = series
+        expect(series, failsWith: PromiseError.returnedSelf)
+        var sum: Promise<Int>?
+        let fold = Promise.value([1, 2]).thenReduce(0) { total, _ in sum! }
+        sum = fold
+        expect(fold, failsWith: PromiseError.returnedSelf)
     }
 
     @Test func whenItsLoopEnds() {
         let tally = Tally()
         let box = Shared<Promise<Void>?>(nil)
-        let lines = logged {
-            inLoop { _ in
-                let token = tally.token()
-                let series = forEach(1...) { _ -> Promise<Void> in
-                    token.use()
-                    return after(.seconds(1)).asPromise()
-                }
-                hang(after(.seconds(3)))
-                box.change { $0 = series }
+        let lines = loggedInLoop { _ in
+            let token = tally.token()
+            let series = forEach(1...) { _ -> Promise<Void> in
+                token.use()
+                return after(.seconds(1)).asPromise()
             }
+            hang(after(.seconds(3)))
+            box.change { $0 = series }
         }
         expect(box.value?.error as? PromiseError == .loopEnded)
         expect(tally.alive == 0 && lines.count == 1)
     }
 
     @Test func anItemThatIsAbandoned() throws {
-        let lines = try logged {
-            try inLoop { _ throws in
-                expect(forEach([1, 2]) { _ in Promise<Int> { _ in } }, failsWith: PromiseError.abandoned)
-            }
+        let lines = try loggedInLoop { _ throws in
+            expect(forEach([1, 2]) { _ in Promise<Int> { _ in } }, failsWith: PromiseError.abandoned)
         }
         expectEqual(lines.count, 1)
     }

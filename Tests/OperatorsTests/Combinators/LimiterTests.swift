@@ -5,121 +5,109 @@ import Testing
 
 @testable import PromisesTestSupport
 
-struct LimiterTests {
+@Suite(.inLoop) struct LimiterTests {
+    private let loop = EventLoop.current
+
     @Test func atMostAsManyAtATimeInOrder() throws {
-        try inLoop { loop throws in
-            let limiter = Limiter(3)
-            var (running, most) = (0, 0)
-            var order: [Int] = []
-            let results = (0..<10).map { index in
-                limiter.run {
-                    running += 1
-                    most = max(most, running)
-                    order.append(index)
-                    return after(.seconds(1)).map { () -> Int in
-                        running -= 1
-                        return index
-                    }
+        let limiter = Limiter(3)
+        var (running, most) = (0, 0)
+        var order: [Int] = []
+        let results = (0..<10).map { index in
+            limiter.run {
+                running += 1
+                most = max(most, running)
+                order.append(index)
+                return after(.seconds(1)).map { () -> Int in
+                    running -= 1
+                    return index
                 }
             }
-            expect(limiter.waiting == 7 && limiter.active == 3)
-            expect(when(fulfilled: results), gives: Array(0..<10))
-            try loop.run()
-            expect(most == 3 && order == Array(0..<10))
-            expect(limiter.active == 0 && limiter.waiting == 0)
         }
+        expect(limiter.waiting == 7 && limiter.active == 3)
+        expect(when(fulfilled: results), gives: Array(0..<10))
+        try loop.run()
+        expect(most == 3 && order == Array(0..<10))
+        expect(limiter.active == 0 && limiter.waiting == 0)
     }
 
     @Test func anErrorGivesThePermitBack() throws {
-        try inLoop { loop throws in
-            let limiter = Limiter(1)
-            expect(limiter.run { () -> Promise<Int> in throw Flaw(1) }, failsWith: Flaw(1))
-            expect(limiter.run { Promise<Int>(error: Flaw(2)) }, failsWith: Flaw(2))
-            expect(limiter.run { Promise.value(3) }, gives: 3)
-            try loop.run()
-            expectEqual(limiter.active, 0)
-        }
+        let limiter = Limiter(1)
+        expect(limiter.run { () -> Promise<Int> in throw Flaw(1) }, failsWith: Flaw(1))
+        expect(limiter.run { Promise<Int>(error: Flaw(2)) }, failsWith: Flaw(2))
+        expect(limiter.run { Promise.value(3) }, gives: 3)
+        try loop.run()
+        expectEqual(limiter.active, 0)
     }
 
     @Test func aWorkThatIsCancelledHoldsItsPermitUntilItHasEnded() throws {
-        try inLoop { loop throws in
-            let limiter = Limiter(1)
-            var lines: [String] = []
-            let first = limiter.run {
-                endless().ensureThen { after(.seconds(5)).map { lines.append("clean-up") } }
-            }
-            let second = limiter.run {
-                lines.append("second")
-                return Promise.value(2)
-            }
-            try loop.turn(.poll)
-            first.cancel()
-            try loop.turn(.poll)
-            expect(limiter.active == 1 && limiter.waiting == 1)
-            expect(second, gives: 2)
-            expectEqual(lines, ["clean-up", "second"])
+        let limiter = Limiter(1)
+        var lines: [String] = []
+        let first = limiter.run {
+            endless().ensureThen { after(.seconds(5)).map { lines.append("clean-up") } }
         }
+        let second = limiter.run {
+            lines.append("second")
+            return Promise.value(2)
+        }
+        try loop.turn(.poll)
+        first.cancel()
+        try loop.turn(.poll)
+        expect(limiter.active == 1 && limiter.waiting == 1)
+        expect(second, gives: 2)
+        expectEqual(lines, ["clean-up", "second"])
     }
 
     /// An operation that another handler keeps alive continues, and keeps its permit.
     @Test func aWorkThatGoesOnKeepsItsPermit() throws {
-        try inLoop { loop throws in
-            let limiter = Limiter(1)
-            let (shared, resolver) = Promise<Int>.pending()
-            shared.pipe { _ in }
-            let first = limiter.run { shared }
-            let second = limiter.run { Promise.value(2) }
-            try loop.turn(.poll)
-            first.cancel()
-            try loop.turn(.poll)
-            expect(limiter.active == 1 && second.isPending)
-            resolver.fulfill(1)
-            expect(second, gives: 2)
-        }
+        let limiter = Limiter(1)
+        let (shared, resolver) = Promise<Int>.pending()
+        shared.pipe { _ in }
+        let first = limiter.run { shared }
+        let second = limiter.run { Promise.value(2) }
+        try loop.turn(.poll)
+        first.cancel()
+        try loop.turn(.poll)
+        expect(limiter.active == 1 && second.isPending)
+        resolver.fulfill(1)
+        expect(second, gives: 2)
     }
 
     @Test func aWaiterThatIsCancelledLeavesTheOrder() throws {
-        try inLoop { loop throws in
-            let limiter = Limiter(1)
-            var order: [Int] = []
-            let (gate, open) = Promise<Void>.pending()
-            let works = (0..<5).map { index in
-                limiter.run {
-                    order.append(index)
-                    return gate
-                }
+        let limiter = Limiter(1)
+        var order: [Int] = []
+        let (gate, open) = Promise<Void>.pending()
+        let works = (0..<5).map { index in
+            limiter.run {
+                order.append(index)
+                return gate
             }
-            works[2].cancel()
-            works[4].cancel()
-            expect(limiter.waiting == 2 && works[2].isCancelled)
-            open.fulfill()
-            try loop.run()
-            expectEqual(order, [0, 1, 3])
-            expectEqual(limiter.active, 0)
         }
+        works[2].cancel()
+        works[4].cancel()
+        expect(limiter.waiting == 2 && works[2].isCancelled)
+        open.fulfill()
+        try loop.run()
+        expectEqual(order, [0, 1, 3])
+        expectEqual(limiter.active, 0)
     }
 
     /// Its permit was granted, but its handler has not run.
     @Test func aPermitIsNotLostOnTheWay() throws {
-        try inLoop { loop throws in
-            let limiter = Limiter(1)
-            let first = limiter.run { Promise.value(1) }
-            first.cancel()
-            expect(first.isCancelled)
-            let second = limiter.run { Promise.value(2) }
-            expect(second, gives: 2)
-            try loop.run()
-            expectEqual(limiter.active, 0)
-        }
+        let limiter = Limiter(1)
+        let first = limiter.run { Promise.value(1) }
+        first.cancel()
+        expect(first.isCancelled)
+        let second = limiter.run { Promise.value(2) }
+        expect(second, gives: 2)
+        try loop.run()
+        expectEqual(limiter.active, 0)
     }
 
     @Test func aLimitOfNoneIsRefused() throws {
-        inLoop { _ in
-            let error = Limiter(0).run { Promise.value(1) }.error as? PromiseError
-            guard case .badInput? = error else {
-                Issue.record("\(String(describing: error))")
-                return
-            }
+        let error = Limiter(0).run { Promise.value(1) }.error as? PromiseError
+        guard case .badInput? = error else {
+            Issue.record("\(String(describing: error))")
+            return
         }
     }
 
@@ -127,15 +115,13 @@ struct LimiterTests {
         let tally = Tally()
         var limiter: Limiter?
         var waiting: Promise<Int>?
-        _ = logged {
-            inLoop { _ in
-                limiter = Limiter(1)
-                let token = tally.token()
-                limiter!.run { Promise<Void> { _ in } }.ignoringErrors()
-                waiting = limiter!.run { () -> Promise<Int> in
-                    token.use()
-                    return .value(1)
-                }
+        _ = loggedInLoop { _ in
+            limiter = Limiter(1)
+            let token = tally.token()
+            limiter!.run { Promise<Void> { _ in } }.ignoringErrors()
+            waiting = limiter!.run { () -> Promise<Int> in
+                token.use()
+                return .value(1)
             }
         }
         expectEqual(waiting?.isPending, false)
@@ -145,44 +131,42 @@ struct LimiterTests {
     /// Operations of all kinds, cancelled at any moment: no permit is lost or granted twice, and each clean-up runs
     /// once.
     @Test(arguments: 0..<20) func tenThousandCancellations(seed: Int) throws {
-        try inLoop { loop throws in
-            var dice = SplitMix64(UInt64(seed))
-            let limiter = Limiter(Int.random(in: 1...5, using: &dice))
-            var (running, started, cleaned) = (0, 0, 0)
-            var most = 0
-            var works: [Promise<Int>] = []
-            for index in 0..<(isSanitized ? 50 : 1_000) {
-                let kind = Int.random(in: 0..<5, using: &dice)
-                let time = Duration.milliseconds(Int.random(in: 0...20, using: &dice))
-                let work = limiter.run { () throws -> Promise<Int> in
-                    if kind == 0 { throw Flaw(index) }
-                    started += 1
-                    running += 1
-                    most = max(most, running)
-                    let body: Promise<Int>
-                    switch kind {
-                    case 1: body = .value(index)
-                    case 2: body = endless()
-                    case 3: body = after(time).map { index }.asPromise()
-                    default: body = after(time).then { endless() }
-                    }
-                    return body.ensureThen { after(kind == 3 ? .zero : time) }.ensure {
-                        running -= 1
-                        cleaned += 1
-                    }
+        var dice = SplitMix64(UInt64(seed))
+        let limiter = Limiter(Int.random(in: 1...5, using: &dice))
+        var (running, started, cleaned) = (0, 0, 0)
+        var most = 0
+        var works: [Promise<Int>] = []
+        for index in 0..<(isSanitized ? 50 : 1_000) {
+            let kind = Int.random(in: 0..<5, using: &dice)
+            let time = Duration.milliseconds(Int.random(in: 0...20, using: &dice))
+            let work = limiter.run { () throws -> Promise<Int> in
+                if kind == 0 { throw Flaw(index) }
+                started += 1
+                running += 1
+                most = max(most, running)
+                let body: Promise<Int>
+                switch kind {
+                case 1: body = .value(index)
+                case 2: body = endless()
+                case 3: body = after(time).map { index }.asPromise()
+                default: body = after(time).then { endless() }
                 }
-                work.ignoringErrors()
-                works.append(work)
-                if kind == 2 || kind == 4 || Bool.random(using: &dice) {
-                    let delay = Duration.milliseconds(Int.random(in: 0...200, using: &dice))
-                    loop.schedule(after: delay) { work.cancel() }
+                return body.ensureThen { after(kind == 3 ? .zero : time) }.ensure {
+                    running -= 1
+                    cleaned += 1
                 }
-                if index % 7 == 0 { try loop.turn(.poll) }
             }
-            try loop.run()
-            expect(works.allSatisfy { !$0.isPending })
-            expect(limiter.active == 0 && limiter.waiting == 0)
-            expect(running == 0 && started == cleaned && most <= limiter.limit)
+            work.ignoringErrors()
+            works.append(work)
+            if kind == 2 || kind == 4 || Bool.random(using: &dice) {
+                let delay = Duration.milliseconds(Int.random(in: 0...200, using: &dice))
+                loop.schedule(after: delay) { work.cancel() }
+            }
+            if index % 7 == 0 { try loop.turn(.poll) }
         }
+        try loop.run()
+        expect(works.allSatisfy { !$0.isPending })
+        expect(limiter.active == 0 && limiter.waiting == 0)
+        expect(running == 0 && started == cleaned && most <= limiter.limit)
     }
 }

@@ -6,7 +6,7 @@ import Testing
 @testable import PromisesTestSupport
 
 /// Each way to write a combinator compiles without annotations, and selects the documented form.
-struct OverloadRankingTests {
+@Suite(.inLoop) struct OverloadRankingTests {
     private let one = Promise.value(1)
     private let two = Guarantee.value(2)
     private let text = Promise.value("text")
@@ -14,176 +14,150 @@ struct OverloadRankingTests {
     private let wait = Guarantee<Void>.value
 
     @Test func whenOfTen() throws {
-        try inLoop { _ throws in
-            let all = when(
-                fulfilled: one, two, text, void, wait, Doubled(one), Promise.value([1.5]), Guarantee<Int?>.value(nil),
-                Promise<(Int, Int)>.value((8, 9)), Guarantee.value(true))
-            let (a, b, c, _, _, d, e, f, g, h) = try hang(all)
-            expect(a == 1 && b == 2 && c == "text" && d == 2 && e == [1.5] && f == nil && g == (8, 9) && h)
-        }
+        let all = when(
+            fulfilled: one, two, text, void, wait, Doubled(one), Promise.value([1.5]), Guarantee<Int?>.value(nil),
+            Promise<(Int, Int)>.value((8, 9)), Guarantee.value(true))
+        let (a, b, c, _, _, d, e, f, g, h) = try hang(all)
+        expect(a == 1 && b == 2 && c == "text" && d == 2 && e == [1.5] && f == nil && g == (8, 9) && h)
     }
 
     @Test func whenOfOne() throws {
-        try inLoop { _ throws in
-            let single = when(fulfilled: one)
-            let number: Int = try hang(single)
-            let list = when(fulfilled: [one])
-            let numbers: [Int] = try hang(list)
-            expect(number == 1 && numbers == [1])
-        }
+        let single = when(fulfilled: one)
+        let number: Int = try hang(single)
+        let list = when(fulfilled: [one])
+        let numbers: [Int] = try hang(list)
+        expect(number == 1 && numbers == [1])
     }
 
     @Test func whenOfVoids() throws {
-        try inLoop { _ throws in
-            let tuple = when(fulfilled: void, void, void)
-            let _: Promise<(Void, Void, Void)> = tuple
-            let _: Promise<Void> = when(fulfilled: [void, void])
-            let _: Promise<[Void]> = when(fulfilled: [void, void])
-            let _: Promise<Void> = when(fulfilled: [wait])
-            try hang(firstly { when(fulfilled: void, wait) }.asVoid())
-            try hang(void.then { when(fulfilled: void, wait) }.done { _, _ in })
-            try hang(void.then { () -> Promise<Void> in when(fulfilled: [void, void]) })
-        }
+        let tuple = when(fulfilled: void, void, void)
+        let _: Promise<(Void, Void, Void)> = tuple
+        let _: Promise<Void> = when(fulfilled: [void, void])
+        let _: Promise<[Void]> = when(fulfilled: [void, void])
+        let _: Promise<Void> = when(fulfilled: [wait])
+        try hang(firstly { when(fulfilled: void, wait) }.asVoid())
+        try hang(void.then { when(fulfilled: void, wait) }.done { _, _ in })
+        try hang(void.then { () -> Promise<Void> in when(fulfilled: [void, void]) })
     }
 
     @Test func whenOfAMixture() throws {
-        try inLoop { _ throws in
-            let numbers = when(fulfilled: [one, two, Doubled(one)])
-            let _: Promise<[Int]> = numbers
-            let typed: [any Thenable<Int>] = [one, two]
-            expectEqual(try hang(when(fulfilled: typed)), [1, 2])
-        }
+        let numbers = when(fulfilled: [one, two, Doubled(one)])
+        let _: Promise<[Int]> = numbers
+        let typed: [any Thenable<Int>] = [one, two]
+        expectEqual(try hang(when(fulfilled: typed)), [1, 2])
     }
 
     @Test func whenOfLists() throws {
-        try inLoop { _ throws in
-            expectEqual(try hang(when(fulfilled: [two, two])), [2, 2])
-            let strict = when(fulfilled: (1...3).map { Promise.value($0) })
-            let lazy = when(fulfilled: (1...3).lazy.map { Promise.value($0) })
-            expect(try hang(strict) == [1, 2, 3] && hang(lazy) == [1, 2, 3])
-            expectEqual(try hang(when(fulfilled: ["a": one].values)), [1])
-            let none: Promise<[Int]> = when(fulfilled: [Promise<Int>]())
-            let nothing: Promise<Void> = when(fulfilled: [Promise<Void>]())
-            try hang(nothing)
-            expectEqual(try hang(none), [])
-        }
+        expectEqual(try hang(when(fulfilled: [two, two])), [2, 2])
+        let strict = when(fulfilled: (1...3).map { Promise.value($0) })
+        let lazy = when(fulfilled: (1...3).lazy.map { Promise.value($0) })
+        expect(try hang(strict) == [1, 2, 3] && hang(lazy) == [1, 2, 3])
+        expectEqual(try hang(when(fulfilled: ["a": one].values)), [1])
+        let none: Promise<[Int]> = when(fulfilled: [Promise<Int>]())
+        let nothing: Promise<Void> = when(fulfilled: [Promise<Void>]())
+        try hang(nothing)
+        expectEqual(try hang(none), [])
     }
 
     @Test func whenResolved() throws {
-        try inLoop { _ throws in
-            let mixed = when(resolved: one, text)
-            let (number, word) = hang(mixed)
-            expect(try number.get() == 1 && word.get() == "text")
-            let sum = when(resolved: one, one).map { left, right in (try? left.get()) == (try? right.get()) }
-            expect(hang(sum))
-            let (left, right) = hang(when(resolved: one, one))
-            #expect(try left.get() == right.get())
-            expectEqual(hang(when(resolved: [two])).count, 1)
-            let lazy = when(resolved: (1...3).lazy.map { Promise.value($0) })
-            expectEqual(hang(lazy).count, 3)
-            let none = when(resolved: [Promise<Int>]())
-            expect(hang(none).isEmpty)
-        }
+        let mixed = when(resolved: one, text)
+        let (number, word) = hang(mixed)
+        expect(try number.get() == 1 && word.get() == "text")
+        let sum = when(resolved: one, one).map { left, right in (try? left.get()) == (try? right.get()) }
+        expect(hang(sum))
+        let (left, right) = hang(when(resolved: one, one))
+        #expect(try left.get() == right.get())
+        expectEqual(hang(when(resolved: [two])).count, 1)
+        let lazy = when(resolved: (1...3).lazy.map { Promise.value($0) })
+        expectEqual(hang(lazy).count, 3)
+        let none = when(resolved: [Promise<Int>]())
+        expect(hang(none).isEmpty)
     }
 
     @Test func whenNotAllRejected() throws {
-        try inLoop { _ throws in
-            expectEqual(try hang(when(notAllRejected: [one, one])).count, 2)
-        }
+        expectEqual(try hang(when(notAllRejected: [one, one])).count, 2)
     }
 
     @Test func whenGuarantees() {
-        inLoop { _ in
-            expectEqual(hang(when(guarantees: [two, two])), [2, 2])
-            let (number, word) = hang(when(guarantees: two, .value("a")))
-            expect(number == 2 && word == "a")
-            let _: Guarantee<(Void, Void)> = when(guarantees: wait, wait)
-            let _: Guarantee<[Void]> = when(guarantees: [wait, wait])
-            let none: Guarantee<[Int]> = when(guarantees: [])
-            expectEqual(hang(none), [])
-        }
+        expectEqual(hang(when(guarantees: [two, two])), [2, 2])
+        let (number, word) = hang(when(guarantees: two, .value("a")))
+        expect(number == 2 && word == "a")
+        let _: Guarantee<(Void, Void)> = when(guarantees: wait, wait)
+        let _: Guarantee<[Void]> = when(guarantees: [wait, wait])
+        let none: Guarantee<[Int]> = when(guarantees: [])
+        expectEqual(hang(none), [])
     }
 
     @Test func races() throws {
-        try inLoop { _ throws in
-            let guarantee: Guarantee<Int> = race(two, two)
-            let inferred = race(two, two)
-            let _: Guarantee<Int> = inferred
-            let promise = race(one, one)
-            let _: Promise<Int> = promise
-            let mixed = race(one, two)
-            let _: Promise<Int> = mixed
-            let custom = race(Doubled(one), two, one)
-            let list = race([two, two])
-            let single = race(one)
-            let voids = race(void, wait)
-            try hang(voids)
-            expectEqual(try hang(custom) + hang(list) + hang(single) + hang(guarantee), 7)
-            let limited = race(one, after(.seconds(1)).then { Promise<Int>(error: PromiseError.timedOut) })
-            expectEqual(try hang(limited), 1)
-        }
+        let guarantee: Guarantee<Int> = race(two, two)
+        let inferred = race(two, two)
+        let _: Guarantee<Int> = inferred
+        let promise = race(one, one)
+        let _: Promise<Int> = promise
+        let mixed = race(one, two)
+        let _: Promise<Int> = mixed
+        let custom = race(Doubled(one), two, one)
+        let list = race([two, two])
+        let single = race(one)
+        let voids = race(void, wait)
+        try hang(voids)
+        expectEqual(try hang(custom) + hang(list) + hang(single) + hang(guarantee), 7)
+        let limited = race(one, after(.seconds(1)).then { Promise<Int>(error: PromiseError.timedOut) })
+        expectEqual(try hang(limited), 1)
     }
 
     @Test func racesForTheFirstValue() throws {
-        try inLoop { _ throws in
-            expectEqual(try hang(race(fulfilled: [one, one])), 1)
-            expectEqual(try hang(race(fulfilled: [two, two])), 2)
-        }
+        expectEqual(try hang(race(fulfilled: [one, one])), 1)
+        expectEqual(try hang(race(fulfilled: [two, two])), 2)
     }
 
     @Test func soManyAtATime() throws {
-        try inLoop { _ throws in
-            expectEqual(try hang(when(fulfilled: [one, one], concurrently: 2) { $0 }), [1, 1])
-            let counted = when(fulfilled: [1, 2], concurrently: 1) { number in
-                let twice = number * 2
-                return Promise.value(twice)
-            }
-            let certain = when(fulfilled: ["a": 1], concurrently: 1) { Guarantee.value($0.value) }
-            expect(try hang(counted) == [2, 4] && hang(certain) == [1])
-            let tried = when(fulfilled: 1..., concurrently: 2) { number throws -> Promise<Int> in throw Flaw(number) }
-            tried.cancel()
+        expectEqual(try hang(when(fulfilled: [one, one], concurrently: 2) { $0 }), [1, 1])
+        let counted = when(fulfilled: [1, 2], concurrently: 1) { number in
+            let twice = number * 2
+            return Promise.value(twice)
         }
+        let certain = when(fulfilled: ["a": 1], concurrently: 1) { Guarantee.value($0.value) }
+        expect(try hang(counted) == [2, 4] && hang(certain) == [1])
+        let tried = when(fulfilled: 1..., concurrently: 2) { number throws -> Promise<Int> in throw Flaw(number) }
+        tried.cancel()
     }
 
     @Test func oneByOne() throws {
-        try inLoop { _ throws in
-            let promise = forEach([1, 2]) { _ in one }
-            let _: Promise<Void> = promise
-            let guarantee = forEach([1, 2]) { _ in two }
-            let _: Guarantee<Void> = guarantee
-            forEach([1, 2]) { _ in wait }
-            try hang(forEach([1, 2]) { number throws in number > 2 ? wait : .value })
-            let again = repeatWhile { one.map { $0 > 1 } }
-            let _: Promise<Void> = again
-            let surely = repeatWhile { two.map { $0 > 2 } }
-            let _: Guarantee<Void> = surely
-            var turn = 0
-            let several = repeatWhile {
-                turn += 1
-                return Promise.value(turn < 3)
-            }
-            try hang(several)
-            expectEqual(turn, 3)
+        let promise = forEach([1, 2]) { _ in one }
+        let _: Promise<Void> = promise
+        let guarantee = forEach([1, 2]) { _ in two }
+        let _: Guarantee<Void> = guarantee
+        forEach([1, 2]) { _ in wait }
+        try hang(forEach([1, 2]) { number throws in number > 2 ? wait : .value })
+        let again = repeatWhile { one.map { $0 > 1 } }
+        let _: Promise<Void> = again
+        let surely = repeatWhile { two.map { $0 > 2 } }
+        let _: Guarantee<Void> = surely
+        var turn = 0
+        let several = repeatWhile {
+            turn += 1
+            return Promise.value(turn < 3)
         }
+        try hang(several)
+        expectEqual(turn, 3)
     }
 
     @Test func elements() throws {
-        try inLoop { _ throws in
-            let list = Promise.value([1, 2])
-            let sure = Guarantee.value([1, 2])
-            let mapped = list.thenMap { Promise.value($0) }
-            let _: Promise<[Int]> = mapped
-            let _: Promise<[Int]> = list.thenMap { Guarantee.value($0) }
-            let _: Promise<[Int]> = sure.thenMap { Promise.value($0) }
-            let folded = list.thenReduce("") { text, number in
-                let longer = text + "\(number)"
-                return Promise.value(longer)
-            }
-            expectEqual(try hang(folded), "12")
-            let sum = sure.thenReduce(0) { Guarantee.value($0 + $1) }
-            expectEqual(try hang(sum), 3)
-            try hang(list.then { forEach($0) { _ in void } })
+        let list = Promise.value([1, 2])
+        let sure = Guarantee.value([1, 2])
+        let mapped = list.thenMap { Promise.value($0) }
+        let _: Promise<[Int]> = mapped
+        let _: Promise<[Int]> = list.thenMap { Guarantee.value($0) }
+        let _: Promise<[Int]> = sure.thenMap { Promise.value($0) }
+        let folded = list.thenReduce("") { text, number in
+            let longer = text + "\(number)"
+            return Promise.value(longer)
         }
+        expectEqual(try hang(folded), "12")
+        let sum = sure.thenReduce(0) { Guarantee.value($0 + $1) }
+        expectEqual(try hang(sum), 3)
+        try hang(list.then { forEach($0) { _ in void } })
     }
 }
 

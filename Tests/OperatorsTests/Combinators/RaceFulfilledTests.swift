@@ -6,16 +6,16 @@ import Testing
 @testable import PromisesTestSupport
 
 /// `race(fulfilled:)`.
-struct RaceFulfilledTests {
+@Suite(.inLoop) struct RaceFulfilledTests {
+    private let loop = EventLoop.current
+
     @Test func theFirstValueWinsOverEarlierRejections() throws {
-        try inLoop { loop throws in
-            let winner = race(fulfilled: [
-                after(.seconds(1)).map { () throws -> Int in throw Flaw(1) }, after(.seconds(3)).map { 3 }.asPromise(),
-                after(.seconds(2)).map { 2 }.asPromise(),
-            ])
-            expect(winner, gives: 2)
-            expectEqual(loop.nextDeadline, nil, "the loser")
-        }
+        let winner = race(fulfilled: [
+            after(.seconds(1)).map { () throws -> Int in throw Flaw(1) }, after(.seconds(3)).map { 3 }.asPromise(),
+            after(.seconds(2)).map { 2 }.asPromise(),
+        ])
+        expect(winner, gives: 2)
+        expectEqual(loop.nextDeadline, nil, "the loser")
     }
 
     @Test func ofSeveralThatAreFulfilledAlreadyTheFirstInTheListWins() {
@@ -37,10 +37,8 @@ struct RaceFulfilledTests {
     }
 
     @Test func rejectedFromTheStart() throws {
-        try inLoop { _ throws in
-            let winner = race(fulfilled: [Promise<Int>(error: Flaw(1)), Promise(error: Flaw(2))])
-            expect(winner, failsWith: PromiseError.noWinner([Flaw(1), Flaw(2)]))
-        }
+        let winner = race(fulfilled: [Promise<Int>(error: Flaw(1)), Promise(error: Flaw(2))])
+        expect(winner, failsWith: PromiseError.noWinner([Flaw(1), Flaw(2)]))
     }
 
     @Test func errorsOfOtherRacesAreOthers() {
@@ -55,45 +53,37 @@ struct RaceFulfilledTests {
     }
 
     @Test func rejectionsAreNotReported() throws {
-        let lines = try logged {
-            try inLoop { loop throws in
-                let winner = race(fulfilled: [
-                    Promise<Int>(error: Flaw(1)), after(.seconds(1)).map { throw Flaw(2) }, .value(3),
-                ])
-                expectEqual(winner.settledValue, 3)
-                try loop.run()
-            }
+        let lines = try loggedInLoop { loop throws in
+            let winner = race(fulfilled: [
+                Promise<Int>(error: Flaw(1)), after(.seconds(1)).map { throw Flaw(2) }, .value(3),
+            ])
+            expectEqual(winner.settledValue, 3)
+            try loop.run()
         }
         expectEqual(lines, [])
     }
 
     @Test func anAbandonedOneCountsAsRejected() throws {
-        let lines = try logged {
-            try inLoop { _ throws in
-                expect(race(fulfilled: [Promise<Int> { _ in }, after(.seconds(1)).map { 1 }.asPromise()]), gives: 1)
-            }
+        let lines = try loggedInLoop { _ throws in
+            expect(race(fulfilled: [Promise<Int> { _ in }, after(.seconds(1)).map { 1 }.asPromise()]), gives: 1)
         }
         expectEqual(lines.count, 1)
     }
 
     @Test func cancellingItCancelsAll() throws {
-        try inLoop { loop throws in
-            let winner = race(fulfilled: [after(.seconds(1)).map { 1 }, after(.seconds(2)).map { 2 }])
-            winner.cancel()
-            expect(winner.error as? PromiseError == .cancelled && loop.nextDeadline == nil)
-        }
+        let winner = race(fulfilled: [after(.seconds(1)).map { 1 }, after(.seconds(2)).map { 2 }])
+        winner.cancel()
+        expect(winner.error as? PromiseError == .cancelled && loop.nextDeadline == nil)
     }
 
     @Test func errorsAreReleasedWithTheRace() throws {
-        try inLoop { loop throws in
-            struct Heavy: Error { let token: Tally.Token }
-            let tally = Tally()
-            let (late, resolver) = Promise<Int>.pending()
-            let winner = { race(fulfilled: [Promise(error: Heavy(token: tally.token())), late]) }()
-            expectEqual(tally.alive, 1)
-            resolver.fulfill(1)
-            expect(winner.settledValue == 1 && tally.alive == 0)
-        }
+        struct Heavy: Error { let token: Tally.Token }
+        let tally = Tally()
+        let (late, resolver) = Promise<Int>.pending()
+        let winner = { race(fulfilled: [Promise(error: Heavy(token: tally.token())), late]) }()
+        expectEqual(tally.alive, 1)
+        resolver.fulfill(1)
+        expect(winner.settledValue == 1 && tally.alive == 0)
     }
 
     @Test func manyOfThem() {

@@ -6,200 +6,170 @@ import Testing
 @testable import PromisesTestSupport
 
 /// The losers of a race are cancelled, unless they have another waiter.
-struct RaceLoserTests {
+@Suite(.inLoop) struct RaceLoserTests {
+    private let loop = EventLoop.current
+
     @Test func timersAreGoneFromTheLoop() throws {
-        try inLoop { loop throws in
-            let (promise, resolver) = Promise<Void>.pending()
-            let winner = race(after(.seconds(60)).asPromise(), promise, after(.seconds(30)).map {}.asPromise())
-            resolver.fulfill()
-            expect(winner.isFulfilled && loop.nextDeadline == nil && !loop.isAlive)
-        }
+        let (promise, resolver) = Promise<Void>.pending()
+        let winner = race(after(.seconds(60)).asPromise(), promise, after(.seconds(30)).map {}.asPromise())
+        resolver.fulfill()
+        expect(winner.isFulfilled && loop.nextDeadline == nil && !loop.isAlive)
     }
 
     @Test func guaranteesToo() throws {
-        try inLoop { loop throws in
-            let slow = after(.seconds(60)).map { 1 }
-            let winner: Guarantee<Int> = race(slow, after(.seconds(1)).map { 2 })
-            expect(winner, gives: 2)
-            expect(loop.nextDeadline == nil && slow.asPromise().error as? PromiseError == .cancelled)
-        }
+        let slow = after(.seconds(60)).map { 1 }
+        let winner: Guarantee<Int> = race(slow, after(.seconds(1)).map { 2 })
+        expect(winner, gives: 2)
+        expect(loop.nextDeadline == nil && slow.asPromise().error as? PromiseError == .cancelled)
     }
 
     @Test(arguments: 0..<3) func alsoOfARaceThatIsWonAtOnce(place: Int) throws {
-        try inLoop { loop throws in
-            var sources = [after(.seconds(1)).map { 1 }.asPromise(), after(.seconds(2)).map { 2 }.asPromise()]
-            sources.insert(.value(0), at: place)
-            expectEqual(race(sources).settledValue, 0)
-            try loop.turn(.poll)
-            expectEqual(loop.nextDeadline, nil)
-            let rejected = sources.count { $0.isRejected }
-            expectEqual(rejected, 2)
-        }
+        var sources = [after(.seconds(1)).map { 1 }.asPromise(), after(.seconds(2)).map { 2 }.asPromise()]
+        sources.insert(.value(0), at: place)
+        expectEqual(race(sources).settledValue, 0)
+        try loop.turn(.poll)
+        expectEqual(loop.nextDeadline, nil)
+        let rejected = sources.count { $0.isRejected }
+        expectEqual(rejected, 2)
     }
 
     @Test func aRejectionWinsAndCancelsToo() throws {
-        try inLoop { loop throws in
-            let limit = after(.seconds(1)).then { Promise<Int>(error: PromiseError.timedOut) }
-            expect(race(after(.seconds(60)).map { 1 }.asPromise(), limit), failsWith: PromiseError.timedOut)
-            expectEqual(loop.nextDeadline, nil)
-        }
+        let limit = after(.seconds(1)).then { Promise<Int>(error: PromiseError.timedOut) }
+        expect(race(after(.seconds(60)).map { 1 }.asPromise(), limit), failsWith: PromiseError.timedOut)
+        expectEqual(loop.nextDeadline, nil)
     }
 
     @Test func onCancelIsCalledAsAJob() throws {
-        try inLoop { loop throws in
-            var stops: [Int] = []
-            let pairs = (0..<3).map { _ in Promise<Int>.pending() }
-            for (index, pair) in pairs.enumerated() { pair.resolver.onCancel { stops.append(index) } }
-            let winner = race(pairs.map(\.promise))
-            pairs[1].resolver.fulfill(1)
-            expect(winner.settledValue == 1 && stops == [])
-            expect(pairs[0].promise.error as? PromiseError == .cancelled)
-            try loop.run()
-            expectEqual(stops, [0, 2])
-        }
+        var stops: [Int] = []
+        let pairs = (0..<3).map { _ in Promise<Int>.pending() }
+        for (index, pair) in pairs.enumerated() { pair.resolver.onCancel { stops.append(index) } }
+        let winner = race(pairs.map(\.promise))
+        pairs[1].resolver.fulfill(1)
+        expect(winner.settledValue == 1 && stops == [])
+        expect(pairs[0].promise.error as? PromiseError == .cancelled)
+        try loop.run()
+        expectEqual(stops, [0, 2])
     }
 
     @Test func oneThatAnotherChainWaitsForGoesOn() throws {
-        try inLoop { loop throws in
-            let shared = after(.seconds(2)).map { 2 }.asPromise()
-            let other = shared.map { $0 * 10 }
-            expect(race(shared, after(.seconds(1)).map { 1 }.asPromise()), gives: 1)
-            expect(shared.isPending && loop.nextDeadline != nil)
-            expect(other, gives: 20)
-        }
+        let shared = after(.seconds(2)).map { 2 }.asPromise()
+        let other = shared.map { $0 * 10 }
+        expect(race(shared, after(.seconds(1)).map { 1 }.asPromise()), gives: 1)
+        expect(shared.isPending && loop.nextDeadline != nil)
+        expect(other, gives: 20)
     }
 
     @Test func oneThatAHandlerHasReturnedGoesOn() throws {
-        try inLoop { loop throws in
-            let shared = after(.seconds(2)).map { 2 }.asPromise()
-            let other = after(.zero).then { shared }
-            hang(after(.milliseconds(1)))
-            // `shared` is merged with `other` now.
-            expect(race(shared, after(.seconds(1)).map { 1 }.asPromise()), gives: 1)
-            expect(other, gives: 2)
-        }
+        let shared = after(.seconds(2)).map { 2 }.asPromise()
+        let other = after(.zero).then { shared }
+        hang(after(.milliseconds(1)))
+        // `shared` is merged with `other` now.
+        expect(race(shared, after(.seconds(1)).map { 1 }.asPromise()), gives: 1)
+        expect(other, gives: 2)
     }
 
     @Test func oneThatAHangWaitsForGoesOn() throws {
-        try inLoop { loop throws in
-            let slow = after(.seconds(2)).map { 2 }.asPromise()
-            let winner = race(slow, after(.seconds(1)).map { 1 }.asPromise())
-            expectEqual(try hang(slow), 2)
-            expectEqual(winner.settledValue, 1)
-        }
+        let slow = after(.seconds(2)).map { 2 }.asPromise()
+        let winner = race(slow, after(.seconds(1)).map { 1 }.asPromise())
+        expectEqual(try hang(slow), 2)
+        expectEqual(winner.settledValue, 1)
     }
 
     @Test func itsErrorIsNotReported() throws {
-        let lines = try logged {
-            try inLoop { loop throws in
-                let (loser, resolver) = Promise<Int>.pending()
-                var slow: Promise<Int>? = loser.then { _ in after(.seconds(1)).map { throw Flaw() } }
-                let other = slow?.tap { _ in }
-                expectEqual(race(slow!, .value(1)).settledValue, 1)
-                slow = nil
-                resolver.fulfill(1)
-                other?.ignoringErrors()
-                try loop.run()
-            }
+        let lines = try loggedInLoop { loop throws in
+            let (loser, resolver) = Promise<Int>.pending()
+            var slow: Promise<Int>? = loser.then { _ in after(.seconds(1)).map { throw Flaw() } }
+            let other = slow?.tap { _ in }
+            expectEqual(race(slow!, .value(1)).settledValue, 1)
+            slow = nil
+            resolver.fulfill(1)
+            other?.ignoringErrors()
+            try loop.run()
         }
         expectEqual(lines, [])
     }
 
     @Test func cleanupOfALoserRuns() throws {
-        try inLoop { loop throws in
-            var seen: [String] = []
-            let slow = after(.seconds(60)).map { 1 }.asPromise()
-                .ensure { seen.append("ensure") }
-                .ensureThen { after(.seconds(1)).done { seen.append("ensureThen") } }
-            expect(race(slow, after(.seconds(1)).map { 2 }.asPromise()), gives: 2)
-            try loop.run()
-            expect(seen.sorted() == ["ensure", "ensureThen"] && loop.now.nanoseconds == 2_000_000_000)
-        }
+        var seen: [String] = []
+        let slow = after(.seconds(60)).map { 1 }.asPromise()
+            .ensure { seen.append("ensure") }
+            .ensureThen { after(.seconds(1)).done { seen.append("ensureThen") } }
+        expect(race(slow, after(.seconds(1)).map { 2 }.asPromise()), gives: 2)
+        try loop.run()
+        expect(seen.sorted() == ["ensure", "ensureThen"] && loop.now.nanoseconds == 2_000_000_000)
     }
 
     @Test func thePromiseThatWinsMayAlsoLose() throws {
-        try inLoop { loop throws in
-            for order in 0..<2 {
-                let (promise, resolver) = Promise<Int>.pending()
-                let (other, otherResolver) = Promise<Int>.pending()
-                let sources = order == 0 ? [promise, promise, other, promise] : [other, promise, other, promise]
-                let winner = race(sources)
-                resolver.fulfill(1)
-                expect(winner.settledValue == 1 && other.isRejected)
-                withExtendedLifetime(otherResolver) {}
-            }
+        for order in 0..<2 {
+            let (promise, resolver) = Promise<Int>.pending()
+            let (other, otherResolver) = Promise<Int>.pending()
+            let sources = order == 0 ? [promise, promise, other, promise] : [other, promise, other, promise]
+            let winner = race(sources)
+            resolver.fulfill(1)
+            expect(winner.settledValue == 1 && other.isRejected)
+            withExtendedLifetime(otherResolver) {}
         }
     }
 
     @Test func aRaceInsideARace() throws {
-        try inLoop { loop throws in
-            let inner = race(after(.seconds(3)).map { 3 }.asPromise(), after(.seconds(4)).map { 4 }.asPromise())
-            let all = when(fulfilled: [after(.seconds(5)).map { 5 }, after(.seconds(6)).map { 6 }]).map { $0[0] }
-            expect(race(inner, all, after(.seconds(1)).map { 1 }.asPromise()), gives: 1)
-            expect(loop.nextDeadline == nil && inner.isRejected && all.isRejected)
-        }
+        let inner = race(after(.seconds(3)).map { 3 }.asPromise(), after(.seconds(4)).map { 4 }.asPromise())
+        let all = when(fulfilled: [after(.seconds(5)).map { 5 }, after(.seconds(6)).map { 6 }]).map { $0[0] }
+        expect(race(inner, all, after(.seconds(1)).map { 1 }.asPromise()), gives: 1)
+        expect(loop.nextDeadline == nil && inner.isRejected && all.isRejected)
     }
 
     @Test func theFirstOfManyCancelsAllOthers() throws {
-        try inLoop { loop throws in
-            let pairs = (0..<scaled(100_000)).map { _ in Promise<Int>.pending() }
-            let winner = race(pairs.map(\.promise))
-            pairs[77].resolver.fulfill(77)
-            expectEqual(winner.settledValue, 77)
-            let rejected = pairs.count { $0.promise.isRejected }
-            expectEqual(rejected, pairs.count - 1)
-        }
+        let pairs = (0..<scaled(100_000)).map { _ in Promise<Int>.pending() }
+        let winner = race(pairs.map(\.promise))
+        pairs[77].resolver.fulfill(77)
+        expectEqual(winner.settledValue, 77)
+        let rejected = pairs.count { $0.promise.isRejected }
+        expectEqual(rejected, pairs.count - 1)
     }
 
     @Test func theyLeaveAPromiseThatLivesLong() throws {
-        try inLoop { loop throws in
-            let (shutdown, resolver) = Promise<Int>.pending()
-            let listener = shutdown.map { $0 }
-            for round in 0..<1000 {
-                let (reading, reader) = Promise<Int>.pending()
-                let winner = race(shutdown, reading)
-                reader.fulfill(round)
-                expectEqual(winner.settledValue, round)
-            }
-            expect(waiterCount(of: shutdown) < 40)
-            resolver.fulfill(1)
-            expect(listener, gives: 1)
+        let (shutdown, resolver) = Promise<Int>.pending()
+        let listener = shutdown.map { $0 }
+        for round in 0..<1000 {
+            let (reading, reader) = Promise<Int>.pending()
+            let winner = race(shutdown, reading)
+            reader.fulfill(round)
+            expectEqual(winner.settledValue, round)
         }
+        expect(waiterCount(of: shutdown) < 40)
+        resolver.fulfill(1)
+        expect(listener, gives: 1)
     }
 
     @Test func whatIsReleasedMayStartAnotherRace() throws {
-        try inLoop { loop throws in
-            final class Starter {
-                let source: Promise<Int>
-                init(_ source: Promise<Int>) { self.source = source }
-                deinit { race(source, .value(3)).ignoringErrors() }
-            }
-            let (first, resolver) = Promise<Int>.pending()
-            let (last, lastResolver) = Promise<Int>.pending()
-            let slow = {
-                let starter = Starter(last)
-                return after(.seconds(60)).map { withExtendedLifetime(starter) { 1 } }.asPromise()
-            }()
-            let winner = race(first, slow, last)
-            resolver.fulfill(1)
-            expect(winner.settledValue == 1 && slow.isRejected)
-            try loop.run()
-            expect(last.isRejected)
-            withExtendedLifetime(lastResolver) {}
+        final class Starter {
+            let source: Promise<Int>
+            init(_ source: Promise<Int>) { self.source = source }
+            deinit { race(source, .value(3)).ignoringErrors() }
         }
+        let (first, resolver) = Promise<Int>.pending()
+        let (last, lastResolver) = Promise<Int>.pending()
+        let slow = {
+            let starter = Starter(last)
+            return after(.seconds(60)).map { withExtendedLifetime(starter) { 1 } }.asPromise()
+        }()
+        let winner = race(first, slow, last)
+        resolver.fulfill(1)
+        expect(winner.settledValue == 1 && slow.isRejected)
+        try loop.run()
+        expect(last.isRejected)
+        withExtendedLifetime(lastResolver) {}
     }
 
     @Test func anInlineHandlerOfTheResultSettlesALoser() throws {
-        try inLoop { loop throws in
-            let pairs = (0..<3).map { _ in Promise<Int>.pending() }
-            let winner = race(pairs.map(\.promise))
-            winner.pipe { _ in pairs[2].resolver.reject(Flaw(2)) }
-            pairs[0].resolver.fulfill(0)
-            expectEqual(winner.settledValue, 0)
-            expect(pairs[1].promise.error as? PromiseError == .cancelled)
-            // Whichever was first.
-            expect(pairs[2].promise.isRejected)
-        }
+        let pairs = (0..<3).map { _ in Promise<Int>.pending() }
+        let winner = race(pairs.map(\.promise))
+        winner.pipe { _ in pairs[2].resolver.reject(Flaw(2)) }
+        pairs[0].resolver.fulfill(0)
+        expectEqual(winner.settledValue, 0)
+        expect(pairs[1].promise.error as? PromiseError == .cancelled)
+        // Whichever was first.
+        expect(pairs[2].promise.isRejected)
     }
 
     @Test func noneIsCancelledWhileTheLoopEnds() {

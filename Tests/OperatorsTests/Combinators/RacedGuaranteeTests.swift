@@ -6,7 +6,9 @@ import Testing
 @testable import PromisesTestSupport
 
 /// A guarantee sealed by the program, such as a stop signal: it is raced round after round, and sealed at the end.
-struct RacedGuaranteeTests {
+@Suite(.inLoop) struct RacedGuaranteeTests {
+    private let loop = EventLoop.current
+
     enum Use: CaseIterable {
         case won, raceOfPromises, raceFulfilled, wonAtOnce, timeout, withdrawn, gathered, raceOfSteps, dispatched
     }
@@ -14,16 +16,14 @@ struct RacedGuaranteeTests {
     @Test(arguments: Use.allCases, [false, true]) func itsClosureCountsAfterEachRound(use: Use, isMadeByInit: Bool)
         throws
     {
-        try inLoop { loop throws in
-            let (stop, seal) = make(isMadeByInit)
-            for _ in 0..<2 {
-                use.begin(with: stop)
-                hang(after(.milliseconds(5)))
-                expect(stop.isPending && !stop.asPromise().isCancelled)
-            }
-            seal(7)
-            expect(stop, gives: 7)
+        let (stop, seal) = make(isMadeByInit)
+        for _ in 0..<2 {
+            use.begin(with: stop)
+            hang(after(.milliseconds(5)))
+            expect(stop.isPending && !stop.asPromise().isCancelled)
         }
+        seal(7)
+        expect(stop, gives: 7)
     }
 
     private func make(_ isMadeByInit: Bool) -> (Guarantee<Int>, (Int) -> Void) {
@@ -37,14 +37,12 @@ struct RacedGuaranteeTests {
     }
 
     @Test func itIsCancelledByItself() throws {
-        try inLoop { loop throws in
-            let (stop, seal) = Guarantee<Int>.pending()
-            let raced = race(stop, after(.seconds(1)).map { 1 })
-            stop.cancel()
-            expect(raced, gives: 1)
-            seal(7)
-            expect(stop.asPromise().isCancelled && stop.isPending)
-        }
+        let (stop, seal) = Guarantee<Int>.pending()
+        let raced = race(stop, after(.seconds(1)).map { 1 })
+        stop.cancel()
+        expect(raced, gives: 1)
+        seal(7)
+        expect(stop.asPromise().isCancelled && stop.isPending)
     }
 }
 

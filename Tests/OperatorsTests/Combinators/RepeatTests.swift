@@ -6,122 +6,112 @@ import Testing
 @testable import PromisesTestSupport
 
 /// `repeatWhile`.
-struct RepeatTests {
+@Suite(.inLoop) struct RepeatTests {
+    private let loop = EventLoop.current
+
     @Test func asLongAsItGivesTrue() throws {
-        try inLoop { loop throws in
-            var rounds = 0
-            let end = repeatWhile { () -> Promise<Bool> in
-                rounds += 1
-                return after(.seconds(1)).map { rounds < 4 }.asPromise()
-            }
-            expectEqual(rounds, 1, "the first at once")
-            try hang(end)
-            expect(rounds == 4 && loop.now.nanoseconds == 4_000_000_000)
-        }
-    }
-
-    @Test func onceIfItGivesFalse() throws {
-        try inLoop { _ throws in
-            var rounds = 0
-            try hang(
-                repeatWhile { () -> Promise<Bool> in
-                    rounds += 1
-                    return .value(false)
-                })
-            expectEqual(rounds, 1)
-        }
-    }
-
-    @Test func anErrorEndsIt() throws {
-        try inLoop { _ throws in
-            var left = 3
-            let thrown = repeatWhile { () throws -> Promise<Bool> in
-                left -= 1
-                if left == 0 { throw Flaw(1) }
-                return .value(true)
-            }
-            expect(thrown, failsWith: Flaw(1))
-            expectEqual(left, 0)
-            expectEqual(repeatWhile { () throws -> Promise<Bool> in throw Flaw(2) }.flaw, Flaw(2))
-            expect(repeatWhile { Promise<Bool>(error: Flaw(3)) }, failsWith: Flaw(3))
-        }
-    }
-
-    @Test func guaranteesMakeAGuarantee() {
-        inLoop { _ in
-            var rounds = 0
-            let end: Guarantee<Void> = repeatWhile {
-                rounds += 1
-                return after(.seconds(1)).map { rounds < 3 }
-            }
-            hang(end)
-            expectEqual(rounds, 3)
-        }
-    }
-
-    @Test func anEndlessOneLeavesTurnsToOthers() throws {
-        try inLoop { loop throws in
-            var rounds = 0
-            let endless = repeatWhile { () -> Promise<Bool> in
-                rounds += 1
-                return .value(true)
-            }
-            hang(after(.zero))
-            expect(rounds < 10_000)
-            endless.cancel()
-            let before = rounds
-            try loop.run()
-            expect(rounds == before && endless.error as? PromiseError == .cancelled)
-        }
-    }
-
-    @Test func cancellingStopsTheRoundAtHand() throws {
-        try inLoop { loop throws in
-            let tally = Tally()
-            var stops = 0
-            let endless = { () -> Promise<Void> in
-                let token = tally.token()
-                return repeatWhile { () -> Promise<Bool> in
-                    token.use()
-                    return Promise<Bool> { resolver in
-                        resolver.onCancel { stops += 1 }
-                        loop.schedule(after: .seconds(1)) { resolver.fulfill(true) }.unref()
-                    }
-                }
-            }()
-            hang(after(.milliseconds(3500)))
-            endless.cancel()
-            expect(endless.isRejected && tally.alive == 0)
-            try loop.run()
-            expectEqual(stops, 1)
-        }
-    }
-
-    @Test func aRoundThatAnotherThreadSettles() throws {
-        let home = Shared<Int>(0)
-        let box = Shared<[Resolver<Bool>]>([])
-        let isOver = Shared(false)
-        let settler = TestThread {
-            while !isOver.value {
-                let resolvers = box.change { resolvers in
-                    defer { resolvers = [] }
-                    return resolvers
-                }
-                for resolver in resolvers { resolver.fulfill(true) }
-            }
-        }
         var rounds = 0
         let end = repeatWhile { () -> Promise<Bool> in
             rounds += 1
-            guard rounds < scaled(5000) else { return .value(false) }
-            let (promise, resolver) = Promise<Bool>.pending()
-            box.change { $0.append(resolver) }
-            return promise
+            return after(.seconds(1)).map { rounds < 4 }.asPromise()
         }
-        try hang(end, timeout: .seconds(60))
-        isOver.change { $0 = true }
-        settler.join()
-        expectEqual(rounds, scaled(5000))
-        withExtendedLifetime(home) {}
+        expectEqual(rounds, 1, "the first at once")
+        try hang(end)
+        expect(rounds == 4 && loop.now.nanoseconds == 4_000_000_000)
+    }
+
+    @Test func onceIfItGivesFalse() throws {
+        var rounds = 0
+        try hang(
+            repeatWhile { () -> Promise<Bool> in
+                rounds += 1
+                return .value(false)
+            })
+        expectEqual(rounds, 1)
+    }
+
+    @Test func anErrorEndsIt() throws {
+        var left = 3
+        let thrown = repeatWhile { () throws -> Promise<Bool> in
+            left -= 1
+            if left == 0 { throw Flaw(1) }
+            return .value(true)
+        }
+        expect(thrown, failsWith: Flaw(1))
+        expectEqual(left, 0)
+        expectEqual(repeatWhile { () throws -> Promise<Bool> in throw Flaw(2) }.flaw, Flaw(2))
+        expect(repeatWhile { Promise<Bool>(error: Flaw(3)) }, failsWith: Flaw(3))
+    }
+
+    @Test func guaranteesMakeAGuarantee() {
+        var rounds = 0
+        let end: Guarantee<Void> = repeatWhile {
+            rounds += 1
+            return after(.seconds(1)).map { rounds < 3 }
+        }
+        hang(end)
+        expectEqual(rounds, 3)
+    }
+
+    @Test func anEndlessOneLeavesTurnsToOthers() throws {
+        var rounds = 0
+        let endless = repeatWhile { () -> Promise<Bool> in
+            rounds += 1
+            return .value(true)
+        }
+        hang(after(.zero))
+        expect(rounds < 10_000)
+        endless.cancel()
+        let before = rounds
+        try loop.run()
+        expect(rounds == before && endless.error as? PromiseError == .cancelled)
+    }
+
+    @Test func cancellingStopsTheRoundAtHand() throws {
+        let tally = Tally()
+        var stops = 0
+        let endless = { () -> Promise<Void> in
+            let token = tally.token()
+            return repeatWhile { () -> Promise<Bool> in
+                token.use()
+                return Promise<Bool> { resolver in
+                    resolver.onCancel { stops += 1 }
+                    loop.schedule(after: .seconds(1)) { resolver.fulfill(true) }.unref()
+                }
+            }
+        }()
+        hang(after(.milliseconds(3500)))
+        endless.cancel()
+        expect(endless.isRejected && tally.alive == 0)
+        try loop.run()
+        expectEqual(stops, 1)
+    }
+
+    @Test func aRoundThatAnotherThreadSettles() throws {
+        try EventLoop.withLoop { _ throws in
+            let box = Shared<[Resolver<Bool>]>([])
+            let isOver = Shared(false)
+            let settler = TestThread {
+                while !isOver.value {
+                    let resolvers = box.change { resolvers in
+                        defer { resolvers = [] }
+                        return resolvers
+                    }
+                    for resolver in resolvers { resolver.fulfill(true) }
+                }
+            }
+            var rounds = 0
+            let end = repeatWhile { () -> Promise<Bool> in
+                rounds += 1
+                guard rounds < scaled(5000) else { return .value(false) }
+                let (promise, resolver) = Promise<Bool>.pending()
+                box.change { $0.append(resolver) }
+                return promise
+            }
+            try hang(end, timeout: .seconds(60))
+            isOver.change { $0 = true }
+            settler.join()
+            expectEqual(rounds, scaled(5000))
+        }
     }
 }

@@ -6,186 +6,168 @@ import Testing
 @testable import PromisesTestSupport
 
 /// Iterators and closures that misuse `when(…concurrently:)`, and its cancellation.
-struct WhenConcurrentlyReentrancyTests {
+@Suite(.inLoop) struct WhenConcurrentlyReentrancyTests {
+    private let loop = EventLoop.current
+
     @Test func anIteratorThatSettlesWhatIsUnderWay() throws {
-        try inLoop { loop throws in
-            var pairs: [(promise: Promise<Int>, resolver: Resolver<Int>)] = []
-            let iterator = AnyIterator<Promise<Int>> {
-                for (index, pair) in pairs.enumerated() { pair.resolver.fulfill(index) }
-                guard pairs.count < 5 else { return nil }
-                pairs.append(Promise<Int>.pending())
-                return pairs.last!.promise
-            }
-            let all = when(fulfilled: iterator, concurrently: 2) { $0 }
-            expectEqual(pairs.count, 2, "the first is settled, and its turn is to come")
-            expect(all, gives: [0, 1, 2, 3, 4])
+        var pairs: [(promise: Promise<Int>, resolver: Resolver<Int>)] = []
+        let iterator = AnyIterator<Promise<Int>> {
+            for (index, pair) in pairs.enumerated() { pair.resolver.fulfill(index) }
+            guard pairs.count < 5 else { return nil }
+            pairs.append(Promise<Int>.pending())
+            return pairs.last!.promise
         }
+        let all = when(fulfilled: iterator, concurrently: 2) { $0 }
+        expectEqual(pairs.count, 2, "the first is settled, and its turn is to come")
+        expect(all, gives: [0, 1, 2, 3, 4])
     }
 
     @Test func aClosureThatDrivesTheLoop() throws {
-        try inLoop { loop throws in
-            var depth = 0
-            var deepest = 0
-            let all = when(fulfilled: 0..<20, concurrently: 3) { number -> Guarantee<Int> in
-                depth += 1
-                deepest = max(deepest, depth)
-                hang(after(.seconds(2)))
-                depth -= 1
-                return after(.seconds(1)).map { number }
-            }
-            expect(all, gives: Array(0..<20))
-            expectEqual(deepest, 1)
+        var depth = 0
+        var deepest = 0
+        let all = when(fulfilled: 0..<20, concurrently: 3) { number -> Guarantee<Int> in
+            depth += 1
+            deepest = max(deepest, depth)
+            hang(after(.seconds(2)))
+            depth -= 1
+            return after(.seconds(1)).map { number }
         }
+        expect(all, gives: Array(0..<20))
+        expectEqual(deepest, 1)
     }
 
     @Test func anIteratorThatCancelsTheResult() throws {
-        try inLoop { loop throws in
-            let tally = Tally()
-            var result: Promise<[Int]>?
-            var asked = 0
-            let all = { () -> Promise<[Int]> in
-                let token = tally.token()
-                let iterator = AnyIterator<Promise<Int>> {
-                    token.use()
-                    asked += 1
-                    result?.cancel()
-                    return after(.seconds(asked)).map { 1 }.asPromise()
-                }
-                return when(fulfilled: iterator, concurrently: 2) { $0 }
-            }()
-            result = all
-            expect(all, failsWith: PromiseError.cancelled)
-            expectEqual(asked, 3)
-            expectEqual(loop.nextDeadline, nil, "what it returned then is cancelled with the rest")
-            expectEqual(tally.alive, 0)
-        }
+        let tally = Tally()
+        var result: Promise<[Int]>?
+        var asked = 0
+        let all = { () -> Promise<[Int]> in
+            let token = tally.token()
+            let iterator = AnyIterator<Promise<Int>> {
+                token.use()
+                asked += 1
+                result?.cancel()
+                return after(.seconds(asked)).map { 1 }.asPromise()
+            }
+            return when(fulfilled: iterator, concurrently: 2) { $0 }
+        }()
+        result = all
+        expect(all, failsWith: PromiseError.cancelled)
+        expectEqual(asked, 3)
+        expectEqual(loop.nextDeadline, nil, "what it returned then is cancelled with the rest")
+        expectEqual(tally.alive, 0)
     }
 
     @Test func aClosureThatCancelsAndThrows() throws {
-        try inLoop { loop throws in
-            var result: Promise<[Int]>?
-            let all = when(fulfilled: 0..<10, concurrently: 1) { number -> Promise<Int> in
-                if number == 1 {
-                    result?.cancel()
-                    throw Flaw()
-                }
-                return .value(number)
+        var result: Promise<[Int]>?
+        let all = when(fulfilled: 0..<10, concurrently: 1) { number -> Promise<Int> in
+            if number == 1 {
+                result?.cancel()
+                throw Flaw()
             }
-            result = all
-            expect(all, failsWith: PromiseError.cancelled)
+            return .value(number)
         }
+        result = all
+        expect(all, failsWith: PromiseError.cancelled)
     }
 
     @Test func anInlineHandlerOfTheResult() throws {
-        try inLoop { loop throws in
-            let (promise, resolver) = Promise<Int>.pending()
-            let all = when(fulfilled: [promise, .value(2)], concurrently: 2) { $0 }
-            let seen = Shared<[Int]>([])
-            all.pipe { result in seen.change { $0 = (try? result.get()) ?? [] } }
-            resolver.fulfill(1)
-            expectEqual(seen.value, [])
-            try loop.run()
-            expectEqual(seen.value, [1, 2])
-        }
+        let (promise, resolver) = Promise<Int>.pending()
+        let all = when(fulfilled: [promise, .value(2)], concurrently: 2) { $0 }
+        let seen = Shared<[Int]>([])
+        all.pipe { result in seen.change { $0 = (try? result.get()) ?? [] } }
+        resolver.fulfill(1)
+        expectEqual(seen.value, [])
+        try loop.run()
+        expectEqual(seen.value, [1, 2])
     }
 
     @Test func cancellingCancelsWhatIsUnderWay() throws {
-        try inLoop { loop throws in
-            let tally = Tally()
-            var stops: [Int] = []
-            var shared: Promise<Int>?
-            let all = { () -> Promise<[Int]> in
-                let token = tally.token()
-                return when(fulfilled: 0..<100, concurrently: 4) { number -> Promise<Int> in
-                    token.use()
-                    if number < 2 { return .value(number) }
-                    let promise = Promise<Int> { resolver in
-                        resolver.onCancel { stops.append(number) }
-                        loop.schedule(after: .seconds(60)) { resolver.fulfill(1) }.unref()
-                    }
-                    if number == 3 {
-                        shared = promise
-                        promise.ignoringErrors()
-                    }
-                    return promise
+        let tally = Tally()
+        var stops: [Int] = []
+        var shared: Promise<Int>?
+        let all = { () -> Promise<[Int]> in
+            let token = tally.token()
+            return when(fulfilled: 0..<100, concurrently: 4) { number -> Promise<Int> in
+                token.use()
+                if number < 2 { return .value(number) }
+                let promise = Promise<Int> { resolver in
+                    resolver.onCancel { stops.append(number) }
+                    loop.schedule(after: .seconds(60)) { resolver.fulfill(1) }.unref()
                 }
-            }()
-            hang(after(.seconds(1)))
-            expectEqual(tally.alive, 1)
-            all.cancel()
-            expect(all.error as? PromiseError == .cancelled)
-            expectEqual(tally.alive, 0, "iterator and closure are released at once")
-            try loop.run()
-            expect(stops == [2, 4, 5] && shared?.isPending == true)
-        }
+                if number == 3 {
+                    shared = promise
+                    promise.ignoringErrors()
+                }
+                return promise
+            }
+        }()
+        hang(after(.seconds(1)))
+        expectEqual(tally.alive, 1)
+        all.cancel()
+        expect(all.error as? PromiseError == .cancelled)
+        expectEqual(tally.alive, 0, "iterator and closure are released at once")
+        try loop.run()
+        expect(stops == [2, 4, 5] && shared?.isPending == true)
     }
 
     @Test func whatIsReleasedWhenItIsCancelledMayDriveTheLoop() throws {
-        try inLoop { loop throws in
-            final class Driver {
-                deinit { hang(after(.seconds(1))) }
-            }
-            let pairs = (0..<3).map { _ in Promise<Int>.pending() }
-            let all = when(fulfilled: 0..<10, concurrently: 3) { number -> Promise<Int> in
-                let driver = Driver()
-                return pairs[number].promise.map { value in withExtendedLifetime(driver) { value } }
-            }
-            loop.schedule(after: .milliseconds(1)) { for pair in pairs { pair.resolver.fulfill(1) } }
-            all.cancel()
-            try loop.run()
-            expect(all.error as? PromiseError == .cancelled)
+        final class Driver {
+            deinit { hang(after(.seconds(1))) }
         }
+        let pairs = (0..<3).map { _ in Promise<Int>.pending() }
+        let all = when(fulfilled: 0..<10, concurrently: 3) { number -> Promise<Int> in
+            let driver = Driver()
+            return pairs[number].promise.map { value in withExtendedLifetime(driver) { value } }
+        }
+        loop.schedule(after: .milliseconds(1)) { for pair in pairs { pair.resolver.fulfill(1) } }
+        all.cancel()
+        try loop.run()
+        expect(all.error as? PromiseError == .cancelled)
     }
 
     @Test func aRejectionReleasesTheClosure() throws {
-        try inLoop { loop throws in
-            let tally = Tally()
-            let all = { () -> Promise<[Int]> in
-                let token = tally.token()
-                return when(fulfilled: 0..<10, concurrently: 2) { number -> Promise<Int> in
-                    token.use()
-                    return number == 0 ? after(.seconds(60)).map { 0 }.asPromise() : Promise(error: Flaw(number))
-                }
-            }()
-            expect(all, failsWith: Flaw(1))
-            expectEqual(tally.alive, 0)
-            all.cancel()
-            expect(loop.nextDeadline != nil, "a result that has settled cancels nothing")
-            try loop.run()
-        }
+        let tally = Tally()
+        let all = { () -> Promise<[Int]> in
+            let token = tally.token()
+            return when(fulfilled: 0..<10, concurrently: 2) { number -> Promise<Int> in
+                token.use()
+                return number == 0 ? after(.seconds(60)).map { 0 }.asPromise() : Promise(error: Flaw(number))
+            }
+        }()
+        expect(all, failsWith: Flaw(1))
+        expectEqual(tally.alive, 0)
+        all.cancel()
+        expect(loop.nextDeadline != nil, "a result that has settled cancels nothing")
+        try loop.run()
     }
 
     @Test func whenItsLoopEnds() {
         let tally = Tally()
         let box = Shared<Promise<[Int]>?>(nil)
-        let lines = logged {
-            inLoop { _ in
-                let token = tally.token()
-                let all = when(fulfilled: 0..<10, concurrently: 3) { number in
-                    token.use()
-                    return after(.seconds(1)).map { number }
-                }
-                box.change { $0 = all }
+        let lines = loggedInLoop { _ in
+            let token = tally.token()
+            let all = when(fulfilled: 0..<10, concurrently: 3) { number in
+                token.use()
+                return after(.seconds(1)).map { number }
             }
+            box.change { $0 = all }
         }
         expect(box.value?.error as? PromiseError == .loopEnded)
         expect(tally.alive == 0 && lines.count == 1)
     }
 
     @Test func whatIsGivenTooLateGoesOnForAHandlerThatReturnedItBefore() throws {
-        try inLoop { loop throws in
-            let shared = after(.seconds(1)).map { 5 }.asPromise()
-            let first = after(.zero).then { shared }
-            hang(after(.milliseconds(1)))
-            var result: Promise<[Int]>?
-            result = when(fulfilled: 0..<3, concurrently: 1) { number -> Promise<Int> in
-                if number == 0 { return .value(0) }
-                result?.cancel()
-                return shared
-            }
-            hang(after(.milliseconds(1)))
-            expect(result?.isCancelled == true && shared.isPending)
-            expect(first, gives: 5)
+        let shared = after(.seconds(1)).map { 5 }.asPromise()
+        let first = after(.zero).then { shared }
+        hang(after(.milliseconds(1)))
+        var result: Promise<[Int]>?
+        result = when(fulfilled: 0..<3, concurrently: 1) { number -> Promise<Int> in
+            if number == 0 { return .value(0) }
+            result?.cancel()
+            return shared
         }
+        hang(after(.milliseconds(1)))
+        expect(result?.isCancelled == true && shared.isPending)
+        expect(first, gives: 5)
     }
 }

@@ -6,63 +6,57 @@ import Testing
 @testable import PromisesTestSupport
 
 /// `when(fulfilled:concurrently:)`.
-struct WhenConcurrentlyTests {
+@Suite(.inLoop) struct WhenConcurrentlyTests {
+    private let loop = EventLoop.current
+
     @Test(arguments: [1, 2, 3, 5, 100]) func soManyAtATime(limit: Int) throws {
-        try inLoop { loop throws in
-            let site = Site()
-            let all = when(fulfilled: 0..<10, concurrently: limit) { site.work($0) }
-            expectEqual(site.running, min(limit, 10), "the first ones, at once")
-            expect(all, gives: Array(0..<10))
-            expectEqual(site.peak, min(limit, 10))
-            expectEqual(loop.now.nanoseconds, Int64((10 + limit - 1) / limit) * 1_000_000_000)
-        }
+        let site = Site()
+        let all = when(fulfilled: 0..<10, concurrently: limit) { site.work($0) }
+        expectEqual(site.running, min(limit, 10), "the first ones, at once")
+        expect(all, gives: Array(0..<10))
+        expectEqual(site.peak, min(limit, 10))
+        expectEqual(loop.now.nanoseconds, Int64((10 + limit - 1) / limit) * 1_000_000_000)
     }
 
     @Test func theSlowestFirstKeepsItsPlace() throws {
-        try inLoop { _ throws in
-            let all = when(fulfilled: [5, 1, 3, 1, 1], concurrently: 2) { seconds in
-                after(.seconds(seconds)).map { seconds }
-            }
-            expect(all, gives: [5, 1, 3, 1, 1])
+        let all = when(fulfilled: [5, 1, 3, 1, 1], concurrently: 2) { seconds in
+            after(.seconds(seconds)).map { seconds }
         }
+        expect(all, gives: [5, 1, 3, 1, 1])
     }
 
     @Test func iteratorsAreAskedWhenThereIsRoom() throws {
-        try inLoop { loop throws in
-            let pairs = (0..<4).map { _ in Promise<Int>.pending() }
-            var asked = 0
-            let iterator = AnyIterator<Promise<Int>> {
-                defer { asked += 1 }
-                return asked < 4 ? pairs[asked].promise : nil
-            }
-            let all = when(fulfilled: iterator, concurrently: 2) { $0 }
-            expectEqual(asked, 2)
-            pairs[1].resolver.fulfill(1)
-            expectEqual(asked, 2, "not inside the settlement")
-            try loop.run()
-            expectEqual(asked, 3)
-            for index in [2, 0, 3] { pairs[index].resolver.fulfill(index) }
-            expect(all, gives: [0, 1, 2, 3])
-            expectEqual(asked, 5, "the last one found it empty, and no further one is taken")
+        let pairs = (0..<4).map { _ in Promise<Int>.pending() }
+        var asked = 0
+        let iterator = AnyIterator<Promise<Int>> {
+            defer { asked += 1 }
+            return asked < 4 ? pairs[asked].promise : nil
         }
+        let all = when(fulfilled: iterator, concurrently: 2) { $0 }
+        expectEqual(asked, 2)
+        pairs[1].resolver.fulfill(1)
+        expectEqual(asked, 2, "not inside the settlement")
+        try loop.run()
+        expectEqual(asked, 3)
+        for index in [2, 0, 3] { pairs[index].resolver.fulfill(index) }
+        expect(all, gives: [0, 1, 2, 3])
+        expectEqual(asked, 5, "the last one found it empty, and no further one is taken")
     }
 
     @Test func aSequenceIsGoneThroughOnce() throws {
-        try inLoop { loop throws in
-            var made = 0
-            let items = sequence(state: 0) { state -> Int? in
-                guard state < 6 else { return nil }
-                made += 1
-                state += 1
-                return state
-            }
-            let all = when(fulfilled: items, concurrently: 2) { number in after(.seconds(1)).map { number } }
-            expectEqual(made, 2)
-            hang(after(.milliseconds(1500)))
-            expectEqual(made, 4)
-            expect(all, gives: [1, 2, 3, 4, 5, 6])
-            expectEqual(made, 6)
+        var made = 0
+        let items = sequence(state: 0) { state -> Int? in
+            guard state < 6 else { return nil }
+            made += 1
+            state += 1
+            return state
         }
+        let all = when(fulfilled: items, concurrently: 2) { number in after(.seconds(1)).map { number } }
+        expectEqual(made, 2)
+        hang(after(.milliseconds(1500)))
+        expectEqual(made, 4)
+        expect(all, gives: [1, 2, 3, 4, 5, 6])
+        expectEqual(made, 6)
     }
 
     @Test func ofNothing() {
@@ -81,90 +75,78 @@ struct WhenConcurrentlyTests {
     }
 
     @Test func aRejectionEndsIt() throws {
-        let lines = try logged {
-            try inLoop { loop throws in
-                let site = Site()
-                let all = when(fulfilled: 0..<10, concurrently: 3) { number in
-                    site.work(number, seconds: number == 1 ? 1 : 2).map { number throws -> Int in
-                        guard number % 2 == 0 else { throw Flaw(number) }
-                        return number
-                    }
+        let lines = try loggedInLoop { loop throws in
+            let site = Site()
+            let all = when(fulfilled: 0..<10, concurrently: 3) { number in
+                site.work(number, seconds: number == 1 ? 1 : 2).map { number throws -> Int in
+                    guard number % 2 == 0 else { throw Flaw(number) }
+                    return number
                 }
-                expect(all, failsWith: Flaw(1))
-                expect(loop.now.nanoseconds == 1_000_000_000 && site.running == 2)
-                try loop.run()
-                // The others continued, and nothing new was started.
-                expect(site.begun == 3 && site.running == 0)
             }
+            expect(all, failsWith: Flaw(1))
+            expect(loop.now.nanoseconds == 1_000_000_000 && site.running == 2)
+            try loop.run()
+            // The others continued, and nothing new was started.
+            expect(site.begun == 3 && site.running == 0)
         }
         expectEqual(lines, [])
     }
 
     @Test func aThrowIsARejection() throws {
-        try inLoop { loop throws in
-            var begun: [Int] = []
-            let body = { (number: Int) throws -> Promise<Int> in
-                begun.append(number)
-                guard number % 2 == 0 else { throw Flaw(number) }
-                return .value(number)
-            }
-            let all = when(fulfilled: 0..<10, concurrently: 2, body)
-            expectEqual(begun, [0, 1])
-            expect(all, failsWith: Flaw(1))
-            expectEqual(begun, [0, 1, 2], "what came free before the rejection was known")
+        var begun: [Int] = []
+        let body = { (number: Int) throws -> Promise<Int> in
+            begun.append(number)
+            guard number % 2 == 0 else { throw Flaw(number) }
+            return .value(number)
         }
+        let all = when(fulfilled: 0..<10, concurrently: 2, body)
+        expectEqual(begun, [0, 1])
+        expect(all, failsWith: Flaw(1))
+        expectEqual(begun, [0, 1, 2], "what came free before the rejection was known")
     }
 
     @Test func guaranteesAndValuesThatAreNil() throws {
-        try inLoop { _ throws in
-            let all = when(fulfilled: 0..<4, concurrently: 2) { number in
-                Guarantee<Int?>.value(number % 2 == 0 ? number : nil)
-            }
-            expectEqual(try hang(all), [0, nil, 2, nil])
+        let all = when(fulfilled: 0..<4, concurrently: 2) { number in
+            Guarantee<Int?>.value(number % 2 == 0 ? number : nil)
         }
+        expectEqual(try hang(all), [0, nil, 2, nil])
     }
 
     @Test func whatIsSettledLeavesTurnsToOthers() throws {
-        try inLoop { loop throws in
-            let count = scaled(100_000)
-            var begun = 0
-            let all = when(fulfilled: 0..<count, concurrently: 4) { number -> Promise<Int> in
-                begun += 1
-                return .value(number)
-            }
-            expectEqual(begun, 4)
-            let turns = loop.metrics.turns
-            let values = try hang(all)
-            expect(values.elementsEqual(0..<count))
-            // Each is a job, and a turn runs 1024 of them twice.
-            expect(loop.metrics.turns - turns >= count / 2048)
+        let count = scaled(100_000)
+        var begun = 0
+        let all = when(fulfilled: 0..<count, concurrently: 4) { number -> Promise<Int> in
+            begun += 1
+            return .value(number)
         }
+        expectEqual(begun, 4)
+        let turns = loop.metrics.turns
+        let values = try hang(all)
+        expect(values.elementsEqual(0..<count))
+        // Each is a job, and a turn runs 1024 of them twice.
+        expect(loop.metrics.turns - turns >= count / 2048)
     }
 
     @Test func manyThatArePending() throws {
-        try inLoop { _ throws in
-            let count = scaled(50_000)
-            let all = when(fulfilled: 0..<count, concurrently: count / 2) { number in
-                after(.nanoseconds(number % 7)).map { number }
-            }
-            let values = try hang(all)
-            expect(values.elementsEqual(0..<count))
+        let count = scaled(50_000)
+        let all = when(fulfilled: 0..<count, concurrently: count / 2) { number in
+            after(.nanoseconds(number % 7)).map { number }
         }
+        let values = try hang(all)
+        expect(values.elementsEqual(0..<count))
     }
 
     @Test func sourcesAreNotKept() throws {
-        try inLoop { loop throws in
-            let tally = Tally()
-            let all = when(fulfilled: 0..<100, concurrently: 5) { number -> Promise<Int> in
-                let token = tally.token()
-                return after(.seconds(1)).map {
-                    token.use()
-                    return number
-                }.asPromise()
-            }
-            expect(all, gives: Array(0..<100))
-            expect(tally.peak <= 6)
+        let tally = Tally()
+        let all = when(fulfilled: 0..<100, concurrently: 5) { number -> Promise<Int> in
+            let token = tally.token()
+            return after(.seconds(1)).map {
+                token.use()
+                return number
+            }.asPromise()
         }
+        expect(all, gives: Array(0..<100))
+        expect(tally.peak <= 6)
     }
 }
 

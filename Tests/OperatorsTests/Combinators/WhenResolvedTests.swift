@@ -6,7 +6,9 @@ import Testing
 @testable import PromisesTestSupport
 
 /// `when(resolved:)`, `when(notAllRejected:)` and `when(guarantees:)`.
-struct WhenResolvedTests {
+@Suite(.inLoop) struct WhenResolvedTests {
+    private let loop = EventLoop.current
+
     @Test func inTheOrderOfTheList() throws {
         let pairs = (0..<4).map { _ in Promise<Int>.pending() }
         let all = when(resolved: pairs.map(\.promise))
@@ -44,85 +46,69 @@ struct WhenResolvedTests {
     }
 
     @Test func errorsCountAsHandled() throws {
-        let lines = try logged {
-            try inLoop { loop throws in
-                let late = after(.seconds(1)).map { () throws -> Int in throw Flaw(2) }
-                hang(when(resolved: [Promise(error: Flaw(1)), late]))
-                hang(when(resolved: Promise<Int>(error: Flaw(3)), Promise<String>(error: Flaw(4))).asVoid())
-                try loop.run()
-            }
+        let lines = try loggedInLoop { loop throws in
+            let late = after(.seconds(1)).map { () throws -> Int in throw Flaw(2) }
+            hang(when(resolved: [Promise(error: Flaw(1)), late]))
+            hang(when(resolved: Promise<Int>(error: Flaw(3)), Promise<String>(error: Flaw(4))).asVoid())
+            try loop.run()
         }
         expectEqual(lines, [])
     }
 
     @Test func cancellingItCancelsAll() throws {
-        try inLoop { loop throws in
-            let sources = (1...3).map { number in after(.seconds(number)).map { number } }
-            let all = when(resolved: sources)
-            all.cancel()
-            expect(all.asPromise().error as? PromiseError == .cancelled && loop.nextDeadline == nil)
-        }
+        let sources = (1...3).map { number in after(.seconds(number)).map { number } }
+        let all = when(resolved: sources)
+        all.cancel()
+        expect(all.asPromise().error as? PromiseError == .cancelled && loop.nextDeadline == nil)
     }
 
     @Test func aCancelledSourceIsAnOutcome() throws {
-        try inLoop { loop throws in
-            let source = after(.seconds(1)).map { 1 }.asPromise()
-            let all = when(resolved: [source, .value(2)])
-            source.cancel()
-            expect(try hang(all)[0].isCancelled && hang(all)[1].get() == 2)
-        }
+        let source = after(.seconds(1)).map { 1 }.asPromise()
+        let all = when(resolved: [source, .value(2)])
+        source.cancel()
+        expect(try hang(all)[0].isCancelled && hang(all)[1].get() == 2)
     }
 
     @Test func sourcesAreReleasedWhenItSettles() throws {
-        try inLoop { loop throws in
-            let tally = Tally()
-            let count = {
-                when(resolved: [Promise.value(tally.token()), Promise(error: Flaw())]).map(\.count)
-            }()
-            try loop.run()
-            expect(count.settledValue == 2 && tally.alive == 0)
-        }
+        let tally = Tally()
+        let count = {
+            when(resolved: [Promise.value(tally.token()), Promise(error: Flaw())]).map(\.count)
+        }()
+        try loop.run()
+        expect(count.settledValue == 2 && tally.alive == 0)
     }
 
     @Test func notAllRejected() throws {
-        try inLoop { _ throws in
-            let some = try hang(
-                when(notAllRejected: [Promise<Int>(error: Flaw(1)), .value(2), Promise(error: Flaw(3))]))
-            expectEqual(some.map(\.flaw), [Flaw(1), nil, Flaw(3)])
-        }
+        let some = try hang(
+            when(notAllRejected: [Promise<Int>(error: Flaw(1)), .value(2), Promise(error: Flaw(3))]))
+        expectEqual(some.map(\.flaw), [Flaw(1), nil, Flaw(3)])
     }
 
     @Test func allRejected() throws {
-        try inLoop { _ throws in
-            let (late, resolver) = Promise<Int>.pending()
-            let none = when(notAllRejected: [late, Promise(error: Flaw(2))])
-            expect(none.isPending)
-            resolver.reject(Flaw(1))
-            expect(none, failsWith: PromiseError.noWinner([Flaw(1), Flaw(2)]))
-        }
+        let (late, resolver) = Promise<Int>.pending()
+        let none = when(notAllRejected: [late, Promise(error: Flaw(2))])
+        expect(none.isPending)
+        resolver.reject(Flaw(1))
+        expect(none, failsWith: PromiseError.noWinner([Flaw(1), Flaw(2)]))
     }
 
     @Test func guarantees() throws {
-        try inLoop { loop throws in
-            let list = when(guarantees: (1...3).map { number in after(.seconds(4 - number)).map { number } })
-            expect(list, gives: [1, 2, 3])
-            let (number, text) = hang(when(guarantees: after(.seconds(1)).map { 1 }, .value("a")))
-            expect(number == 1 && text == "a")
-            expectEqual(loop.now.nanoseconds, 4_000_000_000)
-        }
+        let list = when(guarantees: (1...3).map { number in after(.seconds(4 - number)).map { number } })
+        expect(list, gives: [1, 2, 3])
+        let (number, text) = hang(when(guarantees: after(.seconds(1)).map { 1 }, .value("a")))
+        expect(number == 1 && text == "a")
+        expectEqual(loop.now.nanoseconds, 4_000_000_000)
     }
 
     @Test func aGuaranteeThatNeverComes() throws {
-        let lines = logged {
-            inLoop { _ in
-                let all = when(guarantees: [Guarantee<Int> { _ in }, .value(1)])
-                expect(all.isPending)
-                expect(all.asPromise().error as? PromiseError == .abandoned)
-                let slow = after(.seconds(1))
-                let both = when(guarantees: slow, .value(1))
-                slow.cancel()
-                expect(both.asPromise().error as? PromiseError == .cancelled)
-            }
+        let lines = loggedInLoop { _ in
+            let all = when(guarantees: [Guarantee<Int> { _ in }, .value(1)])
+            expect(all.isPending)
+            expect(all.asPromise().error as? PromiseError == .abandoned)
+            let slow = after(.seconds(1))
+            let both = when(guarantees: slow, .value(1))
+            slow.cancel()
+            expect(both.asPromise().error as? PromiseError == .cancelled)
         }
         expectEqual(lines.count, 1)
     }

@@ -5,16 +5,16 @@ import Testing
 
 @testable import PromisesTestSupport
 
-struct WhenTests {
+@Suite(.inLoop) struct WhenTests {
+    private let loop = EventLoop.current
+
     @Test func keepsTheOrderOfTheList() throws {
-        try inLoop { loop throws in
-            let pairs = (0..<5).map { _ in Promise<Int>.pending() }
-            let all = when(fulfilled: pairs.map(\.promise))
-            for index in [3, 0, 4, 1] { pairs[index].resolver.fulfill(index) }
-            expect(all.isPending)
-            pairs[2].resolver.fulfill(2)
-            expect(all, gives: [0, 1, 2, 3, 4])
-        }
+        let pairs = (0..<5).map { _ in Promise<Int>.pending() }
+        let all = when(fulfilled: pairs.map(\.promise))
+        for index in [3, 0, 4, 1] { pairs[index].resolver.fulfill(index) }
+        expect(all.isPending)
+        pairs[2].resolver.fulfill(2)
+        expect(all, gives: [0, 1, 2, 3, 4])
     }
 
     @Test func needsNoTurnOfTheLoop() {
@@ -29,15 +29,13 @@ struct WhenTests {
     }
 
     @Test func voidList() throws {
-        try inLoop { loop throws in
-            let pairs = (0..<3).map { _ in Promise<Void>.pending() }
-            let all: Promise<Void> = when(fulfilled: pairs.map(\.promise))
-            for pair in pairs {
-                expect(all.isPending)
-                pair.resolver.fulfill()
-            }
-            expect(all.isFulfilled)
+        let pairs = (0..<3).map { _ in Promise<Void>.pending() }
+        let all: Promise<Void> = when(fulfilled: pairs.map(\.promise))
+        for pair in pairs {
+            expect(all.isPending)
+            pair.resolver.fulfill()
         }
+        expect(all.isFulfilled)
     }
 
     @Test func oneRejectionRejectsAtOnce() {
@@ -56,17 +54,15 @@ struct WhenTests {
     }
 
     @Test func theOthersRunOnAndAreNotReported() throws {
-        let lines = try logged {
-            try inLoop { loop throws in
-                var ran = false
-                let slow = after(.seconds(1)).map { () throws -> Int in
-                    ran = true
-                    throw Flaw(2)
-                }
-                expect(when(fulfilled: [slow, Promise(error: Flaw(1))]), failsWith: Flaw(1))
-                try loop.run()
-                expect(ran)
+        let lines = try loggedInLoop { loop throws in
+            var ran = false
+            let slow = after(.seconds(1)).map { () throws -> Int in
+                ran = true
+                throw Flaw(2)
             }
+            expect(when(fulfilled: [slow, Promise(error: Flaw(1))]), failsWith: Flaw(1))
+            try loop.run()
+            expect(ran)
         }
         expectEqual(lines, [])
     }

@@ -8,7 +8,9 @@ import Testing
 
 /// A closure of one expression can use the members of the values of `when`, although its type contains a parameter
 /// pack.
-struct WhenTupleTests {
+@Suite(.inLoop) struct WhenTupleTests {
+    private let loop = EventLoop.current
+
     private final class Page {
         let length: Int
         init(_ length: Int) { self.length = length }
@@ -17,47 +19,39 @@ struct WhenTupleTests {
     private func sure(_ length: Int) -> Guarantee<Page> { .value(Page(length)) }
 
     @Test func ofFulfilled() throws {
-        try inLoop { loop throws in
-            var sum = 0
-            when(fulfilled: page(1), sure(2)).done { a, b in sum += a.length + b.length }.orFail()
-            when(fulfilled: page(1), sure(2), page(3)).done { a, b, c in sum += a.length + c.length }.orFail()
-            try loop.run()
-            expectEqual(sum, 7)
-            expect(when(fulfilled: page(1), page(2), page(3)).map { $0.length + $1.length + $2.length }, gives: 6)
-            let four = when(fulfilled: page(1), page(2), page(3), sure(4)).map {
-                $0.length + $1.length * $2.length - $3.length
-            }
-            expect(four, gives: 3)
-            let five = when(fulfilled: page(1), page(2), page(3), sure(4), page(5)).map { a, b, c, d, e in
-                e.length - a.length
-            }
-            expect(five, gives: 4)
+        var sum = 0
+        when(fulfilled: page(1), sure(2)).done { a, b in sum += a.length + b.length }.orFail()
+        when(fulfilled: page(1), sure(2), page(3)).done { a, b, c in sum += a.length + c.length }.orFail()
+        try loop.run()
+        expectEqual(sum, 7)
+        expect(when(fulfilled: page(1), page(2), page(3)).map { $0.length + $1.length + $2.length }, gives: 6)
+        let four = when(fulfilled: page(1), page(2), page(3), sure(4)).map {
+            $0.length + $1.length * $2.length - $3.length
         }
+        expect(four, gives: 3)
+        let five = when(fulfilled: page(1), page(2), page(3), sure(4), page(5)).map { a, b, c, d, e in
+            e.length - a.length
+        }
+        expect(five, gives: 4)
     }
 
     @Test func ofResolved() throws {
-        try inLoop { loop throws in
-            expect(when(resolved: page(1), sure(2)).map { a, b in try a.get().length + b.get().length }, gives: 3)
-            expect(when(resolved: page(1), page(2)).map { a, b in try a.get().length + b.get().length }, gives: 3)
-        }
+        expect(when(resolved: page(1), sure(2)).map { a, b in try a.get().length + b.get().length }, gives: 3)
+        expect(when(resolved: page(1), page(2)).map { a, b in try a.get().length + b.get().length }, gives: 3)
     }
 
     /// The types are known before those of the literals.
     @Test func comparedWithLiterals() throws {
-        try inLoop { _ throws in
-            let (bytes, sure) = (Promise<[UInt8]>.value([1]), Guarantee<[UInt8]>.value([2]))
-            #expect(try hang(when(fulfilled: bytes, sure)) == ([1], [2]))
-            #expect(try hang(when(fulfilled: bytes, sure, bytes), timeout: .seconds(1)) == ([1], [2], [1]))
-            #expect(hang(when(guarantees: sure, sure)) == ([2], [2]))
-        }
+        let (bytes, sure) = (Promise<[UInt8]>.value([1]), Guarantee<[UInt8]>.value([2]))
+        #expect(try hang(when(fulfilled: bytes, sure)) == ([1], [2]))
+        #expect(try hang(when(fulfilled: bytes, sure, bytes), timeout: .seconds(1)) == ([1], [2], [1]))
+        #expect(hang(when(guarantees: sure, sure)) == ([2], [2]))
     }
 
     @Test func ofGuarantees() {
-        inLoop { _ in
-            var sum = 0
-            hang(when(guarantees: sure(1), sure(2)).done { a, b in sum += a.length + b.length })
-            hang(when(guarantees: sure(1), sure(2), sure(3)).done { a, b, c in sum += c.length })
-            expectEqual(sum, 6)
-        }
+        var sum = 0
+        hang(when(guarantees: sure(1), sure(2)).done { a, b in sum += a.length + b.length })
+        hang(when(guarantees: sure(1), sure(2), sure(3)).done { a, b, c in sum += c.length })
+        expectEqual(sum, 6)
     }
 }

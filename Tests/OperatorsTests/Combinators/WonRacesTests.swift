@@ -7,36 +7,32 @@ import Testing
 
 /// Combinators that are settled on creation do nothing to their sources inside the call: the caller may still attach
 /// handlers to them, as with a combinator that settles later.
-struct WonRacesTests {
+@Suite(.inLoop) struct WonRacesTests {
+    private let loop = EventLoop.current
+
     @Test func aHandlerOnTheNextLineKeepsALoserGoing() throws {
-        try inLoop { loop throws in
-            let slow = after(.seconds(1)).map { 2 }.asPromise()
-            let winner = race(slow, .value(1))
-            var seen: Int?
-            slow.done { seen = $0 }.orFail()
-            expectEqual(winner.settledValue, 1)
-            try loop.run()
-            expectEqual(seen, 2)
-        }
+        let slow = after(.seconds(1)).map { 2 }.asPromise()
+        let winner = race(slow, .value(1))
+        var seen: Int?
+        slow.done { seen = $0 }.orFail()
+        expectEqual(winner.settledValue, 1)
+        try loop.run()
+        expectEqual(seen, 2)
     }
 
     @Test func oneWithoutAWaiterIsCancelledInTheNextTurn() throws {
-        try inLoop { loop throws in
-            let slow = after(.seconds(1)).map { 2 }.asPromise()
-            let winner = race(fulfilled: [slow, .value(1)])
-            expect(winner.settledValue == 1 && slow.isPending)
-            try loop.turn(.poll)
-            expect(slow.error as? PromiseError == .cancelled && !loop.isAlive)
-        }
+        let slow = after(.seconds(1)).map { 2 }.asPromise()
+        let winner = race(fulfilled: [slow, .value(1)])
+        expect(winner.settledValue == 1 && slow.isPending)
+        try loop.turn(.poll)
+        expect(slow.error as? PromiseError == .cancelled && !loop.isAlive)
     }
 
     @Test func theResultMayGoMeanwhile() throws {
-        try inLoop { loop throws in
-            let slow = after(.seconds(1)).map { 2 }.asPromise()
-            race(slow, .value(1)).ignoringErrors()
-            try loop.run()
-            expect(slow.isRejected && loop.now.nanoseconds == 0)
-        }
+        let slow = after(.seconds(1)).map { 2 }.asPromise()
+        race(slow, .value(1)).ignoringErrors()
+        try loop.run()
+        expect(slow.isRejected && loop.now.nanoseconds == 0)
     }
 
     @Test func aLoopThatEndsFirstCancelsNone() {
@@ -50,15 +46,13 @@ struct WonRacesTests {
     }
 
     @Test func aWhenThatHasFailedAndATimeoutOfZero() throws {
-        try inLoop { loop throws in
-            let slow = after(.seconds(1)).map { 2 }.asPromise()
-            let all = when(fulfilled: [slow, Promise(error: Flaw(1))])
-            let limited = slow.timeout(.zero)
-            var seen: Int?
-            slow.done { seen = $0 }.orFail()
-            try loop.run()
-            expect(all.flaw == Flaw(1) && limited.error as? PromiseError == .timedOut && seen == 2)
-            all.ignoringErrors()
-        }
+        let slow = after(.seconds(1)).map { 2 }.asPromise()
+        let all = when(fulfilled: [slow, Promise(error: Flaw(1))])
+        let limited = slow.timeout(.zero)
+        var seen: Int?
+        slow.done { seen = $0 }.orFail()
+        try loop.run()
+        expect(all.flaw == Flaw(1) && limited.error as? PromiseError == .timedOut && seen == 2)
+        all.ignoringErrors()
     }
 }

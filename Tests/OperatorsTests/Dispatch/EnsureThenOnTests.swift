@@ -7,69 +7,63 @@ import Testing
 @testable import PromisesTestSupport
 
 /// `ensureThen(on:)` and `finally(on:)`.
-struct EnsureThenOnTests {
-    @Test func theOutcomeWaitsForTheCleanup() throws {
-        try inLoop { loop throws in
-            for source in [Promise.value(1), Promise<Int>(error: Flaw(2))] {
-                let shelf = Shelf()
-                let (cleanup, finish) = Guarantee<Void>.pending()
-                let promise = source.ensureThen(on: shelf) { cleanup }
-                promise.ignoringErrors()
-                try loop.run()
-                expect(promise.isPending && shelf.count == 1)
-                shelf.run()
-                try loop.run()
-                expect(promise.isPending)
-                finish(())
-                try loop.run()
-                expect(promise.settledValue == source.settledValue && promise.flaw == source.flaw)
-                expect(promise.isResolved)
-            }
-        }
-    }
+@Suite(.inLoop) struct EnsureThenOnTests {
+    private let loop = EventLoop.current
 
-    @Test func aCancelledChainCleansUp() throws {
-        try inLoop { loop throws in
+    @Test func theOutcomeWaitsForTheCleanup() throws {
+        for source in [Promise.value(1), Promise<Int>(error: Flaw(2))] {
             let shelf = Shelf()
             let (cleanup, finish) = Guarantee<Void>.pending()
-            let source = endless()
             let promise = source.ensureThen(on: shelf) { cleanup }
             promise.ignoringErrors()
-            promise.cancel()
             try loop.run()
-            expect(source.isCancelled && promise.isPending && shelf.count == 1)
+            expect(promise.isPending && shelf.count == 1)
             shelf.run()
             try loop.run()
             expect(promise.isPending)
             finish(())
             try loop.run()
-            expect(promise.isCancelled)
+            expect(promise.settledValue == source.settledValue && promise.flaw == source.flaw)
+            expect(promise.isResolved)
         }
+    }
+
+    @Test func aCancelledChainCleansUp() throws {
+        let shelf = Shelf()
+        let (cleanup, finish) = Guarantee<Void>.pending()
+        let source = endless()
+        let promise = source.ensureThen(on: shelf) { cleanup }
+        promise.ignoringErrors()
+        promise.cancel()
+        try loop.run()
+        expect(source.isCancelled && promise.isPending && shelf.count == 1)
+        shelf.run()
+        try loop.run()
+        expect(promise.isPending)
+        finish(())
+        try loop.run()
+        expect(promise.isCancelled)
     }
 
     @Test func aJobThatNeverRunsHoldsNothingUp() throws {
-        try inLoop { loop throws in
-            let shelf = Shelf()
-            let lines = try logged {
-                expect(Promise.value(1).ensureThen(on: Refuser()) { .value }, gives: 1)
-                let promise = Promise.value(2).ensureThen(on: shelf) { .value }
-                try loop.run()
-                shelf.clear()
-                expect(promise, gives: 2)
-            }
-            expectEqual(lines.count, 2)
+        let shelf = Shelf()
+        let lines = try logged {
+            expect(Promise.value(1).ensureThen(on: Refuser()) { .value }, gives: 1)
+            let promise = Promise.value(2).ensureThen(on: shelf) { .value }
+            try loop.run()
+            shelf.clear()
+            expect(promise, gives: 2)
         }
+        expectEqual(lines.count, 2)
     }
 
     @Test func anAbandonedCleanupHasEnded() throws {
-        try inLoop { loop throws in
-            let lines = try logged {
-                let promise = Promise.value(1).ensureThen(on: nil) { Guarantee<Void>.pending().guarantee }
-                expect(promise, gives: 1)
-                try loop.run()
-            }
-            expectEqual(lines.count, 1)
+        let lines = try logged {
+            let promise = Promise.value(1).ensureThen(on: nil) { Guarantee<Void>.pending().guarantee }
+            expect(promise, gives: 1)
+            try loop.run()
         }
+        expectEqual(lines.count, 1)
     }
 }
 

@@ -8,7 +8,7 @@ import Testing
 
 /// A `hang` knows that a dispatcher has a handler of its thread, and so does not report that its promise cannot be
 /// settled. For jobs of a `ThreadPool`, which the loop counts, see `OnThreadPoolTests`.
-struct HangOnDispatcherTests {
+@Suite(.inLoop) struct HangOnDispatcherTests {
     private let shelf = Shelf()
 
     /// True if a `hang` on this thread would find that its promise may be settled.
@@ -36,72 +36,58 @@ struct HangOnDispatcherTests {
     }
 
     @Test func untilTheHandlerHasRun() {
-        inLoop { _ in
-            let mapped = Promise.value(1).map(on: shelf) { $0 + 1 }
-            expect(hasHope && !EventLoop.current.isAlive)
-            shelf.run()
-            expect(!hasHope)
-            expectEqual(mapped.settledValue, 2)
-        }
+        let mapped = Promise.value(1).map(on: shelf) { $0 + 1 }
+        expect(hasHope && !EventLoop.current.isAlive)
+        shelf.run()
+        expect(!hasHope)
+        expectEqual(mapped.settledValue, 2)
     }
 
     @Test func andWhatItHasReturnedHasSettled() {
-        inLoop { _ in
-            let (inner, resolver) = Promise<Int>.pending()
-            let outer = Promise.value(1).then(on: shelf) { _ in inner }
-            shelf.run()
-            expect(hasHope)
-            resolver.fulfill(3)
-            expect(!hasHope)
-            expectEqual(outer.settledValue, 3)
-        }
+        let (inner, resolver) = Promise<Int>.pending()
+        let outer = Promise.value(1).then(on: shelf) { _ in inner }
+        shelf.run()
+        expect(hasHope)
+        resolver.fulfill(3)
+        expect(!hasHope)
+        expectEqual(outer.settledValue, 3)
     }
 
     @Test func notBeforeItsSourceHasSettled() {
-        inLoop { _ in
-            let (source, resolver) = Promise<Int>.pending()
-            let mapped = source.map(on: shelf) { $0 + 1 }
-            expect(!hasHope)
-            resolver.fulfill(1)
-            expect(hasHope)
-            shelf.run()
-            expect(!hasHope && mapped.isFulfilled)
-        }
+        let (source, resolver) = Promise<Int>.pending()
+        let mapped = source.map(on: shelf) { $0 + 1 }
+        expect(!hasHope)
+        resolver.fulfill(1)
+        expect(hasHope)
+        shelf.run()
+        expect(!hasHope && mapped.isFulfilled)
     }
 
     @Test func norForAHandlerThatIsPassedBy() {
-        inLoop { _ in
-            let mapped = Promise<Int>(error: Flaw()).map(on: shelf) { $0 + 1 }
-            expect(!hasHope && mapped.flaw == Flaw())
-        }
+        let mapped = Promise<Int>(error: Flaw()).map(on: shelf) { $0 + 1 }
+        expect(!hasHope && mapped.flaw == Flaw())
     }
 
     @Test func norForOneThatIsRefused() {
-        inLoop { _ in
-            let mapped = Promise.value(1).map(on: Refuser()) { $0 + 1 }
-            expect(!hasHope && mapped.flaw == Flaw(503))
-        }
+        let mapped = Promise.value(1).map(on: Refuser()) { $0 + 1 }
+        expect(!hasHope && mapped.flaw == Flaw(503))
     }
 
     @Test func norForOneThatIsReleased() {
-        let lines = logged {
-            inLoop { _ in
-                let mapped = Promise.value(1).map(on: shelf) { $0 + 1 }
-                shelf.clear()
-                expect(!hasHope && mapped.isRejected)
-            }
+        let lines = loggedInLoop { _ in
+            let mapped = Promise.value(1).map(on: shelf) { $0 + 1 }
+            shelf.clear()
+            expect(!hasHope && mapped.isRejected)
         }
         expectEqual(lines.count, 1)
     }
 
     @Test func norForOneThatIsCancelled() {
-        inLoop { _ in
-            let mapped = Promise.value(1).map(on: shelf) { $0 + 1 }
-            mapped.cancel()
-            expect(!hasHope)
-            shelf.run()
-            expect(!hasHope && mapped.isCancelled)
-        }
+        let mapped = Promise.value(1).map(on: shelf) { $0 + 1 }
+        mapped.cancel()
+        expect(!hasHope)
+        shelf.run()
+        expect(!hasHope && mapped.isCancelled)
     }
 
     @Test func aCancellationOnAnotherThreadLeavesNothingCounted() {
@@ -122,15 +108,13 @@ struct HangOnDispatcherTests {
     }
 
     @Test func aCleanupThatIsDispatchedAgainIsCountedOnce() {
-        inLoop { _ in
-            let (source, resolver) = Promise<Int>.pending()
-            let cleaned = source.ensure(on: shelf) {}
-            cleaned.cancel()
-            expect(hasHope)
-            shelf.run()
-            expect(!hasHope && cleaned.isCancelled)
-            resolver.fulfill(1)
-            expect(!hasHope)
-        }
+        let (source, resolver) = Promise<Int>.pending()
+        let cleaned = source.ensure(on: shelf) {}
+        cleaned.cancel()
+        expect(hasHope)
+        shelf.run()
+        expect(!hasHope && cleaned.isCancelled)
+        resolver.fulfill(1)
+        expect(!hasHope)
     }
 }

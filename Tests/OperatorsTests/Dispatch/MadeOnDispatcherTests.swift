@@ -6,7 +6,7 @@ import Testing
 @testable import PromisesTestSupport
 
 /// `Promise(on:)` and `Guarantee(on:)`.
-struct MadeOnDispatcherTests {
+@Suite(.inLoop) struct MadeOnDispatcherTests {
     private let pool = ThreadPool.shared
 
     private func number(_ number: Int) throws -> Int {
@@ -15,27 +15,23 @@ struct MadeOnDispatcherTests {
     }
 
     @Test func ofAClosureThatThrows() {
-        inLoop { _ in
-            expect(Promise(on: pool) { try number(1) }, gives: 1)
-            expect(Promise(on: pool) { try number(-1) }, failsWith: Flaw(-1))
-            expect(
-                Promise(on: .shared) {
-                    let sum = try number(1) + number(2)
-                    return sum * 2
-                }, gives: 6)
-            expect(Promise(on: nil) { try number(4) }, gives: 4)
-        }
+        expect(Promise(on: pool) { try number(1) }, gives: 1)
+        expect(Promise(on: pool) { try number(-1) }, failsWith: Flaw(-1))
+        expect(
+            Promise(on: .shared) {
+                let sum = try number(1) + number(2)
+                return sum * 2
+            }, gives: 6)
+        expect(Promise(on: nil) { try number(4) }, gives: 4)
     }
 
     @Test func ofOneThatDoesNot() {
-        inLoop { _ in
-            let guarantee = Guarantee(on: pool) {
-                let two = 2
-                return two * 2
-            }
-            expect(guarantee, gives: 4)
-            expect(Promise(on: Immediate()) { 5 }, gives: 5)
+        let guarantee = Guarantee(on: pool) {
+            let two = 2
+            return two * 2
         }
+        expect(guarantee, gives: 4)
+        expect(Promise(on: Immediate()) { 5 }, gives: 5)
     }
 
     @Test func onAnotherLoop() throws {
@@ -48,17 +44,15 @@ struct MadeOnDispatcherTests {
     }
 
     @Test func cancelledBeforeItHasBegun() {
-        inLoop { _ in
-            let (shelf, tally) = (Shelf(), Tally())
-            let promise = { [token = tally.token()] in
-                Promise(on: shelf) { () throws -> Int in
-                    Issue.record("it ran")
-                    return token.with(1)
-                }
-            }()
-            promise.cancel()
-            expect(promise.error as? PromiseError == .cancelled && tally.alive == 0)
-            shelf.run()
-        }
+        let (shelf, tally) = (Shelf(), Tally())
+        let promise = { [token = tally.token()] in
+            Promise(on: shelf) { () throws -> Int in
+                Issue.record("it ran")
+                return token.with(1)
+            }
+        }()
+        promise.cancel()
+        expect(promise.error as? PromiseError == .cancelled && tally.alive == 0)
+        shelf.run()
     }
 }

@@ -6,48 +6,42 @@ import Testing
 @testable import PromisesTestSupport
 
 /// Promises that handlers with `on:` return.
-struct OnAdoptionTests {
+@Suite(.inLoop) struct OnAdoptionTests {
+    private let loop = EventLoop.current
+
     @Test func onesThatSettleLater() throws {
-        try inLoop { loop throws in
-            let (inner, resolver) = Promise<Int>.pending()
-            let outer = Promise.value(1).then(on: ThreadPool.shared) { _ in inner }
-            let failing = Promise<Int>(error: Flaw()).recover(on: ThreadPool.shared) { _ in inner }
-            loop.schedule(after: .seconds(5)) { resolver.fulfill(7) }
-            let hold = loop.hold()
-            expectEqual(try hang(outer), 7)
-            expectEqual(try hang(failing), 7)
-            hold.cancel()
-        }
+        let (inner, resolver) = Promise<Int>.pending()
+        let outer = Promise.value(1).then(on: ThreadPool.shared) { _ in inner }
+        let failing = Promise<Int>(error: Flaw()).recover(on: ThreadPool.shared) { _ in inner }
+        loop.schedule(after: .seconds(5)) { resolver.fulfill(7) }
+        let hold = loop.hold()
+        expectEqual(try hang(outer), 7)
+        expectEqual(try hang(failing), 7)
+        hold.cancel()
     }
 
     @Test func onesOfThisLoop() throws {
-        try inLoop { loop throws in
-            let late = after(.seconds(5)).map { 3 }
-            let outer = Promise.value(1).then(on: nil) { _ in late }
-            expect(outer.isPending)
-            try loop.run()
-            expectEqual(outer.settledValue, 3)
-        }
+        let late = after(.seconds(5)).map { 3 }
+        let outer = Promise.value(1).then(on: nil) { _ in late }
+        expect(outer.isPending)
+        try loop.run()
+        expectEqual(outer.settledValue, 3)
     }
 
     @Test func oneThatIsRejectedLater() {
-        inLoop { _ in
-            let lines = logged {
-                let (inner, resolver) = Promise<Int>.pending()
-                let outer = Promise.value(1).then(on: nil) { _ in inner }
-                resolver.reject(Flaw(2))
-                expectEqual(outer.flaw, Flaw(2))
-            }
-            expectEqual(lines, [])
+        let lines = logged {
+            let (inner, resolver) = Promise<Int>.pending()
+            let outer = Promise.value(1).then(on: nil) { _ in inner }
+            resolver.reject(Flaw(2))
+            expectEqual(outer.flaw, Flaw(2))
         }
+        expectEqual(lines, [])
     }
 
     @Test func oneThatIsAbandoned() {
-        inLoop { _ in
-            var outer: Promise<Int>?
-            let lines = logged { outer = Promise.value(1).then(on: nil) { _ in Promise<Int> { _ in } } }
-            expect(outer?.error as? PromiseError == .abandoned && lines.count == 1)
-        }
+        var outer: Promise<Int>?
+        let lines = logged { outer = Promise.value(1).then(on: nil) { _ in Promise<Int> { _ in } } }
+        expect(outer?.error as? PromiseError == .abandoned && lines.count == 1)
     }
 
     @Test func theVeryPromiseThatWaits() {
@@ -60,57 +54,49 @@ struct OnAdoptionTests {
     }
 
     @Test func anotherOperatorFollowsOne() throws {
-        try inLoop { loop throws in
-            let shelf = Shelf()
-            let outer = Promise.value(1).then { value in Promise.value(value).map(on: shelf) { $0 + 1 } }.map {
-                $0 * 10
-            }
-            try loop.run()
-            expect(outer.isPending)
-            shelf.run()
-            try loop.run()
-            expectEqual(outer.settledValue, 20)
+        let shelf = Shelf()
+        let outer = Promise.value(1).then { value in Promise.value(value).map(on: shelf) { $0 + 1 } }.map {
+            $0 * 10
         }
+        try loop.run()
+        expect(outer.isPending)
+        shelf.run()
+        try loop.run()
+        expectEqual(outer.settledValue, 20)
     }
 
     @Test func guarantees() {
-        inLoop { _ in
-            let (inner, resolve) = Guarantee<Int>.pending()
-            let outer: Guarantee<Int> = Guarantee.value(1).then(on: nil) { _ in inner }
-            let recovered: Guarantee<Int> = Promise<Int>(error: Flaw()).recover(on: nil) { _ in inner }
-            expect(outer.isPending && recovered.isPending)
-            resolve(4)
-            expect(outer.settledValue == 4 && recovered.settledValue == 4)
-        }
+        let (inner, resolve) = Guarantee<Int>.pending()
+        let outer: Guarantee<Int> = Guarantee.value(1).then(on: nil) { _ in inner }
+        let recovered: Guarantee<Int> = Promise<Int>(error: Flaw()).recover(on: nil) { _ in inner }
+        expect(outer.isPending && recovered.isPending)
+        resolve(4)
+        expect(outer.settledValue == 4 && recovered.settledValue == 4)
     }
 
     @Test func combinatorsOfThem() {
-        inLoop { _ in
-            let pool = ThreadPool.shared
-            let all = when(fulfilled: (1...20).map { number in Promise.value(number).map(on: pool) { $0 * 2 } })
-            expect(all, gives: (1...20).map { $0 * 2 })
-            let shelf = Shelf()
-            let loser = Promise.value(1).map(on: shelf) { $0 }
-            expect(race(loser, Promise.value(2).map(on: pool) { $0 }), gives: 2)
-            loser.cancel()
-        }
+        let pool = ThreadPool.shared
+        let all = when(fulfilled: (1...20).map { number in Promise.value(number).map(on: pool) { $0 * 2 } })
+        expect(all, gives: (1...20).map { $0 * 2 })
+        let shelf = Shelf()
+        let loser = Promise.value(1).map(on: shelf) { $0 }
+        expect(race(loser, Promise.value(2).map(on: pool) { $0 }), gives: 2)
+        loser.cancel()
     }
 
     /// A promise that its own operators have not settled yet, and that a `then` has linked to another.
     @Test func asWaitersOfALinkedPromise() throws {
-        try inLoop { loop throws in
-            let (start, resolver) = Promise<Int>.pending()
-            let inner = start.map { $0 }
-            let outer = Promise.value(0).then { _ in inner }
-            try loop.run()
-            let seen = inner.map(on: nil) { $0 + 1 }
-            let cancelled = inner.map(on: nil) { $0 + 2 }
-            cancelled.cancel()
-            expect(cancelled.isRejected && outer.isPending, "the other side still wants it")
-            resolver.fulfill(1)
-            try loop.run()
-            expect(seen.settledValue == 2 && outer.settledValue == 1)
-        }
+        let (start, resolver) = Promise<Int>.pending()
+        let inner = start.map { $0 }
+        let outer = Promise.value(0).then { _ in inner }
+        try loop.run()
+        let seen = inner.map(on: nil) { $0 + 1 }
+        let cancelled = inner.map(on: nil) { $0 + 2 }
+        cancelled.cancel()
+        expect(cancelled.isRejected && outer.isPending, "the other side still wants it")
+        resolver.fulfill(1)
+        try loop.run()
+        expect(seen.settledValue == 2 && outer.settledValue == 1)
     }
 
     @Test func whatAGuaranteeThatNeverSettlesHasIsReleased() throws {

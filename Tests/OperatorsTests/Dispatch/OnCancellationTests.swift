@@ -7,24 +7,24 @@ import Testing
 
 /// Cancelling work for a dispatcher: before it is dispatched, before it runs, and while it runs; see `RunningWorkTests`
 /// for those that wait for it then.
-struct OnCancellationTests {
+@Suite(.inLoop) struct OnCancellationTests {
+    private let loop = EventLoop.current
+
     @Test func beforeTheSourceHasSettled() throws {
-        try inLoop { loop throws in
-            let (tally, shelf) = (Tally(), Shelf())
-            let (source, resolver) = Promise<Int>.pending()
-            var isStopped = false
-            resolver.onCancel { isStopped = true }
-            let mapped = {
-                let token = tally.token()
-                return source.map { $0 }.map(on: shelf) { token.with($0) }
-            }()
-            mapped.cancel()
-            expect(mapped.error as? PromiseError == .cancelled && tally.alive == 0)
-            expect(source.error as? PromiseError == .cancelled)
-            resolver.fulfill(1)
-            try loop.run()
-            expect(isStopped && shelf.count == 0)
-        }
+        let (tally, shelf) = (Tally(), Shelf())
+        let (source, resolver) = Promise<Int>.pending()
+        var isStopped = false
+        resolver.onCancel { isStopped = true }
+        let mapped = {
+            let token = tally.token()
+            return source.map { $0 }.map(on: shelf) { token.with($0) }
+        }()
+        mapped.cancel()
+        expect(mapped.error as? PromiseError == .cancelled && tally.alive == 0)
+        expect(source.error as? PromiseError == .cancelled)
+        resolver.fulfill(1)
+        try loop.run()
+        expect(isStopped && shelf.count == 0)
     }
 
     @Test func withAnErrorOfOnesOwn() {
@@ -36,49 +36,43 @@ struct OnCancellationTests {
     }
 
     @Test func itStopsWhereAnotherListens() throws {
-        try inLoop { _ throws in
-            let shelf = Shelf()
-            let (source, resolver) = Promise<Int>.pending()
-            let (one, other) = (source.map(on: shelf) { $0 + 1 }, source.map(on: shelf) { $0 + 2 })
-            one.cancel()
-            expect(source.isPending && other.isPending)
-            resolver.fulfill(1)
-            expectEqual(shelf.count, 1)
-            shelf.run()
-            expectEqual(other.settledValue, 3)
-        }
+        let shelf = Shelf()
+        let (source, resolver) = Promise<Int>.pending()
+        let (one, other) = (source.map(on: shelf) { $0 + 1 }, source.map(on: shelf) { $0 + 2 })
+        one.cancel()
+        expect(source.isPending && other.isPending)
+        resolver.fulfill(1)
+        expectEqual(shelf.count, 1)
+        shelf.run()
+        expectEqual(other.settledValue, 3)
     }
 
     @Test func fromBelowUnlessThereIsAnotherWaiter() {
-        inLoop { _ in
-            let shelf = Shelf()
-            let (source, resolver) = Promise<Int>.pending()
-            let mapped = source.map(on: shelf) { $0 + 1 }
-            let (one, other) = (mapped.map { $0 }, mapped.map(on: nil) { $0 })
-            one.cancel()
-            expect(mapped.isPending)
-            other.cancel()
-            expect(mapped.error as? PromiseError == .cancelled && source.error as? PromiseError == .cancelled)
-            resolver.fulfill(1)
-        }
+        let shelf = Shelf()
+        let (source, resolver) = Promise<Int>.pending()
+        let mapped = source.map(on: shelf) { $0 + 1 }
+        let (one, other) = (mapped.map { $0 }, mapped.map(on: nil) { $0 })
+        one.cancel()
+        expect(mapped.isPending)
+        other.cancel()
+        expect(mapped.error as? PromiseError == .cancelled && source.error as? PromiseError == .cancelled)
+        resolver.fulfill(1)
     }
 
     @Test func beforeTheJobHasBegun() {
-        inLoop { _ in
-            let (tally, shelf, ran) = (Tally(), Shelf(), Shared(false))
-            let mapped = {
-                let token = tally.token()
-                return Promise.value(1).map(on: shelf) { value in
-                    ran.change { $0 = true }
-                    return token.with(value)
-                }
-            }()
-            expectEqual(shelf.count, 1)
-            mapped.cancel()
-            expect(mapped.error as? PromiseError == .cancelled && tally.alive == 0)
-            shelf.run()
-            expect(!ran.value)
-        }
+        let (tally, shelf, ran) = (Tally(), Shelf(), Shared(false))
+        let mapped = {
+            let token = tally.token()
+            return Promise.value(1).map(on: shelf) { value in
+                ran.change { $0 = true }
+                return token.with(value)
+            }
+        }()
+        expectEqual(shelf.count, 1)
+        mapped.cancel()
+        expect(mapped.error as? PromiseError == .cancelled && tally.alive == 0)
+        shelf.run()
+        expect(!ran.value)
     }
 
     @Test func whileTheJobRunsItIsAwaitedAndItsOutcomeIgnored() throws {
@@ -119,114 +113,98 @@ struct OnCancellationTests {
 
     @Test(arguments: [false, true])
     func whatAHandlerHasReturned(isShared: Bool) {
-        inLoop { _ in
-            let (inner, resolver) = Promise<Int>.pending()
-            if isShared { inner.pipe { _ in } }
-            let outer = Promise.value(1).then(on: Immediate()) { _ in inner }
-            expect(outer.isPending)
-            outer.cancel()
-            expect(outer.error as? PromiseError == .cancelled && inner.isPending == isShared)
-            resolver.fulfill(1)
-            expect(outer.error as? PromiseError == .cancelled)
-        }
+        let (inner, resolver) = Promise<Int>.pending()
+        if isShared { inner.pipe { _ in } }
+        let outer = Promise.value(1).then(on: Immediate()) { _ in inner }
+        expect(outer.isPending)
+        outer.cancel()
+        expect(outer.error as? PromiseError == .cancelled && inner.isPending == isShared)
+        resolver.fulfill(1)
+        expect(outer.error as? PromiseError == .cancelled)
     }
 
     @Test func cleanupRunsBeforeTheSourceHasSettled() throws {
-        try inLoop { loop throws in
-            let (shelf, log) = (Shelf(), Shared<[String]>([]))
-            let (source, resolver) = Promise<Int>.pending()
-            let end = source.tap(on: shelf) { result in log.change { $0.append("tap \(result)") } }
-                .ensure(on: shelf) { log.change { $0.append("ensure") } }
-            end.cancel()
-            end.cancel()
-            expect(end.isPending, "the cleanup has not been")
-            expect(source.error as? PromiseError == .cancelled)
-            shelf.run()
-            expect(end.isPending, "the second cleanup begins when the first has ended")
-            shelf.run()
-            expect(end.error as? PromiseError == .cancelled)
-            expectEqual(log.value, ["tap failure(the work was cancelled)", "ensure"])
-            resolver.fulfill(1)
-            try loop.run()
-            expectEqual(shelf.count, 0)
-        }
+        let (shelf, log) = (Shelf(), Shared<[String]>([]))
+        let (source, resolver) = Promise<Int>.pending()
+        let end = source.tap(on: shelf) { result in log.change { $0.append("tap \(result)") } }
+            .ensure(on: shelf) { log.change { $0.append("ensure") } }
+        end.cancel()
+        end.cancel()
+        expect(end.isPending, "the cleanup has not been")
+        expect(source.error as? PromiseError == .cancelled)
+        shelf.run()
+        expect(end.isPending, "the second cleanup begins when the first has ended")
+        shelf.run()
+        expect(end.error as? PromiseError == .cancelled)
+        expectEqual(log.value, ["tap failure(the work was cancelled)", "ensure"])
+        resolver.fulfill(1)
+        try loop.run()
+        expectEqual(shelf.count, 0)
     }
 
     @Test func cleanupRunsWhenItWasDispatchedAlready() {
-        inLoop { _ in
-            let (shelf, log) = (Shelf(), Shared<[String]>([]))
-            let end = Promise.value(1).tap(on: shelf) { result in log.change { $0.append("\(result)") } }
-            end.cancel(with: Flaw(4))
-            end.cancel()
-            expect(end.isPending)
-            shelf.run()
-            // It is notified of how the source settled, but the promise is cancelled.
-            expect(end.flaw == Flaw(4) && log.value == ["success(1)"])
-        }
+        let (shelf, log) = (Shelf(), Shared<[String]>([]))
+        let end = Promise.value(1).tap(on: shelf) { result in log.change { $0.append("\(result)") } }
+        end.cancel(with: Flaw(4))
+        end.cancel()
+        expect(end.isPending)
+        shelf.run()
+        // It is notified of how the source settled, but the promise is cancelled.
+        expect(end.flaw == Flaw(4) && log.value == ["success(1)"])
     }
 
     @Test func cleanupInline() {
-        inLoop { _ in
-            let (source, resolver) = Promise<Int>.pending()
-            let runs = Shared(0)
-            let end = source.ensure(on: nil) { runs.change { $0 += 1 } }
-            end.cancel()
-            expect(end.error as? PromiseError == .cancelled && runs.value == 1)
-            expect(source.error as? PromiseError == .cancelled)
-            resolver.fulfill(1)
-            expectEqual(runs.value, 1)
-        }
+        let (source, resolver) = Promise<Int>.pending()
+        let runs = Shared(0)
+        let end = source.ensure(on: nil) { runs.change { $0 += 1 } }
+        end.cancel()
+        expect(end.error as? PromiseError == .cancelled && runs.value == 1)
+        expect(source.error as? PromiseError == .cancelled)
+        resolver.fulfill(1)
+        expectEqual(runs.value, 1)
     }
 
     @Test func cleanupThatCannotRunEndsTheCancellationAllTheSame() {
-        inLoop { _ in
-            let (source, resolver) = Promise<Int>.pending()
-            let end = source.ensure(on: Refuser()) { Issue.record("it ran") }
-            let shelf = Shelf()
-            let other = Promise.value(1).ensure(on: shelf) { Issue.record("it ran") }
-            other.cancel()
-            let lines = logged {
-                end.cancel()
-                shelf.clear()
-            }
-            expect(end.isCancelled && other.isCancelled && lines.count == 2)
-            resolver.fulfill(1)
+        let (source, resolver) = Promise<Int>.pending()
+        let end = source.ensure(on: Refuser()) { Issue.record("it ran") }
+        let shelf = Shelf()
+        let other = Promise.value(1).ensure(on: shelf) { Issue.record("it ran") }
+        other.cancel()
+        let lines = logged {
+            end.cancel()
+            shelf.clear()
         }
+        expect(end.isCancelled && other.isCancelled && lines.count == 2)
+        resolver.fulfill(1)
     }
 
     @Test func aGuarantee() {
-        inLoop { _ in
-            let shelf = Shelf()
-            let source = after(.seconds(1)).map { 1 }
-            let mapped = source.map(on: shelf) { $0 }
-            mapped.cancel()
-            expect(mapped.asPromise().error as? PromiseError == .cancelled)
-            expect(source.asPromise().error as? PromiseError == .cancelled)
-            expectEqual(shelf.count, 0)
-        }
+        let shelf = Shelf()
+        let source = after(.seconds(1)).map { 1 }
+        let mapped = source.map(on: shelf) { $0 }
+        mapped.cancel()
+        expect(mapped.asPromise().error as? PromiseError == .cancelled)
+        expect(source.asPromise().error as? PromiseError == .cancelled)
+        expectEqual(shelf.count, 0)
     }
 
     @Test func raceAndTimeoutCancelIt() throws {
-        try inLoop { loop throws in
-            let shelf = Shelf()
-            let slow = Promise.value(1).map(on: shelf) { $0 }
-            expect(slow.timeout(.seconds(1)), failsWith: PromiseError.timedOut)
-            expect(slow.error as? PromiseError == .cancelled)
-            shelf.run()
-        }
+        let shelf = Shelf()
+        let slow = Promise.value(1).map(on: shelf) { $0 }
+        expect(slow.timeout(.seconds(1)), failsWith: PromiseError.timedOut)
+        expect(slow.error as? PromiseError == .cancelled)
+        shelf.run()
     }
 
     @Test func theirPlacesOnAPromiseThatAnotherFollowsDoNotPileUp() throws {
-        try inLoop { loop throws in
-            let (source, resolver) = Promise<Int>.pending()
-            let inner = source.map { $0 }
-            let outer = Promise.value(0).then { _ in inner }
-            try loop.turn(.poll)
-            for _ in 0..<1000 { inner.map(on: nil) { $0 }.cancel() }
-            expect(waiterCount(of: inner) < 40)
-            resolver.fulfill(1)
-            expect(outer, gives: 1)
-        }
+        let (source, resolver) = Promise<Int>.pending()
+        let inner = source.map { $0 }
+        let outer = Promise.value(0).then { _ in inner }
+        try loop.turn(.poll)
+        for _ in 0..<1000 { inner.map(on: nil) { $0 }.cancel() }
+        expect(waiterCount(of: inner) < 40)
+        resolver.fulfill(1)
+        expect(outer, gives: 1)
     }
 }
 

@@ -7,20 +7,18 @@ import Testing
 @testable import PromisesTestSupport
 
 /// `on: nil`: inline, where the promise is settled.
-struct OnNilTests {
+@Suite(.inLoop) struct OnNilTests {
     @Test func runsInsideTheCallThatSettlesOrAttaches() {
-        inLoop { _ in
-            let seen = Shared<[Int]>([])
-            let (promise, resolver) = Promise<Int>.pending()
-            let end = promise.map(on: nil) { value in
-                seen.change { $0.append(value) }
-                return value + 1
-            }.then(on: nil) { Promise.value($0 * 2) }.get(on: nil) { value in seen.change { $0.append(value) } }
-            expectEqual(seen.value, [])
-            resolver.fulfill(1)
-            expect(seen.value == [1, 4] && end.settledValue == 4)
-            expectEqual(end.map(on: nil) { $0 + 1 }.settledValue, 5)
-        }
+        let seen = Shared<[Int]>([])
+        let (promise, resolver) = Promise<Int>.pending()
+        let end = promise.map(on: nil) { value in
+            seen.change { $0.append(value) }
+            return value + 1
+        }.then(on: nil) { Promise.value($0 * 2) }.get(on: nil) { value in seen.change { $0.append(value) } }
+        expectEqual(seen.value, [])
+        resolver.fulfill(1)
+        expect(seen.value == [1, 4] && end.settledValue == 4)
+        expectEqual(end.map(on: nil) { $0 + 1 }.settledValue, 5)
     }
 
     @Test func runsOnTheThreadThatSettles() {
@@ -35,18 +33,16 @@ struct OnNilTests {
     }
 
     @Test func oneAfterTheOtherAndNotOneInsideTheOther() {
-        inLoop { _ in
-            let log = Shared<[String]>([])
-            let (promise, resolver) = Promise<Int>.pending()
-            let (second, secondResolver) = Promise<Int>.pending()
-            second.done(on: nil) { _ in log.change { $0.append("second") } }.orFail()
-            promise.done(on: nil) { _ in
-                log.change { $0.append("first begins") }
-                secondResolver.fulfill(2)
-                log.change { $0.append("first ends") }
-            }.orFail()
-            resolver.fulfill(1)
-            expectEqual(log.value, ["first begins", "first ends", "second"])
-        }
+        let log = Shared<[String]>([])
+        let (promise, resolver) = Promise<Int>.pending()
+        let (second, secondResolver) = Promise<Int>.pending()
+        second.done(on: nil) { _ in log.change { $0.append("second") } }.orFail()
+        promise.done(on: nil) { _ in
+            log.change { $0.append("first begins") }
+            secondResolver.fulfill(2)
+            log.change { $0.append("first ends") }
+        }.orFail()
+        resolver.fulfill(1)
+        expectEqual(log.value, ["first begins", "first ends", "second"])
     }
 }

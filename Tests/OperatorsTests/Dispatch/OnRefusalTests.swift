@@ -6,48 +6,44 @@ import Testing
 @testable import PromisesTestSupport
 
 /// Dispatchers that refuse a job, release it, or run it more than once.
-struct OnRefusalTests {
+@Suite(.inLoop) struct OnRefusalTests {
+    private var loop: EventLoop { .current }
+
     @Test func whatTheDispatcherThrowsRejects() {
-        inLoop { _ in
-            let tally = Tally()
-            let mapped = {
-                let token = tally.token()
-                return Promise.value(1).map(on: Refuser()) { token.with($0) }
-            }()
-            expect(mapped.flaw == Flaw(503) && tally.alive == 0)
-            expectEqual(Promise.value(1).then(on: Refuser()) { Promise.value($0) }.flaw, Flaw(503))
-            expectEqual(Promise.value(1).tap(on: Refuser()) { _ in Issue.record("it ran") }.flaw, Flaw(503))
-            let failed = Promise<Int>(error: Flaw(1))
-            expectEqual(failed.recover(on: Refuser()) { _ in Promise.value(1) }.flaw, Flaw(503))
-            expectEqual(Promise(on: Refuser()) { try number() }.flaw, Flaw(503))
-        }
+        let tally = Tally()
+        let mapped = {
+            let token = tally.token()
+            return Promise.value(1).map(on: Refuser()) { token.with($0) }
+        }()
+        expect(mapped.flaw == Flaw(503) && tally.alive == 0)
+        expectEqual(Promise.value(1).then(on: Refuser()) { Promise.value($0) }.flaw, Flaw(503))
+        expectEqual(Promise.value(1).tap(on: Refuser()) { _ in Issue.record("it ran") }.flaw, Flaw(503))
+        let failed = Promise<Int>(error: Flaw(1))
+        expectEqual(failed.recover(on: Refuser()) { _ in Promise.value(1) }.flaw, Flaw(503))
+        expectEqual(Promise(on: Refuser()) { try number() }.flaw, Flaw(503))
     }
 
     private func number() throws -> Int { 1 }
 
     @Test func aJobThatIsReleasedIsAbandoned() {
-        inLoop { _ in
-            let line: UInt = #line + 3
-            var mapped: Promise<Int>?
-            let lines = logged {
-                mapped = Promise.value(1).map(on: Shredder()) { $0 }
-            }
-            expect(mapped?.error as? PromiseError == .abandoned)
-            expect(lines.count == 1 && lines[0].contains("\(#fileID):\(line) was abandoned"))
+        let line: UInt = #line + 3
+        var mapped: Promise<Int>?
+        let lines = logged {
+            mapped = Promise.value(1).map(on: Shredder()) { $0 }
         }
+        expect(mapped?.error as? PromiseError == .abandoned)
+        expect(lines.count == 1 && lines[0].contains("\(#fileID):\(line) was abandoned"))
     }
 
     @Test func aJobThatIsReleasedLater() {
-        inLoop { _ in
-            let (shelf, tally) = (Shelf(), Tally())
-            let mapped = {
-                let token = tally.token()
-                return Promise.value(1).map(on: shelf) { token.with($0) }
-            }()
-            expect(mapped.isPending && tally.alive == 1)
-            let lines = logged { shelf.clear() }
-            expect(mapped.error as? PromiseError == .abandoned && tally.alive == 0 && lines.count == 1)
-        }
+        let (shelf, tally) = (Shelf(), Tally())
+        let mapped = {
+            let token = tally.token()
+            return Promise.value(1).map(on: shelf) { token.with($0) }
+        }()
+        expect(mapped.isPending && tally.alive == 1)
+        let lines = logged { shelf.clear() }
+        expect(mapped.error as? PromiseError == .abandoned && tally.alive == 0 && lines.count == 1)
     }
 
     @Test func aLoopThatEndsWithTheJobLetsItGo() {
@@ -60,27 +56,23 @@ struct OnRefusalTests {
     }
 
     @Test func aGuaranteeHasNoErrorAndIsAbandoned() {
-        inLoop { _ in
-            for dispatcher in [Refuser(), Shredder()] as [any Dispatcher] {
-                var mapped: Guarantee<Int>?
-                let lines = logged { mapped = Guarantee.value(1).map(on: dispatcher) { $0 } }
-                expect(mapped?.settledValue == nil && mapped?.asPromise().error as? PromiseError == .abandoned)
-                expect(lines.count == 1 && lines[0].contains("was abandoned"))
-            }
+        for dispatcher in [Refuser(), Shredder()] as [any Dispatcher] {
+            var mapped: Guarantee<Int>?
+            let lines = logged { mapped = Guarantee.value(1).map(on: dispatcher) { $0 } }
+            expect(mapped?.settledValue == nil && mapped?.asPromise().error as? PromiseError == .abandoned)
+            expect(lines.count == 1 && lines[0].contains("was abandoned"))
         }
     }
 
     @Test func aCatchThatCannotRunReportsTheErrorAndStillEnds() throws {
-        try inLoop { loop throws in
-            for dispatcher in [Refuser(), Shredder()] as [any Dispatcher] {
-                var ended = false
-                let lines = try logged {
-                    Promise<Int>(error: Flaw(1)).catch(on: dispatcher) { _ in }.finally { ended = true }
-                    try loop.run()
-                }
-                expect(ended && lines.count == 2)
-                expectEqual(lines.last?.hasPrefix("unhandled rejection: Flaw(number: 1)"), true)
+        for dispatcher in [Refuser(), Shredder()] as [any Dispatcher] {
+            var ended = false
+            let lines = try logged {
+                Promise<Int>(error: Flaw(1)).catch(on: dispatcher) { _ in }.finally { ended = true }
+                try loop.run()
             }
+            expect(ended && lines.count == 2)
+            expectEqual(lines.last?.hasPrefix("unhandled rejection: Flaw(number: 1)"), true)
         }
     }
 

@@ -7,7 +7,7 @@ import Testing
 @testable import PromisesTestSupport
 
 /// When closures, values and sources are released.
-struct OnReleaseTests {
+@Suite(.inLoop) struct OnReleaseTests {
     /// A handler that receives the outcome, on any thread, runs after the closure has been released.
     @Test func theClosureGoesBeforeTheResultSettles() throws {
         try EventLoop.withLoop { _ throws in
@@ -62,22 +62,18 @@ struct OnReleaseTests {
     }
 
     @Test func aDispatcherThatIsReleasedReleasesItsJobs() {
-        inLoop { _ in
-            var shelf: Shelf? = Shelf()
-            let mapped = Promise.value(1).map(on: shelf) { $0 }
-            let lines = logged { shelf = nil }
-            expect(shelf == nil && mapped.error as? PromiseError == .abandoned && lines.count == 1)
-        }
+        var shelf: Shelf? = Shelf()
+        let mapped = Promise.value(1).map(on: shelf) { $0 }
+        let lines = logged { shelf = nil }
+        expect(shelf == nil && mapped.error as? PromiseError == .abandoned && lines.count == 1)
     }
 
     @Test func aPoolThatOnlyItsJobsHold() {
-        inLoop { _ in
-            let sum = { () -> Promise<Int> in
-                let pool = try? ThreadPool(threads: 2)
-                let all = (1...10).map { number in Promise.value(number).map(on: pool) { $0 } }
-                return when(fulfilled: all).map { $0.reduce(0, +) }
-            }()
-            expect(sum, gives: 55)
-        }
+        let sum = { () -> Promise<Int> in
+            let pool = try? ThreadPool(threads: 2)
+            let all = (1...10).map { number in Promise.value(number).map(on: pool) { $0 } }
+            return when(fulfilled: all).map { $0.reduce(0, +) }
+        }()
+        expect(sum, gives: 55)
     }
 }

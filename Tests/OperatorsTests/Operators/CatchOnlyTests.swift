@@ -14,113 +14,99 @@ private struct GivenUp: CancellableError {
     var isCancelled: Bool { true }
 }
 
-struct CatchOnlyTests {
+@Suite(.inLoop) struct CatchOnlyTests {
+    private let loop = EventLoop.current
+
     @Test func byType() throws {
-        try inLoop { loop throws in
-            var seen: [String] = []
-            for error in [Flaw(1), Trouble.missing, PromiseError.timedOut] as [any Error] {
-                Promise<Int>(error: error)
-                    .catch(only: Flaw.self) { seen.append("flaw \($0.number)") }
-                    .catch(only: Trouble.self) { trouble in
-                        let text = "\(trouble)"
-                        seen.append(text)
-                    }
-                    .catch { seen.append("other: \($0)") }
-                try loop.run()
-            }
-            expectEqual(seen, ["flaw 1", "missing", "other: the time limit expired"])
+        var seen: [String] = []
+        for error in [Flaw(1), Trouble.missing, PromiseError.timedOut] as [any Error] {
+            Promise<Int>(error: error)
+                .catch(only: Flaw.self) { seen.append("flaw \($0.number)") }
+                .catch(only: Trouble.self) { trouble in
+                    let text = "\(trouble)"
+                    seen.append(text)
+                }
+                .catch { seen.append("other: \($0)") }
+            try loop.run()
         }
+        expectEqual(seen, ["flaw 1", "missing", "other: the time limit expired"])
     }
 
     @Test func byValue() throws {
-        try inLoop { loop throws in
-            var seen: [String] = []
-            for error in [Trouble.missing, Trouble.denied(1), Trouble.denied(2), Flaw(1)] as [any Error] {
-                Promise<Int>(error: error)
-                    .catch(only: Trouble.missing) { seen.append("missing") }
-                    .catch(only: Trouble.denied(2)) {
-                        let text = "denied 2"
-                        seen.append(text)
-                    }
-                    .catch { seen.append("other: \($0)") }
-                try loop.run()
-            }
-            expectEqual(seen, ["missing", "other: denied(1)", "denied 2", "other: Flaw(number: 1)"])
+        var seen: [String] = []
+        for error in [Trouble.missing, Trouble.denied(1), Trouble.denied(2), Flaw(1)] as [any Error] {
+            Promise<Int>(error: error)
+                .catch(only: Trouble.missing) { seen.append("missing") }
+                .catch(only: Trouble.denied(2)) {
+                    let text = "denied 2"
+                    seen.append(text)
+                }
+                .catch { seen.append("other: \($0)") }
+            try loop.run()
         }
+        expectEqual(seen, ["missing", "other: denied(1)", "denied 2", "other: Flaw(number: 1)"])
     }
 
     @Test func onlyTheFirstThatFits() throws {
-        try inLoop { loop throws in
-            var seen: [String] = []
-            Promise<Int>(error: Trouble.missing)
-                .catch(only: Trouble.missing) { seen.append("value") }
-                .catch(only: Trouble.self) { _ in seen.append("type") }
-                .catch { _ in seen.append("all") }
-            try loop.run()
-            expectEqual(seen, ["value"])
-        }
+        var seen: [String] = []
+        Promise<Int>(error: Trouble.missing)
+            .catch(only: Trouble.missing) { seen.append("value") }
+            .catch(only: Trouble.self) { _ in seen.append("type") }
+            .catch { _ in seen.append("all") }
+        try loop.run()
+        expectEqual(seen, ["value"])
     }
 
     @Test func aValuePassesAllOfThem() throws {
-        try inLoop { loop throws in
-            var seen: [String] = []
-            let first = Promise.value(1).catch(only: Flaw.self) { _ in seen.append("type") }
-            first.catch(only: Flaw(1)) { seen.append("value") }.catch { _ in seen.append("all") }
-            first.ensure { seen.append("ensure") }.cauterize()
-            try loop.run()
-            expectEqual(seen, ["ensure"])
-        }
+        var seen: [String] = []
+        let first = Promise.value(1).catch(only: Flaw.self) { _ in seen.append("type") }
+        first.catch(only: Flaw(1)) { seen.append("value") }.catch { _ in seen.append("all") }
+        first.ensure { seen.append("ensure") }.cauterize()
+        try loop.run()
+        expectEqual(seen, ["ensure"])
     }
 
     @Test func cancellationPassesByTheTypeUnlessAskedFor() throws {
-        try inLoop { loop throws in
-            var seen: [String] = []
-            for error in [PromiseError.cancelled, GivenUp()] as [any Error] {
-                let promise = Promise<Int>(error: error)
-                promise.catch(only: PromiseError.self) { _ in seen.append("PromiseError") }
-                    .catch(only: GivenUp.self) { _ in seen.append("GivenUp") }
-                    .catch { _ in seen.append("all") }
-                promise.catch(only: PromiseError.self, policy: .allErrors) { _ in seen.append("PromiseError, asked") }
-                    .catch(only: GivenUp.self, policy: .allErrors) { _ in seen.append("GivenUp, asked") }
-                    .cauterize()
-            }
-            try loop.run()
-            expectEqual(seen, ["PromiseError, asked", "GivenUp, asked"])
+        var seen: [String] = []
+        for error in [PromiseError.cancelled, GivenUp()] as [any Error] {
+            let promise = Promise<Int>(error: error)
+            promise.catch(only: PromiseError.self) { _ in seen.append("PromiseError") }
+                .catch(only: GivenUp.self) { _ in seen.append("GivenUp") }
+                .catch { _ in seen.append("all") }
+            promise.catch(only: PromiseError.self, policy: .allErrors) { _ in seen.append("PromiseError, asked") }
+                .catch(only: GivenUp.self, policy: .allErrors) { _ in seen.append("GivenUp, asked") }
+                .cauterize()
         }
+        try loop.run()
+        expectEqual(seen, ["PromiseError, asked", "GivenUp, asked"])
     }
 
     @Test func cancellationIsMetByValueWhateverThePolicy() throws {
-        try inLoop { loop throws in
-            var seen: [String] = []
-            Promise<Int>(error: PromiseError.cancelled)
-                .catch(only: PromiseError.timedOut) { seen.append("timedOut") }
-                .catch(only: PromiseError.cancelled) { seen.append("cancelled") }
-                .catch(policy: .allErrors) { _ in seen.append("all") }
-            try loop.run()
-            expectEqual(seen, ["cancelled"])
-        }
+        var seen: [String] = []
+        Promise<Int>(error: PromiseError.cancelled)
+            .catch(only: PromiseError.timedOut) { seen.append("timedOut") }
+            .catch(only: PromiseError.cancelled) { seen.append("cancelled") }
+            .catch(policy: .allErrors) { _ in seen.append("all") }
+        try loop.run()
+        expectEqual(seen, ["cancelled"])
     }
 
     @Test func theCancellationOfTheChain() throws {
-        try inLoop { loop throws in
-            var seen: [String] = []
-            let promise = after(.seconds(1)).map { 1 }.asPromise()
-            promise.catch(only: PromiseError.cancelled) { seen.append("value") }.cauterize()
-            promise.catch(only: PromiseError.self) { _ in seen.append("type") }.catch { _ in seen.append("rest") }
-            promise.cancel()
-            try loop.run()
-            expectEqual(seen, ["value"])
-        }
+        var seen: [String] = []
+        let promise = after(.seconds(1)).map { 1 }.asPromise()
+        promise.catch(only: PromiseError.cancelled) { seen.append("value") }.cauterize()
+        promise.catch(only: PromiseError.self) { _ in seen.append("type") }.catch { _ in seen.append("rest") }
+        promise.cancel()
+        try loop.run()
+        expectEqual(seen, ["value"])
     }
 
     @Test func theRestIsAPromise() throws {
-        try inLoop { loop throws in
-            var seen: [String] = []
-            let rest: Promise<Void> = Promise<Int>(error: Flaw(1)).catch(only: Flaw(1)) { seen.append("catch") }
-            expect(rest.isPending, "the handler is a job")
-            rest.ensure { seen.append("ensure") }.cauterize().finally { seen.append("finally") }
-            try loop.run()
-            expect(seen == ["catch", "ensure", "finally"] && rest.isFulfilled)
-        }
+        var seen: [String] = []
+        let rest: Promise<Void> = Promise<Int>(error: Flaw(1)).catch(only: Flaw(1)) { seen.append("catch") }
+        expect(rest.isPending, "the handler is a job")
+        rest.ensure { seen.append("ensure") }.cauterize().finally { seen.append("finally") }
+        try loop.run()
+        expect(seen == ["catch", "ensure", "finally"] && rest.isFulfilled)
     }
 }

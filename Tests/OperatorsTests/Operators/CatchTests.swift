@@ -10,7 +10,9 @@ private struct Withdrawn: CancellableError {
     let isCancelled: Bool
 }
 
-struct CatchTests {
+@Suite(.inLoop) struct CatchTests {
+    private let loop = EventLoop.current
+
     private static let cancellations: [any Error] = [
         PromiseError.cancelled, CancellationError(), Withdrawn(isCancelled: true),
     ]
@@ -49,45 +51,39 @@ struct CatchTests {
     }
 
     @Test func theEndOfACauterizedChainIsCancelled() throws {
-        let lines = try logged {
-            try inLoop { loop throws in
-                var isStopped = false
-                let (promise, resolver) = Promise<Int>.pending()
-                resolver.onCancel { isStopped = true }
-                let end = promise.cauterize()
-                end.cancel()
-                try loop.run()
-                expect(isStopped && promise.isCancelled)
-                Promise.value(1).cauterize().cancel()
-                resolver.fulfill(1)
-            }
+        let lines = try loggedInLoop { loop throws in
+            var isStopped = false
+            let (promise, resolver) = Promise<Int>.pending()
+            resolver.onCancel { isStopped = true }
+            let end = promise.cauterize()
+            end.cancel()
+            try loop.run()
+            expect(isStopped && promise.isCancelled)
+            Promise.value(1).cauterize().cancel()
+            resolver.fulfill(1)
         }
         expectEqual(lines, [])
     }
 
     @Test func cancellationPassesByUnlessAskedFor() throws {
-        try inLoop { loop throws in
-            for error in Self.cancellations {
-                var byDefault = 0
-                var explicitly = 0
-                var all = 0
-                let promise = Promise<Int>(error: error)
-                promise.catch { _ in byDefault += 1 }
-                promise.catch(policy: .allErrorsExceptCancellation) { _ in explicitly += 1 }
-                promise.catch(policy: .allErrors) { _ in all += 1 }
-                try loop.run()
-                expect(byDefault == 0 && explicitly == 0 && all == 1, "\(error)")
-            }
+        for error in Self.cancellations {
+            var byDefault = 0
+            var explicitly = 0
+            var all = 0
+            let promise = Promise<Int>(error: error)
+            promise.catch { _ in byDefault += 1 }
+            promise.catch(policy: .allErrorsExceptCancellation) { _ in explicitly += 1 }
+            promise.catch(policy: .allErrors) { _ in all += 1 }
+            try loop.run()
+            expect(byDefault == 0 && explicitly == 0 && all == 1, "\(error)")
         }
     }
 
     @Test func aCancellableErrorMaySayThatItIsNone() throws {
-        try inLoop { loop throws in
-            var seen = false
-            Promise<Int>(error: Withdrawn(isCancelled: false)).catch { _ in seen = true }
-            try loop.run()
-            expect(seen)
-        }
+        var seen = false
+        Promise<Int>(error: Withdrawn(isCancelled: false)).catch { _ in seen = true }
+        try loop.run()
+        expect(seen)
     }
 
     @Test(.ownThread) func theDefaultPolicyCanBeChanged() async {

@@ -8,12 +8,10 @@ import Testing
 struct CauterizeTests {
     @Test func logsTheError() throws {
         var line: UInt = 0
-        let lines = try logged {
-            try inLoop { loop throws in
-                line = #line + 1
-                Promise<Int>(error: Flaw(1)).map { $0 }.cauterize()
-                try loop.run()
-            }
+        let lines = try loggedInLoop { loop throws in
+            line = #line + 1
+            Promise<Int>(error: Flaw(1)).map { $0 }.cauterize()
+            try loop.run()
         }
         let at = "\(#fileID):\(line)"
         expectEqual(lines, ["cauterized: Flaw(number: 1) (Promise<Int> made at \(at), cauterized at \(at))"])
@@ -21,12 +19,10 @@ struct CauterizeTests {
 
     @Test func namesThePromiseItWasCalledOn() throws {
         var line: UInt = 0
-        let lines = try logged {
-            try inLoop { loop throws in
-                line = #line + 1
-                Promise.value(1).done { _ in throw Flaw(1) }.named("login").cauterize()
-                try loop.run()
-            }
+        let lines = try loggedInLoop { loop throws in
+            line = #line + 1
+            Promise.value(1).done { _ in throw Flaw(1) }.named("login").cauterize()
+            try loop.run()
         }
         expectEqual(lines, ["cauterized: Flaw(number: 1) (Promise<()> \"login\", cauterized at \(#fileID):\(line))"])
     }
@@ -34,31 +30,25 @@ struct CauterizeTests {
     /// The promise of a `timeout` has neither a name nor, without tracing, its own line.
     @Test func namesItsLineWhereNothingElseIsKnown() throws {
         var line: UInt = 0
-        let lines = try logged {
-            try inLoop { loop throws in
-                line = #line + 1
-                after(.seconds(2)).timeout(.seconds(1)).cauterize()
-                try loop.run()
-            }
+        let lines = try loggedInLoop { loop throws in
+            line = #line + 1
+            after(.seconds(2)).timeout(.seconds(1)).cauterize()
+            try loop.run()
         }
         expectEqual(lines, ["cauterized: the time limit expired (Promise<()>, cauterized at \(#fileID):\(line))"])
     }
 
     @Test func aValueAndACancellationAreNotLogged() throws {
         let cancelled = Promise<Int>(error: PromiseError.cancelled)
-        let lines = try logged {
-            try inLoop { loop throws in
-                Promise.value(1).cauterize()
-                cancelled.cauterize()
-                try loop.run()
-            }
+        let lines = try loggedInLoop { loop throws in
+            Promise.value(1).cauterize()
+            cancelled.cauterize()
+            try loop.run()
         }
         expectEqual(lines, [])
-        let asked = try logged {
-            try inLoop { loop throws in
-                cancelled.cauterize(policy: .allErrors)
-                try loop.run()
-            }
+        let asked = try loggedInLoop { loop throws in
+            cancelled.cauterize(policy: .allErrors)
+            try loop.run()
         }
         expectEqual(asked.count, 1)
     }
@@ -80,13 +70,11 @@ struct CauterizeTests {
 
     @Test func finallyFollows() throws {
         var runs = 0
-        _ = try logged {
-            try inLoop { loop throws in
-                for promise in [Promise.value(1), Promise(error: Flaw()), Promise(error: PromiseError.cancelled)] {
-                    promise.cauterize().finally { runs += 1 }
-                }
-                try loop.run()
+        _ = try loggedInLoop { loop throws in
+            for promise in [Promise.value(1), Promise(error: Flaw()), Promise(error: PromiseError.cancelled)] {
+                promise.cauterize().finally { runs += 1 }
             }
+            try loop.run()
         }
         expectEqual(runs, 3)
     }

@@ -5,86 +5,70 @@ import Testing
 
 @testable import PromisesTestSupport
 
-struct CompactMapTests {
+@Suite(.inLoop) struct CompactMapTests {
     @Test func aValueGoesOn() throws {
-        try inLoop { _ throws in
-            expect(Promise.value("12").compactMap { Int($0) }, gives: 12)
-            expect(Promise.value(["a", "b"]).compactMap(\.first), gives: "a")
-            expect(Guarantee.value("12").compactMap { Int($0) }, gives: 12)
-        }
+        expect(Promise.value("12").compactMap { Int($0) }, gives: 12)
+        expect(Promise.value(["a", "b"]).compactMap(\.first), gives: "a")
+        expect(Guarantee.value("12").compactMap { Int($0) }, gives: 12)
     }
 
     @Test func nilRejectsAndNamesValueAndType() {
-        inLoop { _ in
-            let error = PromiseError.compactMap(value: "twelve", type: "Int")
-            expect(Promise.value("twelve").compactMap { Int($0) }, failsWith: error)
-            expect(Guarantee.value("twelve").compactMap { Int($0) }, failsWith: error)
-            expectEqual("\(error)", "compactMap found no Int in twelve")
-        }
+        let error = PromiseError.compactMap(value: "twelve", type: "Int")
+        expect(Promise.value("twelve").compactMap { Int($0) }, failsWith: error)
+        expect(Guarantee.value("twelve").compactMap { Int($0) }, failsWith: error)
+        expectEqual("\(error)", "compactMap found no Int in twelve")
     }
 
     @Test func onlyTheOuterNilCounts() {
-        inLoop { _ in
-            let nested = Promise.value(1).compactMap { _ -> Int?? in .some(nil) }
-            expect(nested, gives: nil)
-            let error = PromiseError.compactMap(value: "1", type: "Optional<Int>")
-            expect(Promise.value(1).compactMap { _ -> Int?? in .none }, failsWith: error)
-        }
+        let nested = Promise.value(1).compactMap { _ -> Int?? in .some(nil) }
+        expect(nested, gives: nil)
+        let error = PromiseError.compactMap(value: "1", type: "Optional<Int>")
+        expect(Promise.value(1).compactMap { _ -> Int?? in .none }, failsWith: error)
     }
 
     @Test func aThrowAndARejectionStayWhatTheyAre() {
-        inLoop { _ in
-            var calls = 0
-            let thrown = Promise.value("1").compactMap { _ throws -> Int? in throw Flaw(1) }
-            expect(thrown, failsWith: Flaw(1))
-            let passed = Promise<String>(error: Flaw(2)).compactMap { text -> Int? in
-                calls += 1
-                return Int(text)
-            }
-            expect(passed, failsWith: Flaw(2))
-            expectEqual(calls, 0)
+        var calls = 0
+        let thrown = Promise.value("1").compactMap { _ throws -> Int? in throw Flaw(1) }
+        expect(thrown, failsWith: Flaw(1))
+        let passed = Promise<String>(error: Flaw(2)).compactMap { text -> Int? in
+            calls += 1
+            return Int(text)
         }
+        expect(passed, failsWith: Flaw(2))
+        expectEqual(calls, 0)
     }
 
     @Test func aLargeValueIsCut() {
-        inLoop { _ in
-            let text = String(repeating: "ä", count: 201)
-            let shown = String(repeating: "ä", count: 200) + "…"
-            expect(
-                Promise.value(text).compactMap { Int($0) },
-                failsWith: PromiseError.compactMap(value: shown, type: "Int"))
-        }
+        let text = String(repeating: "ä", count: 201)
+        let shown = String(repeating: "ä", count: 200) + "…"
+        expect(
+            Promise.value(text).compactMap { Int($0) },
+            failsWith: PromiseError.compactMap(value: shown, type: "Int"))
     }
 }
 
-struct ValidateTests {
+@Suite(.inLoop) struct ValidateTests {
     @Test func passesOnWhatIsAccepted() {
-        inLoop { _ in
-            expect(Promise.value(2).validate { $0 > 1 }, gives: 2)
-            expect(Promise.value([Int]()).validate(\.isEmpty), gives: [])
-            expect(Guarantee.value(2).validate { $0 > 1 }, gives: 2)
-        }
+        expect(Promise.value(2).validate { $0 > 1 }, gives: 2)
+        expect(Promise.value([Int]()).validate(\.isEmpty), gives: [])
+        expect(Guarantee.value(2).validate { $0 > 1 }, gives: 2)
     }
 
     @Test func rejectsWhatIsNotAndShowsIt() {
-        inLoop { _ in
-            let error = PromiseError.validationFailed(value: "1")
-            expect(Promise.value(1).validate { $0 > 1 }, failsWith: error)
-            expect(Guarantee.value(1).validate { $0 > 1 }, failsWith: error)
-            expectEqual("\(error)", "validate refused 1")
-        }
+        let error = PromiseError.validationFailed(value: "1")
+        expect(Promise.value(1).validate { $0 > 1 }, failsWith: error)
+        expect(Guarantee.value(1).validate { $0 > 1 }, failsWith: error)
+        expectEqual("\(error)", "validate refused 1")
     }
 
     @Test func aThrowAndARejectionStayWhatTheyAre() {
-        inLoop { _ in
-            expect(Promise.value(1).validate { _ in throw Flaw(1) }, failsWith: Flaw(1))
-            var calls = 0
-            let passed = Promise<Int>(error: Flaw(2)).validate { _ in
-                calls += 1
-                return true
-            }
-            expect(passed, failsWith: Flaw(2))
-            expectEqual(calls, 0)
+        expect(Promise.value(1).validate { _ in throw Flaw(1) }, failsWith: Flaw(1))
+        var calls = 0
+        let passed = Promise<Int>(error: Flaw(2)).validate { _ in
+            calls += 1
+            return true
         }
+        expect(passed, failsWith: Flaw(2))
+        expectEqual(calls, 0)
     }
 }

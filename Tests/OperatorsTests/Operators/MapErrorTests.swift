@@ -11,106 +11,92 @@ private struct Wrapped: Error {
     init(_ inner: any Error) { self.inner = inner }
 }
 
-struct MapErrorTests {
+@Suite(.inLoop) struct MapErrorTests {
+    private let loop = EventLoop.current
+
     @Test func replacesTheError() throws {
-        try inLoop { loop throws in
-            expect(Promise<Int>(error: Flaw(1)).mapError { _ in Flaw(2) }, failsWith: Flaw(2))
-            let wrapped = Promise<Int>(error: Flaw(1)).mapError(Wrapped.init)
-            #expect(throws: Wrapped.self) { try hang(wrapped) }
-            expect((wrapped.error as? Wrapped)?.inner as? Flaw == Flaw(1))
-            let many = Promise<Int>(error: Flaw(1)).mapError { error in
-                let number = (error as! Flaw).number
-                return Flaw(number + 10)
-            }
-            expect(many, failsWith: Flaw(11))
+        expect(Promise<Int>(error: Flaw(1)).mapError { _ in Flaw(2) }, failsWith: Flaw(2))
+        let wrapped = Promise<Int>(error: Flaw(1)).mapError(Wrapped.init)
+        #expect(throws: Wrapped.self) { try hang(wrapped) }
+        expect((wrapped.error as? Wrapped)?.inner as? Flaw == Flaw(1))
+        let many = Promise<Int>(error: Flaw(1)).mapError { error in
+            let number = (error as! Flaw).number
+            return Flaw(number + 10)
         }
+        expect(many, failsWith: Flaw(11))
     }
 
     @Test func whatItThrowsReplacesItToo() {
-        inLoop { _ in
-            expect(Promise<Int>(error: Flaw(1)).mapError { _ in throw Flaw(2) }, failsWith: Flaw(2))
-        }
+        expect(Promise<Int>(error: Flaw(1)).mapError { _ in throw Flaw(2) }, failsWith: Flaw(2))
     }
 
     @Test func aValuePassesItBy() {
-        inLoop { _ in
-            var calls = 0
-            let promise = Promise.value(1).mapError { error in
-                calls += 1
-                return error
-            }
-            expect(promise, gives: 1)
-            expectEqual(calls, 0)
+        var calls = 0
+        let promise = Promise.value(1).mapError { error in
+            calls += 1
+            return error
         }
+        expect(promise, gives: 1)
+        expectEqual(calls, 0)
     }
 
     @Test func aCancellationPassesByUnlessAskedFor() {
-        inLoop { _ in
-            let cancelled = Promise<Int>(error: PromiseError.cancelled)
-            expect(cancelled.mapError { _ in Flaw() }, failsWith: PromiseError.cancelled)
-            expect(cancelled.mapError(policy: .allErrors) { _ in Flaw(1) }, failsWith: Flaw(1))
-        }
+        let cancelled = Promise<Int>(error: PromiseError.cancelled)
+        expect(cancelled.mapError { _ in Flaw() }, failsWith: PromiseError.cancelled)
+        expect(cancelled.mapError(policy: .allErrors) { _ in Flaw(1) }, failsWith: Flaw(1))
     }
 
     @Test func theOriginRemains() throws {
         var line: UInt = 0
-        let lines = try logged {
-            try inLoop { loop throws in
-                line = #line + 1
-                _ = Promise<Int>(error: Flaw(1)).mapError { _ in Flaw(2) }
-                try loop.run()
-            }
+        let lines = try loggedInLoop { loop throws in
+            line = #line + 1
+            _ = Promise<Int>(error: Flaw(1)).mapError { _ in Flaw(2) }
+            try loop.run()
         }
         expectEqual(lines, ["unhandled rejection: Flaw(number: 2) (promise made at \(#fileID):\(line))"])
     }
 }
 
-struct TapErrorTests {
+@Suite(.inLoop) struct TapErrorTests {
+    private let loop = EventLoop.current
+
     @Test func seesTheErrorAndPassesItOn() {
-        inLoop { _ in
-            var seen: [Int] = []
-            let promise = Promise<Int>(error: Flaw(1)).tapError { seen.append(($0 as! Flaw).number) }
-            expect(promise, failsWith: Flaw(1))
-            expect(Promise.value(2).tapError { _ in seen.append(2) }, gives: 2)
-            expectEqual(seen, [1])
-        }
+        var seen: [Int] = []
+        let promise = Promise<Int>(error: Flaw(1)).tapError { seen.append(($0 as! Flaw).number) }
+        expect(promise, failsWith: Flaw(1))
+        expect(Promise.value(2).tapError { _ in seen.append(2) }, gives: 2)
+        expectEqual(seen, [1])
     }
 
     @Test func doesNotHandleIt() throws {
-        let lines = try logged {
-            try inLoop { loop throws in
-                _ = Promise<Int>(error: Flaw(1)).tapError { _ in }
-                try loop.run()
-            }
+        let lines = try loggedInLoop { loop throws in
+            _ = Promise<Int>(error: Flaw(1)).tapError { _ in }
+            try loop.run()
         }
         expectEqual(lines.count, 1)
     }
 
     @Test func aCancellationPassesByUnlessAskedFor() {
-        inLoop { _ in
-            var seen: [String] = []
-            let cancelled = Promise<Int>(error: PromiseError.cancelled)
-            expect(cancelled.tapError { _ in seen.append("default") }, failsWith: PromiseError.cancelled)
-            expect(
-                cancelled.tapError(policy: .allErrors) { _ in seen.append("all") }, failsWith: PromiseError.cancelled)
-            expectEqual(seen, ["all"])
-        }
+        var seen: [String] = []
+        let cancelled = Promise<Int>(error: PromiseError.cancelled)
+        expect(cancelled.tapError { _ in seen.append("default") }, failsWith: PromiseError.cancelled)
+        expect(
+            cancelled.tapError(policy: .allErrors) { _ in seen.append("all") }, failsWith: PromiseError.cancelled)
+        expectEqual(seen, ["all"])
     }
 
     @Test(arguments: [false, true]) func theCancellationOfTheChain(isFromAbove: Bool) throws {
-        try inLoop { loop throws in
-            var seen: [String] = []
-            let (source, resolver) = Promise<Int>.pending()
-            let end =
-                source
-                .tapError { _ in seen.append("default") }
-                .tapError(policy: .allErrors) { seen.append("\($0)") }
-                .map { $0 }
-            if isFromAbove { source.cancel() } else { end.cancel() }
-            try loop.run()
-            expectEqual(seen, ["\(PromiseError.cancelled)"])
-            expect(end.isCancelled && source.isCancelled)
-            withExtendedLifetime(resolver) {}
-        }
+        var seen: [String] = []
+        let (source, resolver) = Promise<Int>.pending()
+        let end =
+            source
+            .tapError { _ in seen.append("default") }
+            .tapError(policy: .allErrors) { seen.append("\($0)") }
+            .map { $0 }
+        if isFromAbove { source.cancel() } else { end.cancel() }
+        try loop.run()
+        expectEqual(seen, ["\(PromiseError.cancelled)"])
+        expect(end.isCancelled && source.isCancelled)
+        withExtendedLifetime(resolver) {}
     }
 }

@@ -5,134 +5,112 @@ import Testing
 
 @testable import PromisesTestSupport
 
-struct MapTests {
+@Suite(.inLoop) struct MapTests {
     @Test func transforms() throws {
-        try inLoop { _ throws in
-            expect(Promise.value(3).map { "\($0)" }, gives: "3")
-            expect(Guarantee.value(3).map { $0 + 0.5 }, gives: 3.5)
-        }
+        expect(Promise.value(3).map { "\($0)" }, gives: "3")
+        expect(Guarantee.value(3).map { $0 + 0.5 }, gives: 3.5)
     }
 
     @Test func aThrowRejects() {
-        inLoop { _ in
-            let promise = Promise.value(3).map { _ -> Int in throw Flaw(1) }
-            expect(promise, failsWith: Flaw(1))
-            let fromGuarantee = Guarantee.value(3).map { value throws -> Int in
-                if value == 3 { throw Flaw(2) }
-                return value
-            }
-            expect(fromGuarantee, failsWith: Flaw(2))
+        let promise = Promise.value(3).map { _ -> Int in throw Flaw(1) }
+        expect(promise, failsWith: Flaw(1))
+        let fromGuarantee = Guarantee.value(3).map { value throws -> Int in
+            if value == 3 { throw Flaw(2) }
+            return value
         }
+        expect(fromGuarantee, failsWith: Flaw(2))
     }
 
     @Test func aPromiseMayBeAValue() throws {
-        try inLoop { _ throws in
-            let nested = Promise.value(1).map { Promise.value($0 + 1) }
-            expect(try hang(nested), gives: 2)
-        }
+        let nested = Promise.value(1).map { Promise.value($0 + 1) }
+        expect(try hang(nested), gives: 2)
     }
 
     @Test func asVoid() throws {
-        try inLoop { _ throws in
-            try hang(Promise.value(3).asVoid())
-            hang(Guarantee.value(3).asVoid())
-            expect(Promise<Int>(error: Flaw(1)).asVoid(), failsWith: Flaw(1))
-            let list: [Promise<Void>] = [Promise.value(1).asVoid(), Promise.value("a").asVoid()]
-            try hang(when(fulfilled: list))
-        }
+        try hang(Promise.value(3).asVoid())
+        hang(Guarantee.value(3).asVoid())
+        expect(Promise<Int>(error: Flaw(1)).asVoid(), failsWith: Flaw(1))
+        let list: [Promise<Void>] = [Promise.value(1).asVoid(), Promise.value("a").asVoid()]
+        try hang(when(fulfilled: list))
     }
 }
 
-struct FirstlyTests {
+@Suite(.inLoop) struct FirstlyTests {
     @Test func runsAtOnce() throws {
-        inLoop { _ in
-            var ran = false
-            firstly { () -> Promise<Void> in
-                ran = true
-                return .value
-            }.ignoringErrors()
-            expect(ran)
-        }
+        var ran = false
+        firstly { () -> Promise<Void> in
+            ran = true
+            return .value
+        }.ignoringErrors()
+        expect(ran)
     }
 
     @Test func aGuaranteeStaysOne() {
-        inLoop { _ in
-            let guarantee: Guarantee<Int> = firstly { Guarantee.value(1) }
-            expect(guarantee, gives: 1)
-            let chain: Guarantee<Int> = firstly { after(.seconds(1)) }.map { 2 }
-            expect(chain, gives: 2)
-        }
+        let guarantee: Guarantee<Int> = firstly { Guarantee.value(1) }
+        expect(guarantee, gives: 1)
+        let chain: Guarantee<Int> = firstly { after(.seconds(1)) }.map { 2 }
+        expect(chain, gives: 2)
     }
 }
 
-struct ThenTests {
+@Suite(.inLoop) struct ThenTests {
+    private let loop = EventLoop.current
+
     @Test func returningAGuarantee() throws {
-        try inLoop { _ throws in
-            expect(Promise.value(3).then { Guarantee.value($0 * 2) }, gives: 6)
-            expect(Promise.value(3).then { value in after(.seconds(1)).map { value } }, gives: 3)
-        }
+        expect(Promise.value(3).then { Guarantee.value($0 * 2) }, gives: 6)
+        expect(Promise.value(3).then { value in after(.seconds(1)).map { value } }, gives: 3)
     }
 
     @Test func stepsRunOneAfterTheOther() throws {
-        try inLoop { loop throws in
-            var steps: [Int] = []
-            func step(_ number: Int) -> Guarantee<Void> { after(.seconds(1)).done { steps.append(number) } }
-            let all = step(1).then { step(2) }.then { step(3) }
-            hang(all)
-            expectEqual(steps, [1, 2, 3])
-            expectEqual(loop.now.nanoseconds, 3_000_000_000)
-        }
+        var steps: [Int] = []
+        func step(_ number: Int) -> Guarantee<Void> { after(.seconds(1)).done { steps.append(number) } }
+        let all = step(1).then { step(2) }.then { step(3) }
+        hang(all)
+        expectEqual(steps, [1, 2, 3])
+        expectEqual(loop.now.nanoseconds, 3_000_000_000)
     }
 
     @Test func ofAGuaranteeMayThrowAndThenIsAPromise() throws {
-        try inLoop { _ throws in
-            let promise = Guarantee.value(3).then { value -> Promise<Int> in
-                if value == 3 { throw Flaw(1) }
-                return .value(value)
-            }
-            expect(promise, failsWith: Flaw(1))
+        let promise = Guarantee.value(3).then { value -> Promise<Int> in
+            if value == 3 { throw Flaw(1) }
+            return .value(value)
         }
+        expect(promise, failsWith: Flaw(1))
     }
 }
 
 /// APlusHandlerTests and APlusResultTests have the handlers that are passed by, or throw.
-struct DoneGetTapTests {
+@Suite(.inLoop) struct DoneGetTapTests {
     @Test func doneSeesTheValueAndEndsInVoid() throws {
-        try inLoop { _ throws in
-            var seen = 0
-            let ended: Promise<Void> = Promise.value(3).done { seen = $0 }
-            try hang(ended)
-            expectEqual(seen, 3)
-            let guaranteed: Guarantee<Void> = Guarantee.value(4).done { seen = $0 }
-            hang(guaranteed)
-            expectEqual(seen, 4)
-        }
+        var seen = 0
+        let ended: Promise<Void> = Promise.value(3).done { seen = $0 }
+        try hang(ended)
+        expectEqual(seen, 3)
+        let guaranteed: Guarantee<Void> = Guarantee.value(4).done { seen = $0 }
+        hang(guaranteed)
+        expectEqual(seen, 4)
     }
 
     @Test func getSeesTheValueAndPassesItOn() throws {
-        try inLoop { _ throws in
-            var seen: [Int] = []
-            let promise = Promise.value(3).get { seen.append($0) }.get { seen.append($0 + 1) }
-            expect(promise, gives: 3)
-            expect(Guarantee.value(5).get { seen.append($0) }, gives: 5)
-            expectEqual(seen, [3, 4, 5])
-        }
+        var seen: [Int] = []
+        let promise = Promise.value(3).get { seen.append($0) }.get { seen.append($0 + 1) }
+        expect(promise, gives: 3)
+        expect(Guarantee.value(5).get { seen.append($0) }, gives: 5)
+        expectEqual(seen, [3, 4, 5])
     }
 
     @Test func tapSeesBothOutcomesAndChangesNeither() throws {
-        try inLoop { _ throws in
-            var outcomes: [String] = []
-            func note(_ result: Result<Int, any Error>) {
-                switch result {
-                case .success(let value): outcomes.append("value \(value)")
-                case .failure(let error): outcomes.append("error \((error as! Flaw).number)")
-                }
+        var outcomes: [String] = []
+        func note(_ result: Result<Int, any Error>) {
+            switch result {
+            case .success(let value): outcomes.append("value \(value)")
+            case .failure(let error): outcomes.append("error \((error as! Flaw).number)")
             }
-            expect(Promise.value(1).tap(note), gives: 1)
-            expect(Promise<Int>(error: Flaw(2)).tap(note), failsWith: Flaw(2))
-            expect(Guarantee.value(3).tap(note), gives: 3)
-            expectEqual(outcomes, ["value 1", "error 2", "value 3"])
         }
+        expect(Promise.value(1).tap(note), gives: 1)
+        expect(Promise<Int>(error: Flaw(2)).tap(note), failsWith: Flaw(2))
+        expect(Guarantee.value(3).tap(note), gives: 3)
+        expectEqual(outcomes, ["value 1", "error 2", "value 3"])
     }
 }
 
@@ -162,56 +140,48 @@ struct EnsureTests {
 
 struct EnsureThenTests {
     @Test func theHeldErrorKeepsItsOrigin() throws {
-        let line: UInt = #line + 4
-        let lines = try logged {
-            try inLoop { loop throws in
-                var promise: Promise<Int>? =
-                    Promise<Int>(error: Flaw(1)).ensureThen { after(.seconds(1)) }
-                try loop.run()
-                expect(promise != nil)
-                promise = nil
-            }
+        let line: UInt = #line + 3
+        let lines = try loggedInLoop { loop throws in
+            var promise: Promise<Int>? =
+                Promise<Int>(error: Flaw(1)).ensureThen { after(.seconds(1)) }
+            try loop.run()
+            expect(promise != nil)
+            promise = nil
         }
         expectEqual(lines, ["unhandled rejection: Flaw(number: 1) (promise made at \(#fileID):\(line))"])
     }
 }
 
-struct RecoverTests {
+@Suite(.inLoop) struct RecoverTests {
     @Test func cancellationPassesByUnlessAskedFor() throws {
-        try inLoop { _ throws in
-            let cancelled = Promise<Int>(error: PromiseError.cancelled)
-            expect(cancelled.recover { _ in Promise.value(1) }, failsWith: PromiseError.cancelled)
-            expect(cancelled.recover(policy: .allErrors) { _ in Promise.value(1) }, gives: 1)
-        }
+        let cancelled = Promise<Int>(error: PromiseError.cancelled)
+        expect(cancelled.recover { _ in Promise.value(1) }, failsWith: PromiseError.cancelled)
+        expect(cancelled.recover(policy: .allErrors) { _ in Promise.value(1) }, gives: 1)
     }
 
     @Test func toAGuaranteeHandlesEverything() throws {
-        inLoop { _ in
-            let errors: [any Error] = [Flaw(), PromiseError.cancelled, CancellationError()]
-            for error in errors {
-                let safe: Guarantee<Int> = Promise<Int>(error: error).recover { _ in .value(5) }
-                expect(safe, gives: 5)
-            }
-            let untouched: Guarantee<Int> = Promise.value(1).recover { _ in .value(5) }
-            expect(untouched, gives: 1)
+        let errors: [any Error] = [Flaw(), PromiseError.cancelled, CancellationError()]
+        for error in errors {
+            let safe: Guarantee<Int> = Promise<Int>(error: error).recover { _ in .value(5) }
+            expect(safe, gives: 5)
         }
+        let untouched: Guarantee<Int> = Promise.value(1).recover { _ in .value(5) }
+        expect(untouched, gives: 1)
     }
 
     @Test func ofVoid() throws {
-        try inLoop { _ throws in
-            var seen: [Int] = []
-            let failed = Promise<Void>(error: Flaw(1))
-            let safe: Guarantee<Void> = failed.recover { seen.append(($0 as! Flaw).number) }
-            hang(safe)
-            let throwing = failed.recover { error throws in
-                seen.append(2)
-                throw error
-            }
-            expect(throwing, failsWith: Flaw(1))
-            let cancelled = Promise<Void>(error: PromiseError.cancelled)
-            let skipped: Promise<Void> = cancelled.recover(policy: .allErrorsExceptCancellation) { _ in seen.append(3) }
-            expect(skipped, failsWith: PromiseError.cancelled)
-            expectEqual(seen, [1, 2])
+        var seen: [Int] = []
+        let failed = Promise<Void>(error: Flaw(1))
+        let safe: Guarantee<Void> = failed.recover { seen.append(($0 as! Flaw).number) }
+        hang(safe)
+        let throwing = failed.recover { error throws in
+            seen.append(2)
+            throw error
         }
+        expect(throwing, failsWith: Flaw(1))
+        let cancelled = Promise<Void>(error: PromiseError.cancelled)
+        let skipped: Promise<Void> = cancelled.recover(policy: .allErrorsExceptCancellation) { _ in seen.append(3) }
+        expect(skipped, failsWith: PromiseError.cancelled)
+        expectEqual(seen, [1, 2])
     }
 }

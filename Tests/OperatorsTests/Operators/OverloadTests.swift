@@ -17,100 +17,94 @@ private func one(_ error: any Error) throws -> Promise<Int> { .value(1) }
 private func swallow(_ error: any Error) {}
 
 /// Every operator takes the line of its call as its last parameters; its body can still be written in every way.
-struct OverloadTests {
+@Suite(.inLoop) struct OverloadTests {
+    private let loop = EventLoop.current
+
     @Test func functions() throws {
-        try inLoop { _ throws in
-            expect(Promise.value(4).map(twice), gives: 8)
-            expect(Promise.value(4).map(half), gives: 2)
-            expect(Promise.value(3).map(half), failsWith: Flaw(3))
-            expect(Promise.value(3).then(later), gives: 3)
-            expect(Promise.value(3).then(surely), gives: 3)
-            expect(Promise<Int>(error: Flaw()).recover(zero), gives: 0)
-            expect(Promise<Int>(error: Flaw()).recover(one), gives: 1)
-            expect(Promise<Int>(error: PromiseError.cancelled).recover(policy: .allErrors, one), gives: 1)
-            var seen: [Int] = []
-            let note: (Int) -> Void = { seen.append($0) }
-            expect(Promise.value(3).get(note), gives: 3)
-            try hang(Promise.value(4).done(note))
-            hang(Guarantee.value(5).done(note))
-            expect(Guarantee.value(6).get(note), gives: 6)
-            expectEqual(seen, [3, 4, 5, 6])
-            Promise<Int>(error: Flaw()).catch(swallow).finally {}
-        }
+        expect(Promise.value(4).map(twice), gives: 8)
+        expect(Promise.value(4).map(half), gives: 2)
+        expect(Promise.value(3).map(half), failsWith: Flaw(3))
+        expect(Promise.value(3).then(later), gives: 3)
+        expect(Promise.value(3).then(surely), gives: 3)
+        expect(Promise<Int>(error: Flaw()).recover(zero), gives: 0)
+        expect(Promise<Int>(error: Flaw()).recover(one), gives: 1)
+        expect(Promise<Int>(error: PromiseError.cancelled).recover(policy: .allErrors, one), gives: 1)
+        var seen: [Int] = []
+        let note: (Int) -> Void = { seen.append($0) }
+        expect(Promise.value(3).get(note), gives: 3)
+        try hang(Promise.value(4).done(note))
+        hang(Guarantee.value(5).done(note))
+        expect(Guarantee.value(6).get(note), gives: 6)
+        expectEqual(seen, [3, 4, 5, 6])
+        Promise<Int>(error: Flaw()).catch(swallow).finally {}
     }
 
     @Test func keyPaths() throws {
-        try inLoop { _ throws in
-            expect(Promise.value("four").map(\.count), gives: 4)
-            expect(Guarantee.value("four").map(\.count), gives: 4)
-            let counts = when(fulfilled: ["a", "bc"].map { Promise.value($0).map(\.count) })
-            expect(counts, gives: [1, 2])
-        }
+        expect(Promise.value("four").map(\.count), gives: 4)
+        expect(Guarantee.value("four").map(\.count), gives: 4)
+        let counts = when(fulfilled: ["a", "bc"].map { Promise.value($0).map(\.count) })
+        expect(counts, gives: [1, 2])
     }
 
     @Test func aGuaranteeStaysOne() {
-        inLoop { _ in
-            let mapped: Guarantee<Int> = Guarantee.value(4).map(twice)
-            let chained: Guarantee<Int> = Guarantee.value(4).then(surely).get { _ in }.tap { _ in }
-            let empty: Guarantee<Void> = mapped.asVoid()
-            let throwing: Promise<Int> = Guarantee.value(4).map(half)
-            let recovered: Guarantee<Int> = Promise<Int>(error: Flaw()).recover { _ in .value(1) }
-            let swallowed: Guarantee<Void> = Promise<Void>(error: Flaw()).recover(swallow)
-            expectEqual(hang(mapped) + hang(chained) + hang(recovered), 13)
-            hang(empty)
-            hang(swallowed)
-            expect(throwing, gives: 2)
-        }
+        let mapped: Guarantee<Int> = Guarantee.value(4).map(twice)
+        let chained: Guarantee<Int> = Guarantee.value(4).then(surely).get { _ in }.tap { _ in }
+        let empty: Guarantee<Void> = mapped.asVoid()
+        let throwing: Promise<Int> = Guarantee.value(4).map(half)
+        let recovered: Guarantee<Int> = Promise<Int>(error: Flaw()).recover { _ in .value(1) }
+        let swallowed: Guarantee<Void> = Promise<Void>(error: Flaw()).recover(swallow)
+        expectEqual(hang(mapped) + hang(chained) + hang(recovered), 13)
+        hang(empty)
+        hang(swallowed)
+        expect(throwing, gives: 2)
     }
 
     @Test func closuresOfManyStatements() throws {
-        try inLoop { loop throws in
-            var log: [String] = []
-            Promise.value(2)
-                .map { number -> Int in
-                    let square = number * number
-                    return square + 1
-                }
-                .then { number -> Promise<Int> in
-                    log.append("then \(number)")
-                    return later(number)
-                }
-                .tap { result in
-                    guard case .success(let number) = result else { return }
-                    log.append("tap \(number)")
-                }
-                .ensure {
-                    log.append("ensure")
-                    log.append("still")
-                }
-                .ensureThen { () -> Guarantee<Void> in
-                    log.append("ensureThen")
-                    return after(.seconds(1))
-                }
-                .done { number in
-                    log.append("done \(number)")
-                    throw Flaw(number)
-                }
-                .recover(policy: .allErrors) { error in
-                    log.append("recover")
-                    throw error
-                }
-                .catch(policy: .allErrors) { error in
-                    let flaw = error as? Flaw
-                    log.append("catch \(flaw?.number ?? -1)")
-                }
-                .finally {
-                    log.append("finally")
-                    log.append("end")
-                }
-            try loop.run()
-            expectEqual(
-                log,
-                [
-                    "then 5", "tap 5", "ensure", "still", "ensureThen", "done 5", "recover", "catch 5", "finally",
-                    "end",
-                ])
-        }
+        var log: [String] = []
+        Promise.value(2)
+            .map { number -> Int in
+                let square = number * number
+                return square + 1
+            }
+            .then { number -> Promise<Int> in
+                log.append("then \(number)")
+                return later(number)
+            }
+            .tap { result in
+                guard case .success(let number) = result else { return }
+                log.append("tap \(number)")
+            }
+            .ensure {
+                log.append("ensure")
+                log.append("still")
+            }
+            .ensureThen { () -> Guarantee<Void> in
+                log.append("ensureThen")
+                return after(.seconds(1))
+            }
+            .done { number in
+                log.append("done \(number)")
+                throw Flaw(number)
+            }
+            .recover(policy: .allErrors) { error in
+                log.append("recover")
+                throw error
+            }
+            .catch(policy: .allErrors) { error in
+                let flaw = error as? Flaw
+                log.append("catch \(flaw?.number ?? -1)")
+            }
+            .finally {
+                log.append("finally")
+                log.append("end")
+            }
+        try loop.run()
+        expectEqual(
+            log,
+            [
+                "then 5", "tap 5", "ensure", "still", "ensureThen", "done 5", "recover", "catch 5", "finally",
+                "end",
+            ])
     }
 
     @Test func sitesCanBeHandedOn() throws {

@@ -5,87 +5,73 @@ import Testing
 
 @testable import PromisesTestSupport
 
-struct RecoverOnlyTests {
+@Suite(.inLoop) struct RecoverOnlyTests {
+    private let loop = EventLoop.current
+
     private func failed(_ error: any Error = Flaw(1)) -> Promise<Int> { Promise(error: error) }
 
     @Test func byType() {
-        inLoop { _ in
-            expect(failed().recover(only: Flaw.self) { Promise.value($0.number + 10) }, gives: 11)
-            expect(failed().recover(only: Flaw.self) { _ in Guarantee.value(2) }, gives: 2)
-            let later = failed().recover(only: Flaw.self) { flaw in
-                let number = flaw.number
-                return after(.seconds(1)).map { number }
-            }
-            expect(later, gives: 1)
+        expect(failed().recover(only: Flaw.self) { Promise.value($0.number + 10) }, gives: 11)
+        expect(failed().recover(only: Flaw.self) { _ in Guarantee.value(2) }, gives: 2)
+        let later = failed().recover(only: Flaw.self) { flaw in
+            let number = flaw.number
+            return after(.seconds(1)).map { number }
         }
+        expect(later, gives: 1)
     }
 
     @Test func byValue() {
-        inLoop { _ in
-            expect(failed().recover(only: Flaw(1)) { Promise.value(2) }, gives: 2)
-            expect(failed().recover(only: Flaw(1)) { after(.seconds(1)).map { 3 } }, gives: 3)
-        }
+        expect(failed().recover(only: Flaw(1)) { Promise.value(2) }, gives: 2)
+        expect(failed().recover(only: Flaw(1)) { after(.seconds(1)).map { 3 } }, gives: 3)
     }
 
     @Test func otherErrorsFlowOn() {
-        inLoop { _ in
-            var calls = 0
-            func two() -> Promise<Int> {
-                calls += 1
-                return .value(2)
-            }
-            expect(failed().recover(only: Flaw(2), two), failsWith: Flaw(1))
-            expect(
-                failed(PromiseError.timedOut).recover(only: Flaw.self) { _ in two() }, failsWith: PromiseError.timedOut)
-            expect(Promise.value(1).recover(only: Flaw(1), two), gives: 1)
-            expect(Promise.value(1).recover(only: Flaw.self) { _ in two() }, gives: 1)
-            expectEqual(calls, 0)
-            expect(failed().recover(only: Flaw(2), two).recover(only: Flaw(1), two), gives: 2)
+        var calls = 0
+        func two() -> Promise<Int> {
+            calls += 1
+            return .value(2)
         }
+        expect(failed().recover(only: Flaw(2), two), failsWith: Flaw(1))
+        expect(
+            failed(PromiseError.timedOut).recover(only: Flaw.self) { _ in two() }, failsWith: PromiseError.timedOut)
+        expect(Promise.value(1).recover(only: Flaw(1), two), gives: 1)
+        expect(Promise.value(1).recover(only: Flaw.self) { _ in two() }, gives: 1)
+        expectEqual(calls, 0)
+        expect(failed().recover(only: Flaw(2), two).recover(only: Flaw(1), two), gives: 2)
     }
 
     @Test func mayRejectAgain() {
-        inLoop { _ in
-            expect(failed().recover(only: Flaw.self) { _ throws -> Promise<Int> in throw Flaw(2) }, failsWith: Flaw(2))
-            expect(failed().recover(only: Flaw(1)) { failed(Flaw(3)) }, failsWith: Flaw(3))
-        }
+        expect(failed().recover(only: Flaw.self) { _ throws -> Promise<Int> in throw Flaw(2) }, failsWith: Flaw(2))
+        expect(failed().recover(only: Flaw(1)) { failed(Flaw(3)) }, failsWith: Flaw(3))
     }
 
     @Test func cancellationPassesByTheTypeUnlessAskedFor() {
-        inLoop { _ in
-            let cancelled = failed(PromiseError.cancelled)
-            let passed = cancelled.recover(only: PromiseError.self) { _ in Promise.value(1) }
-            expect(passed, failsWith: PromiseError.cancelled)
-            expect(cancelled.recover(only: PromiseError.self, policy: .allErrors) { _ in Promise.value(1) }, gives: 1)
-            expect(cancelled.recover(only: PromiseError.cancelled) { Promise.value(1) }, gives: 1)
-        }
+        let cancelled = failed(PromiseError.cancelled)
+        let passed = cancelled.recover(only: PromiseError.self) { _ in Promise.value(1) }
+        expect(passed, failsWith: PromiseError.cancelled)
+        expect(cancelled.recover(only: PromiseError.self, policy: .allErrors) { _ in Promise.value(1) }, gives: 1)
+        expect(cancelled.recover(only: PromiseError.cancelled) { Promise.value(1) }, gives: 1)
     }
 
     @Test func aPromiseOfVoidIsWaitedFor() {
-        inLoop { _ in
-            let failed = Promise<Void>(error: Flaw(1))
-            let byType = failed.recover(only: Flaw.self) { _ in Promise<Void>(error: Flaw(2)) }
-            expect(byType, failsWith: Flaw(2))
-            expect(failed.recover(only: Flaw(1)) { Promise<Void>(error: Flaw(3)) }, failsWith: Flaw(3))
-        }
+        let failed = Promise<Void>(error: Flaw(1))
+        let byType = failed.recover(only: Flaw.self) { _ in Promise<Void>(error: Flaw(2)) }
+        expect(byType, failsWith: Flaw(2))
+        expect(failed.recover(only: Flaw(1)) { Promise<Void>(error: Flaw(3)) }, failsWith: Flaw(3))
     }
 
     @Test func whatReturnsItselfIsRejected() {
-        inLoop { _ in
-            var promise: Promise<Int>?
-            promise = failed().recover(only: Flaw.self) { _ in promise! }
-            expect(promise!, failsWith: PromiseError.returnedSelf)
-        }
+        var promise: Promise<Int>?
+        promise = failed().recover(only: Flaw.self) { _ in promise! }
+        expect(promise!, failsWith: PromiseError.returnedSelf)
     }
 
     @Test func whatItWaitsForIsCancelledWithIt() throws {
-        try inLoop { loop throws in
-            let promise = failed().recover(only: Flaw.self) { _ in after(.seconds(1)).map { 1 } }
-            let end = promise.mapError { $0 }.compactMap { $0 }
-            try loop.turn(.poll)
-            expect(loop.isAlive)
-            end.cancel()
-            expect(!loop.isAlive && promise.isCancelled && end.isCancelled)
-        }
+        let promise = failed().recover(only: Flaw.self) { _ in after(.seconds(1)).map { 1 } }
+        let end = promise.mapError { $0 }.compactMap { $0 }
+        try loop.turn(.poll)
+        expect(loop.isAlive)
+        end.cancel()
+        expect(!loop.isAlive && promise.isCancelled && end.isCancelled)
     }
 }

@@ -9,14 +9,12 @@ import Testing
 struct UnmatchedErrorTests {
     /// The log of a promise that is rejected with `error` and ends in `end`.
     private func lines(_ error: any Error = Flaw(1), _ end: (Promise<Int>) -> Void) throws -> [String] {
-        try logged {
-            try inLoop { loop throws in
-                // Settled later, when all of the chain exists.
-                let (promise, resolver) = Promise<Int>.pending("Test.swift", 1)
-                end(promise)
-                resolver.reject(error)
-                try loop.run()
-            }
+        try loggedInLoop { loop throws in
+            // Settled later, when all of the chain exists.
+            let (promise, resolver) = Promise<Int>.pending("Test.swift", 1)
+            end(promise)
+            resolver.reject(error)
+            try loop.run()
         }
     }
 
@@ -30,12 +28,10 @@ struct UnmatchedErrorTests {
     }
 
     @Test func isReportedIfItIsThereAlready() throws {
-        let lines = try logged {
-            try inLoop { loop throws in
-                let finalizer = Promise<Int>(error: Flaw(1)).catch(only: Flaw(2)) {}
-                try loop.run()
-                withExtendedLifetime(finalizer) {}
-            }
+        let lines = try loggedInLoop { loop throws in
+            let finalizer = Promise<Int>(error: Flaw(1)).catch(only: Flaw(2)) {}
+            try loop.run()
+            withExtendedLifetime(finalizer) {}
         }
         expectEqual(lines.count, 1)
     }

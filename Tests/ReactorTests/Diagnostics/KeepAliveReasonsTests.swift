@@ -5,12 +5,12 @@ import Testing
 
 extension ProcessWide {
     /// Why a loop does not end.
-    struct KeepAliveReasonsTests {
-        @Test func aLoopThatWouldEndHasNoReason() {
-            EventLoop.withLoop { loop in
-                expect(loop.keepAliveReport.isEmpty)
-                expectEqual(loop.keepAliveReport.description, "nothing")
-            }
+    @Suite(.inLoop) struct KeepAliveReasonsTests {
+        private let loop = EventLoop.current
+
+        @Test(.inRealTime) func aLoopThatWouldEndHasNoReason() {
+            expect(loop.keepAliveReport.isEmpty)
+            expectEqual(loop.keepAliveReport.description, "nothing")
         }
 
         @Test func eachReasonHasItsLine() throws {
@@ -56,52 +56,48 @@ extension ProcessWide {
         }
 
         @Test func whatIsUnreferencedIsShownAndIsNoReason() throws {
-            try EventLoop.withLoop(clock: VirtualClock()) { loop in
-                loop.schedule(after: .seconds(2)) {}.unref()
-                let signal = try loop.onSignal(SIGUSR2) {}
-                signal.unref()
-                let reasons = loop.keepAliveReport
-                expect(reasons.isEmpty)
-                expect(!loop.isAlive)
-                let lines = reasons.description.split(separator: "\n")
-                expectEqual(lines.first, "1 timer, the nearest due in 2.0 seconds (unreferenced)")
-                expectEqual(lines.last?.hasSuffix("(unreferenced)"), true)
-                signal.cancel()
-            }
+            loop.schedule(after: .seconds(2)) {}.unref()
+            let signal = try loop.onSignal(SIGUSR2) {}
+            signal.unref()
+            let reasons = loop.keepAliveReport
+            expect(reasons.isEmpty)
+            expect(!loop.isAlive)
+            let lines = reasons.description.split(separator: "\n")
+            expectEqual(lines.first, "1 timer, the nearest due in 2.0 seconds (unreferenced)")
+            expectEqual(lines.last?.hasSuffix("(unreferenced)"), true)
+            signal.cancel()
         }
 
         @Test func itAgreesWithTheLoopInWhateverState() throws {
-            try EventLoop.withLoop(clock: VirtualClock()) { loop in
-                let pipe = Ends.pipe()
-                var dice = SplitMix64(11)
-                var ends: [() -> Void] = []
-                for _ in 0..<300 {
-                    switch Int.random(in: 0..<7, using: &dice) {
-                    case 0:
-                        let timer = loop.schedule(after: .seconds(1)) {}
-                        ends.append { timer.cancel() }
-                    case 1:
-                        let timer = loop.schedule(after: .seconds(1)) {}
-                        timer.unref()
-                        ends.append { timer.cancel() }
-                    case 2:
-                        if let watch = try? loop.watch(pipe.near, for: .reading, { _ in }) {
-                            if Bool.random(using: &dice) { watch.unref() }
-                            ends.append { watch.cancel() }
-                        }
-                    case 3:
-                        let hold = loop.hold()
-                        ends.append { hold.cancel() }
-                    case 4: loop.enqueue {}
-                    case 5: try loop.turn(.poll)
-                    default:
-                        for end in ends.shuffled(using: &dice) { end() }
-                        ends = []
+            let pipe = Ends.pipe()
+            var dice = SplitMix64(11)
+            var ends: [() -> Void] = []
+            for _ in 0..<300 {
+                switch Int.random(in: 0..<7, using: &dice) {
+                case 0:
+                    let timer = loop.schedule(after: .seconds(1)) {}
+                    ends.append { timer.cancel() }
+                case 1:
+                    let timer = loop.schedule(after: .seconds(1)) {}
+                    timer.unref()
+                    ends.append { timer.cancel() }
+                case 2:
+                    if let watch = try? loop.watch(pipe.near, for: .reading, { _ in }) {
+                        if Bool.random(using: &dice) { watch.unref() }
+                        ends.append { watch.cancel() }
                     }
-                    expectEqual(loop.keepAliveReport.isEmpty, !loop.isAlive)
+                case 3:
+                    let hold = loop.hold()
+                    ends.append { hold.cancel() }
+                case 4: loop.enqueue {}
+                case 5: try loop.turn(.poll)
+                default:
+                    for end in ends.shuffled(using: &dice) { end() }
+                    ends = []
                 }
-                for end in ends { end() }
+                expectEqual(loop.keepAliveReport.isEmpty, !loop.isAlive)
             }
+            for end in ends { end() }
         }
     }
 }

@@ -4,54 +4,52 @@ import TestSupport
 import Testing
 
 /// The pending work of a loop, and how long it waits.
-struct LoopGaugeTests {
+@Suite(.inLoop) struct LoopGaugeTests {
+    private let loop = EventLoop.current
+
     @Test func theyCountWhatIsThere() throws {
-        try EventLoop.withLoop(clock: VirtualClock()) { loop in
-            let pipe = Ends.pipe()
-            let watch = try loop.watch(pipe.near, for: .reading) { _ in }
-            let timer = loop.schedule(after: .seconds(1)) {}
-            loop.schedule(after: .seconds(2)) {}.unref()
-            let signal = try loop.onSignal(SIGUSR2) {}
-            let hold = loop.hold()
-            loop.remote.beginExternalWork()
-            for _ in 0..<3 { loop.enqueue {} }
-            let remote = loop.remote
-            _ = TestThread.run { remote.submit {} }
+        let pipe = Ends.pipe()
+        let watch = try loop.watch(pipe.near, for: .reading) { _ in }
+        let timer = loop.schedule(after: .seconds(1)) {}
+        loop.schedule(after: .seconds(2)) {}.unref()
+        let signal = try loop.onSignal(SIGUSR2) {}
+        let hold = loop.hold()
+        loop.remote.beginExternalWork()
+        for _ in 0..<3 { loop.enqueue {} }
+        let remote = loop.remote
+        _ = TestThread.run { remote.submit {} }
 
-            let metrics = loop.metrics
-            expectEqual(metrics.readyJobs, 4)
-            expectEqual(metrics.descriptors, 1)
-            expectEqual(metrics.timers, 2)
-            expectEqual(metrics.signalWatches, 1)
-            expectEqual(metrics.holds, 1)
-            expectEqual(metrics.externalWork, 1)
-            expectEqual(metrics.waitingHandlers, 0)
+        let metrics = loop.metrics
+        expectEqual(metrics.readyJobs, 4)
+        expectEqual(metrics.descriptors, 1)
+        expectEqual(metrics.timers, 2)
+        expectEqual(metrics.signalWatches, 1)
+        expectEqual(metrics.holds, 1)
+        expectEqual(metrics.externalWork, 1)
+        expectEqual(metrics.waitingHandlers, 0)
 
-            loop.remote.endExternalWork()
-            hold.cancel()
-            signal.cancel()
-            timer.cancel()
-            watch.cancel()
-            try loop.turn(.poll)
-            let after = loop.metrics
-            expectEqual(after.jobs, 4)
-            expectEqual(after.readyJobs + after.descriptors + after.signalWatches + after.holds + after.externalWork, 0)
-            expectEqual(after.timers, 1)
-        }
+        loop.remote.endExternalWork()
+        hold.cancel()
+        signal.cancel()
+        timer.cancel()
+        watch.cancel()
+        try loop.turn(.poll)
+        let after = loop.metrics
+        expectEqual(after.jobs, 4)
+        expectEqual(after.readyJobs + after.descriptors + after.signalWatches + after.holds + after.externalWork, 0)
+        expectEqual(after.timers, 1)
     }
 
-    @Test func aHoldIsCountedOnceUntilItIsReleasedOrGone() {
-        EventLoop.withLoop { loop in
-            let first = loop.hold()
-            var second: EventLoop.Hold? = loop.hold()
-            expectEqual(loop.metrics.holds, 2)
-            second = nil
-            expectEqual(loop.metrics.holds, 1)
-            first.cancel()
-            first.cancel()
-            expectEqual(loop.metrics.holds, 0)
-            #expect(second == nil)
-        }
+    @Test(.inRealTime) func aHoldIsCountedOnceUntilItIsReleasedOrGone() {
+        let first = loop.hold()
+        var second: EventLoop.Hold? = loop.hold()
+        expectEqual(loop.metrics.holds, 2)
+        second = nil
+        expectEqual(loop.metrics.holds, 1)
+        first.cancel()
+        first.cancel()
+        expectEqual(loop.metrics.holds, 0)
+        #expect(second == nil)
     }
 
     @Test func theTimeOfWaitingIsMeasuredOnlyWhenAskedFor() throws {
@@ -89,25 +87,21 @@ struct LoopGaugeTests {
         }
     }
 
-    @Test func aRealWaitIsMeasuredToo() throws {
-        try EventLoop.withLoop { loop in
-            loop.measured = .handlers
-            loop.schedule(after: .milliseconds(5)) {}
-            try loop.run()
-            let time = try #require(loop.metrics.timeWaiting)
-            expect(time >= .milliseconds(4))
-            expect(time < .seconds(5))
-        }
+    @Test(.inRealTime) func aRealWaitIsMeasuredToo() throws {
+        loop.measured = .handlers
+        loop.schedule(after: .milliseconds(5)) {}
+        try loop.run()
+        let time = try #require(loop.metrics.timeWaiting)
+        expect(time >= .milliseconds(4))
+        expect(time < .seconds(5))
     }
 
-    @Test func aPollIsNoWait() throws {
-        try EventLoop.withLoop { loop in
-            loop.measured = .handlers
-            let hold = loop.hold()
-            for _ in 0..<5 { try loop.turn(.poll) }
-            expectEqual(loop.metrics.timeWaiting, .zero)
-            hold.cancel()
-        }
+    @Test(.inRealTime) func aPollIsNoWait() throws {
+        loop.measured = .handlers
+        let hold = loop.hold()
+        for _ in 0..<5 { try loop.turn(.poll) }
+        expectEqual(loop.metrics.timeWaiting, .zero)
+        hold.cancel()
     }
 
     @Test func aPoolTellsItsLimitsToo() throws {

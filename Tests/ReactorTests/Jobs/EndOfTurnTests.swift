@@ -4,7 +4,9 @@ import Testing
 @testable import Reactor
 
 /// Jobs that run when no other job of their turn is ready.
-struct EndOfTurnTests {
+@Suite(.inLoop) struct EndOfTurnTests {
+    private let loop = EventLoop.current
+
     private final class Late: Job {
         private let body: () -> Void
         init(_ body: @escaping () -> Void) {
@@ -14,61 +16,53 @@ struct EndOfTurnTests {
         override func run() { body() }
     }
 
-    @Test func theyRunAfterAllReadyJobsAndThoseThatTheseAdd() throws {
-        try EventLoop.withLoop { loop throws in
-            var order: [Int] = []
+    @Test(.inRealTime) func theyRunAfterAllReadyJobsAndThoseThatTheseAdd() throws {
+        var order: [Int] = []
+        loop.enqueue {
+            loop.enqueueAtEndOfTurn(Late { order.append(4) })
             loop.enqueue {
-                loop.enqueueAtEndOfTurn(Late { order.append(4) })
-                loop.enqueue {
-                    order.append(1)
-                    loop.enqueue { order.append(3) }
-                }
+                order.append(1)
+                loop.enqueue { order.append(3) }
             }
-            loop.enqueue { order.append(0) }
-            loop.enqueue { loop.enqueue { order.append(2) } }
-            try loop.turn(.poll)
-            expectEqual(order, [0, 1, 2, 3, 4])
         }
+        loop.enqueue { order.append(0) }
+        loop.enqueue { loop.enqueue { order.append(2) } }
+        try loop.turn(.poll)
+        expectEqual(order, [0, 1, 2, 3, 4])
     }
 
-    @Test func betweenTurnsTheyAreReadyJobs() throws {
-        try EventLoop.withLoop { loop throws in
-            var order: [Int] = []
-            loop.enqueueAtEndOfTurn(Late { order.append(0) })
-            loop.enqueue { order.append(1) }
-            expect(loop.isReady)
-            try loop.turn(.poll)
-            expectEqual(order, [0, 1])
-        }
+    @Test(.inRealTime) func betweenTurnsTheyAreReadyJobs() throws {
+        var order: [Int] = []
+        loop.enqueueAtEndOfTurn(Late { order.append(0) })
+        loop.enqueue { order.append(1) }
+        expect(loop.isReady)
+        try loop.turn(.poll)
+        expectEqual(order, [0, 1])
     }
 
-    @Test func theyRunBeforeATurnInsideAHandlerWaits() throws {
-        try EventLoop.withLoop { loop throws in
-            var hasRun = false
-            loop.enqueue {
-                loop.enqueueAtEndOfTurn(Late { hasRun = true })
-                try! loop.turn(.poll)
-                expect(hasRun)
-            }
-            try loop.turn(.poll)
+    @Test(.inRealTime) func theyRunBeforeATurnInsideAHandlerWaits() throws {
+        var hasRun = false
+        loop.enqueue {
+            loop.enqueueAtEndOfTurn(Late { hasRun = true })
+            try! loop.turn(.poll)
+            expect(hasRun)
         }
+        try loop.turn(.poll)
     }
 
     /// Jobs that enqueue others delay them, but not forever.
     @Test func aChainWithoutEndPutsThemOffForSomeBatches() throws {
-        try EventLoop.withLoop(clock: VirtualClock()) { loop throws in
-            var jobs = 0
-            var seen: Int?
-            func next() {
-                jobs += 1
-                if jobs == 1 { loop.enqueueAtEndOfTurn(Late { seen = jobs }) }
-                if jobs < 100_000 { loop.enqueue(next) }
-            }
-            loop.enqueue(next)
-            try loop.run(until: { seen != nil })
-            expect(seen! > 1024 && seen! <= 10 * 1024)
-            expect(jobs < 100_000)
+        var jobs = 0
+        var seen: Int?
+        func next() {
+            jobs += 1
+            if jobs == 1 { loop.enqueueAtEndOfTurn(Late { seen = jobs }) }
+            if jobs < 100_000 { loop.enqueue(next) }
         }
+        loop.enqueue(next)
+        try loop.run(until: { seen != nil })
+        expect(seen! > 1024 && seen! <= 10 * 1024)
+        expect(jobs < 100_000)
     }
 
     @Test func oneThatAddsItselfStarvesNothing() throws {

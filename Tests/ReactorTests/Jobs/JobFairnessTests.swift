@@ -3,138 +3,125 @@ import TestSupport
 import Testing
 
 /// The order of jobs, and the limits of what they may delay.
-struct JobFairnessTests {
-    private let clock = VirtualClock()
+@Suite(.inLoop) struct JobFairnessTests {
+    private let loop = EventLoop.current
+    private var clock: VirtualClock { loop.virtualClock }
 
-    @Test func jobsRunInTheOrderInWhichTheyWereQueued() throws {
-        try EventLoop.withLoop { loop in
-            var order: [Int] = []
-            for index in 0..<5000 { loop.enqueue { order.append(index) } }
-            expect(order.isEmpty, "nothing runs inline")
-            try loop.run()
-            expectEqual(order, Array(0..<5000))
-        }
+    @Test(.inRealTime) func jobsRunInTheOrderInWhichTheyWereQueued() throws {
+        var order: [Int] = []
+        for index in 0..<5000 { loop.enqueue { order.append(index) } }
+        expect(order.isEmpty, "nothing runs inline")
+        try loop.run()
+        expectEqual(order, Array(0..<5000))
     }
 
-    @Test func aJobThatAJobQueuesRunsInTheSameTurnAfterThoseBeforeIt() throws {
-        try EventLoop.withLoop { loop in
-            var order: [String] = []
-            loop.enqueue {
-                order.append("first")
-                loop.enqueue { order.append("from the first") }
-                order.append("first ends")
-            }
-            loop.enqueue { order.append("second") }
-            try loop.turn(.poll)
-            expectEqual(order, ["first", "first ends", "second", "from the first"])
+    @Test(.inRealTime) func aJobThatAJobQueuesRunsInTheSameTurnAfterThoseBeforeIt() throws {
+        var order: [String] = []
+        loop.enqueue {
+            order.append("first")
+            loop.enqueue { order.append("from the first") }
+            order.append("first ends")
         }
+        loop.enqueue { order.append("second") }
+        try loop.turn(.poll)
+        expectEqual(order, ["first", "first ends", "second", "from the first"])
     }
 
     @Test func jobsThatTimersAndEventsMakeReadyRunInTheSameTurn() throws {
-        try EventLoop.withLoop(clock: clock) { loop in
-            let pipe = Ends.pipe()
-            var order: [String] = []
-            let watch = try loop.watch(pipe.near, for: .reading) { _ in
-                order.append("event")
-                take(from: pipe.near)
-                loop.enqueue { order.append("job of the event") }
-            }
-            loop.schedule(after: .zero) {
-                order.append("timer")
-                loop.enqueue { order.append("job of the timer") }
-            }
-            loop.enqueue { order.append("job") }
-            put(into: pipe.far)
-            try loop.turn(.wait)
-            expectEqual(order, ["job", "event", "job of the event", "timer", "job of the timer"])
-            watch.cancel()
+        let pipe = Ends.pipe()
+        var order: [String] = []
+        let watch = try loop.watch(pipe.near, for: .reading) { _ in
+            order.append("event")
+            take(from: pipe.near)
+            loop.enqueue { order.append("job of the event") }
         }
+        loop.schedule(after: .zero) {
+            order.append("timer")
+            loop.enqueue { order.append("job of the timer") }
+        }
+        loop.enqueue { order.append("job") }
+        put(into: pipe.far)
+        try loop.turn(.wait)
+        expectEqual(order, ["job", "event", "job of the event", "timer", "job of the timer"])
+        watch.cancel()
     }
 
     @Test func aChainOfJobsThatFeedsItselfStarvesNeitherEventsNorTimers() throws {
-        try EventLoop.withLoop(clock: clock) { loop in
-            let pipe = Ends.pipe()
-            var jobs = 0
-            var reads = 0
-            var fires = 0
-            var isOver = false
-            func again() {
-                jobs += 1
-                clock.advance(by: .nanoseconds(100))
-                if !isOver { loop.enqueue(again) }
-            }
-            loop.enqueue(again)
-            let watch = try loop.watch(pipe.near, for: .reading) { _ in
-                reads += 1
-                take(1, from: pipe.near)
-            }
-            let timer = loop.schedule(every: .microseconds(50)) { fires += 1 }
-            put(10, into: pipe.far)
-            for turn in 1...10 {
-                let before = jobs
-                try loop.turn(turn % 2 == 0 ? .poll : .wait)
-                expectEqual(reads, turn)
-                expectEqual(fires, turn)
-                expect((1...10_000).contains(jobs - before))
-            }
-            isOver = true
-            watch.cancel()
-            timer.cancel()
-            try loop.run()
+        let pipe = Ends.pipe()
+        var jobs = 0
+        var reads = 0
+        var fires = 0
+        var isOver = false
+        func again() {
+            jobs += 1
+            clock.advance(by: .nanoseconds(100))
+            if !isOver { loop.enqueue(again) }
         }
+        loop.enqueue(again)
+        let watch = try loop.watch(pipe.near, for: .reading) { _ in
+            reads += 1
+            take(1, from: pipe.near)
+        }
+        let timer = loop.schedule(every: .microseconds(50)) { fires += 1 }
+        put(10, into: pipe.far)
+        for turn in 1...10 {
+            let before = jobs
+            try loop.turn(turn % 2 == 0 ? .poll : .wait)
+            expectEqual(reads, turn)
+            expectEqual(fires, turn)
+            expect((1...10_000).contains(jobs - before))
+        }
+        isOver = true
+        watch.cancel()
+        timer.cancel()
+        try loop.run()
     }
 
     @Test func longJobsGiveWayBeforeTheirNumberIsReached() throws {
-        try EventLoop.withLoop(clock: clock) { loop in
-            var done = 0
-            var doneAtTimer: Int?
-            loop.schedule(after: .milliseconds(1)) { doneAtTimer = done }
-            for _ in 0..<1000 {
-                loop.enqueue {
-                    done += 1
-                    clock.advance(by: .milliseconds(1))
-                }
+        var done = 0
+        var doneAtTimer: Int?
+        loop.schedule(after: .milliseconds(1)) { doneAtTimer = done }
+        for _ in 0..<1000 {
+            loop.enqueue {
+                done += 1
+                clock.advance(by: .milliseconds(1))
             }
-            try loop.run()
-            expectEqual(done, 1000)
-            expect(doneAtTimer! < 200)
         }
+        try loop.run()
+        expectEqual(done, 1000)
+        expect(doneAtTimer! < 200)
     }
 
     @Test func jobsThatAreLongFromTheFirstDelayTimersByAFew() throws {
-        try EventLoop.withLoop(clock: clock) { loop in
-            var done = 0
-            var lateness: [Duration] = []
-            for time in stride(from: 1, to: 2_000, by: 100) {
-                let due = LoopInstant(nanoseconds: Int64(time) * 1_000_000)
-                loop.schedule(at: due) { lateness.append(due.duration(to: loop.now)) }
-            }
-            for _ in 0..<1000 {
-                loop.enqueue {
-                    done += 1
-                    clock.advance(by: .milliseconds(5))
-                }
-            }
-            try loop.run()
-            expectEqual(done, 1000)
-            // Until the durations of the jobs are known it takes eight between two looks at the clock; then one.
-            expect(lateness.max()! <= .milliseconds(40))
-            expect(lateness.dropFirst(2).max()! <= .milliseconds(10))
+        var done = 0
+        var lateness: [Duration] = []
+        for time in stride(from: 1, to: 2_000, by: 100) {
+            let due = LoopInstant(nanoseconds: Int64(time) * 1_000_000)
+            loop.schedule(at: due) { lateness.append(due.duration(to: loop.now)) }
         }
+        for _ in 0..<1000 {
+            loop.enqueue {
+                done += 1
+                clock.advance(by: .milliseconds(5))
+            }
+        }
+        try loop.run()
+        expectEqual(done, 1000)
+        // Until the durations of the jobs are known it takes eight between two looks at the clock; then one.
+        expect(lateness.max()! <= .milliseconds(40))
+        expect(lateness.dropFirst(2).max()! <= .milliseconds(10))
     }
 
-    @Test func quickJobsReadTheClockRarely() throws {
-        try EventLoop.withLoop { loop in
-            loop.enqueue { spin(for: .milliseconds(3)) }
-            for _ in 0..<5000 { loop.enqueue {} }
-            var turns = 0
-            while loop.isReady {
-                try loop.turn(.poll)
-                turns += 1
-            }
-            // A long one does not make the others yield.
-            expect(turns <= 8)
+    @Test(.inRealTime) func quickJobsReadTheClockRarely() throws {
+        loop.enqueue { spin(for: .milliseconds(3)) }
+        for _ in 0..<5000 { loop.enqueue {} }
+        var turns = 0
+        while loop.isReady {
+            try loop.turn(.poll)
+            turns += 1
         }
+        // A long one does not make the others yield.
+        expect(turns <= 8)
     }
 
     /// Blocks the thread.
@@ -143,20 +130,18 @@ struct JobFairnessTests {
         while EventLoop.current.now < end {}
     }
 
-    @Test func theOrderSurvivesTheBudget() throws {
-        try EventLoop.withLoop { loop in
-            var order: [Int] = []
-            for index in 0..<10_000 {
-                loop.enqueue {
-                    order.append(index)
-                    if index % 3 == 0 { loop.enqueue { order.append(10_000 + index) } }
-                }
+    @Test(.inRealTime) func theOrderSurvivesTheBudget() throws {
+        var order: [Int] = []
+        for index in 0..<10_000 {
+            loop.enqueue {
+                order.append(index)
+                if index % 3 == 0 { loop.enqueue { order.append(10_000 + index) } }
             }
-            try loop.turn(.poll)
-            expect(loop.isReady)
-            try loop.run()
-            expectEqual(order, Array(0..<10_000) + stride(from: 10_000, to: 20_000, by: 3))
         }
+        try loop.turn(.poll)
+        expect(loop.isReady)
+        try loop.run()
+        expectEqual(order, Array(0..<10_000) + stride(from: 10_000, to: 20_000, by: 3))
     }
 
     @Test func aJobObjectMayQueueItselfAgainFromItsOwnRun() throws {
@@ -176,37 +161,31 @@ struct JobFairnessTests {
         }
     }
 
-    @Test func aJobIsReleasedAfterItHasRun() throws {
-        try EventLoop.withLoop { loop in
-            let tally = Tally()
-            var living = 0
-            for _ in 0..<3 { loop.enqueue(tally.bound { living += tally.alive }) }
-            try loop.run()
-            expectEqual(living, 3 + 2 + 1)
-            expectEqual(tally.alive, 0)
-        }
+    @Test(.inRealTime) func aJobIsReleasedAfterItHasRun() throws {
+        let tally = Tally()
+        var living = 0
+        for _ in 0..<3 { loop.enqueue(tally.bound { living += tally.alive }) }
+        try loop.run()
+        expectEqual(living, 3 + 2 + 1)
+        expectEqual(tally.alive, 0)
     }
 
-    @Test func aVariableThatAJobChangesIsSeenByTheLoopAroundTheTurns() throws {
-        try EventLoop.withLoop { loop in
-            var done = false
-            loop.enqueue { done = true }
-            var turns = 0
-            while !done && turns < 100 {
-                try loop.turn(.poll)
-                turns += 1
-            }
-            expect(done)
-            expectEqual(turns, 1)
+    @Test(.inRealTime) func aVariableThatAJobChangesIsSeenByTheLoopAroundTheTurns() throws {
+        var done = false
+        loop.enqueue { done = true }
+        var turns = 0
+        while !done && turns < 100 {
+            try loop.turn(.poll)
+            turns += 1
         }
+        expect(done)
+        expectEqual(turns, 1)
     }
 
-    @Test func jobsAloneOpenNoDescriptors() throws {
-        try EventLoop.withLoop { loop in
-            for _ in 0..<3000 { loop.enqueue {} }
-            try loop.run()
-            expectEqual(loop.metrics.jobs, 3000)
-            expect(loop.metrics.systemCalls.isEmpty)
-        }
+    @Test(.inRealTime) func jobsAloneOpenNoDescriptors() throws {
+        for _ in 0..<3000 { loop.enqueue {} }
+        try loop.run()
+        expectEqual(loop.metrics.jobs, 3000)
+        expect(loop.metrics.systemCalls.isEmpty)
     }
 }

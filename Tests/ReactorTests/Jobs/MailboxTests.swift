@@ -4,7 +4,9 @@ import TestSupport
 import Testing
 
 /// Jobs from other threads.
-struct MailboxTests {
+@Suite(.inRealTime) struct MailboxTests {
+    private let loop = EventLoop.current
+
     /// State that only the loop's thread touches, although the closures that do so come from others.
     private final class Inbox: @unchecked Sendable {
         let thread = pthread_self()
@@ -37,34 +39,30 @@ struct MailboxTests {
     }
 
     @Test func everyJobOfEightThreadsRunsOnceInOrderOnTheLoopsThread() throws {
-        try EventLoop.withLoop { loop in
-            let inbox = Inbox(threads: Self.threads)
-            let refusals = Counter()
-            let helpers = startThreads(loop.remote, inbox, refusals)
-            try loop.drive { inbox.count == Self.threads * Self.jobs }
-            helpers.forEach { $0.join() }
-            try loop.turn(.poll)
-            expectEqual(inbox.count, Self.threads * Self.jobs)
-            expectEqual(inbox.disorders, 0)
-            expectEqual(inbox.strays, 0)
-            expectEqual(refusals.value, 0)
-            expect(loop.metrics.wakeups < Self.threads * Self.jobs / 2)
-        }
+        let inbox = Inbox(threads: Self.threads)
+        let refusals = Counter()
+        let helpers = startThreads(loop.remote, inbox, refusals)
+        try loop.drive { inbox.count == Self.threads * Self.jobs }
+        helpers.forEach { $0.join() }
+        try loop.turn(.poll)
+        expectEqual(inbox.count, Self.threads * Self.jobs)
+        expectEqual(inbox.disorders, 0)
+        expectEqual(inbox.strays, 0)
+        expectEqual(refusals.value, 0)
+        expect(loop.metrics.wakeups < Self.threads * Self.jobs / 2)
     }
 
     @Test func aLoopThatIsBusyIsNotWokenAtAll() throws {
-        try EventLoop.withLoop { loop in
-            let inbox = Inbox(threads: Self.threads)
-            let remote = loop.remote
-            let refusals = Counter()
-            loop.enqueue { startThreads(remote, inbox, refusals).forEach { $0.join() } }
-            try loop.run()
-            expectEqual(inbox.count, Self.threads * Self.jobs)
-            expectEqual(inbox.disorders, 0)
-            expectEqual(refusals.value, 0)
-            expectEqual(loop.metrics.wakeups, 0)
-            expectEqual(loop.metrics.systemCalls[.eventCreate], nil)
-        }
+        let inbox = Inbox(threads: Self.threads)
+        let remote = loop.remote
+        let refusals = Counter()
+        loop.enqueue { startThreads(remote, inbox, refusals).forEach { $0.join() } }
+        try loop.run()
+        expectEqual(inbox.count, Self.threads * Self.jobs)
+        expectEqual(inbox.disorders, 0)
+        expectEqual(refusals.value, 0)
+        expectEqual(loop.metrics.wakeups, 0)
+        expectEqual(loop.metrics.systemCalls[.eventCreate], nil)
     }
 
     /// The hook runs after the loop has decided to sleep and before it sleeps.
@@ -132,15 +130,13 @@ struct MailboxTests {
     }
 
     @Test func whatALoopSubmitsToItselfRunsInTheSameTurn() throws {
-        try EventLoop.withLoop { loop in
-            let inbox = Inbox(threads: 1)
-            let remote = loop.remote
-            remote.submit { remote.submit { inbox.accept(0, from: 0) } }
-            expect(loop.isAlive && loop.isReady)
-            try loop.turn(.poll)
-            expectEqual(inbox.count, 1)
-            expect(!loop.isAlive)
-        }
+        let inbox = Inbox(threads: 1)
+        let remote = loop.remote
+        remote.submit { remote.submit { inbox.accept(0, from: 0) } }
+        expect(loop.isAlive && loop.isReady)
+        try loop.turn(.poll)
+        expectEqual(inbox.count, 1)
+        expect(!loop.isAlive)
     }
 
     @Test func twoLoopsPlayPingPong() throws {

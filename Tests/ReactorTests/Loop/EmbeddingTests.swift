@@ -4,7 +4,9 @@ import TestSupport
 import Testing
 
 /// Embedding a loop in another event loop by its descriptor.
-struct EmbeddingTests {
+@Suite(.inRealTime) struct EmbeddingTests {
+    private let loop = EventLoop.current
+
     /// True if poll(2) finds `fd` readable within some milliseconds.
     private func isReadable(_ fd: CInt, within milliseconds: CInt = 0) -> Bool {
         var entry = pollfd(fd: fd, events: Int16(POLLIN), revents: 0)
@@ -15,71 +17,63 @@ struct EmbeddingTests {
     }
 
     @Test func theDescriptorShowsAnEventUntilATurnHasTakenIt() throws {
-        try EventLoop.withLoop { loop in
-            let pipe = Ends.pipe()
-            let watch = try loop.watch(pipe.near, for: .reading) { _ in take(from: pipe.near) }
-            let fd = try loop.fileDescriptor
-            try loop.turn(.poll)
-            expect(!isReadable(fd))
-            put(into: pipe.far)
-            expect(isReadable(fd))
-            try loop.turn(.poll)
-            expect(!isReadable(fd))
-            watch.cancel()
-        }
+        let pipe = Ends.pipe()
+        let watch = try loop.watch(pipe.near, for: .reading) { _ in take(from: pipe.near) }
+        let fd = try loop.fileDescriptor
+        try loop.turn(.poll)
+        expect(!isReadable(fd))
+        put(into: pipe.far)
+        expect(isReadable(fd))
+        try loop.turn(.poll)
+        expect(!isReadable(fd))
+        watch.cancel()
     }
 
     @Test func theDescriptorShowsADueTimer() throws {
-        try EventLoop.withLoop { loop in
-            var fired = false
-            let fd = try loop.fileDescriptor
-            repeat {
-                fired = false
-                loop.schedule(after: .milliseconds(2)) { fired = true }
-                try loop.turn(.poll)
-                // On a busy machine the timer may have been due in this turn.
-            } while fired
-            #expect(try #require(loop.nextDeadline) <= loop.now.advanced(by: .milliseconds(2)))
-            expect(isReadable(fd, within: 20_000))
+        var fired = false
+        let fd = try loop.fileDescriptor
+        repeat {
+            fired = false
+            loop.schedule(after: .milliseconds(2)) { fired = true }
             try loop.turn(.poll)
-            expect(fired)
-            expectEqual(loop.nextDeadline, nil)
-            expect(!isReadable(fd))
-        }
+            // On a busy machine the timer may have been due in this turn.
+        } while fired
+        #expect(try #require(loop.nextDeadline) <= loop.now.advanced(by: .milliseconds(2)))
+        expect(isReadable(fd, within: 20_000))
+        try loop.turn(.poll)
+        expect(fired)
+        expectEqual(loop.nextDeadline, nil)
+        expect(!isReadable(fd))
     }
 
     @Test func theDescriptorShowsMailOfOtherThreads() throws {
-        try EventLoop.withLoop { loop in
-            let remote = loop.remote
-            let received = Counter()
-            let fd = try loop.fileDescriptor
-            for round in 1...3 {
-                try loop.turn(.poll)
-                expect(!isReadable(fd))
-                _ = TestThread.run { remote.submit { received.add() } }
-                expect(isReadable(fd))
-                try loop.turn(.poll)
-                expectEqual(received.value, round)
-            }
+        let remote = loop.remote
+        let received = Counter()
+        let fd = try loop.fileDescriptor
+        for round in 1...3 {
+            try loop.turn(.poll)
+            expect(!isReadable(fd))
+            _ = TestThread.run { remote.submit { received.add() } }
+            expect(isReadable(fd))
+            try loop.turn(.poll)
+            expectEqual(received.value, round)
         }
     }
 
     @Test func aCarriedLoopMayWaitByItselfInBetween() throws {
-        try EventLoop.withLoop { loop in
-            let remote = loop.remote
-            let received = Counter()
-            let fd = try loop.fileDescriptor
-            try loop.turn(.poll)
-            let helper = TestThread { for _ in 0..<100 { remote.submit { received.add() } } }
-            try loop.drive { received.value == 100 }
-            helper.join()
-            try loop.turn(.poll)
-            _ = TestThread.run { remote.submit { received.add() } }
-            expect(isReadable(fd))
-            loop.enqueue { try! loop.turn(.poll) }
-            try loop.turn(.poll)
-            expectEqual(received.value, 101)
-        }
+        let remote = loop.remote
+        let received = Counter()
+        let fd = try loop.fileDescriptor
+        try loop.turn(.poll)
+        let helper = TestThread { for _ in 0..<100 { remote.submit { received.add() } } }
+        try loop.drive { received.value == 100 }
+        helper.join()
+        try loop.turn(.poll)
+        _ = TestThread.run { remote.submit { received.add() } }
+        expect(isReadable(fd))
+        loop.enqueue { try! loop.turn(.poll) }
+        try loop.turn(.poll)
+        expectEqual(received.value, 101)
     }
 
     @Test func aLoopIsCarriedByAnotherLoop() throws {
@@ -108,30 +102,26 @@ struct EmbeddingTests {
     }
 
     @Test func timersThatATurnStartsShowInTheDescriptorAfterIt() throws {
-        try EventLoop.withLoop { loop in
-            var ticks = 0
-            let repeating = loop.schedule(every: .milliseconds(1)) { ticks += 1 }
-            let fd = try loop.fileDescriptor
-            try loop.turn(.poll)
-            while ticks < 5 {
-                guard isReadable(fd, within: 20_000) else {
-                    Issue.record("after \(ticks) ticks the next one never showed")
-                    break
-                }
-                try loop.turn(.poll)
+        var ticks = 0
+        let repeating = loop.schedule(every: .milliseconds(1)) { ticks += 1 }
+        let fd = try loop.fileDescriptor
+        try loop.turn(.poll)
+        while ticks < 5 {
+            guard isReadable(fd, within: 20_000) else {
+                Issue.record("after \(ticks) ticks the next one never showed")
+                break
             }
-            repeating.cancel()
+            try loop.turn(.poll)
         }
+        repeating.cancel()
     }
 
     @Test func readyJobsShowInIsReady() throws {
-        try EventLoop.withLoop { loop in
-            _ = try loop.fileDescriptor
-            expect(!loop.isReady)
-            loop.enqueue {}
-            expect(loop.isReady)
-            try loop.turn(.poll)
-            expect(!loop.isReady)
-        }
+        _ = try loop.fileDescriptor
+        expect(!loop.isReady)
+        loop.enqueue {}
+        expect(loop.isReady)
+        try loop.turn(.poll)
+        expect(!loop.isReady)
     }
 }

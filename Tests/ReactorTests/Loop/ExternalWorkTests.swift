@@ -3,17 +3,17 @@ import TestSupport
 import Testing
 
 /// Work of other threads that a loop counts.
-struct ExternalWorkTests {
+@Suite(.inRealTime) struct ExternalWorkTests {
+    private let loop = EventLoop.current
+
     @Test func itKeepsTheLoopAlive() {
-        EventLoop.withLoop { loop in
-            let remote = loop.remote
-            remote.beginExternalWork()
-            remote.beginExternalWork()
-            remote.endExternalWork()
-            expect(loop.isAlive && loop.canWakeItself && !loop.isReady)
-            remote.endExternalWork()
-            expect(!loop.isAlive && !loop.canWakeItself)
-        }
+        let remote = loop.remote
+        remote.beginExternalWork()
+        remote.beginExternalWork()
+        remote.endExternalWork()
+        expect(loop.isAlive && loop.canWakeItself && !loop.isReady)
+        remote.endExternalWork()
+        expect(!loop.isAlive && !loop.canWakeItself)
     }
 
     @Test func itsEndWakesALoopThatHasNothingElse() throws {
@@ -85,16 +85,14 @@ struct ExternalWorkTests {
 
     /// A thread that never drives its loop may still hand out work.
     @Test func whatSaysSoDoesNotPileUp() throws {
-        try EventLoop.withLoop { loop in
-            let remote = loop.remote
-            for _ in 0..<100 {
-                remote.beginExternalWork()
-                TestThread.run { remote.endExternalWork() }
-            }
-            expect(loop.isReady)
-            try loop.turn(.poll)
-            expect(loop.metrics.jobs == 1 && !loop.isAlive)
+        let remote = loop.remote
+        for _ in 0..<100 {
+            remote.beginExternalWork()
+            TestThread.run { remote.endExternalWork() }
         }
+        expect(loop.isReady)
+        try loop.turn(.poll)
+        expect(loop.metrics.jobs == 1 && !loop.isAlive)
     }
 
     @Test func theLoopMayHaveEndedBefore() throws {

@@ -5,7 +5,9 @@ import TestSupport
 import Testing
 
 /// Other event loops that embed ours, and their descriptors in ours.
-struct ForeignLoopTests {
+@Suite(.inRealTime) struct ForeignLoopTests {
+    private let loop = EventLoop.current
+
     /// The work of a server: timers, a socket, mail, until each has come a number of times.
     private final class Work {
         let loop: EventLoop
@@ -45,45 +47,41 @@ struct ForeignLoopTests {
     }
 
     @Test func pollCarriesOursByDescriptorAndDeadline() throws {
-        try EventLoop.withLoop { loop in
-            let work = try Work(loop)
-            var entry = pollfd(fd: try loop.fileDescriptor, events: Int16(POLLIN), revents: 0)
-            let helper = work.sendMail()
-            var waits = 0
-            while !work.isDone && waits < 5000 {
-                repeat { try loop.turn(.poll) } while loop.isReady
-                var patience: CInt = 10_000
-                if let deadline = loop.nextDeadline {
-                    let left = loop.now.duration(to: deadline).components
-                    patience = CInt(max(left.attoseconds / 1_000_000_000_000_000 + 1, 0)) + CInt(left.seconds * 1000)
-                }
-                waits += 1
-                poll(&entry, 1, patience)
+        let work = try Work(loop)
+        var entry = pollfd(fd: try loop.fileDescriptor, events: Int16(POLLIN), revents: 0)
+        let helper = work.sendMail()
+        var waits = 0
+        while !work.isDone && waits < 5000 {
+            repeat { try loop.turn(.poll) } while loop.isReady
+            var patience: CInt = 10_000
+            if let deadline = loop.nextDeadline {
+                let left = loop.now.duration(to: deadline).components
+                patience = CInt(max(left.attoseconds / 1_000_000_000_000_000 + 1, 0)) + CInt(left.seconds * 1000)
             }
-            helper.join()
-            expect(work.isDone)
-            expect(waits < 1000, "it spins")
-            work.end()
+            waits += 1
+            poll(&entry, 1, patience)
         }
+        helper.join()
+        expect(work.isDone)
+        expect(waits < 1000, "it spins")
+        work.end()
     }
 
     @Test func theDescriptorAloneIsEnough() throws {
-        try EventLoop.withLoop { loop in
-            let work = try Work(loop)
-            var entry = pollfd(fd: try loop.fileDescriptor, events: Int16(POLLIN), revents: 0)
-            let helper = work.sendMail()
-            var waits = 0
-            var isStuck = false
-            while !work.isDone && !isStuck {
-                repeat { try loop.turn(.poll) } while loop.isReady
-                waits += 1
-                isStuck = !work.isDone && poll(&entry, 1, 10_000) == 0
-            }
-            helper.join()
-            expect(!isStuck)
-            expect(waits < 1000, "it spins")
-            work.end()
+        let work = try Work(loop)
+        var entry = pollfd(fd: try loop.fileDescriptor, events: Int16(POLLIN), revents: 0)
+        let helper = work.sendMail()
+        var waits = 0
+        var isStuck = false
+        while !work.isDone && !isStuck {
+            repeat { try loop.turn(.poll) } while loop.isReady
+            waits += 1
+            isStuck = !work.isDone && poll(&entry, 1, 10_000) == 0
         }
+        helper.join()
+        expect(!isStuck)
+        expect(waits < 1000, "it spins")
+        work.end()
     }
 
     @Test(.enabled(if: UV.isHere, "libuv.so.1 is not installed")) func libuvCarriesOurs() throws {
@@ -107,29 +105,27 @@ struct ForeignLoopTests {
     }
 
     @Test func aForeignEpollIsADescriptorLikeOthers() throws {
-        try EventLoop.withLoop { loop in
-            let foreign = epoll_create1(CInt(O_CLOEXEC))
-            defer { close(foreign) }
-            let pipe = Ends.pipe()
-            var event = epoll_event()
-            event.events = EPOLLIN.rawValue
-            event.data.fd = pipe.near
-            expectEqual(epoll_ctl(foreign, EPOLL_CTL_ADD, pipe.near, &event), 0)
-            var heard = 0
-            let watch = try loop.watch(foreign, for: .reading) { _ in
-                var events = epoll_event()
-                expectEqual(epoll_wait(foreign, &events, 1, 0), 1)
-                expectEqual(events.data.fd, pipe.near)
-                heard += take(from: pipe.near)
-            }
-            for round in 1...3 {
-                loop.schedule(after: .milliseconds(1)) { put(into: pipe.far) }
-                try loop.drive { heard == round }
-            }
-            try loop.turn(.poll)
-            expectEqual(heard, 3)
-            watch.cancel()
+        let foreign = epoll_create1(CInt(O_CLOEXEC))
+        defer { close(foreign) }
+        let pipe = Ends.pipe()
+        var event = epoll_event()
+        event.events = EPOLLIN.rawValue
+        event.data.fd = pipe.near
+        expectEqual(epoll_ctl(foreign, EPOLL_CTL_ADD, pipe.near, &event), 0)
+        var heard = 0
+        let watch = try loop.watch(foreign, for: .reading) { _ in
+            var events = epoll_event()
+            expectEqual(epoll_wait(foreign, &events, 1, 0), 1)
+            expectEqual(events.data.fd, pipe.near)
+            heard += take(from: pipe.near)
         }
+        for round in 1...3 {
+            loop.schedule(after: .milliseconds(1)) { put(into: pipe.far) }
+            try loop.drive { heard == round }
+        }
+        try loop.turn(.poll)
+        expectEqual(heard, 3)
+        watch.cancel()
     }
 }
 

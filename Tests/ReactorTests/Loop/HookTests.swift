@@ -4,7 +4,9 @@ import TestSupport
 import Testing
 
 /// Hooks before and after a wait.
-struct HookTests {
+@Suite(.inLoop) struct HookTests {
+    private let loop = EventLoop.current
+
     @Test(arguments: [true, false]) func theyStandAroundEachWaitInTheOrderOfAdding(isVirtual: Bool) throws {
         try EventLoop.withLoop(clock: isVirtual ? VirtualClock() : nil) { loop in
             var log: [String] = []
@@ -19,129 +21,113 @@ struct HookTests {
         }
     }
 
-    @Test func aTurnThatDoesNotWaitCallsNone() throws {
-        try EventLoop.withLoop { loop in
-            loop.beforeWaiting { Issue.record("before") }
-            loop.afterWaiting { Issue.record("after") }
-            try loop.turn(.poll)
-            loop.enqueue {}
-            try loop.turn(.wait)
-            loop.schedule(after: .zero) {}
-            try loop.turn(.wait)
-            try loop.turn(.upTo(.zero))
-            try loop.run()
-        }
+    @Test(.inRealTime) func aTurnThatDoesNotWaitCallsNone() throws {
+        loop.beforeWaiting { Issue.record("before") }
+        loop.afterWaiting { Issue.record("after") }
+        try loop.turn(.poll)
+        loop.enqueue {}
+        try loop.turn(.wait)
+        loop.schedule(after: .zero) {}
+        try loop.turn(.wait)
+        try loop.turn(.upTo(.zero))
+        try loop.run()
     }
 
-    @Test func whatAHookMakesReadyIsNotWaitedAfter() throws {
-        try EventLoop.withLoop { loop in
-            let far = loop.schedule(after: .seconds(1000)) {}
-            var runs = 0
-            let hook = loop.beforeWaiting { loop.enqueue { runs += 1 } }
-            loop.afterWaiting { Issue.record("it has waited") }
-            for _ in 0..<3 { try loop.turn(.wait) }
-            expectEqual(runs, 3)
-            hook.cancel()
-            far.cancel()
-        }
+    @Test(.inRealTime) func whatAHookMakesReadyIsNotWaitedAfter() throws {
+        let far = loop.schedule(after: .seconds(1000)) {}
+        var runs = 0
+        let hook = loop.beforeWaiting { loop.enqueue { runs += 1 } }
+        loop.afterWaiting { Issue.record("it has waited") }
+        for _ in 0..<3 { try loop.turn(.wait) }
+        expectEqual(runs, 3)
+        hook.cancel()
+        far.cancel()
     }
 
-    @Test func whatAnotherThreadSubmitsDuringAHookIsNotWaitedAfter() throws {
-        try EventLoop.withLoop { loop in
-            let far = loop.schedule(after: .seconds(1000)) {}
-            let remote = loop.remote
-            let received = Counter()
-            let hook = loop.beforeWaiting { _ = TestThread.run { remote.submit { received.add() } } }
-            try loop.turn(.wait)
-            expectEqual(received.value, 1)
-            hook.cancel()
-            far.cancel()
-        }
+    @Test(.inRealTime) func whatAnotherThreadSubmitsDuringAHookIsNotWaitedAfter() throws {
+        let far = loop.schedule(after: .seconds(1000)) {}
+        let remote = loop.remote
+        let received = Counter()
+        let hook = loop.beforeWaiting { _ = TestThread.run { remote.submit { received.add() } } }
+        try loop.turn(.wait)
+        expectEqual(received.value, 1)
+        hook.cancel()
+        far.cancel()
     }
 
-    @Test func aTimerOfAHookEndsTheWait() throws {
-        try EventLoop.withLoop { loop in
-            let far = loop.schedule(after: .seconds(1000)) {}
-            var fired = false
-            var hook: EventLoop.Watch?
-            hook = loop.beforeWaiting {
-                loop.schedule(after: .milliseconds(1)) { fired = true }
-                hook?.cancel()
-            }
-            try loop.drive { fired }
-            far.cancel()
+    @Test(.inRealTime) func aTimerOfAHookEndsTheWait() throws {
+        let far = loop.schedule(after: .seconds(1000)) {}
+        var fired = false
+        var hook: EventLoop.Watch?
+        hook = loop.beforeWaiting {
+            loop.schedule(after: .milliseconds(1)) { fired = true }
+            hook?.cancel()
         }
+        try loop.drive { fired }
+        far.cancel()
     }
 
-    @Test func aHookMayStopTheLoop() throws {
-        try EventLoop.withLoop { loop in
-            let hold = loop.hold()
-            var calls = 0
-            loop.beforeWaiting {
-                calls += 1
-                loop.stop()
-            }
-            try loop.run()
-            expectEqual(calls, 1)
-            hold.cancel()
+    @Test(.inRealTime) func aHookMayStopTheLoop() throws {
+        let hold = loop.hold()
+        var calls = 0
+        loop.beforeWaiting {
+            calls += 1
+            loop.stop()
         }
+        try loop.run()
+        expectEqual(calls, 1)
+        hold.cancel()
     }
 
-    @Test func aHookThatTakesTheLastReasonAwayEndsTheRun() throws {
-        try EventLoop.withLoop { loop in
-            let timer = loop.schedule(after: .seconds(1000)) {}
-            let pipe = Ends.pipe()
-            let watch = try loop.watch(pipe.near, for: .reading) { _ in }
-            loop.beforeWaiting {
-                timer.unref()
-                watch.unref()
-            }
-            try loop.run()
-            expect(timer.isActive)
+    @Test(.inRealTime) func aHookThatTakesTheLastReasonAwayEndsTheRun() throws {
+        let timer = loop.schedule(after: .seconds(1000)) {}
+        let pipe = Ends.pipe()
+        let watch = try loop.watch(pipe.near, for: .reading) { _ in }
+        loop.beforeWaiting {
+            timer.unref()
+            watch.unref()
         }
+        try loop.run()
+        expect(timer.isActive)
     }
 
     @Test func aHookMayCancelItselfAndOthers() throws {
-        try EventLoop.withLoop(clock: VirtualClock()) { loop in
-            var log: [String] = []
-            var second: EventLoop.Watch?
-            var first: EventLoop.Watch?
-            let tally = Tally()
-            first = loop.beforeWaiting(
-                tally.bound {
-                    log.append("first")
-                    first?.cancel()
-                    second?.cancel()
-                })
-            second = loop.beforeWaiting(tally.bound { log.append("second") })
-            loop.beforeWaiting { log.append("third") }
-            for _ in 0..<2 {
-                loop.schedule(after: .seconds(1)) {}
-                try loop.run()
-            }
-            expectEqual(log, ["first", "third", "third"])
-            expectEqual(tally.alive, 0)
-            first?.cancel()
+        var log: [String] = []
+        var second: EventLoop.Watch?
+        var first: EventLoop.Watch?
+        let tally = Tally()
+        first = loop.beforeWaiting(
+            tally.bound {
+                log.append("first")
+                first?.cancel()
+                second?.cancel()
+            })
+        second = loop.beforeWaiting(tally.bound { log.append("second") })
+        loop.beforeWaiting { log.append("third") }
+        for _ in 0..<2 {
+            loop.schedule(after: .seconds(1)) {}
+            try loop.run()
         }
+        expectEqual(log, ["first", "third", "third"])
+        expectEqual(tally.alive, 0)
+        first?.cancel()
     }
 
     @Test func aHookMayTurnTheLoopAndIsNotCalledInThere() throws {
-        try EventLoop.withLoop(clock: VirtualClock()) { loop in
-            var calls = 0
-            var fired = 0
-            loop.beforeWaiting {
-                calls += 1
-                var inner = false
-                loop.schedule(after: .seconds(1)) { inner = true }
-                _ = try! loop.run { inner }
-            }
-            loop.schedule(after: .seconds(5)) { fired += 1 }
-            try loop.run { fired == 1 }
-            expectEqual(fired, 1)
-            expectEqual(loop.now.nanoseconds, 5_000_000_000)
-            // Each has turned the loop for a second, after which the loop checks again before it waits.
-            expectEqual(calls, 5)
+        var calls = 0
+        var fired = 0
+        loop.beforeWaiting {
+            calls += 1
+            var inner = false
+            loop.schedule(after: .seconds(1)) { inner = true }
+            _ = try! loop.run { inner }
         }
+        loop.schedule(after: .seconds(5)) { fired += 1 }
+        try loop.run { fired == 1 }
+        expectEqual(fired, 1)
+        expectEqual(loop.now.nanoseconds, 5_000_000_000)
+        // Each has turned the loop for a second, after which the loop checks again before it waits.
+        expectEqual(calls, 5)
     }
 
     @Test(arguments: [true, false]) func whatATurnOfAHookHasDoneIsNotWaitedAfter(isVirtual: Bool) throws {
@@ -237,14 +223,12 @@ struct HookTests {
         }
     }
 
-    @Test func aHundredThousandComeAndGo() {
-        EventLoop.withLoop { loop in
-            let began = ContinuousClock.now
-            let hooks = (0..<100_000).map { _ in loop.beforeWaiting {} }
-            // Neither from the front nor from the back.
-            for index in hooks.indices { hooks[index * 7919 % hooks.count].cancel() }
-            // A search for each would take minutes.
-            expect(ContinuousClock.now - began < .seconds(20))
-        }
+    @Test(.inRealTime) func aHundredThousandComeAndGo() {
+        let began = ContinuousClock.now
+        let hooks = (0..<100_000).map { _ in loop.beforeWaiting {} }
+        // Neither from the front nor from the back.
+        for index in hooks.indices { hooks[index * 7919 % hooks.count].cancel() }
+        // A search for each would take minutes.
+        expect(ContinuousClock.now - began < .seconds(20))
     }
 }

@@ -3,189 +3,170 @@ import TestSupport
 import Testing
 
 /// Turning the loop inside one of its own callbacks.
-struct NestedTurnTests {
-    private let clock = VirtualClock()
+@Suite(.inLoop) struct NestedTurnTests {
+    private let loop = EventLoop.current
+    private var clock: VirtualClock { loop.virtualClock }
 
     @Test func eventsAlreadyFetchedAreDeliveredOnceAndInOrder() throws {
-        try EventLoop.withLoop(clock: clock) { loop in
-            let pipes = (0..<4).map { _ in Ends.pipe() }
-            var log: [String] = []
-            for (index, pipe) in pipes.enumerated() {
-                _ = try loop.watch(pipe.near, for: .reading) { _ in
-                    take(from: pipe.near)
-                    log.append("begin \(index)")
-                    if index == 1 { try! loop.turn(.poll) }
-                    log.append("end \(index)")
-                }
+        let pipes = (0..<4).map { _ in Ends.pipe() }
+        var log: [String] = []
+        for (index, pipe) in pipes.enumerated() {
+            _ = try loop.watch(pipe.near, for: .reading) { _ in
+                take(from: pipe.near)
+                log.append("begin \(index)")
+                if index == 1 { try! loop.turn(.poll) }
+                log.append("end \(index)")
             }
-            for pipe in pipes { put(into: pipe.far) }
-            try loop.turn(.wait)
-            expectEqual(log, ["begin 0", "end 0", "begin 1", "begin 2", "end 2", "begin 3", "end 3", "end 1"])
-            expectEqual(loop.metrics.events, 4)
-
-            put(into: pipes[0].far)
-            try loop.turn(.wait)
-            expectEqual(log.suffix(2), ["begin 0", "end 0"], "the outer loop goes on")
         }
+        for pipe in pipes { put(into: pipe.far) }
+        try loop.turn(.wait)
+        expectEqual(log, ["begin 0", "end 0", "begin 1", "begin 2", "end 2", "begin 3", "end 3", "end 1"])
+        expectEqual(loop.metrics.events, 4)
+
+        put(into: pipes[0].far)
+        try loop.turn(.wait)
+        expectEqual(log.suffix(2), ["begin 0", "end 0"], "the outer loop goes on")
     }
 
     @Test func aHandlerWaitsForAnotherDescriptor() throws {
-        try EventLoop.withLoop(clock: clock) { loop in
-            let (question, answer) = (Ends.pipe(), Ends.pipe())
-            var answered = 0
-            var log: [String] = []
-            _ = try loop.watch(question.near, for: .reading) { _ in
-                take(from: question.near)
-                loop.schedule(after: .seconds(1)) { put(into: answer.far) }
-                let before = answered
-                let held = try! loop.run { answered > before }
-                log.append("answered: \(held) at \(loop.now)")
-            }
-            _ = try loop.watch(answer.near, for: .reading) { _ in
-                take(from: answer.near)
-                answered += 1
-            }
-            for _ in 0..<2 {
-                put(into: question.far)
-                try loop.turn(.wait)
-            }
-            expectEqual(log, ["answered: true at 1.0 s", "answered: true at 2.0 s"])
+        let (question, answer) = (Ends.pipe(), Ends.pipe())
+        var answered = 0
+        var log: [String] = []
+        _ = try loop.watch(question.near, for: .reading) { _ in
+            take(from: question.near)
+            loop.schedule(after: .seconds(1)) { put(into: answer.far) }
+            let before = answered
+            let held = try! loop.run { answered > before }
+            log.append("answered: \(held) at \(loop.now)")
         }
+        _ = try loop.watch(answer.near, for: .reading) { _ in
+            take(from: answer.near)
+            answered += 1
+        }
+        for _ in 0..<2 {
+            put(into: question.far)
+            try loop.turn(.wait)
+        }
+        expectEqual(log, ["answered: true at 1.0 s", "answered: true at 2.0 s"])
     }
 
     @Test func aWatchThatTheNestedTurnCancelsIsNotServedByTheOuterOne() throws {
-        try EventLoop.withLoop(clock: clock) { loop in
-            let pipes = (0..<3).map { _ in Ends.pipe() }
-            var log: [Int] = []
-            var last: EventLoop.Watch?
-            _ = try loop.watch(pipes[0].near, for: .reading) { _ in
-                take(from: pipes[0].near)
-                loop.enqueue { last?.cancel() }
-                try! loop.turn(.poll)
-                log.append(0)
-            }
-            _ = try loop.watch(pipes[1].near, for: .reading) { _ in
-                take(from: pipes[1].near)
-                log.append(1)
-            }
-            last = try loop.watch(pipes[2].near, for: .reading) { _ in log.append(2) }
-            for pipe in pipes { put(into: pipe.far) }
-            try loop.turn(.wait)
-            try loop.turn(.poll)
-            expectEqual(log, [1, 0])
+        let pipes = (0..<3).map { _ in Ends.pipe() }
+        var log: [Int] = []
+        var last: EventLoop.Watch?
+        _ = try loop.watch(pipes[0].near, for: .reading) { _ in
+            take(from: pipes[0].near)
+            loop.enqueue { last?.cancel() }
+            try! loop.turn(.poll)
+            log.append(0)
         }
+        _ = try loop.watch(pipes[1].near, for: .reading) { _ in
+            take(from: pipes[1].near)
+            log.append(1)
+        }
+        last = try loop.watch(pipes[2].near, for: .reading) { _ in log.append(2) }
+        for pipe in pipes { put(into: pipe.far) }
+        try loop.turn(.wait)
+        try loop.turn(.poll)
+        expectEqual(log, [1, 0])
     }
 
     @Test func dueTimersFireOnceBetweenAnOuterAndANestedTurn() throws {
-        try EventLoop.withLoop(clock: clock) { loop in
-            var log: [String] = []
-            for index in 0..<3 {
-                loop.schedule(after: .seconds(1)) {
-                    log.append("begin \(index)")
-                    if index == 0 { try! loop.turn(.poll) }
-                    log.append("end \(index)")
-                }
+        var log: [String] = []
+        for index in 0..<3 {
+            loop.schedule(after: .seconds(1)) {
+                log.append("begin \(index)")
+                if index == 0 { try! loop.turn(.poll) }
+                log.append("end \(index)")
             }
-            try loop.run()
-            expectEqual(log, ["begin 0", "begin 1", "end 1", "begin 2", "end 2", "end 0"])
-            expectEqual(loop.metrics.timersFired, 3)
         }
+        try loop.run()
+        expectEqual(log, ["begin 0", "begin 1", "end 1", "begin 2", "end 2", "end 0"])
+        expectEqual(loop.metrics.timersFired, 3)
     }
 
     @Test func aRepeatingTimerMayTickInsideItsOwnCallback() throws {
-        try EventLoop.withLoop(clock: clock) { loop in
-            var depth = 0
-            var ticks: [String] = []
-            var timer: EventLoop.Timer?
-            timer = loop.schedule(every: .seconds(1)) {
-                depth += 1
-                ticks.append("\(loop.now) at depth \(depth)")
-                if depth == 1 { try! loop.turn(.wait) }
-                depth -= 1
-                timer?.cancel()
-            }
-            try loop.run()
-            expectEqual(ticks, ["1.0 s at depth 1", "2.0 s at depth 2"])
+        var depth = 0
+        var ticks: [String] = []
+        var timer: EventLoop.Timer?
+        timer = loop.schedule(every: .seconds(1)) {
+            depth += 1
+            ticks.append("\(loop.now) at depth \(depth)")
+            if depth == 1 { try! loop.turn(.wait) }
+            depth -= 1
+            timer?.cancel()
         }
+        try loop.run()
+        expectEqual(ticks, ["1.0 s at depth 1", "2.0 s at depth 2"])
     }
 
-    @Test func readyJobsRunOnceBetweenAnOuterAndANestedTurn() throws {
-        try EventLoop.withLoop { loop in
-            var log: [String] = []
-            for index in 0..<3 {
-                loop.enqueue {
-                    log.append("begin \(index)")
-                    if index == 0 { try! loop.turn(.poll) }
-                    log.append("end \(index)")
-                }
+    @Test(.inRealTime) func readyJobsRunOnceBetweenAnOuterAndANestedTurn() throws {
+        var log: [String] = []
+        for index in 0..<3 {
+            loop.enqueue {
+                log.append("begin \(index)")
+                if index == 0 { try! loop.turn(.poll) }
+                log.append("end \(index)")
             }
-            try loop.run()
-            expectEqual(log, ["begin 0", "begin 1", "end 1", "begin 2", "end 2", "end 0"])
-            expectEqual(loop.metrics.jobs, 3)
         }
+        try loop.run()
+        expectEqual(log, ["begin 0", "begin 1", "end 1", "begin 2", "end 2", "end 0"])
+        expectEqual(loop.metrics.jobs, 3)
     }
 
     @Test func turnsNestDeeply() throws {
-        try EventLoop.withLoop(clock: clock) { loop in
-            var depth = 0
-            var deepest = 0
-            func descend() {
-                depth += 1
-                deepest = max(deepest, depth)
-                if depth < 100 {
-                    loop.schedule(after: .milliseconds(1), descend)
-                    try! loop.turn(.wait)
-                }
-                depth -= 1
+        var depth = 0
+        var deepest = 0
+        func descend() {
+            depth += 1
+            deepest = max(deepest, depth)
+            if depth < 100 {
+                loop.schedule(after: .milliseconds(1), descend)
+                try! loop.turn(.wait)
             }
-            loop.schedule(after: .milliseconds(1), descend)
-            try loop.run()
-            expectEqual(deepest, 100)
-            expectEqual(depth, 0)
-            expectEqual(clock.now.nanoseconds, 100_000_000)
+            depth -= 1
         }
+        loop.schedule(after: .milliseconds(1), descend)
+        try loop.run()
+        expectEqual(deepest, 100)
+        expectEqual(depth, 0)
+        expectEqual(clock.now.nanoseconds, 100_000_000)
     }
 
     @Test func aStopEndsTheInnermostRunOnly() throws {
-        try EventLoop.withLoop(clock: clock) { loop in
-            var log: [String] = []
-            loop.schedule(after: .seconds(1)) {
-                loop.schedule(after: .seconds(1)) { loop.stop() }
-                try! loop.run()
-                log.append("inner ended at \(loop.now)")
-            }
-            loop.schedule(after: .seconds(3)) { log.append("outer still runs at \(loop.now)") }
-            try loop.run()
-            expectEqual(log, ["inner ended at 2.0 s", "outer still runs at 3.0 s"])
+        var log: [String] = []
+        loop.schedule(after: .seconds(1)) {
+            loop.schedule(after: .seconds(1)) { loop.stop() }
+            try! loop.run()
+            log.append("inner ended at \(loop.now)")
         }
+        loop.schedule(after: .seconds(3)) { log.append("outer still runs at \(loop.now)") }
+        try loop.run()
+        expectEqual(log, ["inner ended at 2.0 s", "outer still runs at 3.0 s"])
     }
 
     @Test func aNestedRunEndsWhenNothingIsLeft() throws {
-        try EventLoop.withLoop(clock: clock) { loop in
-            var log: [String] = []
-            loop.enqueue {
-                try! loop.run()
-                log.append("inner ended at \(loop.now)")
-            }
-            loop.schedule(after: .seconds(3)) { log.append("timer") }
-            try loop.run()
-            expectEqual(log, ["timer", "inner ended at 3.0 s"])
+        var log: [String] = []
+        loop.enqueue {
+            try! loop.run()
+            log.append("inner ended at \(loop.now)")
         }
+        loop.schedule(after: .seconds(3)) { log.append("timer") }
+        try loop.run()
+        expectEqual(log, ["timer", "inner ended at 3.0 s"])
     }
 
-    @Test func mailThatComesDuringANestedTurnIsReadByIt() throws {
-        try EventLoop.withLoop { loop in
-            let remote = loop.remote
-            let received = Counter()
-            var insideNested = 0
-            loop.enqueue {
-                TestThread.run { for _ in 0..<3 { remote.submit { received.add() } } }
-                try! loop.turn(.poll)
-                insideNested = received.value
-            }
-            try loop.run()
-            expectEqual(insideNested, 3)
-            expectEqual(received.value, 3)
+    @Test(.inRealTime) func mailThatComesDuringANestedTurnIsReadByIt() throws {
+        let remote = loop.remote
+        let received = Counter()
+        var insideNested = 0
+        loop.enqueue {
+            TestThread.run { for _ in 0..<3 { remote.submit { received.add() } } }
+            try! loop.turn(.poll)
+            insideNested = received.value
         }
+        try loop.run()
+        expectEqual(insideNested, 3)
+        expectEqual(received.value, 3)
     }
 }

@@ -3,46 +3,40 @@ import TestSupport
 import Testing
 
 /// When `run()` ends.
-struct RunAndStopTests {
-    @Test func withNothingToWaitForItEndsAtOnce() throws {
-        try EventLoop.withLoop { loop in
-            try loop.run()
-            expectEqual(loop.metrics.turns, 0)
-            let held = try loop.run { false }
-            expect(!held)
-            expectEqual(loop.metrics.turns, 0)
-        }
+@Suite(.inLoop) struct RunAndStopTests {
+    private let loop = EventLoop.current
+
+    @Test(.inRealTime) func withNothingToWaitForItEndsAtOnce() throws {
+        try loop.run()
+        expectEqual(loop.metrics.turns, 0)
+        let held = try loop.run { false }
+        expect(!held)
+        expectEqual(loop.metrics.turns, 0)
     }
 
-    @Test func withOnlyAnUnreferencedTimerItEndsAtOnce() throws {
-        try EventLoop.withLoop { loop in
-            loop.schedule(after: .zero) { Issue.record("the loop waited for it") }.unref()
-            try loop.run()
-            expectEqual(loop.metrics.turns, 0)
-        }
+    @Test(.inRealTime) func withOnlyAnUnreferencedTimerItEndsAtOnce() throws {
+        loop.schedule(after: .zero) { Issue.record("the loop waited for it") }.unref()
+        try loop.run()
+        expectEqual(loop.metrics.turns, 0)
     }
 
-    @Test func whatIsUnreferencedInACallbackDoesNotBlockItsEnd() throws {
-        try EventLoop.withLoop { loop in
-            let hour = loop.schedule(after: .seconds(3600)) {}
-            loop.enqueue { hour.unref() }
-            try loop.run()
-            expectEqual(loop.metrics.turns, 1)
-        }
+    @Test(.inRealTime) func whatIsUnreferencedInACallbackDoesNotBlockItsEnd() throws {
+        let hour = loop.schedule(after: .seconds(3600)) {}
+        loop.enqueue { hour.unref() }
+        try loop.run()
+        expectEqual(loop.metrics.turns, 1)
     }
 
-    @Test func aStopBeforeItStartsEndsTheNextOneAndNoMore() throws {
-        try EventLoop.withLoop { loop in
-            var ran = false
-            loop.enqueue { ran = true }
-            loop.stop()
-            loop.stop()
-            try loop.run()
-            expect(!ran)
-            expectEqual(loop.metrics.turns, 0)
-            try loop.run()
-            expect(ran)
-        }
+    @Test(.inRealTime) func aStopBeforeItStartsEndsTheNextOneAndNoMore() throws {
+        var ran = false
+        loop.enqueue { ran = true }
+        loop.stop()
+        loop.stop()
+        try loop.run()
+        expect(!ran)
+        expectEqual(loop.metrics.turns, 0)
+        try loop.run()
+        expect(ran)
     }
 
     @Test func aStopInACallbackEndsItAfterThePresentTurnWithoutAskingTheKernelAgain() throws {
@@ -95,40 +89,34 @@ struct RunAndStopTests {
         }
     }
 
-    @Test func aStopFromAnotherThreadBeforeItStartsIsNotLost() throws {
-        try EventLoop.withLoop { loop in
-            loop.schedule(after: .seconds(3600)) {}
-            let remote = loop.remote
-            expect(TestThread.run { remote.stop() })
-            try loop.run()
-            expectEqual(loop.metrics.turns, 1)
-        }
+    @Test(.inRealTime) func aStopFromAnotherThreadBeforeItStartsIsNotLost() throws {
+        loop.schedule(after: .seconds(3600)) {}
+        let remote = loop.remote
+        expect(TestThread.run { remote.stop() })
+        try loop.run()
+        expectEqual(loop.metrics.turns, 1)
     }
 
     @Test func runUntilEndsWhenItsConditionHolds() throws {
-        try EventLoop.withLoop(clock: VirtualClock()) { loop in
-            var fires = 0
-            loop.schedule(every: .seconds(1)) { fires += 1 }
-            let held = try loop.run { fires == 3 }
-            expect(held && fires == 3)
-            let turns = loop.metrics.turns
-            let holds = try loop.run { true }
-            expect(holds)
-            expectEqual(loop.metrics.turns, turns, "a condition that holds already costs no turn")
-        }
+        var fires = 0
+        loop.schedule(every: .seconds(1)) { fires += 1 }
+        let held = try loop.run { fires == 3 }
+        expect(held && fires == 3)
+        let turns = loop.metrics.turns
+        let holds = try loop.run { true }
+        expect(holds)
+        expectEqual(loop.metrics.turns, turns, "a condition that holds already costs no turn")
     }
 
     @Test func runUntilTellsThatNothingCanMakeItsConditionHold() throws {
-        try EventLoop.withLoop(clock: VirtualClock()) { loop in
-            loop.schedule(after: .seconds(1)) {}
-            let heldInTheEnd = try loop.run { false }
-            expect(!heldInTheEnd)
-            loop.schedule(after: .seconds(1)) { loop.stop() }
-            loop.schedule(after: .seconds(2)) {}
-            let heldAtTheStop = try loop.run { false }
-            expect(!heldAtTheStop)
-            expect(loop.isAlive)
-        }
+        loop.schedule(after: .seconds(1)) {}
+        let heldInTheEnd = try loop.run { false }
+        expect(!heldInTheEnd)
+        loop.schedule(after: .seconds(1)) { loop.stop() }
+        loop.schedule(after: .seconds(2)) {}
+        let heldAtTheStop = try loop.run { false }
+        expect(!heldAtTheStop)
+        expect(loop.isAlive)
     }
 
     @Test func anErrorOfTheConditionPassesThrough() throws {

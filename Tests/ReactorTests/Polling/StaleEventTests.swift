@@ -4,155 +4,142 @@ import TestSupport
 import Testing
 
 /// Events fetched for a watch that ends before they are delivered.
-struct StaleEventTests {
-    private let clock = VirtualClock()
+@Suite(.inLoop) struct StaleEventTests {
+    private let loop = EventLoop.current
+    private var clock: VirtualClock { loop.virtualClock }
 
     @Test func aHandlerThatClosesItsOwnDescriptorHearsNoMoreOfTheDataLeftInIt() throws {
-        try EventLoop.withLoop(clock: clock) { loop in
-            let sockets = Ends.sockets()
-            var calls = 0
-            var reader: EventLoop.Watch?
-            var writer: EventLoop.Watch?
-            reader = try loop.watch(sockets.near, for: .reading) { _ in
-                calls += 1
-                take(1, from: sockets.near)
-                reader?.cancel()
-                writer?.cancel()
-                sockets.closeNear()
-            }
-            writer = try loop.watch(sockets.near, for: .writing) { _ in Issue.record("cancelled before its turn") }
-            put(10, into: sockets.far)
-            for _ in 0..<3 { try loop.turn(.poll) }
-            expectEqual(calls, 1)
-            expectEqual(loop.metrics.events, 1)
-            expect(!loop.isAlive)
+        let sockets = Ends.sockets()
+        var calls = 0
+        var reader: EventLoop.Watch?
+        var writer: EventLoop.Watch?
+        reader = try loop.watch(sockets.near, for: .reading) { _ in
+            calls += 1
+            take(1, from: sockets.near)
+            reader?.cancel()
+            writer?.cancel()
+            sockets.closeNear()
         }
+        writer = try loop.watch(sockets.near, for: .writing) { _ in Issue.record("cancelled before its turn") }
+        put(10, into: sockets.far)
+        for _ in 0..<3 { try loop.turn(.poll) }
+        expectEqual(calls, 1)
+        expectEqual(loop.metrics.events, 1)
+        expect(!loop.isAlive)
     }
 
     @Test func aDescriptorClosedInTheSameBatchLeavesNoEventToTheOneThatTakesItsNumber() throws {
-        try EventLoop.withLoop(clock: clock) { loop in
-            let (first, second, third) = (Ends.sockets(), Ends.sockets(), Ends.sockets())
-            let number = second.near
-            var log: [String] = []
-            var old: EventLoop.Watch?
-            var new: EventLoop.Watch?
-            _ = try loop.watch(first.near, for: .reading) { _ in
-                take(from: first.near)
-                log.append("first")
-                old?.cancel()
-                // Closes the second and gives its number to the third atomically, so that no other thread can take it.
-                dup2(third.near, number)
-                new = try! loop.watch(number, for: .reading) { _ in
-                    log.append("third reads \(take(from: number))")
-                }
+        let (first, second, third) = (Ends.sockets(), Ends.sockets(), Ends.sockets())
+        let number = second.near
+        var log: [String] = []
+        var old: EventLoop.Watch?
+        var new: EventLoop.Watch?
+        _ = try loop.watch(first.near, for: .reading) { _ in
+            take(from: first.near)
+            log.append("first")
+            old?.cancel()
+            // Closes the second and gives its number to the third atomically, so that no other thread can take it.
+            dup2(third.near, number)
+            new = try! loop.watch(number, for: .reading) { _ in
+                log.append("third reads \(take(from: number))")
             }
-            old = try loop.watch(number, for: .reading) { _ in log.append("second") }
-            put(into: first.far)
-            put(into: second.far)
-            try loop.turn(.poll)
-            expectEqual(loop.metrics.events, 2, "both were in one batch")
-            expectEqual(log, ["first"])
-            try loop.turn(.poll)
-            expectEqual(log, ["first"])
-            put(3, into: third.far)
-            try loop.turn(.poll)
-            expectEqual(log, ["first", "third reads 3"])
-            new?.cancel()
         }
+        old = try loop.watch(number, for: .reading) { _ in log.append("second") }
+        put(into: first.far)
+        put(into: second.far)
+        try loop.turn(.poll)
+        expectEqual(loop.metrics.events, 2, "both were in one batch")
+        expectEqual(log, ["first"])
+        try loop.turn(.poll)
+        expectEqual(log, ["first"])
+        put(3, into: third.far)
+        try loop.turn(.poll)
+        expectEqual(log, ["first", "third reads 3"])
+        new?.cancel()
     }
 
     @Test func aHangUpOfAClosedDescriptorIsNotTakenForOneOfItsSuccessor() throws {
-        try EventLoop.withLoop(clock: clock) { loop in
-            let (first, second, third) = (Ends.sockets(), Ends.sockets(), Ends.sockets())
-            let number = second.near
-            var old: EventLoop.Watch?
-            var calls = 0
-            _ = try loop.watch(first.near, for: .reading) { _ in
-                take(from: first.near)
-                old?.cancel()
-                dup2(third.near, number)
-                _ = try! loop.watch(number, for: .reading) { _ in calls += 1 }
-            }
-            old = try loop.watch(number, for: .reading) { _ in }
-            put(into: first.far)
-            second.closeFar()
-            for _ in 0..<3 { try loop.turn(.poll) }
-            expectEqual(loop.metrics.events, 2)
-            expectEqual(calls, 0)
+        let (first, second, third) = (Ends.sockets(), Ends.sockets(), Ends.sockets())
+        let number = second.near
+        var old: EventLoop.Watch?
+        var calls = 0
+        _ = try loop.watch(first.near, for: .reading) { _ in
+            take(from: first.near)
+            old?.cancel()
+            dup2(third.near, number)
+            _ = try! loop.watch(number, for: .reading) { _ in calls += 1 }
         }
+        old = try loop.watch(number, for: .reading) { _ in }
+        put(into: first.far)
+        second.closeFar()
+        for _ in 0..<3 { try loop.turn(.poll) }
+        expectEqual(loop.metrics.events, 2)
+        expectEqual(calls, 0)
     }
 
     @Test func aWatchThatIsMadeAnewWaitsForAnEventOfItsOwn() throws {
-        try EventLoop.withLoop(clock: clock) { loop in
-            let (first, second) = (Ends.pipe(), Ends.pipe())
-            var old: EventLoop.Watch?
-            var log: [String] = []
-            _ = try loop.watch(first.near, for: .reading) { _ in
-                take(from: first.near)
-                old?.cancel()
-                _ = try! loop.watch(second.near, for: .reading) { _ in
-                    take(from: second.near)
-                    log.append("new")
-                }
+        let (first, second) = (Ends.pipe(), Ends.pipe())
+        var old: EventLoop.Watch?
+        var log: [String] = []
+        _ = try loop.watch(first.near, for: .reading) { _ in
+            take(from: first.near)
+            old?.cancel()
+            _ = try! loop.watch(second.near, for: .reading) { _ in
+                take(from: second.near)
+                log.append("new")
             }
-            old = try loop.watch(second.near, for: .reading) { _ in log.append("old") }
-            put(into: first.far)
-            put(into: second.far)
-            try loop.turn(.poll)
-            expectEqual(log, [])
-            try loop.turn(.poll)
-            expectEqual(log, ["new"])
         }
+        old = try loop.watch(second.near, for: .reading) { _ in log.append("old") }
+        put(into: first.far)
+        put(into: second.far)
+        try loop.turn(.poll)
+        expectEqual(log, [])
+        try loop.turn(.poll)
+        expectEqual(log, ["new"])
     }
 
     @Test func aHandlerMayCancelAllWatchesOfTheBatch() throws {
-        try EventLoop.withLoop(clock: clock) { loop in
-            let pipes = (0..<50).map { _ in Ends.pipe() }
-            var watches: [EventLoop.Watch] = []
-            var calls = 0
-            for pipe in pipes {
-                watches.append(
-                    try loop.watch(pipe.near, for: .reading) { _ in
-                        calls += 1
-                        for watch in watches { watch.cancel() }
-                        for pipe in pipes { pipe.closeNear() }
-                    })
-                put(into: pipe.far)
-            }
-            try loop.run()
-            expectEqual(calls, 1)
-            expectEqual(loop.metrics.events, 50)
-            expectEqual(loop.metrics.turns, 1)
+        let pipes = (0..<50).map { _ in Ends.pipe() }
+        var watches: [EventLoop.Watch] = []
+        var calls = 0
+        for pipe in pipes {
+            watches.append(
+                try loop.watch(pipe.near, for: .reading) { _ in
+                    calls += 1
+                    for watch in watches { watch.cancel() }
+                    for pipe in pipes { pipe.closeNear() }
+                })
+            put(into: pipe.far)
         }
+        try loop.run()
+        expectEqual(calls, 1)
+        expectEqual(loop.metrics.events, 50)
+        expectEqual(loop.metrics.turns, 1)
     }
 
     @Test func anEventMayCancelATimerThatIsDueInTheSameTurn() throws {
-        try EventLoop.withLoop(clock: clock) { loop in
-            let pipe = Ends.pipe()
-            let timer = loop.schedule(after: .zero) { Issue.record("cancelled") }
-            var watch: EventLoop.Watch?
-            watch = try loop.watch(pipe.near, for: .reading) { _ in
-                timer.cancel()
-                watch?.cancel()
-            }
-            put(into: pipe.far)
-            try loop.run()
-            expectEqual(loop.metrics.events, 1)
-            expectEqual(loop.metrics.turns, 1)
+        let pipe = Ends.pipe()
+        let timer = loop.schedule(after: .zero) { Issue.record("cancelled") }
+        var watch: EventLoop.Watch?
+        watch = try loop.watch(pipe.near, for: .reading) { _ in
+            timer.cancel()
+            watch?.cancel()
         }
+        put(into: pipe.far)
+        try loop.run()
+        expectEqual(loop.metrics.events, 1)
+        expectEqual(loop.metrics.turns, 1)
     }
 
     @Test func generationsOutlastManyReusesOfOneNumber() throws {
-        try EventLoop.withLoop(clock: clock) { loop in
-            let pipe = Ends.pipe()
-            put(into: pipe.far)
-            var calls = 0
-            for round in 1...1000 {
-                let watch = try loop.watch(pipe.near, for: .reading) { _ in calls += 1 }
-                try loop.turn(.poll)
-                watch.cancel()
-                expectEqual(calls, round)
-            }
+        let pipe = Ends.pipe()
+        put(into: pipe.far)
+        var calls = 0
+        for round in 1...1000 {
+            let watch = try loop.watch(pipe.near, for: .reading) { _ in calls += 1 }
+            try loop.turn(.poll)
+            watch.cancel()
+            expectEqual(calls, round)
         }
     }
 }

@@ -6,8 +6,9 @@ import Testing
 
 /// Descriptors closed before their watches are cancelled, while a copy stays open: the kernel keeps the registration,
 /// under a number by which it can no longer be removed.
-struct StaleRegistrationTests {
-    private let clock = VirtualClock()
+@Suite(.inLoop) struct StaleRegistrationTests {
+    private let loop = EventLoop.current
+    private var clock: VirtualClock { loop.virtualClock }
 
     @Test func aWatchOfAClosedDescriptorEnds() throws {
         let ledger = Ledger()
@@ -83,84 +84,78 @@ struct StaleRegistrationTests {
     }
 
     /// In real time, since the loop's own descriptors move too.
-    @Test func theLoopStillHearsTimersAndThreads() throws {
-        try EventLoop.withLoop { loop in
-            let pipe = Ends.pipe()
-            let copy = dup(pipe.near)
-            defer { close(copy) }
-            _ = try loop.watch(pipe.near, for: .reading) { _ in }
-            try loop.turn(.upTo(.microseconds(1)))
-            pipe.closeNear()
-            put(into: pipe.far)
-            for _ in 0..<1100 { try loop.turn(.poll) }
-            expect(!loop.isAlive)
+    @Test(.inRealTime) func theLoopStillHearsTimersAndThreads() throws {
+        let pipe = Ends.pipe()
+        let copy = dup(pipe.near)
+        defer { close(copy) }
+        _ = try loop.watch(pipe.near, for: .reading) { _ in }
+        try loop.turn(.upTo(.microseconds(1)))
+        pipe.closeNear()
+        put(into: pipe.far)
+        for _ in 0..<1100 { try loop.turn(.poll) }
+        expect(!loop.isAlive)
 
-            var fired = false
-            loop.schedule(after: .milliseconds(1)) { fired = true }
-            try loop.drive { fired }
-            let received = Counter()
-            let (remote, hold) = (loop.remote, loop.hold())
-            let helper = TestThread { remote.submit { received.add() } }
-            try loop.drive { received.value == 1 }
-            helper.join()
-            hold.cancel()
-            let turns = loop.metrics.turns
-            try loop.turn(.upTo(.milliseconds(5)))
-            expectEqual(loop.metrics.turns, turns + 1)
-        }
+        var fired = false
+        loop.schedule(after: .milliseconds(1)) { fired = true }
+        try loop.drive { fired }
+        let received = Counter()
+        let (remote, hold) = (loop.remote, loop.hold())
+        let helper = TestThread { remote.submit { received.add() } }
+        try loop.drive { received.value == 1 }
+        helper.join()
+        hold.cancel()
+        let turns = loop.metrics.turns
+        try loop.turn(.upTo(.milliseconds(5)))
+        expectEqual(loop.metrics.turns, turns + 1)
     }
 
     /// Its number belongs to another file when it is watched again.
     @Test func aNumberThatIsWatchedAnewHearsOfItsOwnFileOnly() throws {
-        try EventLoop.withLoop(clock: clock) { loop in
-            let (old, new) = (Ends.pipe(), Ends.pipe())
-            let number = old.near
-            let copy = dup(number)
-            defer { close(copy) }
-            _ = try loop.watch(number, for: .reading) { _ in Issue.record("its descriptor is closed") }
-            // Atomically, so that no other thread can take it.
-            dup2(new.near, number)
-            var calls = 0
-            let watch = try loop.watch(number, for: .reading) { _ in
-                calls += 1
-                take(from: number)
-            }
-            put(into: old.far)
-            for _ in 0..<5 { try loop.turn(.poll) }
-            expectEqual(calls, 0)
-            let events = loop.metrics.events
-            for _ in 0..<5 { try loop.turn(.poll) }
-            expectEqual(loop.metrics.events, events, "the loop wakes up for nothing")
-            put(into: new.far)
-            try loop.turn(.poll)
-            expectEqual(calls, 1)
-            watch.cancel()
-            expect(!loop.isAlive)
+        let (old, new) = (Ends.pipe(), Ends.pipe())
+        let number = old.near
+        let copy = dup(number)
+        defer { close(copy) }
+        _ = try loop.watch(number, for: .reading) { _ in Issue.record("its descriptor is closed") }
+        // Atomically, so that no other thread can take it.
+        dup2(new.near, number)
+        var calls = 0
+        let watch = try loop.watch(number, for: .reading) { _ in
+            calls += 1
+            take(from: number)
         }
+        put(into: old.far)
+        for _ in 0..<5 { try loop.turn(.poll) }
+        expectEqual(calls, 0)
+        let events = loop.metrics.events
+        for _ in 0..<5 { try loop.turn(.poll) }
+        expectEqual(loop.metrics.events, events, "the loop wakes up for nothing")
+        put(into: new.far)
+        try loop.turn(.poll)
+        expectEqual(calls, 1)
+        watch.cancel()
+        expect(!loop.isAlive)
     }
 
     /// The same file comes back to its number after the kernel could not remove its registration.
     @Test func aRegistrationThatWasOutOfReachIsTakenOver() throws {
-        try EventLoop.withLoop(clock: clock) { loop in
-            let (pipe, other) = (Ends.pipe(), Ends.pipe())
-            let number = pipe.near
-            let copy = dup(number)
-            defer { close(copy) }
-            let first = try loop.watch(number, for: .reading) { _ in Issue.record("cancelled") }
-            dup2(other.near, number)
-            first.cancel()
-            dup2(copy, number)
-            var calls = 0
-            let second = try loop.watch(number, for: .reading) { _ in
-                calls += 1
-                take(from: number)
-            }
-            put(into: pipe.far)
-            for _ in 0..<3 { try loop.turn(.poll) }
-            expectEqual(calls, 1)
-            second.cancel()
-            expect(!loop.isAlive)
+        let (pipe, other) = (Ends.pipe(), Ends.pipe())
+        let number = pipe.near
+        let copy = dup(number)
+        defer { close(copy) }
+        let first = try loop.watch(number, for: .reading) { _ in Issue.record("cancelled") }
+        dup2(other.near, number)
+        first.cancel()
+        dup2(copy, number)
+        var calls = 0
+        let second = try loop.watch(number, for: .reading) { _ in
+            calls += 1
+            take(from: number)
         }
+        put(into: pipe.far)
+        for _ in 0..<3 { try loop.turn(.poll) }
+        expectEqual(calls, 1)
+        second.cancel()
+        expect(!loop.isAlive)
     }
 
     /// Without a descriptor for it the loop cannot recover now, and must not end either.

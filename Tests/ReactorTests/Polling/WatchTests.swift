@@ -5,124 +5,109 @@ import TestSupport
 import Testing
 
 /// Watching descriptors: refused ones, reported events, and two watches of one descriptor.
-struct WatchTests {
-    private let clock = VirtualClock()
+@Suite(.inLoop) struct WatchTests {
+    private let loop = EventLoop.current
+    private var clock: VirtualClock { loop.virtualClock }
 
-    @Test(arguments: ["/proc/self/exe", "/", "/dev/null", "/dev/zero"])
+    @Test(.inRealTime, arguments: ["/proc/self/exe", "/", "/dev/null", "/dev/zero"])
     func aDescriptorThatCannotBePolledIsRefusedAtOnce(path: String) throws {
-        try EventLoop.withLoop { loop in
-            let fd = open(path, O_RDONLY | O_CLOEXEC)
-            defer { close(fd) }
-            let tally = Tally()
-            #expect(throws: SystemError(.epollControl, EPERM)) {
-                let handler = tally.bound()
-                _ = try loop.watch(fd, for: .reading) { _ in handler() }
-            }
-            expectEqual(tally.alive, 0)
-            expect(!loop.isAlive)
-            try loop.run()
+        let fd = open(path, O_RDONLY | O_CLOEXEC)
+        defer { close(fd) }
+        let tally = Tally()
+        #expect(throws: SystemError(.epollControl, EPERM)) {
+            let handler = tally.bound()
+            _ = try loop.watch(fd, for: .reading) { _ in handler() }
         }
+        expectEqual(tally.alive, 0)
+        expect(!loop.isAlive)
+        try loop.run()
     }
 
-    @Test(arguments: [-1, CInt.min, 999_999, CInt.max]) func aDescriptorThatIsNotOpenIsRefused(fd: CInt) {
-        EventLoop.withLoop { loop in
-            #expect(throws: SystemError(.epollControl, EBADF)) { _ = try loop.watch(fd, for: .reading) { _ in } }
-            expect(!loop.isAlive)
-        }
+    @Test(.inRealTime, arguments: [-1, CInt.min, 999_999, CInt.max]) func aDescriptorThatIsNotOpenIsRefused(fd: CInt) {
+        #expect(throws: SystemError(.epollControl, EBADF)) { _ = try loop.watch(fd, for: .reading) { _ in } }
+        expect(!loop.isAlive)
     }
 
-    @Test func watchingForNothingIsRefused() {
-        EventLoop.withLoop { loop in
-            let pipe = Ends.pipe()
-            #expect(throws: SystemError(.epollControl, EINVAL)) { _ = try loop.watch(pipe.near, for: []) { _ in } }
-        }
+    @Test(.inRealTime) func watchingForNothingIsRefused() {
+        let pipe = Ends.pipe()
+        #expect(throws: SystemError(.epollControl, EINVAL)) { _ = try loop.watch(pipe.near, for: []) { _ in } }
     }
 
     @Test func readinessIsReportedInEachTurnUntilItIsTaken() throws {
-        try EventLoop.withLoop(clock: clock) { loop in
-            let pipe = Ends.pipe()
-            var seen: [Interest] = []
-            let watch = try loop.watch(pipe.near, for: .reading) { seen.append($0) }
-            try loop.turn(.poll)
-            expectEqual(seen, [])
-            put(into: pipe.far)
-            for _ in 0..<3 { try loop.turn(.poll) }
-            expectEqual(seen, [.reading, .reading, .reading])
-            take(from: pipe.near)
-            try loop.turn(.poll)
-            expectEqual(seen.count, 3)
-            watch.cancel()
-        }
+        let pipe = Ends.pipe()
+        var seen: [Interest] = []
+        let watch = try loop.watch(pipe.near, for: .reading) { seen.append($0) }
+        try loop.turn(.poll)
+        expectEqual(seen, [])
+        put(into: pipe.far)
+        for _ in 0..<3 { try loop.turn(.poll) }
+        expectEqual(seen, [.reading, .reading, .reading])
+        take(from: pipe.near)
+        try loop.turn(.poll)
+        expectEqual(seen.count, 3)
+        watch.cancel()
     }
 
     @Test func roomToWriteIsReportedWhenThereIsSome() throws {
-        try EventLoop.withLoop(clock: clock) { loop in
-            let pipe = Ends.pipe()
-            fill(pipe.far)
-            var seen: [Interest] = []
-            let watch = try loop.watch(pipe.far, for: .writing) { seen.append($0) }
-            try loop.turn(.poll)
-            expectEqual(seen, [])
-            while take(from: pipe.near) > 0 {}
-            try loop.turn(.poll)
-            expectEqual(seen, [.writing])
-            watch.cancel()
-        }
+        let pipe = Ends.pipe()
+        fill(pipe.far)
+        var seen: [Interest] = []
+        let watch = try loop.watch(pipe.far, for: .writing) { seen.append($0) }
+        try loop.turn(.poll)
+        expectEqual(seen, [])
+        while take(from: pipe.near) > 0 {}
+        try loop.turn(.poll)
+        expectEqual(seen, [.writing])
+        watch.cancel()
     }
 
     @Test func oneWatchForBothHearsWhatThereIs() throws {
-        try EventLoop.withLoop(clock: clock) { loop in
-            let sockets = Ends.sockets()
-            var seen: [Interest] = []
-            let watch = try loop.watch(sockets.near, for: [.reading, .writing]) { seen.append($0) }
-            try loop.turn(.poll)
-            put(into: sockets.far)
-            try loop.turn(.poll)
-            expectEqual(seen, [.writing, [.reading, .writing]])
-            watch.cancel()
-        }
+        let sockets = Ends.sockets()
+        var seen: [Interest] = []
+        let watch = try loop.watch(sockets.near, for: [.reading, .writing]) { seen.append($0) }
+        try loop.turn(.poll)
+        put(into: sockets.far)
+        try loop.turn(.poll)
+        expectEqual(seen, [.writing, [.reading, .writing]])
+        watch.cancel()
     }
 
     @Test func aReaderAndAWriterShareOneRegistrationAndASecondReaderIsRefused() throws {
-        try EventLoop.withLoop(clock: clock) { loop in
-            let sockets = Ends.sockets()
-            var log: [String] = []
-            let reader = try loop.watch(sockets.near, for: .reading) { log.append("reads \($0 == .reading)") }
-            let writer = try loop.watch(sockets.near, for: .writing) { log.append("writes \($0 == .writing)") }
-            for interest in [Interest.reading, .writing, [.reading, .writing]] {
-                #expect(throws: SystemError(.epollControl, EEXIST)) {
-                    _ = try loop.watch(sockets.near, for: interest) { _ in log.append("intruder") }
-                }
+        let sockets = Ends.sockets()
+        var log: [String] = []
+        let reader = try loop.watch(sockets.near, for: .reading) { log.append("reads \($0 == .reading)") }
+        let writer = try loop.watch(sockets.near, for: .writing) { log.append("writes \($0 == .writing)") }
+        for interest in [Interest.reading, .writing, [.reading, .writing]] {
+            #expect(throws: SystemError(.epollControl, EEXIST)) {
+                _ = try loop.watch(sockets.near, for: interest) { _ in log.append("intruder") }
             }
-            put(into: sockets.far)
-            try loop.turn(.poll)
-            expectEqual(log, ["reads true", "writes true"])
-            expectEqual(loop.metrics.events, 1)
-
-            writer.cancel()
-            try loop.turn(.poll)
-            expectEqual(log, ["reads true", "writes true", "reads true"])
-            reader.cancel()
-            let third = try loop.watch(sockets.near, for: .reading) { _ in log.append("third") }
-            reader.cancel()
-            try loop.turn(.poll)
-            expectEqual(log.last, "third", "a reader may come after a reader has gone, and outlives the old handle")
-            third.cancel()
         }
+        put(into: sockets.far)
+        try loop.turn(.poll)
+        expectEqual(log, ["reads true", "writes true"])
+        expectEqual(loop.metrics.events, 1)
+
+        writer.cancel()
+        try loop.turn(.poll)
+        expectEqual(log, ["reads true", "writes true", "reads true"])
+        reader.cancel()
+        let third = try loop.watch(sockets.near, for: .reading) { _ in log.append("third") }
+        reader.cancel()
+        try loop.turn(.poll)
+        expectEqual(log.last, "third", "a reader may come after a reader has gone, and outlives the old handle")
+        third.cancel()
     }
 
     @Test func aWriterThatIsCancelledDoesNotSpinOnRoomToWrite() throws {
-        try EventLoop.withLoop(clock: clock) { loop in
-            let sockets = Ends.sockets()
-            let reader = try loop.watch(sockets.near, for: .reading) { _ in Issue.record("nothing to read") }
-            let writer = try loop.watch(sockets.near, for: .writing) { _ in }
-            try loop.turn(.poll)
-            writer.cancel()
-            let before = loop.metrics.events
-            for _ in 0..<20 { try loop.turn(.poll) }
-            expect(loop.metrics.events - before <= 1, "the registration is narrowed by the first event in vain")
-            reader.cancel()
-        }
+        let sockets = Ends.sockets()
+        let reader = try loop.watch(sockets.near, for: .reading) { _ in Issue.record("nothing to read") }
+        let writer = try loop.watch(sockets.near, for: .writing) { _ in }
+        try loop.turn(.poll)
+        writer.cancel()
+        let before = loop.metrics.events
+        for _ in 0..<20 { try loop.turn(.poll) }
+        expect(loop.metrics.events - before <= 1, "the registration is narrowed by the first event in vain")
+        reader.cancel()
     }
 
     /// The kernel does not forget that there is room to write, for which nothing waits any more.
@@ -170,105 +155,93 @@ struct WatchTests {
     }
 
     @Test func aCancelledWatchHasNoRegistrationThatCouldSpinOnAHangUp() throws {
-        try EventLoop.withLoop(clock: clock) { loop in
-            let sockets = Ends.sockets()
-            let watch = try loop.watch(sockets.near, for: .reading) { _ in Issue.record("cancelled") }
-            put(into: sockets.far)
-            watch.cancel()
-            watch.cancel()
-            sockets.closeFar()
-            for _ in 0..<20 { try loop.turn(.poll) }
-            expectEqual(loop.metrics.events, 0)
-        }
+        let sockets = Ends.sockets()
+        let watch = try loop.watch(sockets.near, for: .reading) { _ in Issue.record("cancelled") }
+        put(into: sockets.far)
+        watch.cancel()
+        watch.cancel()
+        sockets.closeFar()
+        for _ in 0..<20 { try loop.turn(.poll) }
+        expectEqual(loop.metrics.events, 0)
     }
 
     @Test func aPipeWhoseWriterClosesWithoutWritingIsReadToItsEndWithoutSpinning() throws {
-        try EventLoop.withLoop(clock: clock) { loop in
-            let pipe = Ends.pipe()
-            var results: [Int] = []
-            var watch: EventLoop.Watch?
-            watch = try loop.watch(pipe.near, for: .reading) { ready in
-                expectEqual(ready, .reading)
-                results.append(take(from: pipe.near))
-                watch?.cancel()
-            }
-            pipe.closeFar()
-            try loop.run()
-            expectEqual(results, [0])
-            expectEqual(loop.metrics.turns, 1)
+        let pipe = Ends.pipe()
+        var results: [Int] = []
+        var watch: EventLoop.Watch?
+        watch = try loop.watch(pipe.near, for: .reading) { ready in
+            expectEqual(ready, .reading)
+            results.append(take(from: pipe.near))
+            watch?.cancel()
         }
+        pipe.closeFar()
+        try loop.run()
+        expectEqual(results, [0])
+        expectEqual(loop.metrics.turns, 1)
     }
 
     @Test func aPipeWhoseReaderClosesMakesTheWriterReadyToLearnIt() throws {
-        try EventLoop.withLoop(clock: clock) { loop in
-            let pipe = Ends.pipe()
-            fill(pipe.far)
-            var seen: [Interest] = []
-            let watch = try loop.watch(pipe.far, for: .writing) { seen.append($0) }
-            pipe.closeNear()
-            try loop.turn(.poll)
-            expectEqual(seen, [.writing])
-            watch.cancel()
-        }
+        let pipe = Ends.pipe()
+        fill(pipe.far)
+        var seen: [Interest] = []
+        let watch = try loop.watch(pipe.far, for: .writing) { seen.append($0) }
+        pipe.closeNear()
+        try loop.turn(.poll)
+        expectEqual(seen, [.writing])
+        watch.cancel()
     }
 
     @Test func aCopyOfTheDescriptorDoesNotKeepACancelledWatchAlive() throws {
-        try EventLoop.withLoop(clock: clock) { loop in
-            let pipe = Ends.pipe()
-            let watch = try loop.watch(pipe.near, for: .reading) { _ in Issue.record("cancelled") }
-            let copy = dup(pipe.near)
-            defer { close(copy) }
-            watch.cancel()
-            pipe.closeNear()
-            put(into: pipe.far)
-            for _ in 0..<5 { try loop.turn(.poll) }
-            expectEqual(loop.metrics.events, 0)
-        }
+        let pipe = Ends.pipe()
+        let watch = try loop.watch(pipe.near, for: .reading) { _ in Issue.record("cancelled") }
+        let copy = dup(pipe.near)
+        defer { close(copy) }
+        watch.cancel()
+        pipe.closeNear()
+        put(into: pipe.far)
+        for _ in 0..<5 { try loop.turn(.poll) }
+        expectEqual(loop.metrics.events, 0)
     }
 
     @Test func cancellingReleasesTheHandlerAtOnceAndInsideItsOwnCallAfterIt() throws {
-        try EventLoop.withLoop(clock: clock) { loop in
-            let pipe = Ends.pipe()
-            let tally = Tally()
-            var watch: EventLoop.Watch?
-            var livingAfterCancel = -1
-            let body = { [tally] in
-                watch?.cancel()
-                livingAfterCancel = tally.alive
-            }
-            do {
-                let handler = tally.bound(body)
-                watch = try loop.watch(pipe.near, for: .reading) { _ in handler() }
-            }
-            put(into: pipe.far)
-            try loop.run()
-            expectEqual(livingAfterCancel, 1)
-            expectEqual(tally.alive, 0)
-
-            do {
-                let handler = tally.bound()
-                watch = try loop.watch(pipe.near, for: .reading) { _ in handler() }
-            }
-            expectEqual(tally.alive, 1)
+        let pipe = Ends.pipe()
+        let tally = Tally()
+        var watch: EventLoop.Watch?
+        var livingAfterCancel = -1
+        let body = { [tally] in
             watch?.cancel()
-            expectEqual(tally.alive, 0)
+            livingAfterCancel = tally.alive
         }
+        do {
+            let handler = tally.bound(body)
+            watch = try loop.watch(pipe.near, for: .reading) { _ in handler() }
+        }
+        put(into: pipe.far)
+        try loop.run()
+        expectEqual(livingAfterCancel, 1)
+        expectEqual(tally.alive, 0)
+
+        do {
+            let handler = tally.bound()
+            watch = try loop.watch(pipe.near, for: .reading) { _ in handler() }
+        }
+        expectEqual(tally.alive, 1)
+        watch?.cancel()
+        expectEqual(tally.alive, 0)
     }
 
     @Test(.enabled(if: mayHaveDescriptors(2000), "the hard limit of descriptors is below 2,000"))
     func manyDescriptorsAreAllServedFairly() throws {
-        try EventLoop.withLoop(clock: clock) { loop in
-            let fds = (0..<300).map { _ in eventfd(1, CInt(EFD_CLOEXEC | EFD_NONBLOCK)) }
-            defer { for fd in fds { close(fd) } }
-            var hits = Array(repeating: 0, count: fds.count)
-            let watches = try fds.enumerated().map { index, fd in
-                try loop.watch(fd, for: .reading) { _ in hits[index] += 1 }
-            }
-            for _ in 0..<8 { try loop.turn(.poll) }
-            // More than one batch of events, none consumed: the kernel rotates through all of them.
-            expect(hits.min()! >= 3)
-            expect(hits.max()! <= 8)
-            for watch in watches { watch.cancel() }
+        let fds = (0..<300).map { _ in eventfd(1, CInt(EFD_CLOEXEC | EFD_NONBLOCK)) }
+        defer { for fd in fds { close(fd) } }
+        var hits = Array(repeating: 0, count: fds.count)
+        let watches = try fds.enumerated().map { index, fd in
+            try loop.watch(fd, for: .reading) { _ in hits[index] += 1 }
         }
+        for _ in 0..<8 { try loop.turn(.poll) }
+        // More than one batch of events, none consumed: the kernel rotates through all of them.
+        expect(hits.min()! >= 3)
+        expect(hits.max()! <= 8)
+        for watch in watches { watch.cancel() }
     }
 }

@@ -6,34 +6,30 @@ import Testing
 
 extension ProcessWide {
     /// The environment of a child at its start.
-    struct ChildStartTests {
+    @Suite(.inRealTime) struct ChildStartTests {
+        private let loop = EventLoop.current
+
         @Test func itsArgumentsAndNothingElse() throws {
-            try EventLoop.withLoop { loop throws in
-                let request = SpawnRequest(
-                    "/bin/sh", arguments: ["-c", "printf '<%s>' \"$@\"", "name", "a b", "", "*", "\"é\"\n"])
-                expectEqual(try output(of: request, on: loop).text, "<a b><><*><\"é\"\n>")
-            }
+            let request = SpawnRequest(
+                "/bin/sh", arguments: ["-c", "printf '<%s>' \"$@\"", "name", "a b", "", "*", "\"é\"\n"])
+            expectEqual(try output(of: request, on: loop).text, "<a b><><*><\"é\"\n>")
         }
 
         @Test func theEnvironmentThatIsGivenOrOurs() throws {
-            try EventLoop.withLoop { loop throws in
-                var request = SpawnRequest("/usr/bin/env", environment: ["A": "1=2", "B": ""])
-                let lines = try output(of: request, on: loop).text.split(separator: "\n").sorted()
-                expectEqual(lines, ["A=1=2", "B="])
-                request.environment = nil
-                setenv("REACTOR_CHILD", "heir", 1)
-                defer { unsetenv("REACTOR_CHILD") }
-                expect(try output(of: request, on: loop).text.contains("REACTOR_CHILD=heir\n"))
-            }
+            var request = SpawnRequest("/usr/bin/env", environment: ["A": "1=2", "B": ""])
+            let lines = try output(of: request, on: loop).text.split(separator: "\n").sorted()
+            expectEqual(lines, ["A=1=2", "B="])
+            request.environment = nil
+            setenv("REACTOR_CHILD", "heir", 1)
+            defer { unsetenv("REACTOR_CHILD") }
+            expect(try output(of: request, on: loop).text.contains("REACTOR_CHILD=heir\n"))
         }
 
         @Test func theWorkingDirectory() throws {
-            try EventLoop.withLoop { loop throws in
-                var request = SpawnRequest("/bin/pwd", workingDirectory: "/usr")
-                expectEqual(try output(of: request, on: loop).text, "/usr\n")
-                request.workingDirectory = "/nowhere/at/all"
-                #expect(throws: SystemError(.spawn, ENOENT)) { _ = try loop.spawn(request) }
-            }
+            var request = SpawnRequest("/bin/pwd", workingDirectory: "/usr")
+            expectEqual(try output(of: request, on: loop).text, "/usr\n")
+            request.workingDirectory = "/nowhere/at/all"
+            #expect(throws: SystemError(.spawn, ENOENT)) { _ = try loop.spawn(request) }
         }
 
         @Test func noDescriptorsButTheThree() throws {
@@ -83,28 +79,24 @@ extension ProcessWide {
         }
 
         @Test func itsOwnGroupIfAskedFor() throws {
-            try EventLoop.withLoop { loop throws in
-                var request = SpawnRequest("/bin/sleep", arguments: ["1000"])
-                let inOurs = try Offspring(loop, request)
-                expectEqual(getpgid(inOurs.child.process), getpgrp())
-                #expect(throws: SystemError(.kill, EINVAL)) {
-                    try inOurs.child.kill(SIGTERM, wholeGroup: true)
-                }
-                request.hasOwnGroup = true
-                let inItsOwn = try Offspring(loop, request)
-                expectEqual(getpgid(inItsOwn.child.process), inItsOwn.child.process)
-                try inItsOwn.child.kill(SIGTERM, wholeGroup: true)
-                try inOurs.child.kill(SIGKILL, wholeGroup: false)
-                try loop.run()
-                expectEqual(inItsOwn.reports, [.signaled(SIGTERM)])
-                expectEqual(inOurs.reports, [.signaled(SIGKILL)])
+            var request = SpawnRequest("/bin/sleep", arguments: ["1000"])
+            let inOurs = try Offspring(loop, request)
+            expectEqual(getpgid(inOurs.child.process), getpgrp())
+            #expect(throws: SystemError(.kill, EINVAL)) {
+                try inOurs.child.kill(SIGTERM, wholeGroup: true)
             }
+            request.hasOwnGroup = true
+            let inItsOwn = try Offspring(loop, request)
+            expectEqual(getpgid(inItsOwn.child.process), inItsOwn.child.process)
+            try inItsOwn.child.kill(SIGTERM, wholeGroup: true)
+            try inOurs.child.kill(SIGKILL, wholeGroup: false)
+            try loop.run()
+            expectEqual(inItsOwn.reports, [.signaled(SIGTERM)])
+            expectEqual(inOurs.reports, [.signaled(SIGKILL)])
         }
 
         @Test func programsAlongThePath() throws {
-            try EventLoop.withLoop { loop throws in
-                expectEqual(try output(of: SpawnRequest("echo", arguments: ["hi"]), on: loop).text, "hi\n")
-            }
+            expectEqual(try output(of: SpawnRequest("echo", arguments: ["hi"]), on: loop).text, "hi\n")
         }
 
         @Test func whatCannotBeStartedLeavesNothingBehind() throws {
@@ -169,20 +161,18 @@ extension ProcessWide {
         }
 
         @Test func descriptorsMayChangePlaces() throws {
-            try EventLoop.withLoop { loop throws in
-                let pipe = Ends.pipe()
-                _ = fcntl(pipe.far, F_SETFL, 0)
-                let null = open("/dev/null", O_RDWR | O_CLOEXEC)
-                defer { close(null) }
-                // Error and output, swapped.
-                let request = shell("echo out; echo err >&2", streams: [.copy(null), .copy(null), .copy(pipe.far)])
-                let offspring = try Offspring(loop, request)
-                pipe.closeFar()
-                try loop.run()
-                expectEqual(offspring.reports, [.exited(0)])
-                expectEqual(take(from: pipe.near), 4)
-                expectEqual(take(from: pipe.near), 0)
-            }
+            let pipe = Ends.pipe()
+            _ = fcntl(pipe.far, F_SETFL, 0)
+            let null = open("/dev/null", O_RDWR | O_CLOEXEC)
+            defer { close(null) }
+            // Error and output, swapped.
+            let request = shell("echo out; echo err >&2", streams: [.copy(null), .copy(null), .copy(pipe.far)])
+            let offspring = try Offspring(loop, request)
+            pipe.closeFar()
+            try loop.run()
+            expectEqual(offspring.reports, [.exited(0)])
+            expectEqual(take(from: pipe.near), 4)
+            expectEqual(take(from: pipe.near), 0)
         }
     }
 }

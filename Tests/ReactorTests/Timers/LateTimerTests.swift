@@ -3,8 +3,9 @@ import TestSupport
 import Testing
 
 /// Several timers that are due in one turn of a late loop, and the jobs that they make ready.
-struct LateTimerTests {
-    private let clock = VirtualClock()
+@Suite(.inLoop) struct LateTimerTests {
+    private let loop = EventLoop.current
+    private var clock: VirtualClock { loop.virtualClock }
 
     /// Calls `body` with a loop, and with a closure that delays the loop beyond a time.
     private func onLateLoop(isVirtual: Bool, _ body: (EventLoop, (LoopInstant) -> Void) throws -> Void) rethrows {
@@ -41,109 +42,97 @@ struct LateTimerTests {
     }
 
     @Test func jobsForTheEndOfTheTurnWaitForAllTimers() throws {
-        try EventLoop.withLoop(clock: clock) { loop in
-            var order: [String] = []
-            for number in 1...2 {
-                loop.schedule(after: .seconds(number)) {
-                    order.append("timer \(number)")
-                    loop.enqueueAtEndOfTurn(ClosureJob { order.append("end \(number)") })
-                    loop.enqueue { order.append("job \(number)") }
-                }
+        var order: [String] = []
+        for number in 1...2 {
+            loop.schedule(after: .seconds(number)) {
+                order.append("timer \(number)")
+                loop.enqueueAtEndOfTurn(ClosureJob { order.append("end \(number)") })
+                loop.enqueue { order.append("job \(number)") }
             }
-            clock.advance(by: .seconds(3))
-            try loop.turn(.poll)
-            expectEqual(order, ["timer 1", "job 1", "timer 2", "job 2", "end 1", "end 2"])
         }
+        clock.advance(by: .seconds(3))
+        try loop.turn(.poll)
+        expectEqual(order, ["timer 1", "job 1", "timer 2", "job 2", "end 1", "end 2"])
     }
 
     @Test func whenJobsExceedTheirBudgetTheOtherTimersFireInTheNextTurn() throws {
-        try EventLoop.withLoop(clock: clock) { loop in
-            var (fired, done) = (0, 0)
-            for _ in 0..<3 {
-                loop.schedule(after: .seconds(1)) {
-                    fired += 1
-                    chain(1500, on: loop) { done += 1 }
-                }
+        var (fired, done) = (0, 0)
+        for _ in 0..<3 {
+            loop.schedule(after: .seconds(1)) {
+                fired += 1
+                chain(1500, on: loop) { done += 1 }
             }
-            clock.advance(by: .seconds(1))
-            for turn in 1...2 {
-                try loop.turn(.poll)
-                expectEqual(fired, turn)
-                expectEqual(done, turn * 1500)
-            }
-            try loop.run()
-            expectEqual(fired, 3)
-            expectEqual(done, 3 * 1500)
         }
+        clock.advance(by: .seconds(1))
+        for turn in 1...2 {
+            try loop.turn(.poll)
+            expectEqual(fired, turn)
+            expectEqual(done, turn * 1500)
+        }
+        try loop.run()
+        expectEqual(fired, 3)
+        expectEqual(done, 3 * 1500)
     }
 
     @Test func longJobsLeaveTheOtherTimersToTheNextTurnToo() throws {
-        try EventLoop.withLoop(clock: clock) { loop in
-            var order: [String] = []
-            for number in 1...2 {
-                loop.schedule(after: .seconds(number)) {
-                    order.append("timer \(number)")
-                    chain(6, on: loop) {
-                        order.append("job")
-                        clock.advance(by: .milliseconds(5))
-                    }
+        var order: [String] = []
+        for number in 1...2 {
+            loop.schedule(after: .seconds(number)) {
+                order.append("timer \(number)")
+                chain(6, on: loop) {
+                    order.append("job")
+                    clock.advance(by: .milliseconds(5))
                 }
             }
-            clock.advance(by: .seconds(3))
-            try loop.turn(.poll)
-            expectEqual(order, ["timer 1"] + [String](repeating: "job", count: 6))
-            try loop.turn(.poll)
-            expectEqual(order.count, 14)
         }
+        clock.advance(by: .seconds(3))
+        try loop.turn(.poll)
+        expectEqual(order, ["timer 1"] + [String](repeating: "job", count: 6))
+        try loop.turn(.poll)
+        expectEqual(order.count, 14)
     }
 
     @Test func jobsWithoutAnEndStarveNoTimer() throws {
-        try EventLoop.withLoop(clock: clock) { loop in
-            var fired = 0
-            var isOver = false
-            func again() { if !isOver { loop.enqueue(again) } }
-            again()
-            for number in 1...10 { loop.schedule(after: .milliseconds(number)) { fired += 1 } }
-            clock.advance(by: .seconds(1))
-            for turn in 1...10 {
-                try loop.turn(.poll)
-                #expect(fired >= turn)
-            }
-            isOver = true
+        var fired = 0
+        var isOver = false
+        func again() { if !isOver { loop.enqueue(again) } }
+        again()
+        for number in 1...10 { loop.schedule(after: .milliseconds(number)) { fired += 1 } }
+        clock.advance(by: .seconds(1))
+        for turn in 1...10 {
+            try loop.turn(.poll)
+            #expect(fired >= turn)
         }
+        isOver = true
     }
 
     /// A deadline that has already passed means the next turn, also if a job between two timers sets it.
     @Test func aTimerThatSuchAJobStartsOvertakesNoneThatIsDue() throws {
-        try EventLoop.withLoop(clock: clock) { loop in
-            var order: [String] = []
-            loop.schedule(after: .seconds(1)) {
-                loop.enqueue { loop.schedule(at: LoopInstant(nanoseconds: 0)) { order.append("started between") } }
-            }
-            loop.schedule(after: .seconds(2)) { order.append("second") }
-            clock.advance(by: .seconds(3))
-            try loop.turn(.poll)
-            try loop.turn(.poll)
-            expectEqual(order, ["second", "started between"])
+        var order: [String] = []
+        loop.schedule(after: .seconds(1)) {
+            loop.enqueue { loop.schedule(at: LoopInstant(nanoseconds: 0)) { order.append("started between") } }
         }
+        loop.schedule(after: .seconds(2)) { order.append("second") }
+        clock.advance(by: .seconds(3))
+        try loop.turn(.poll)
+        try loop.turn(.poll)
+        expectEqual(order, ["second", "started between"])
     }
 
     @Test func aJobBetweenTwoMayCancelTheSecondAndTurnTheLoop() throws {
-        try EventLoop.withLoop(clock: clock) { loop in
-            var order: [String] = []
-            let third = loop.schedule(after: .seconds(3)) { order.append("third") }
-            loop.schedule(after: .seconds(1)) {
-                loop.enqueue {
-                    third.cancel()
-                    try! loop.turn(.poll)
-                    order.append("turned")
-                }
+        var order: [String] = []
+        let third = loop.schedule(after: .seconds(3)) { order.append("third") }
+        loop.schedule(after: .seconds(1)) {
+            loop.enqueue {
+                third.cancel()
+                try! loop.turn(.poll)
+                order.append("turned")
             }
-            loop.schedule(after: .seconds(2)) { order.append("second") }
-            loop.schedule(after: .seconds(4)) { order.append("fourth") }
-            clock.advance(by: .seconds(5))
-            try loop.turn(.poll)
-            expectEqual(order, ["second", "fourth", "turned"])
         }
+        loop.schedule(after: .seconds(2)) { order.append("second") }
+        loop.schedule(after: .seconds(4)) { order.append("fourth") }
+        clock.advance(by: .seconds(5))
+        try loop.turn(.poll)
+        expectEqual(order, ["second", "fourth", "turned"])
     }
 }

@@ -3,191 +3,168 @@ import TestSupport
 import Testing
 
 /// Timers on a grid.
-struct RepeatingTimerTests {
-    private let clock = VirtualClock()
+@Suite(.inLoop) struct RepeatingTimerTests {
+    private let loop = EventLoop.current
+    private var clock: VirtualClock { loop.virtualClock }
 
     private func milliseconds(_ loop: EventLoop) -> Int { Int(loop.now.nanoseconds / 1_000_000) }
 
     @Test func itFiresOncePerIntervalUntilItCancelsItself() throws {
-        try EventLoop.withLoop(clock: clock) { loop in
-            var ticks: [Int] = []
-            var timer: EventLoop.Timer?
-            timer = loop.schedule(every: .milliseconds(10)) {
-                ticks.append(milliseconds(loop))
-                if ticks.count == 4 { expectEqual(timer?.cancel(), true) }
-            }
-            try loop.run()
-            expectEqual(ticks, [10, 20, 30, 40])
-            expect(!loop.isAlive)
+        var ticks: [Int] = []
+        var timer: EventLoop.Timer?
+        timer = loop.schedule(every: .milliseconds(10)) {
+            ticks.append(milliseconds(loop))
+            if ticks.count == 4 { expectEqual(timer?.cancel(), true) }
         }
+        try loop.run()
+        expectEqual(ticks, [10, 20, 30, 40])
+        expect(!loop.isAlive)
     }
 
     @Test func aCallbackThatBlocksForTenIntervalsIsMadeUpForOnceAndTheGridGoesOn() throws {
-        try EventLoop.withLoop(clock: clock) { loop in
-            var ticks: [Int] = []
-            var timer: EventLoop.Timer?
-            timer = loop.schedule(every: .milliseconds(10)) {
-                ticks.append(milliseconds(loop))
-                if ticks.count == 1 { clock.advance(by: .milliseconds(104)) }
-                if ticks.count == 4 { timer?.cancel() }
-            }
-            try loop.run()
-            expectEqual(ticks, [10, 114, 120, 130])
+        var ticks: [Int] = []
+        var timer: EventLoop.Timer?
+        timer = loop.schedule(every: .milliseconds(10)) {
+            ticks.append(milliseconds(loop))
+            if ticks.count == 1 { clock.advance(by: .milliseconds(104)) }
+            if ticks.count == 4 { timer?.cancel() }
         }
+        try loop.run()
+        expectEqual(ticks, [10, 114, 120, 130])
     }
 
     @Test func aLateTickDoesNotShiftTheOnesAfterIt() throws {
-        try EventLoop.withLoop(clock: clock) { loop in
-            var ticks: [Int] = []
-            var timer: EventLoop.Timer?
-            timer = loop.schedule(every: .milliseconds(10)) {
-                ticks.append(milliseconds(loop))
-                clock.advance(by: .milliseconds(3))
-                if ticks.count == 3 { timer?.cancel() }
-            }
-            clock.advance(by: .milliseconds(17))
-            try loop.run()
-            expectEqual(ticks, [17, 20, 30])
+        var ticks: [Int] = []
+        var timer: EventLoop.Timer?
+        timer = loop.schedule(every: .milliseconds(10)) {
+            ticks.append(milliseconds(loop))
+            clock.advance(by: .milliseconds(3))
+            if ticks.count == 3 { timer?.cancel() }
         }
+        clock.advance(by: .milliseconds(17))
+        try loop.run()
+        expectEqual(ticks, [17, 20, 30])
     }
 
     @Test func itsClosureStaysWholeWhileItCancelsItselfAndGoesAfterwards() throws {
-        try EventLoop.withLoop(clock: clock) { loop in
-            let tally = Tally()
-            var timer: EventLoop.Timer?
-            var living: [Int] = []
-            timer = loop.schedule(
-                every: .seconds(1),
-                tally.bound {
-                    living.append(tally.alive)
-                    timer?.cancel()
-                    living.append(tally.alive)
-                })
-            try loop.run()
-            expectEqual(living, [1, 1])
-            expectEqual(tally.alive, 0)
-        }
+        let tally = Tally()
+        var timer: EventLoop.Timer?
+        var living: [Int] = []
+        timer = loop.schedule(
+            every: .seconds(1),
+            tally.bound {
+                living.append(tally.alive)
+                timer?.cancel()
+                living.append(tally.alive)
+            })
+        try loop.run()
+        expectEqual(living, [1, 1])
+        expectEqual(tally.alive, 0)
     }
 
     @Test(arguments: [Duration.zero, .seconds(-5), Duration(secondsComponent: 0, attosecondsComponent: 1)])
     func anIntervalBelowANanosecondCountsAsOne(interval: Duration) throws {
-        try EventLoop.withLoop(clock: clock) { loop in
-            var ticks: [Int64] = []
-            let timer = loop.schedule(every: interval) { ticks.append(loop.now.nanoseconds) }
-            for _ in 0..<3 { try loop.turn(.wait) }
-            expectEqual(ticks, [1, 2, 3])
-            clock.advance(by: .seconds(3600))
-            for _ in 0..<2 { try loop.turn(.wait) }
-            expectEqual(ticks.count, 5, "thousands of millions of missed ticks are made up for by one")
-            timer.cancel()
-        }
+        var ticks: [Int64] = []
+        let timer = loop.schedule(every: interval) { ticks.append(loop.now.nanoseconds) }
+        for _ in 0..<3 { try loop.turn(.wait) }
+        expectEqual(ticks, [1, 2, 3])
+        clock.advance(by: .seconds(3600))
+        for _ in 0..<2 { try loop.turn(.wait) }
+        expectEqual(ticks.count, 5, "thousands of millions of missed ticks are made up for by one")
+        timer.cancel()
     }
 
     @Test func twoOfDifferentIntervalsKeepTheirOwnGrids() throws {
-        try EventLoop.withLoop(clock: clock) { loop in
-            var ticks: [String] = []
-            let fast = loop.schedule(every: .milliseconds(20)) { ticks.append("fast \(milliseconds(loop))") }
-            let slow = loop.schedule(every: .milliseconds(30)) { ticks.append("slow \(milliseconds(loop))") }
-            loop.schedule(after: .milliseconds(65)) {
-                fast.cancel()
-                slow.cancel()
-            }
-            try loop.run()
-            // At 60 ms the slow one is first: it was scheduled at 30 ms, the fast one at 40 ms.
-            expectEqual(ticks, ["fast 20", "slow 30", "fast 40", "slow 60", "fast 60"])
+        var ticks: [String] = []
+        let fast = loop.schedule(every: .milliseconds(20)) { ticks.append("fast \(milliseconds(loop))") }
+        let slow = loop.schedule(every: .milliseconds(30)) { ticks.append("slow \(milliseconds(loop))") }
+        loop.schedule(after: .milliseconds(65)) {
+            fast.cancel()
+            slow.cancel()
         }
+        try loop.run()
+        // At 60 ms the slow one is first: it was scheduled at 30 ms, the fast one at 40 ms.
+        expectEqual(ticks, ["fast 20", "slow 30", "fast 40", "slow 60", "fast 60"])
     }
 
     @Test func movingItBeginsANewGrid() throws {
-        try EventLoop.withLoop(clock: clock) { loop in
-            var ticks: [Int] = []
-            var timer: EventLoop.Timer?
-            timer = loop.schedule(every: .milliseconds(10)) {
-                ticks.append(milliseconds(loop))
-                if ticks.count == 3 { timer?.cancel() }
-            }
-            timer?.reschedule(at: loop.now.advanced(by: .milliseconds(25)))
-            try loop.run()
-            expectEqual(ticks, [25, 35, 45])
+        var ticks: [Int] = []
+        var timer: EventLoop.Timer?
+        timer = loop.schedule(every: .milliseconds(10)) {
+            ticks.append(milliseconds(loop))
+            if ticks.count == 3 { timer?.cancel() }
         }
+        timer?.reschedule(at: loop.now.advanced(by: .milliseconds(25)))
+        try loop.run()
+        expectEqual(ticks, [25, 35, 45])
     }
 
     // MARK: Jitter
 
     @Test func withJitterEachTickIsDrawnAnew() throws {
-        try EventLoop.withLoop(clock: clock) { loop in
-            var delays: [Int] = []
-            var timer: EventLoop.Timer?
-            timer = loop.schedule(every: .milliseconds(1000), jitter: .milliseconds(300)) {
-                delays.append(milliseconds(loop) - 1000 * (delays.count + 1))
-                if delays.count == 100 { timer?.cancel() }
-            }
-            try loop.run()
-            expectEqual(delays.count, 100)
-            expect(delays.allSatisfy { 0...300 ~= $0 }, "\(delays)")
-            // In 100 draws, fewer than 20 values, or none in one half, has a chance of less than 1 in 10^20.
-            expect(Set(delays).count > 20 && delays.contains { $0 < 150 } && delays.contains { $0 > 150 })
+        var delays: [Int] = []
+        var timer: EventLoop.Timer?
+        timer = loop.schedule(every: .milliseconds(1000), jitter: .milliseconds(300)) {
+            delays.append(milliseconds(loop) - 1000 * (delays.count + 1))
+            if delays.count == 100 { timer?.cancel() }
         }
+        try loop.run()
+        expectEqual(delays.count, 100)
+        expect(delays.allSatisfy { 0...300 ~= $0 }, "\(delays)")
+        // In 100 draws, fewer than 20 values, or none in one half, has a chance of less than 1 in 10^20.
+        expect(Set(delays).count > 20 && delays.contains { $0 < 150 } && delays.contains { $0 > 150 })
     }
 
     @Test func jitterIsAtMostTheInterval() throws {
-        try EventLoop.withLoop(clock: clock) { loop in
-            for (interval, jitter) in [(10, 1_000_000), (10, 10), (10, 0), (10, -5)] {
-                var places: [Int] = []
-                let start = milliseconds(loop)
-                var timer: EventLoop.Timer?
-                timer = loop.schedule(every: .milliseconds(interval), jitter: .milliseconds(jitter)) {
-                    places.append(milliseconds(loop) - start)
-                    if places.count == 50 { timer?.cancel() }
-                }
-                try loop.run()
-                for (index, place) in places.enumerated() {
-                    let least = (index + 1) * interval
-                    expect(least...least + max(min(jitter, interval), 0) ~= place, "\(place) at \(index)")
-                }
+        for (interval, jitter) in [(10, 1_000_000), (10, 10), (10, 0), (10, -5)] {
+            var places: [Int] = []
+            let start = milliseconds(loop)
+            var timer: EventLoop.Timer?
+            timer = loop.schedule(every: .milliseconds(interval), jitter: .milliseconds(jitter)) {
+                places.append(milliseconds(loop) - start)
+                if places.count == 50 { timer?.cancel() }
+            }
+            try loop.run()
+            for (index, place) in places.enumerated() {
+                let least = (index + 1) * interval
+                expect(least...least + max(min(jitter, interval), 0) ~= place, "\(place) at \(index)")
             }
         }
     }
 
     @Test func missedTicksWithJitterAreOne() throws {
-        try EventLoop.withLoop(clock: clock) { loop in
-            var ticks: [Int] = []
-            let timer = loop.schedule(every: .seconds(1), jitter: .milliseconds(1)) { ticks.append(milliseconds(loop)) }
-            clock.advance(by: .milliseconds(10_500))
-            for _ in 0..<2 { try loop.turn(.wait) }
-            expectEqual(ticks.first, 10_500)
-            expect(11_000...11_001 ~= ticks.last!)
-            expectEqual(ticks.count, 2)
-            timer.cancel()
-            try loop.run()
-        }
+        var ticks: [Int] = []
+        let timer = loop.schedule(every: .seconds(1), jitter: .milliseconds(1)) { ticks.append(milliseconds(loop)) }
+        clock.advance(by: .milliseconds(10_500))
+        for _ in 0..<2 { try loop.turn(.wait) }
+        expectEqual(ticks.first, 10_500)
+        expect(11_000...11_001 ~= ticks.last!)
+        expectEqual(ticks.count, 2)
+        timer.cancel()
+        try loop.run()
     }
 
     @Test func aTimerWithJitterReleasesItsHandlerWhenItIsCancelled() throws {
-        try EventLoop.withLoop(clock: clock) { loop in
-            let tally = Tally()
-            let timer = loop.schedule(every: .seconds(1), jitter: .seconds(1), tally.bound())
-            timer.unref()
-            try loop.run()
-            expectEqual(tally.alive, 1)
-            timer.cancel()
-            expectEqual(tally.alive, 0)
-        }
+        let tally = Tally()
+        let timer = loop.schedule(every: .seconds(1), jitter: .seconds(1), tally.bound())
+        timer.unref()
+        try loop.run()
+        expectEqual(tally.alive, 1)
+        timer.cancel()
+        expectEqual(tally.alive, 0)
     }
 
-    @Test func byTheRealClockItIsNeverEarlyAndDoesNotDrift() throws {
-        try EventLoop.withLoop { loop in
-            let start = loop.now
-            var fires = 0
-            var timer: EventLoop.Timer?
-            timer = loop.schedule(every: .milliseconds(2)) {
-                fires += 1
-                expect(loop.now >= start.advanced(by: .milliseconds(2 * fires)))
-                if fires == 20 { timer?.cancel() }
-            }
-            try loop.run()
-            expectEqual(fires, 20)
-            expect(loop.metrics.turns <= 3 * fires)
+    @Test(.inRealTime) func byTheRealClockItIsNeverEarlyAndDoesNotDrift() throws {
+        let start = loop.now
+        var fires = 0
+        var timer: EventLoop.Timer?
+        timer = loop.schedule(every: .milliseconds(2)) {
+            fires += 1
+            expect(loop.now >= start.advanced(by: .milliseconds(2 * fires)))
+            if fires == 20 { timer?.cancel() }
         }
+        try loop.run()
+        expectEqual(fires, 20)
+        expect(loop.metrics.turns <= 3 * fires)
     }
 }

@@ -3,64 +3,57 @@ import TestSupport
 import Testing
 
 /// The effect of cancelling a timer, and when its closure is released.
-struct TimerCancellationTests {
-    private let clock = VirtualClock()
+@Suite(.inLoop) struct TimerCancellationTests {
+    private let loop = EventLoop.current
+    private var clock: VirtualClock { loop.virtualClock }
 
     @Test func cancellingTellsWhetherTheTimerWasStillToFire() throws {
-        try EventLoop.withLoop(clock: clock) { loop in
-            var fires = 0
-            let cancelled = loop.schedule(after: .seconds(1)) { fires += 1 }
-            let fired = loop.schedule(after: .seconds(1)) { fires += 1 }
-            expect(cancelled.isActive)
-            expect(cancelled.cancel())
-            expect(!cancelled.cancel())
-            expect(!cancelled.isActive)
-            try loop.run()
-            expectEqual(fires, 1)
-            expect(!fired.isActive)
-            expect(!fired.cancel())
-        }
+        var fires = 0
+        let cancelled = loop.schedule(after: .seconds(1)) { fires += 1 }
+        let fired = loop.schedule(after: .seconds(1)) { fires += 1 }
+        expect(cancelled.isActive)
+        expect(cancelled.cancel())
+        expect(!cancelled.cancel())
+        expect(!cancelled.isActive)
+        try loop.run()
+        expectEqual(fires, 1)
+        expect(!fired.isActive)
+        expect(!fired.cancel())
     }
 
     @Test func aTimerCancelsAnotherOneThatIsDueInTheSameTurn() throws {
-        try EventLoop.withLoop(clock: clock) { loop in
-            var second: EventLoop.Timer?
-            var fired: [String] = []
-            loop.schedule(after: .seconds(1)) {
-                fired.append("first")
-                expectEqual(second?.cancel(), true)
-            }
-            second = loop.schedule(after: .seconds(1)) { fired.append("second") }
-            loop.schedule(after: .seconds(1)) { fired.append("third") }
-            clock.advance(by: .seconds(2))
-            try loop.run()
-            expectEqual(fired, ["first", "third"])
+        var second: EventLoop.Timer?
+        var fired: [String] = []
+        loop.schedule(after: .seconds(1)) {
+            fired.append("first")
+            expectEqual(second?.cancel(), true)
         }
+        second = loop.schedule(after: .seconds(1)) { fired.append("second") }
+        loop.schedule(after: .seconds(1)) { fired.append("third") }
+        clock.advance(by: .seconds(2))
+        try loop.run()
+        expectEqual(fired, ["first", "third"])
     }
 
     @Test func aTimerThatCancelsItselfHasFiredAlready() throws {
-        try EventLoop.withLoop(clock: clock) { loop in
-            var timer: EventLoop.Timer?
-            var answer: Bool?
-            timer = loop.schedule(after: .seconds(1)) { answer = timer?.cancel() }
-            try loop.run()
-            expectEqual(answer, false)
-        }
+        var timer: EventLoop.Timer?
+        var answer: Bool?
+        timer = loop.schedule(after: .seconds(1)) { answer = timer?.cancel() }
+        try loop.run()
+        expectEqual(answer, false)
     }
 
     @Test func aHandleOfTheDeadDoesNotCancelTheSuccessor() throws {
-        try EventLoop.withLoop(clock: clock) { loop in
-            let old = loop.schedule(after: .seconds(1)) {}
-            old.cancel()
-            var fired = false
-            let new = loop.schedule(after: .seconds(1)) { fired = true }
-            expect(!old.cancel())
-            expect(!old.reschedule(at: .distantFuture))
-            old.unref()
-            expect(new.isActive && !old.isActive)
-            try loop.run()
-            expect(fired)
-        }
+        let old = loop.schedule(after: .seconds(1)) {}
+        old.cancel()
+        var fired = false
+        let new = loop.schedule(after: .seconds(1)) { fired = true }
+        expect(!old.cancel())
+        expect(!old.reschedule(at: .distantFuture))
+        old.unref()
+        expect(new.isActive && !old.isActive)
+        try loop.run()
+        expect(fired)
     }
 
     @Test func aHundredThousandOutstandingTimersGoAtOnceWhenCancelled() throws {
@@ -103,30 +96,26 @@ struct TimerCancellationTests {
     }
 
     @Test func aFiredTimerLetsItsClosureGoAfterTheCall() throws {
-        try EventLoop.withLoop(clock: clock) { loop in
-            let tally = Tally()
-            var livingDuringCall = 0
-            loop.schedule(after: .seconds(1), tally.bound { livingDuringCall = tally.alive })
-            try loop.run()
-            expectEqual(livingDuringCall, 1)
-            expectEqual(tally.alive, 0)
-        }
+        let tally = Tally()
+        var livingDuringCall = 0
+        loop.schedule(after: .seconds(1), tally.bound { livingDuringCall = tally.alive })
+        try loop.run()
+        expectEqual(livingDuringCall, 1)
+        expectEqual(tally.alive, 0)
     }
 
     @Test func theClosuresEndMayStartAndCancelTimers() throws {
-        try EventLoop.withLoop(clock: clock) { loop in
-            var fired: [String] = []
-            let other = loop.schedule(after: .seconds(2)) { fired.append("other") }
-            var words: LastWords? = LastWords {
-                other.cancel()
-                for index in 0..<20 { loop.schedule(after: .seconds(3)) { fired.append("\(index)") } }
-            }
-            let timer = loop.schedule(after: .seconds(1)) { [words] in _ = withExtendedLifetime(words) { 0 } }
-            words = nil
-            expect(timer.cancel())
-            try loop.run()
-            let all: [String] = (0..<20).map { "\($0)" }
-            expectEqual(fired, all)
+        var fired: [String] = []
+        let other = loop.schedule(after: .seconds(2)) { fired.append("other") }
+        var words: LastWords? = LastWords {
+            other.cancel()
+            for index in 0..<20 { loop.schedule(after: .seconds(3)) { fired.append("\(index)") } }
         }
+        let timer = loop.schedule(after: .seconds(1)) { [words] in _ = withExtendedLifetime(words) { 0 } }
+        words = nil
+        expect(timer.cancel())
+        try loop.run()
+        let all: [String] = (0..<20).map { "\($0)" }
+        expectEqual(fired, all)
     }
 }

@@ -4,27 +4,27 @@ import TestSupport
 import Testing
 
 /// When timers fire by the real clock, and the cost.
-struct TimerPrecisionTests {
+@Suite(.inRealTime) struct TimerPrecisionTests {
+    private let loop = EventLoop.current
+
     @Test(arguments: [100, 1000, 1500]) func aTimerIsNeverEarlyAndNeedsNoMoreThanThreeTurns(microseconds: Int) throws {
-        try EventLoop.withLoop { loop in
-            let rounds = 200
-            var fires = 0
-            var early = 0
-            func again() {
-                let deadline = loop.now.advanced(by: .microseconds(microseconds))
-                loop.schedule(at: deadline) {
-                    fires += 1
-                    if loop.now < deadline { early += 1 }
-                    if fires < rounds { again() }
-                }
+        let rounds = 200
+        var fires = 0
+        var early = 0
+        func again() {
+            let deadline = loop.now.advanced(by: .microseconds(microseconds))
+            loop.schedule(at: deadline) {
+                fires += 1
+                if loop.now < deadline { early += 1 }
+                if fires < rounds { again() }
             }
-            again()
-            try loop.run()
-            expectEqual(fires, rounds)
-            expectEqual(early, 0)
-            expect(loop.metrics.turns <= 3 * rounds)
-            expect(loop.metrics.systemCalls[.epollWait]! <= 3 * rounds)
         }
+        again()
+        try loop.run()
+        expectEqual(fires, rounds)
+        expectEqual(early, 0)
+        expect(loop.metrics.turns <= 3 * rounds)
+        expect(loop.metrics.systemCalls[.epollWait]! <= 3 * rounds)
     }
 
     @Test func delaysBelowANanosecondAreRoundedUp() throws {
@@ -120,23 +120,19 @@ struct TimerPrecisionTests {
     }
 
     @Test func aTimerThatIsDueAlreadyOpensNoDescriptor() throws {
-        try EventLoop.withLoop { loop in
-            var fired = false
-            loop.schedule(after: .zero) { fired = true }
-            try loop.run()
-            expect(fired)
-            expect(loop.metrics.systemCalls.isEmpty)
-        }
+        var fired = false
+        loop.schedule(after: .zero) { fired = true }
+        try loop.run()
+        expect(fired)
+        expect(loop.metrics.systemCalls.isEmpty)
     }
 
     @Test func aBoundedWaitEndsAtItsBound() throws {
-        try EventLoop.withLoop { loop in
-            let start = loop.now
-            try loop.turn(.upTo(.milliseconds(3)))
-            expect(start.duration(to: loop.now) >= .milliseconds(3))
-            try loop.turn(.upTo(.zero))
-            try loop.turn(.upTo(.seconds(-1)))
-            expectEqual(loop.metrics.turns, 3)
-        }
+        let start = loop.now
+        try loop.turn(.upTo(.milliseconds(3)))
+        expect(start.duration(to: loop.now) >= .milliseconds(3))
+        try loop.turn(.upTo(.zero))
+        try loop.turn(.upTo(.seconds(-1)))
+        expectEqual(loop.metrics.turns, 3)
     }
 }

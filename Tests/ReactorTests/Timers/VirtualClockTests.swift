@@ -4,38 +4,35 @@ import TestSupport
 import Testing
 
 /// A loop whose time stands still while there is anything to do.
-struct VirtualClockTests {
-    private let clock = VirtualClock()
+@Suite(.inLoop) struct VirtualClockTests {
+    private let loop = EventLoop.current
+    private var clock: VirtualClock { loop.virtualClock }
 
     @Test func anHourOfTimersPassesWithoutWaiting() throws {
-        try EventLoop.withLoop(clock: clock) { loop in
-            var minutes = 0
-            var timer: EventLoop.Timer?
-            timer = loop.schedule(every: .seconds(60)) {
-                minutes += 1
-                if minutes == 60 { timer?.cancel() }
-            }
-            try loop.run()
-            expectEqual(clock.now.nanoseconds, 3_600_000_000_000)
-            expect(loop.metrics.systemCalls.isEmpty, "nothing was asked of the kernel")
+        var minutes = 0
+        var timer: EventLoop.Timer?
+        timer = loop.schedule(every: .seconds(60)) {
+            minutes += 1
+            if minutes == 60 { timer?.cancel() }
         }
+        try loop.run()
+        expectEqual(clock.now.nanoseconds, 3_600_000_000_000)
+        expect(loop.metrics.systemCalls.isEmpty, "nothing was asked of the kernel")
     }
 
     @Test func dataThatHasArrivedIsHandledBeforeTimeJumps() throws {
-        try EventLoop.withLoop(clock: clock) { loop in
-            let pipe = Ends.pipe()
-            var log: [String] = []
-            var watch: EventLoop.Watch?
-            watch = try loop.watch(pipe.near, for: .reading) { _ in
-                log.append("data at \(loop.now)")
-                take(from: pipe.near)
-                watch?.cancel()
-            }
-            loop.schedule(after: .seconds(1)) { log.append("timer at \(loop.now)") }
-            put(into: pipe.far)
-            try loop.run()
-            expectEqual(log, ["data at 0.0 s", "timer at 1.0 s"])
+        let pipe = Ends.pipe()
+        var log: [String] = []
+        var watch: EventLoop.Watch?
+        watch = try loop.watch(pipe.near, for: .reading) { _ in
+            log.append("data at \(loop.now)")
+            take(from: pipe.near)
+            watch?.cancel()
         }
+        loop.schedule(after: .seconds(1)) { log.append("timer at \(loop.now)") }
+        put(into: pipe.far)
+        try loop.run()
+        expectEqual(log, ["data at 0.0 s", "timer at 1.0 s"])
     }
 
     @Test(arguments: [Int64.max, Int64.max - 1, Int64.max - 5]) func atTheEndOfTimeTimersAreDueStill(start: Int64)
@@ -62,28 +59,24 @@ struct VirtualClockTests {
     }
 
     @Test func aTurnThatPollsOrHasWorkDoesNotMoveTime() throws {
-        try EventLoop.withLoop(clock: clock) { loop in
-            loop.schedule(after: .seconds(1)) {}
-            try loop.turn(.poll)
-            expectEqual(clock.now.nanoseconds, 0)
-            loop.enqueue {}
-            try loop.turn(.wait)
-            expectEqual(clock.now.nanoseconds, 0)
-            try loop.turn(.wait)
-            expectEqual(clock.now.nanoseconds, 1_000_000_000)
-        }
+        loop.schedule(after: .seconds(1)) {}
+        try loop.turn(.poll)
+        expectEqual(clock.now.nanoseconds, 0)
+        loop.enqueue {}
+        try loop.turn(.wait)
+        expectEqual(clock.now.nanoseconds, 0)
+        try loop.turn(.wait)
+        expectEqual(clock.now.nanoseconds, 1_000_000_000)
     }
 
     @Test func aBoundedWaitMovesTimeToItsBoundAtMost() throws {
-        try EventLoop.withLoop(clock: clock) { loop in
-            try loop.turn(.upTo(.seconds(5)))
-            expectEqual(clock.now.nanoseconds, 5_000_000_000)
-            loop.schedule(after: .seconds(2)) {}
-            try loop.turn(.upTo(.seconds(5)))
-            expectEqual(clock.now.nanoseconds, 7_000_000_000)
-            try loop.turn(.upTo(.seconds(-5)))
-            expectEqual(clock.now.nanoseconds, 7_000_000_000)
-        }
+        try loop.turn(.upTo(.seconds(5)))
+        expectEqual(clock.now.nanoseconds, 5_000_000_000)
+        loop.schedule(after: .seconds(2)) {}
+        try loop.turn(.upTo(.seconds(5)))
+        expectEqual(clock.now.nanoseconds, 7_000_000_000)
+        try loop.turn(.upTo(.seconds(-5)))
+        expectEqual(clock.now.nanoseconds, 7_000_000_000)
     }
 
     @Test func timeNeverGoesBack() {
@@ -105,31 +98,27 @@ struct VirtualClockTests {
     }
 
     @Test func aLoopWithoutDeadlinesReallyWaitsForOtherThreads() throws {
-        try EventLoop.withLoop(clock: clock) { loop in
-            let hold = loop.hold()
-            var woken = false
-            nonisolated(unsafe) let work = {
-                woken = true
-                hold.cancel()
-            }
-            let remote = loop.remote
-            let helper = TestThread { remote.submit { work() } }
-            try loop.run()
-            helper.join()
-            expect(woken)
-            expectEqual(clock.now.nanoseconds, 0)
+        let hold = loop.hold()
+        var woken = false
+        nonisolated(unsafe) let work = {
+            woken = true
+            hold.cancel()
         }
+        let remote = loop.remote
+        let helper = TestThread { remote.submit { work() } }
+        try loop.run()
+        helper.join()
+        expect(woken)
+        expectEqual(clock.now.nanoseconds, 0)
     }
 
     @Test func unreferencedTimersFireWhenTheirTimeComesWhileSomethingElseKeepsTheLoop() throws {
-        try EventLoop.withLoop(clock: clock) { loop in
-            var fired: [String] = []
-            loop.schedule(after: .seconds(1)) { fired.append("unreferenced") }.unref()
-            loop.schedule(after: .seconds(2)) { fired.append("referenced") }
-            loop.schedule(after: .seconds(3)) { fired.append("too late") }.unref()
-            try loop.run()
-            expectEqual(fired, ["unreferenced", "referenced"])
-        }
+        var fired: [String] = []
+        loop.schedule(after: .seconds(1)) { fired.append("unreferenced") }.unref()
+        loop.schedule(after: .seconds(2)) { fired.append("referenced") }
+        loop.schedule(after: .seconds(3)) { fired.append("too late") }.unref()
+        try loop.run()
+        expectEqual(fired, ["unreferenced", "referenced"])
     }
 }
 

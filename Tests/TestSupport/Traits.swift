@@ -31,3 +31,36 @@ private final class ThreadPerJob: TaskExecutor {
         thread.detach()
     }
 }
+
+/// Runs each test inside a call of a function, such as one that makes an event loop: what that sets up need not be a
+/// closure around the body of every test.
+package struct Around: TestTrait, SuiteTrait, TestScoping {
+    private let executor: JobsWithin
+
+    package var isRecursive: Bool { true }
+
+    /// - Parameter surround: calls its argument once, on the same thread.
+    package init(_ surround: @escaping @Sendable (() -> Void) -> Void) { executor = JobsWithin(surround) }
+
+    package func provideScope(
+        for test: Test, testCase: Test.Case?, performing function: @Sendable () async throws -> Void
+    ) async throws {
+        try await withTaskExecutorPreference(executor) { try await function() }
+    }
+}
+
+/// Runs jobs on the threads of Swift's pool, each inside a call. A test without `await` is one job.
+private final class JobsWithin: TaskExecutor {
+    private let surround: @Sendable (() -> Void) -> Void
+
+    init(_ surround: @escaping @Sendable (() -> Void) -> Void) { self.surround = surround }
+
+    func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        Task.detached { self.run(job) }
+    }
+
+    private func run(_ job: UnownedJob) {
+        surround { job.runSynchronously(on: asUnownedTaskExecutor()) }
+    }
+}
