@@ -228,8 +228,6 @@ private final class WakeUp: PromiseCore, @unchecked Sendable {
         if wakeUp.withdraw() { wakeUp.eventLoop = nil }
     }
 
-    override var isReportedUndelivered: Bool { false }
-
     override func runAndRelease() {
         releaseSource()
         // During a `hang`, the reference that arrives with the waiter passes to the `hang`.

@@ -172,14 +172,14 @@ private final class TaskCore: PromiseCore, @unchecked Sendable {
 
     override var mayWaitForCleanUps: Bool { true }
 
-    override func cancelExternally(with error: (any Error)?) -> ProducerStop {
-        guard claim() else { return .refused }
+    override func cancelExternally(with error: (any Error)?, in _: inout Cancellation) {
+        guard claim() else { return }
         let isRunning = stage.withLock { stage in
             if case .ended = stage { return false }
             stage = .cancelled(error)
             return true
         }
         task?.cancel()
-        return isRunning ? .willEnd : .stopped(nil)
+        if !isRunning { reject(by: .itself(error), at: madeAt) }
     }
 }

@@ -28,12 +28,10 @@ struct StackSearch {
         while limit > 0 {
             limit -= 1
             if let pool, core.role.contains(.externallySettled) {
-                switch core.placeOfJob(in: pool) {
-                case .isQueued: return true
-                case .elsewhere: return false
-                // The source may have a time limit, or belong to another thread.
-                case .behind(let source): core = source
-                }
+                let (isQueued, source) = core.placeOfJob(in: pool)
+                guard let source else { return isQueued }
+                // It may have a time limit, or belong to another thread.
+                core = source
                 continue
             }
             // All other cores are settled by another thread, by a resolver, or by a time limit.
@@ -57,7 +55,7 @@ struct StackSearch {
     /// If all sources of a combinator are needed, one that is held up is enough, unless another one may fail instead;
     /// otherwise, each must be.
     private mutating func areInputsHeldUp(of core: PromiseCore, _ here: LoopRef) -> Bool {
-        guard let combinator = core.asCombinator else { return false }
+        guard let combinator = core as? CombinatorCore else { return false }
         let inputs = combinator.inputs
         if combinator.needsAllInputs && pool == nil { return inputs.contains { isHeldUp($0, here) } }
         return !inputs.isEmpty && inputs.allSatisfy { isHeldUp($0, here) }

@@ -44,15 +44,17 @@ public final class Limiter {
         return turn().then(
             { permit in
                 let promise = try work().asPromise()
-                promise.core.watch(KeptPermit(permit: permit))
+                promise.core.watch { _ in withExtendedLifetime(permit) {} }
                 return promise
             }, file: file, line: line)
     }
 
-    private func turn() -> Promise<Permit> {
+    /// The permission to be in progress, which ends when it is released: with the work, or with a handler that is dropped
+    /// before it runs.
+    private func turn() -> Promise<AtRelease> {
         if active < limit {
             active += 1
-            return .value(Permit(self))
+            return .value(permit)
         }
         let number = nextNumber
         let turn = PromiseCore(Turn(limiter: self, number: number))
@@ -70,8 +72,10 @@ public final class Limiter {
             return
         }
         forgetEndingIfNobodyWaits()
-        turn.fulfill(Permit(self))
+        turn.fulfill(permit)
     }
+
+    private var permit: AtRelease { AtRelease { self.workDidEnd() } }
 
     private func forgetEndingIfNobodyWaits() {
         if order.isEmpty { loop.forgetEnding(ending) }
@@ -91,8 +95,7 @@ public final class Limiter {
     /// A waiting call of `run`.
     // The limiter is not owned: it settles all turns before it is released, since the operations in progress retain it.
     private struct Turn: Operation {
-        typealias Input = Never
-        typealias Output = Permit
+        typealias Output = AtRelease
         unowned(unsafe) let limiter: Limiter
         let number: Int
 
@@ -102,24 +105,5 @@ public final class Limiter {
             let turn = core.payload.value(as: Turn.self)
             return turn.limiter.leave(turn.number)
         }
-    }
-
-    /// The permission to be in progress. It ends with its last reference, wherever that is released: with the work, or
-    /// with a handler that is dropped before it runs.
-    private final class Permit {
-        private let limiter: Limiter
-
-        init(_ limiter: Limiter) { self.limiter = limiter }
-
-        deinit { limiter.workDidEnd() }
-    }
-
-    /// Keeps a permit until its source has settled.
-    private struct KeptPermit: Operation {
-        typealias Input = Never
-        typealias Output = Void
-        let permit: Permit
-
-        func run(_ source: AnySource, _ core: PromiseCore) { core.finish(()) }
     }
 }

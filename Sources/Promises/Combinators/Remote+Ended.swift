@@ -50,9 +50,9 @@ private final class EndOfLoops: PromiseCore, @unchecked Sendable {
         home.endDispatchedJob()
     }
 
-    override func cancelProducer() -> Bool { claim() }
-
-    override func didCancel() {
+    override func cancelExternally(with error: (any Error)?, in _: inout Cancellation) {
+        guard claim() else { return }
+        reject(by: .itself(error), at: nil)
         for (loop, id) in watches { loop.forgetWhenEnded(id) }
         home.endDispatchedJob()
     }

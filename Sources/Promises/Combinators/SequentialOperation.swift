@@ -6,7 +6,6 @@
 /// work.
 @usableFromInline
 struct SequentialOperation<Value>: Operation {
-    @usableFromInline typealias Input = Never
     @usableFromInline typealias Output = Value
     /// Runs one round. The argument is the promise that has been fulfilled, or `nil` in the first round. Returns the
     /// next promise to wait for, or `nil` if the round has finished the core.

@@ -108,9 +108,9 @@ final class LookupPromise: PromiseCore, @unchecked Sendable {
         home.endExternalWork()
     }
 
-    override func cancelProducer() -> Bool { claim() }
-
-    override func didCancel() {
+    override func cancelExternally(with error: (any Error)?, in _: inout Cancellation) {
+        guard claim() else { return }
+        reject(by: .itself(error), at: nil)
         lookups.forget(self)
         home.endExternalWork()
     }

@@ -69,7 +69,7 @@ extension Cancellation {
                 producer.marks.insert(.isEndingCancelled)
                 let word = producer.upstream.load()
                 if word == .none {
-                    combinator = producer.asCombinator
+                    combinator = producer as? CombinatorCore
                     break
                 }
                 if producer.isShielding {

@@ -99,7 +99,7 @@ struct Cancellation {
             core.cancelIfUnobserved()
             return nil
         }
-        if position == .last, let combinator = producer.asCombinator {
+        if position == .last, let combinator = producer as? CombinatorCore {
             combinator.endWithInputs(by: request)
             combinators.append(combinator)
             return nil
@@ -129,9 +129,16 @@ struct Cancellation {
     private func endAtOnce(
         _ core: PromiseCore, _ producer: PromiseCore, _ request: CancellationRequest
     ) -> PromiseCore? {
-        guard case .stopped(let source, _) = producer.stop() else {
+        var source: PromiseCore?
+        switch producer.upstream.load() {
+        case .none:
+            // There is no operation, but a producer that would settle the core.
+            if producer.cancelProducer() { break }
             producer.marks.remove(.isEndingCancelled)
             return nil
+        // It is running.
+        case .taken: break
+        default: source = producer.leaveSource()
         }
         // The producer may be running right now, and end later.
         if producer !== core { producer.state.markClaimed() }
@@ -141,17 +148,15 @@ struct Cancellation {
     }
 
     /// Ends a promise that any thread may settle. The climb cannot pass through it: its source, if it has one, comes
-    /// later.
+    /// later; see `cancel(_:andThen:)`.
     private mutating func endExternally(_ core: PromiseCore, _ request: CancellationRequest) {
         guard !request.sparesWanted || !core.isWanted else { return }
-        guard case .stopped(let source, let settle) = core.cancelExternally(with: request.error) else { return }
-        let end =
-            settle ?? {
-                core.reject(by: request, at: core.callSite)
-                core.didCancel()
-            }
-        guard let source else { return end() }
+        core.cancelExternally(with: request.error, in: &self)
+    }
+
+    /// Cancels `source` later, unless another handler waits for it, and calls `settle` when it has ended.
+    mutating func cancel(_ source: PromiseCore, andThen settle: @escaping () -> Void) {
         sources.append(source)
-        settlements.append((source, end))
+        settlements.append((source, settle))
     }
 }

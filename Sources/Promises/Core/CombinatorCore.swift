@@ -55,8 +55,6 @@ class CombinatorCore: PromiseCore, @unchecked Sendable {
         endIfNothingIsOutstanding(.noProducer)
     }
 
-    final override var asCombinator: CombinatorCore? { self }
-
     /// Whether the result needs all sources, and not one of them.
     var needsAllInputs: Bool { true }
 

@@ -19,9 +19,9 @@ struct CoreCode {
     /// Calls the function, which must have no captures.
     @inlinable @inline(__always)
     init(_ function: @escaping (PromiseCore, CorePhase) -> Void) {
-        let words = unsafeBitCast(Closure(call: function), to: ClosureWords.self)
-        precondition(words.captures == 0, "the code of a core captures something")
-        self.init(bits: words.function)
+        let (function, captures) = unsafeBitCast(Closure(call: function), to: (UInt, UInt).self)
+        precondition(captures == 0, "the code of a core captures something")
+        self.init(bits: function)
     }
 
     /// Calls the function of that class.
@@ -39,7 +39,7 @@ struct CoreCode {
         if bits & Self.genericBit != 0 {
             unsafeBitCast(address, to: GenericCode.Type.self).call(core, phase)
         } else {
-            unsafeBitCast(ClosureWords(function: address, captures: 0), to: Closure.self).call(core, phase)
+            unsafeBitCast((address, 0 as UInt), to: Closure.self).call(core, phase)
         }
     }
 
@@ -65,12 +65,6 @@ struct CoreCode {
 
         @inlinable
         init(call: @escaping (PromiseCore, CorePhase) -> Void) { self.call = call }
-    }
-
-    @usableFromInline
-    struct ClosureWords {
-        @usableFromInline let function: UInt
-        @usableFromInline let captures: UInt
     }
 }
 

@@ -107,22 +107,16 @@ struct SharedWord: ~Copyable {
     // when they outnumber the other nodes, so that a withdrawal costs the same however long the list is. The count
     // begins at zero or below, and a sweep is due at 16. It wraps around at its largest number.
 
-    enum Sweep {
-        case notDue, due
-        /// This withdrawal has made it due: request a sweep from another thread.
-        case justDue
-    }
-
     private static var countShift: UInt32 { 8 }
     private static var countWhenDue: Int32 { 16 }
     /// Longer lists are also swept after this many withdrawals: each then costs a few visits.
     private static var mostBetweenSweeps: Int { 1 << 22 }
 
     /// Counts a withdrawn waiter. Any thread.
-    func countWithdrawal() -> Sweep {
+    /// - Returns: the count beyond the one that makes a sweep due; zero for the withdrawal that does.
+    func countWithdrawal() -> Int32 {
         let word = word.wrappingAdd(1 << Self.countShift, ordering: .relaxed).newValue
-        let count = Int32(bitPattern: word) >> Int32(Self.countShift)
-        return count < Self.countWhenDue ? .notDue : count == Self.countWhenDue ? .justDue : .due
+        return Int32(bitPattern: word) >> Int32(Self.countShift) - Self.countWhenDue
     }
 
     /// The list has been swept. The next sweep follows after as many withdrawals as there are nodes left, at least 16.

@@ -99,7 +99,7 @@ extension Guarantee: Thenable {
     ///   it was released), it receives `PromiseError.abandoned`.
     @inlinable
     public func pipe(to handler: @escaping @Sendable (Result<T, any Error>) -> Void) {
-        core.attach(PromiseCore(inline: Pipe(handler)))
+        core.attach(PromiseCore(inline: Notification { handler($0.of(T.self).result) }))
     }
 
     /// `.success` with the value, or `nil` while pending. Any thread.

@@ -6,7 +6,7 @@ import Reactor
 ///
 /// No node may be removed from the list while the holder of the right to settle reads it. For an externally settled
 /// promise the holder has claimed it first, which `init` detects. Any other holder settles on the thread of the core's
-/// loop without claiming, so only that thread may lock the list: see `PromiseCore.mayLockWaiters`.
+/// loop without claiming, so only that thread may lock the list.
 struct LockedWaiters: ~Copyable {
     // The caller holds it.
     private let core: CoreRef
@@ -82,7 +82,7 @@ struct LockedWaiters: ~Copyable {
                 last = node
                 left += 1
                 // The node that the shortcut leads to may have been removed.
-                WatchingCore.at(node)?.borrow { $0.shortcut = .none }
+                WatchingCore.at(node)?.borrow { $0.shortcut = nil }
             }
         }
         EventLoop.nodesWereVisited(visited)
@@ -185,29 +185,27 @@ extension LockedWaiters {
     /// watcher on the way gets a shortcut to the end of this walk, as union-find compresses its paths. So the amortized
     /// cost of a walk is logarithmic, however many watchers and cancellations there are.
     private func keeper(from first: CoreRef?) -> CoreRef? {
-        var visited = 0
-        var found = first
-        while let node = found, !keepsWorkAlive(node) {
-            visited += 1
-            found = Self.following(node)
-        }
-        let shortcut = found.map(WatchingCore.Shortcut.to) ?? .end
-        var passed = visited > 1 ? first : nil
-        while let node = passed, node != found {
-            passed = Self.following(node)
-            WatchingCore.at(node)?.borrow { $0.shortcut = shortcut }
+        guard let first else { return nil }
+        // Ends at the oldest node if none keeps work alive.
+        var (end, visited) = (first, 1)
+        while !keepsWorkAlive(end), let next = Self.following(end) { (end, visited) = (next, visited + 1) }
+        var passed = first
+        while passed != end, let next = Self.following(passed) {
+            WatchingCore.at(passed)?.borrow { $0.shortcut = end }
+            passed = next
         }
         EventLoop.nodesWereVisited(visited)
-        return found
+        return keepsWorkAlive(end) ? end : nil
     }
 
     /// The next node of a walk, after a node that does not keep work alive.
     private static func following(_ node: CoreRef) -> CoreRef? {
-        switch WatchingCore.at(node)?.borrow({ $0.shortcut }) ?? .none {
-        case .none: node.next
-        case .to(let older): older
-        case .end: nil
-        }
+        WatchingCore.at(node)?.borrow { $0.shortcut } ?? node.next
+    }
+
+    /// Whether a node is a clean-up of the core: a cancellation runs it first, and rejects the core when it has ended.
+    static func isCleanUp(_ node: CoreRef) -> Bool {
+        node.borrow { $0.role.isSuperset(of: [.keepsNoWorkAlive, .runsWhenCancelled]) }
     }
 }
 
@@ -218,25 +216,21 @@ extension PromiseCore {
     /// Whether a handler other than `waiter`, cancelled or not, or a `hang`, waits here.
     func isWanted(besides waiter: PromiseCore?) -> Bool {
         // A settled combinator lets it continue.
-        if has(.isLetGo) || continuesUnobserved { return true }
+        if has(.isLetGo) || (self as? ResolverCore)?.isOfGuarantee == true { return true }
         guard let waiters = LockedWaiters(of: self) else { return true }
         return waiters.keepWorkAlive(besides: waiter?.ref)
     }
 
     /// Counts a waiter of the list that has become a tombstone.
     func noteWithdrawal() {
-        switch shared.countWithdrawal() {
-        case .due where mayLockWaiters, .justDue where mayLockWaiters: sweep()
-        case .justDue:
-            loop?.post(InternalJob { [self] in sweep() }) { settled == nil && root === self }
-        case .notDue, .due: break
-        }
+        let excess = shared.countWithdrawal()
+        guard excess >= 0 else { return }
+        // Whether this thread may lock the list.
+        if role.contains(.externallySettled) || loop == .ofThisThread { return sweep() }
+        if excess == 0 { loop?.post(InternalJob { [self] in sweep() }) { settled == nil && root === self } }
     }
 
-    /// Whether this thread may lock the list.
-    var mayLockWaiters: Bool { role.contains(.externallySettled) || loop == .ofThisThread }
-
-    /// Removes the tombstones. Requires `mayLockWaiters`.
+    /// Removes the tombstones, on a thread that may lock the list.
     private func sweep() {
         if let waiters = LockedWaiters(of: self) { waiters.sweep() }
     }

@@ -11,7 +11,7 @@ protocol Operation<Input, Output>: ~Copyable {
     /// The value of the source.
     associatedtype Input
     /// The value that the operation settles its core with.
-    associatedtype Output
+    associatedtype Output = Void
 
     /// Runs on the core's loop. Must end with exactly one of the `finish` methods of `core`.
     consuming func run(_ source: Source<Input>, _ core: PromiseCore)
@@ -257,7 +257,6 @@ extension PromiseCore {
 /// Settles as its source did. Also the operation of a core without one: it is empty, and knows the value's type.
 @usableFromInline
 struct Follow<Value>: Operation {
-    @usableFromInline typealias Input = Value
     @usableFromInline typealias Output = Value
 
     @inlinable init() {}
@@ -267,11 +266,13 @@ struct Follow<Value>: Operation {
 }
 
 /// Calls a closure once its source has settled.
+@usableFromInline
 struct Notification: Operation {
-    typealias Input = Never
-    typealias Output = Void
-    let body: (AnySource) -> Void
+    @usableFromInline let body: (AnySource) -> Void
 
+    @inlinable init(_ body: @escaping (AnySource) -> Void) { self.body = body }
+
+    @inlinable
     func run(_ source: AnySource, _ core: PromiseCore) {
         body(source)
         core.finish(())

@@ -13,7 +13,6 @@ protocol IOProducer: AnyObject {
 // loop ends. Both, and `stop`, happen on the loop's thread.
 @usableFromInline
 struct Produced<Value>: Operation {
-    @usableFromInline typealias Input = Never
     @usableFromInline typealias Output = Value
     unowned(unsafe) let producer: any IOProducer
 

@@ -107,7 +107,7 @@ extension Promise: Catchable {
     /// - Parameter handler: called exactly once, with the outcome.
     @inlinable
     public func pipe(to handler: @escaping @Sendable (Result<T, any Error>) -> Void) {
-        core.attach(PromiseCore(inline: Pipe(handler)))
+        core.attach(PromiseCore(inline: Notification { handler($0.of(T.self).result) }))
     }
 
     /// The outcome, or `nil` while pending. Any thread. Reading an error here, or through `error`, counts as handling
@@ -152,19 +152,5 @@ extension Promise: CustomStringConvertible, CustomDebugStringConvertible {
             case .failure(let error): "rejected(\(String(reflecting: error)))"
             }
         return "Promise<\(T.self)>.\(outcome)\(core.remarks)"
-    }
-}
-
-@usableFromInline
-struct Pipe<T>: Operation {
-    @usableFromInline typealias Output = Void
-    @usableFromInline let handler: @Sendable (Result<T, any Error>) -> Void
-
-    @inlinable init(_ handler: @escaping @Sendable (Result<T, any Error>) -> Void) { self.handler = handler }
-
-    @inlinable
-    func run(_ source: Source<T>, _ core: PromiseCore) {
-        handler(source.result)
-        core.finish(())
     }
 }

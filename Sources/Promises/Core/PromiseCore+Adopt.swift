@@ -137,7 +137,7 @@ extension PromiseCore {
             return release()
         }
         // Reuses the memory of the operation.
-        continueBy(AfterOperation(run: code))
+        continueBy(code)
         // Only a core of this thread can be linked to the root, so the root waits for `inner` too.
         root.borrow { root in root.marks.formUnion(.isAdopting) }
         inner.borrow { $0.attach(self) }
@@ -165,22 +165,22 @@ extension PromiseCore {
         }
     }
 
-    /// Replaces the core's operation with its next step.
-    func continueBy(_ next: AfterOperation) {
-        payload.store(next)
+    /// Replaces the operation of this core, which waits to adopt another core's outcome, with its next step.
+    func continueBy(_ next: @escaping (PromiseCore, CorePhase) -> Void) {
+        payload.store(CoreCode.Closure(call: next))
         marks.insert(.isAdopting)
     }
 
     /// Runs a node that is adopting: its source has settled.
     func completeAdoption() {
         marks.remove(.isAdopting)
-        payload.take(AfterOperation.self).run(self, .run)
+        payload.take(CoreCode.Closure.self).call(self, .run)
     }
 
     /// Drops the adoption of a node that will never run.
     func dropAdoption() {
         marks.remove(.isAdopting)
-        _ = payload.take(AfterOperation.self)
+        _ = payload.take(CoreCode.Closure.self)
     }
 
     /// Whether `target` waits for `root`, perhaps through other cores, to adopt its outcome: then `root` must not wait
@@ -202,9 +202,4 @@ extension PromiseCore {
         }
         return false
     }
-}
-
-/// The payload of a core whose operation has run, and which waits to adopt another core's outcome.
-struct AfterOperation {
-    let run: (PromiseCore, CorePhase) -> Void
 }

@@ -57,16 +57,6 @@ extension PromiseCore {
 
     // MARK: The producer, on the core's own thread
 
-    /// Ends the producer of this core, without waiting for a clean-up.
-    func stop() -> ProducerStop {
-        let word = upstream.load()
-        // There is no operation, but a producer that would settle the core.
-        if word == .none { return cancelProducer() ? .stopped(nil) : .refused }
-        // It is running.
-        if word == .taken { return .stopped(nil) }
-        return .stopped(leaveSource())
-    }
-
     /// Drops the operation of this core, which has a source.
     /// - Returns: the source, unless that has settled and the core was scheduled to run.
     func leaveSource() -> PromiseCore? {
@@ -114,7 +104,7 @@ extension PromiseCore {
         // Dropped last: that may run user code, which may turn the loop.
         let operation = marks.contains(.isAdopting) ? nil : PromiseCore(operationOf: self)
         if operation == nil { dropAdoption() }
-        continueBy(.rejection(with: error))
+        rejectNext(with: error)
         withExtendedLifetime(operation) {}
     }
 
@@ -123,13 +113,12 @@ extension PromiseCore {
     func runAndReject(with error: (any Error)?) {
         // The operation moves to a new core, which no other code refers to. The closure below takes its place here.
         let operation = PromiseCore(operationOf: self)
-        continueBy(
-            AfterOperation { core, _ in
-                operation.upstream.store(core.upstream.takeOut())
-                operation.retain()
-                operation.runAndRelease()
-                core.reject(with: error, after: operation)
-            })
+        continueBy { core, _ in
+            operation.upstream.store(core.upstream.takeOut())
+            operation.retain()
+            operation.runAndRelease()
+            core.reject(with: error, after: operation)
+        }
     }
 
     /// Leaves the source, and lets the operation run in a job with the cancellation as its source's outcome. If the
@@ -158,16 +147,14 @@ extension PromiseCore {
             outcome.reference.borrow { $0.markHandled() }
             return finish(throwing: CancellationRequest.itself(error).rejection)
         }
-        continueBy(.rejection(with: error))
+        rejectNext(with: error)
         operation.attach(self)
         release()
     }
-}
 
-extension AfterOperation {
-    /// Rejects a cancelled core, whatever its source's outcome.
-    fileprivate static func rejection(with error: (any Error)?) -> AfterOperation {
-        AfterOperation { core, _ in
+    /// Makes this core's next step its rejection, whatever its source's outcome.
+    private func rejectNext(with error: (any Error)?) {
+        continueBy { core, _ in
             core.upstream.takeOut().release()
             core.finish(throwing: CancellationRequest.itself(error).rejection)
         }

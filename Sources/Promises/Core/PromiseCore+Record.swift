@@ -23,13 +23,6 @@ extension PromiseCore {
         }
     }
 
-    /// The line that made the promise that this waiter waits for. On the waiter's thread, while it waits.
-    var callSiteOfAwaited: CallSite? {
-        // Until this thread runs the waiter, the word keeps the source: waiting, or settled meanwhile.
-        let word = upstream.load()
-        return word.isWaiting && word.address != 0 ? word.core.borrow { $0.root.callSite } : nil
-    }
-
     /// Ends a core that has a record, or whose call site has been noted. Out of line, so that other cores do not pay
     /// for it.
     @inline(never)

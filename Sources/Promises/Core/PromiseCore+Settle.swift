@@ -57,13 +57,6 @@ extension PromiseCore {
         }
     }
 
-    /// Whether it is pending, for callers that do not own it; see `isStillWaiting`.
-    var isPendingAtRoot: Bool {
-        let seen = rootRef.borrow { $0.state.load() }
-        // A link that was made since.
-        return seen.isPending || seen.isLink
-    }
-
     /// Claims the right to settle a core shared by several resolvers.
     /// - Returns: false if another one has claimed it already.
     @usableFromInline

@@ -90,42 +90,29 @@ class PromiseCore: Job, @unchecked Sendable {
     @usableFromInline
     var callSite: CallSite? { nil }
 
-    /// Ends the work that would settle this promise, which has no source. Called on its loop's thread; for an
-    /// externally settled promise, on any thread.
-    /// - Returns: true if the work has ended; then the caller has the right to settle. False if the work cannot be
-    ///   ended, or another thread has settled the promise.
-    // Other threads call this for an externally settled core, and may not read the marks.
+    /// Ends the work that would settle this promise, which has no source. Called on its loop's thread.
+    /// - Returns: true if the work has ended; then the caller has the right to settle. False if it cannot be ended.
     func cancelProducer() -> Bool {
-        if role.contains(.externallySettled) { return false }
         code(self, .stop)
         return upstream.loadRelaxed() == .taken
     }
 
-    /// This core, if it settles when its several sources have.
-    var asCombinator: CombinatorCore? { nil }
+    /// Ends the work that would settle this externally settled promise, and rejects the promise, now or when the work has
+    /// ended. Does nothing if the work cannot be ended, or another thread has settled the promise. Any thread.
+    /// - Parameter cancellation: continues with the promise that this one waits for.
+    func cancelExternally(with error: (any Error)?, in cancellation: inout Cancellation) {}
 
     /// Whether this externally settled promise may wait for another one, which only its own thread can examine.
     var mayWaitForCleanUps: Bool { false }
 
-    /// The place of the job that settles this externally settled promise. Any thread.
-    func placeOfJob(in pool: ObjectIdentifier) -> PlaceOfJob { .elsewhere }
-
-    /// `cancelProducer` for an externally settled promise that may wait for another one. Any thread.
-    func cancelExternally(with error: (any Error)?) -> ProducerStop { cancelProducer() ? .stopped(nil) : .refused }
-
-    /// Whether a resolver's promise was cancelled, not merely rejected with a cancellation error. `nil` for others.
-    var hasBeenCancelled: Bool? { nil }
+    /// Whether the job that settles this externally settled promise is in the queue of that pool, and the promise that has
+    /// to settle before there is a job. Any thread.
+    func placeOfJob(in pool: ObjectIdentifier) -> (isQueued: Bool, behind: PromiseCore?) { (false, nil) }
 
     /// The fast path for a source that only `node` has ever waited for, as is usual for the losers of a race: cancels
     /// it and takes the node out of the list, whose reference the caller then owns.
     /// - Returns: false, without any effect, in all other cases.
     func cancel(ifOnly node: CoreRef) -> Bool { false }
-
-    /// Whether this externally settled promise continues even after its last waiter has withdrawn.
-    var continuesUnobserved: Bool { false }
-
-    /// Called after `cancelExternally` has stopped the producer and the promise has settled.
-    func didCancel() {}
 
     /// Whether a drop only destroys the payload, which another core may do in its place. If false, `code` needs this
     /// core itself.
@@ -148,7 +135,13 @@ class PromiseCore: Job, @unchecked Sendable {
     override var isCountedAsWaiting: Bool { marks.contains(.countsAsWaiting) }
 
     /// Called under a lock that its deinit would need, so it is not retained: it may be about to be released.
-    override var isStillWaiting: Bool { isPendingAtRoot }
+    override var isStillWaiting: Bool {
+        let seen = rootRef.borrow { $0.state.load() }
+        // A link that was made since.
+        return seen.isPending || seen.isLink
+    }
+
+    override var isReportedUndelivered: Bool { role.isDisjoint(with: .uncounted) }
 
     // Called only while handlers are measured.
     override var kind: HandlerKind { .promiseHandler }
@@ -165,7 +158,11 @@ class PromiseCore: Job, @unchecked Sendable {
 
     override func discardIfWaiting() -> Bool { withdrawAsLoopEnds() }
 
-    override var awaitedCallSite: CallSite? { callSiteOfAwaited }
+    override var awaitedCallSite: CallSite? {
+        // Until this thread runs the waiter, the word keeps the source: waiting, or settled meanwhile.
+        let word = upstream.load()
+        return word.isWaiting && word.address != 0 ? word.core.borrow { $0.root.callSite } : nil
+    }
 
     deinit {
         let isAnnotated = !shared.annotations.isEmpty
@@ -190,23 +187,4 @@ enum CorePhase {
     /// The node has no source, and the input that it waits for has arrived: continue. Consumes the caller's reference to
     /// the node.
     case input
-}
-
-/// The result of stopping a producer, with the source that it was waiting for, which must be cancelled next.
-enum ProducerStop {
-    /// It cannot be stopped.
-    case refused
-    /// It has ended, without settling its promise: after `source`, the caller settles it, or calls `settle`.
-    case stopped(_ source: PromiseCore?, settle: (() -> Void)? = nil)
-    /// It settles its promise later.
-    case willEnd
-}
-
-/// The place of the job that settles a promise.
-enum PlaceOfJob {
-    /// In the queue of the given pool.
-    case isQueued
-    /// Queued once this promise has settled.
-    case behind(PromiseCore)
-    case elsewhere
 }

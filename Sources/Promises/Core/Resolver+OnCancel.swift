@@ -14,7 +14,9 @@ extension Resolver {
     /// the promise can never be detected as abandoned.
     /// - Parameter body: stops the work.
     @available(*, noasync, message: "no loop runs the handler in an async function; call it on the loop's thread")
-    public func onCancel(_ body: @escaping () -> Void) { token.core.watch(OnCancel(body: body)) }
+    public func onCancel(_ body: @escaping () -> Void) {
+        token.core.watch { if ($0.core as? ResolverCore)?.isCancelled == true { body() } }
+    }
 
     /// As `onCancel`, but the promise is rejected only when the guarantee of `body` has been fulfilled: later steps
     /// then wait for the end of the work.
@@ -25,31 +27,17 @@ extension Resolver {
     /// - Parameter body: stops the work. The guarantee is not cancelled with the promise.
     @available(*, noasync, message: "no loop runs the handler in an async function; call it on the loop's thread")
     public func onCancelThen(_ body: @escaping () -> Guarantee<Void>) {
-        token.core.watch(CleanUpOnCancel(body: body), isCleanUp: true)
-    }
-}
-
-/// Calls the body if the promise was cancelled; see `Resolver.onCancel`.
-struct OnCancel: Operation {
-    typealias Input = Never
-    typealias Output = Void
-    let body: () -> Void
-
-    func run(_ source: AnySource, _ core: PromiseCore) {
-        if source.core.hasBeenCancelled == true { body() }
-        core.finish(())
+        token.core.attach(WatchingCore(watching: CleanUpOnCancel(body: body), role: .runsWhenCancelled))
     }
 }
 
 /// Runs the body if the promise was cancelled, and ends with the guarantee of the body; see `Resolver.onCancelThen`.
-struct CleanUpOnCancel: Operation {
-    typealias Input = Never
-    typealias Output = Void
+private struct CleanUpOnCancel: Operation {
     let body: () -> Guarantee<Void>
 
     func run(_ source: AnySource, _ core: PromiseCore) {
         // A cancellation arrives before the promise has settled, except at a watcher that was added later.
-        if source.core.hasBeenCancelled == false { return core.finish(()) }
+        if (source.core as? ResolverCore)?.isCancelled == false { return core.finish(()) }
         core.finish(followingGuarantee: body())
     }
 }

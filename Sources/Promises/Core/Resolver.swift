@@ -89,8 +89,8 @@ public struct Resolver<T> {
             reject(error)
         } else if let value {
             fulfill(value)
-        } else if let type = T.self as? any NilValue.Type {
-            fulfill(type.nilValue as! T)
+        } else if let type = T.self as? any ExpressibleByNilLiteral.Type {
+            fulfill(type.init(nilLiteral: ()) as! T)
         } else {
             reject(PromiseError.invalidCallingConvention)
         }
@@ -135,16 +135,6 @@ extension Resolver where T == Void {
 
 // As for Promise: only values of T cross threads through it.
 extension Resolver: Sendable where T: Sendable {}
-
-/// A type whose values may be nil.
-@usableFromInline
-protocol NilValue {
-    static var nilValue: Self { get }
-}
-
-extension Optional: NilValue {
-    @usableFromInline static var nilValue: Self { nil }
-}
 
 /// Shared by a resolver's copies; its deinit marks the end of the last one.
 @usableFromInline

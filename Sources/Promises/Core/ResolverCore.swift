@@ -7,26 +7,23 @@ final class ResolverCore: PromiseCore, @unchecked Sendable {
     private let madeAt: CallSite
     /// Whether a closure of `Guarantee` fulfills it. The closure cannot be notified of a cancellation, so no
     /// withdrawing waiter ends the promise: a later value would be lost silently.
-    private let isOfGuarantee: Bool
+    let isOfGuarantee: Bool
     /// Set if the promise was cancelled, not merely rejected with a cancellation error. Before the promise settles,
     /// only the party that has claimed it accesses this.
-    @exclusivity(unchecked) private final var isCancelled = false
-
-    override var hasBeenCancelled: Bool? { isCancelled }
+    @exclusivity(unchecked) private(set) final var isCancelled = false
 
     override var mayWaitForCleanUps: Bool {
-        LockedWaiters(of: self)?.contains(where: WatchingCore.isCleanUp) ?? false
+        LockedWaiters(of: self)?.contains(where: LockedWaiters.isCleanUp) ?? false
     }
 
-    override func cancelExternally(with error: (any Error)?) -> ProducerStop {
+    override func cancelExternally(with error: (any Error)?, in _: inout Cancellation) {
         // Claimed while the list is locked: no clean-up can be added in between.
-        guard let waiters = LockedWaiters(of: self), claim() else { return .refused }
+        guard let waiters = LockedWaiters(of: self), claim() else { return }
         isCancelled = true
-        guard waiters.contains(where: WatchingCore.isCleanUp),
-            let cleanUps = waiters.removeAll(where: WatchingCore.isCleanUp)
-        else { return .stopped(nil) }
+        guard waiters.contains(where: LockedWaiters.isCleanUp),
+            let cleanUps = waiters.removeAll(where: LockedWaiters.isCleanUp)
+        else { return reject(by: .itself(error), at: callSite) }
         rejectAfterCleanUps(from: cleanUps, with: error)
-        return .willEnd
     }
 
     override func cancel(ifOnly node: CoreRef) -> Bool {
@@ -43,10 +40,10 @@ final class ResolverCore: PromiseCore, @unchecked Sendable {
         return true
     }
 
-    /// Begins the clean-ups, which have been taken out of the list, oldest first, and rejects this core when all have
-    /// ended. The caller has claimed the core.
+    /// Begins the clean-ups, which have been taken out of the list, oldest first, and rejects this core when the last of
+    /// them has ended, or never will. The caller has claimed the core.
     private func rejectAfterCleanUps(from oldest: CoreRef, with error: (any Error)?) {
-        let end = CleanUpsEnd(of: self, with: error)
+        let end = AtRelease { [self] in reject(by: .itself(error), at: callSite) }
         var next: CoreRef? = oldest
         while let node = next {
             next = node.next
@@ -56,8 +53,6 @@ final class ResolverCore: PromiseCore, @unchecked Sendable {
     }
 
     @usableFromInline override var callSite: CallSite? { madeAt }
-
-    override var continuesUnobserved: Bool { isOfGuarantee }
 
     @usableFromInline
     init(_ callSite: CallSite, isOfGuarantee: Bool, code: CoreCode) {
@@ -74,16 +69,12 @@ final class ResolverCore: PromiseCore, @unchecked Sendable {
     }
 }
 
-/// Rejects a cancelled core when the last of its clean-ups has ended, or never will: its last reference is released
-/// then.
-private final class CleanUpsEnd {
-    private let core: ResolverCore
-    private let error: (any Error)?
+/// Calls a function when its last reference is released, wherever that is: with a handler that has run, or that never
+/// will.
+final class AtRelease {
+    private let body: () -> Void
 
-    init(of core: ResolverCore, with error: (any Error)?) {
-        self.core = core
-        self.error = error
-    }
+    init(_ body: @escaping () -> Void) { self.body = body }
 
-    deinit { core.reject(by: .itself(error), at: core.callSite) }
+    deinit { body() }
 }

@@ -83,12 +83,6 @@ extension CoreRef {
 }
 
 enum SpareCores {
-    /// Constant fields that are rewritten: those before the payload.
-    private struct Constants {
-        let loop: LoopRef?
-        let code: CoreCode
-    }
-
     /// Makes a kept core one in this state.
     @inline(__always)
     fileprivate static func reuse(
@@ -96,8 +90,9 @@ enum SpareCores {
     ) -> PromiseCore {
         // Writing constants is sound here: the caller has the only reference, taken from the loop as it would take a
         // block from the allocator, so no code has read a constant through this reference.
-        let place = (spare.payload.address - MemoryLayout<Constants>.size).assumingMemoryBound(to: Constants.self)
-        place.pointee = Constants(loop: loop, code: code)
+        let payload = spare.payload.address
+        (payload - 16).storeBytes(of: loop, as: LoopRef?.self)
+        (payload - 8).storeBytes(of: code, as: CoreCode.self)
         begin(spare, as: state)
         return spare.takeOver()
     }

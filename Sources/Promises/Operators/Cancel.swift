@@ -78,9 +78,6 @@ extension Catchable {
 
 /// Fulfilled when its source has settled.
 private struct Settled: Operation {
-    typealias Input = Never
-    typealias Output = Void
-
     func run(_ source: AnySource, _ core: PromiseCore) { core.finish(()) }
 
     /// Cancels `core`, and returns a core that is fulfilled once that one has settled.

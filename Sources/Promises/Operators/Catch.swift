@@ -57,8 +57,6 @@ public struct Finalizer {
 
 @usableFromInline
 struct Catch<T>: Operation {
-    @usableFromInline typealias Input = T
-    @usableFromInline typealias Output = Void
     @usableFromInline let policy: CatchPolicy
     @usableFromInline let body: (any Error) -> Void
 

@@ -48,8 +48,6 @@ extension CatchPolicy {
 
 @usableFromInline
 struct CatchSome<T>: Operation {
-    @usableFromInline typealias Input = T
-    @usableFromInline typealias Output = Void
     /// Returns `nil` for an error that it does not handle.
     @usableFromInline let body: (any Error) -> Void?
 

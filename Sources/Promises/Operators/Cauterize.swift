@@ -29,8 +29,6 @@ extension Catchable {
 
 @usableFromInline
 struct Cauterize<T>: Operation {
-    @usableFromInline typealias Input = T
-    @usableFromInline typealias Output = Void
     @usableFromInline let policy: CatchPolicy
     @usableFromInline let callSite: CallSite
 

@@ -88,13 +88,8 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
 
     override var callSite: CallSite? { madeAt }
 
-    override func placeOfJob(in pool: ObjectIdentifier) -> PlaceOfJob {
-        let (stage, place) = progress.withLock { ($0.stage, $0.place) }
-        switch stage {
-        case .queued: return self.pool == pool ? .isQueued : .elsewhere
-        case .waiting, .following: return place.map { .behind($0.core) } ?? .elsewhere
-        case .running, .ended: return .elsewhere
-        }
+    override func placeOfJob(in pool: ObjectIdentifier) -> (isQueued: Bool, behind: PromiseCore?) {
+        progress.withLock { ($0.stage == .queued && self.pool == pool, $0.place?.core) }
     }
 
     // MARK: Stages
@@ -241,20 +236,20 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
 
     override var mayWaitForCleanUps: Bool { true }
 
-    override func cancelExternally(with error: (any Error)?) -> ProducerStop {
+    override func cancelExternally(with error: (any Error)?, in cancellation: inout Cancellation) {
         // A job that ends between the claim and the rejection no longer keeps the loop alive for the handlers.
         let keepsLoop = jobs == .ofPool
         if keepsLoop { home.beginExternalWork() }
         guard claim() else {
             if keepsLoop { home.endExternalWork() }
-            return .refused
+            return
         }
         let (willRun, stage, place) = interrupt(for: error)
         let isWithdrawn = place?.waiter.withdraw() == true
         // A thread runs the closure, or is about to; or the waiter is about to dispatch it.
         if willRun && !isWithdrawn {
             if keepsLoop { home.endExternalWork() }
-            return .willEnd
+            return
         }
         let isCounted = jobs == .ofPool ? stage == .queued : stage.isElsewhere
         let goOn = { [self] in
@@ -267,8 +262,8 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
             if keepsLoop { home.endExternalWork() }
         }
         // A closure runs inline, but not inside another one.
-        let inline = { EventLoop.ofCurrentThread.runInline(.passRetained(InternalJob(goOn))) }
-        return .stopped(isWithdrawn ? place?.core : nil, settle: willRun ? inline : goOn)
+        let end = willRun ? { EventLoop.ofCurrentThread.runInline(.passRetained(InternalJob(goOn))) } : goOn
+        if isWithdrawn, let source = place?.core { cancellation.cancel(source, andThen: end) } else { end() }
     }
 
     /// Takes all further steps from the other parties. If the closure is running, which nothing can stop, or will run

@@ -32,8 +32,6 @@ extension Guarantee {
 /// `Map` with an output of `Void`. `Map` itself would wrap the body in another closure, which returns a generic `Void`.
 @usableFromInline
 struct Done<T>: Operation {
-    @usableFromInline typealias Input = T
-    @usableFromInline typealias Output = Void
     @usableFromInline let body: (T) throws -> Void
 
     @inlinable init(_ body: consuming @escaping (T) throws -> Void) { self.body = body }

@@ -63,7 +63,6 @@ extension Guarantee {
 
 @usableFromInline
 struct EnsureThen<T>: Operation {
-    @usableFromInline typealias Input = T
     @usableFromInline typealias Output = T
     @usableFromInline let body: () -> Guarantee<Void>
 
@@ -88,7 +87,6 @@ struct EnsureThen<T>: Operation {
 /// Passes an outcome on once another promise has settled.
 @usableFromInline
 struct DelayedOutcome<T>: Operation {
-    @usableFromInline typealias Input = Never
     @usableFromInline typealias Output = T
     @usableFromInline let outcome: PromiseCore
 
@@ -103,7 +101,6 @@ struct DelayedOutcome<T>: Operation {
 /// Like `Tap`, for a body that ignores the outcome: a closure around it would need another block.
 @usableFromInline
 struct Ensure<T>: Operation {
-    @usableFromInline typealias Input = T
     @usableFromInline typealias Output = T
     @usableFromInline let body: () -> Void
 

@@ -56,7 +56,6 @@ extension Guarantee {
 
 @usableFromInline
 struct Map<T, U>: Operation {
-    @usableFromInline typealias Input = T
     @usableFromInline typealias Output = U
     @usableFromInline let body: (T) throws -> U
 

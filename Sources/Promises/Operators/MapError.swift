@@ -15,7 +15,6 @@ extension Catchable {
 
 @usableFromInline
 struct MapError<T>: Operation {
-    @usableFromInline typealias Input = T
     @usableFromInline typealias Output = T
     @usableFromInline let policy: CatchPolicy
     @usableFromInline let body: (any Error) throws -> any Error

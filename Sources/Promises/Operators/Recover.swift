@@ -70,7 +70,6 @@ extension Catchable {
 
 @usableFromInline
 struct Recover<T>: Operation {
-    @usableFromInline typealias Input = T
     @usableFromInline typealias Output = T
     /// Returns `nil` for an error that it does not handle.
     @usableFromInline let body: (any Error) throws -> (any Thenable<T>)?
@@ -92,7 +91,6 @@ struct Recover<T>: Operation {
 /// `Recover` without a closure around the program's.
 @usableFromInline
 struct RecoverByPolicy<T>: Operation {
-    @usableFromInline typealias Input = T
     @usableFromInline typealias Output = T
     @usableFromInline let body: (any Error) throws -> any Thenable<T>
     @usableFromInline let policy: CatchPolicy
@@ -115,7 +113,6 @@ struct RecoverByPolicy<T>: Operation {
 
 @usableFromInline
 struct RecoverAlways<T>: Operation {
-    @usableFromInline typealias Input = T
     @usableFromInline typealias Output = T
     @usableFromInline let body: (any Error) -> Guarantee<T>
 

@@ -4,7 +4,6 @@ import Reactor
 /// the peer, and whose release cancels that.
 @usableFromInline
 struct SettleAsSource<T>: Operation {
-    @usableFromInline typealias Input = T
     @usableFromInline typealias Output = T
     @usableFromInline let object: AnyObject
 

@@ -30,7 +30,6 @@ extension Guarantee {
 
 @usableFromInline
 struct Tap<T>: Operation {
-    @usableFromInline typealias Input = T
     @usableFromInline typealias Output = T
     @usableFromInline let body: (Result<T, any Error>) -> Void
 

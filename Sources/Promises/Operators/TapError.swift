@@ -18,7 +18,6 @@ extension Catchable {
 
 @usableFromInline
 struct TapError<T>: Operation {
-    @usableFromInline typealias Input = T
     @usableFromInline typealias Output = T
     @usableFromInline let policy: CatchPolicy
     @usableFromInline let body: (any Error) -> Void

@@ -67,7 +67,6 @@ extension Promise where T == Void {
 
 @usableFromInline
 struct Then<T, Next: Thenable>: Operation {
-    @usableFromInline typealias Input = T
     @usableFromInline typealias Output = Next.T
     @usableFromInline let body: (T) throws -> Next
 
@@ -85,7 +84,6 @@ struct Then<T, Next: Thenable>: Operation {
 /// `Then` after a value of `Void`.
 @usableFromInline
 struct ThenWithout<U>: Operation {
-    @usableFromInline typealias Input = Void
     @usableFromInline typealias Output = U
     @usableFromInline let body: () throws -> Promise<U>
 
@@ -100,7 +98,6 @@ struct ThenWithout<U>: Operation {
 
 @usableFromInline
 struct GuaranteeThen<T, Next>: Operation {
-    @usableFromInline typealias Input = T
     @usableFromInline typealias Output = Next
     @usableFromInline let body: (T) -> Guarantee<Next>
 

@@ -39,7 +39,7 @@ final class HandlerTask: PromiseCore, @unchecked Sendable {
         ending = home.whenEnding { [self] in
             connection.loopWillEnd()
             // The connection may have ended already.
-            _ = cancelProducer()
+            cancelTask()
             if claim() { reject(PromiseError.loopEnded) }
         }
         ServedConnection.of(connection).begin(self, cancelsWhenPeerGone: cancelsWhenPeerGone)
@@ -70,7 +70,7 @@ final class HandlerTask: PromiseCore, @unchecked Sendable {
     /// handler.
     func clientDidFail(_ error: any Error) {
         clientFailure = error
-        _ = cancelProducer()
+        cancelTask()
     }
 
     /// `close` has been called, possibly by the handler, which continues.
@@ -80,18 +80,19 @@ final class HandlerTask: PromiseCore, @unchecked Sendable {
     func connectionDidEnd(_ end: ConnectionEnd) {
         switch end {
         case .closed, .detached: break
-        case .aborted, .failed, .loopEnded: if !isClosing { _ = cancelProducer() }
+        case .aborted, .failed, .loopEnded: if !isClosing { cancelTask() }
         }
     }
 
     /// `abort` has been called, perhaps during a close.
-    func connectionWasAborted() { _ = cancelProducer() }
+    func connectionWasAborted() { cancelTask() }
 
     /// The promise is left to the task, which settles it.
-    override func cancelProducer() -> Bool {
+    override func cancelExternally(with error: (any Error)?, in _: inout Cancellation) { cancelTask() }
+
+    private func cancelTask() {
         isCancelled = true
         task?.cancel()
-        return false
     }
 
     private func finish() {

@@ -72,7 +72,7 @@ final class StopSignals: IOProducer {
         // The closure may have ended this, or turned the loop so that another signal has arrived.
         for (index, listener) in listeners.enumerated() {
             if case .over = state { return }
-            if isFirst { listener.drain(deadline: timeout).core.watch(ListenerEnd(owner: self, index: index)) }
+            if isFirst { watch(listener.drain(deadline: timeout).core, of: index) }
             if case .abort = state { listener.abortDrain() }
         }
     }
@@ -121,7 +121,7 @@ extension StopSignals {
             let served = listener.takers.service
             if served == nil, listener.isClosed { continue }
             missing.insert(index)
-            served?.watch(ListenerEnd(owner: self, index: index))
+            if let served { watch(served, of: index) }
         }
         finishIfDone()
         return Promise(core)
@@ -134,14 +134,25 @@ extension StopSignals {
         core.fulfill(listeners.reduce(DrainResult()) { $0 + ($1.drain.result ?? DrainResult()) })
     }
 
+    /// Waits for the promise of a listener's `serve` or `drain`.
+    private func watch(_ core: PromiseCore, of index: Int) {
+        core.watch { [self] source in
+            if source.isFulfilled {
+                listenerDidEnd(index)
+            } else if listenerDidFail(source.error) {
+                source.core.markHandled()
+            }
+        }
+    }
+
     /// A listener's drain, or its `serve`, has ended, whichever comes first.
-    fileprivate func listenerDidEnd(_ index: Int) {
+    private func listenerDidEnd(_ index: Int) {
         missing.remove(index)
         finishIfDone()
     }
 
     /// - Returns: whether `error` has rejected the promise, which may have settled or been cancelled before.
-    fileprivate func listenerDidFail(_ error: any Error) -> Bool {
+    private func listenerDidFail(_ error: any Error) -> Bool {
         guard let core = promise.take() else { return false }
         end()
         core.reject(error)
@@ -152,23 +163,6 @@ extension StopSignals {
         guard self.promise.take() != nil else { return false }
         end()
         return true
-    }
-}
-
-/// Waits for the promise of `serve` or `drain`.
-private struct ListenerEnd: Operation {
-    typealias Input = Never
-    typealias Output = Void
-    let owner: StopSignals
-    let index: Int
-
-    func run(_ source: AnySource, _ core: PromiseCore) {
-        if source.isFulfilled {
-            owner.listenerDidEnd(index)
-        } else if owner.listenerDidFail(source.error) {
-            source.core.markHandled()
-        }
-        core.finish(())
     }
 }
 

@@ -22,29 +22,10 @@ extension Connection {
     @available(*, noasync, message: "on a loop write try await firstly { … }.value, else use a synchronous function")
     public func deferDrain<Answer: Thenable>(until answer: Answer) -> Answer {
         loop.assertOwner()
-        answer.asPromise().core.watch(AnswerEnds(answer: AnswerUnderWay(self)))
+        pendingAnswers += 1
+        // If the promise never settles, this is released without having run.
+        let end = AtRelease { [self] in pendingAnswers -= 1 }
+        answer.asPromise().core.watch { _ in withExtendedLifetime(end) {} }
         return answer
     }
-}
-
-/// A pending answer of a connection to its peer. The connection is busy for the lifetime of this object.
-private final class AnswerUnderWay {
-    private let connection: Connection
-
-    init(_ connection: Connection) {
-        self.connection = connection
-        connection.pendingAnswers += 1
-    }
-
-    deinit { connection.pendingAnswers -= 1 }
-}
-
-/// Releases the pending answer when its promise settles. If the promise never settles, this is released without having
-/// run.
-private struct AnswerEnds: Operation {
-    typealias Input = Never
-    typealias Output = Void
-    let answer: AnswerUnderWay
-
-    func run(_ source: AnySource, _ core: PromiseCore) { core.finish(()) }
 }

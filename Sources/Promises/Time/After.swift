@@ -58,8 +58,6 @@ enum TimerPromise {
 
 /// Represents a timer that has not fired.
 private struct TimerWait: Operation {
-    typealias Input = Never
-    typealias Output = Void
     let timer: UInt64
 
     func run(_ source: AnySource, _ core: PromiseCore) { preconditionFailure("a timer has no source") }

@@ -30,7 +30,6 @@ extension Guarantee {
 
 @usableFromInline
 struct Delay<T>: Operation {
-    @usableFromInline typealias Input = T
     @usableFromInline typealias Output = T
     @usableFromInline let pause: Duration
 

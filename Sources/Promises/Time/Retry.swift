@@ -111,7 +111,6 @@ private final class Retrying<Next: Thenable> {
     private func after(_ pause: Duration) -> Guarantee<Void> { Guarantee(TimerPromise.make(after: pause)) }
 
     private struct Attempt: Operation {
-        typealias Input = Next.T
         typealias Output = Next.T
         let retrying: Retrying
         let number: Int
