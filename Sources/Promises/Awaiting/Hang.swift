@@ -123,7 +123,7 @@ func driveLoop(
     let timer = timeout.map { limit in loop.borrow { $0.schedule(after: limit) {} } }
     defer { timer?.cancel() }
     if loop.borrow({ $0.isBeingDriven }) && StackSearch.isHeldUp(core) {
-        HangReports.reportDeadlock(core, what, callSite)
+        HangReports.report(core, what, callSite, isDeadlock: true)
     }
     var watch = HangWatch()
     var pool = timeout == nil ? PoolWait.ofThisThread(loop) : nil
@@ -134,13 +134,13 @@ func driveLoop(
         let rest = watch.isWatching ? pool?.timeUntilReport(of: core) : nil
         if rest == .zero {
             watch.end()
-            HangReports.reportDeadlock(core, what, callSite)
+            HangReports.report(core, what, callSite, isDeadlock: true)
             continue
         }
         let isStuck = watch.isWatching && !loop.borrow { $0.canWakeItself }
         // With a time limit, the report is made when the limit expires and this call's own timer has fired.
         if isStuck && watch.isOver(isTimedOut: timer != nil) {
-            HangReports.reportStuck(core, what, callSite)
+            HangReports.report(core, what, callSite, isDeadlock: false)
             continue
         }
         if let timer, !timer.isActive { throw PromiseError.timedOut }

@@ -85,17 +85,10 @@ struct PoolWait {
 enum HangReports {
     private static let reported = LockedValue<Set<CallSite>>.ofProcess([])
 
-    private static func isFirst(of callSite: CallSite) -> Bool { reported.withLock { $0.insert(callSite).inserted } }
-
     @inline(never)
-    static func reportStuck(_ core: PromiseCore, _ what: () -> String, _ callSite: CallSite) {
-        guard isFirst(of: callSite) else { return }
-        conf.log(.hangStalled(core.provenance(type: what(), callSite: core.root.callSite), at: callSite))
-    }
-
-    @inline(never)
-    static func reportDeadlock(_ core: PromiseCore, _ what: () -> String, _ callSite: CallSite) {
-        guard isFirst(of: callSite) else { return }
-        conf.log(.hangDeadlock(core.provenance(type: what(), callSite: core.root.callSite), at: callSite))
+    static func report(_ core: PromiseCore, _ what: () -> String, _ callSite: CallSite, isDeadlock: Bool) {
+        guard reported.withLock({ $0.insert(callSite).inserted }) else { return }
+        let promise = core.provenance(type: what(), callSite: core.root.callSite)
+        conf.log(isDeadlock ? .hangDeadlock(promise, at: callSite) : .hangStalled(promise, at: callSite))
     }
 }

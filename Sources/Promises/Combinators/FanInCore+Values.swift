@@ -9,7 +9,7 @@ extension FanInCore {
         self.init(rule, count, complete: complete, code: .of(Follow<Value>.self))
     }
 
-    /// Waits for `thenables`. The list must not be empty.
+    /// Waits for `thenables`.
     @inlinable
     convenience init<Each: Thenable, Value>(
         _ rule: Rule, _ thenables: [Each], as type: Value.Type, complete: @escaping (FanInCore, Int) -> Void
@@ -19,18 +19,18 @@ extension FanInCore {
         seal()
     }
 
-    /// Collects the values of all thenables. The list must not be empty.
+    /// Collects the values of all thenables.
     @inlinable
     static func values<Each: Thenable>(of thenables: [Each]) -> FanInCore {
         FanInCore(.all, thenables, as: [Each.T].self) { all, _ in all.fulfill(all.values(as: Each.T.self)) }
     }
 
-    /// Combines the values of all thenables into a tuple. Settled already if there are none.
+    /// Combines the values of all thenables into a tuple.
     @inlinable
     static func tuple<each Each: Thenable>(of thenable: repeat each Each) -> FanInCore {
         var count = 0
         for _ in repeat each thenable { count += 1 }
-        let complete = { (all: FanInCore, _: Int) in
+        let all = FanInCore(.all, count, as: (repeat (each Each).T).self) { all, _ in
             var position = -1
             func next<Value>(_ type: Value.Type) -> Value {
                 position += 1
@@ -38,8 +38,6 @@ extension FanInCore {
             }
             all.fulfill((repeat next((each Each).T.self)))
         }
-        let all = FanInCore(.all, count, as: (repeat (each Each).T).self, complete: complete)
-        if count == 0 { complete(all, 0) }
         return all.wait(for: repeat each thenable)
     }
 

@@ -130,6 +130,8 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
     @usableFromInline
     func seal() {
         isSealed = true
+        // Nothing to wait for. (A race has a source.)
+        if count == 0 { complete(self, 0) }
         // An already settled source may have decided.
         if rule.isRace {
             if !isOpen { stopSourcesLater() }

@@ -20,9 +20,7 @@ public func forEach<Items: Sequence, Next: Thenable>(
     _ items: Items, _ body: @escaping (Items.Element) throws -> Next, file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<Void> {
     let series = SequentialOperation<Void>(each: items) { try body($0).asPromise().core }
-    let promise = Promise<Void>(series.makeCore(), of: "forEach", file, line)
-    series.start(promise.core)
-    return promise
+    return Promise(series.begin("forEach", as: Promise<Void>.self, file, line))
 }
 
 /// Calls `body` with each of `items` in sequence: each call waits until the guarantee of the previous call is
@@ -39,9 +37,7 @@ public func forEach<Items: Sequence, Value>(
     line: UInt = #line
 ) -> Guarantee<Void> {
     let series = SequentialOperation<Void>(each: items) { body($0).core }
-    let guarantee = Guarantee<Void>(series.makeCore(), of: "forEach", file, line)
-    series.start(guarantee.core)
-    return guarantee
+    return Guarantee(series.begin("forEach", as: Guarantee<Void>.self, file, line))
 }
 
 extension Thenable where T: Sequence {

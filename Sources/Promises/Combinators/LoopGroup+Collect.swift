@@ -29,10 +29,7 @@ extension LoopGroup {
             resolve(answers)
             home.endExternalWork()
         }
-        for (index, remote) in enumerated() {
-            let answer = CollectedAnswer(index, answers)
-            remote.submit { answer.give(body(index)) }
-        }
+        for (index, remote) in enumerated() { remote.submit { answers.put(body(index), at: index) } }
         return guarantee
     }
 
@@ -55,44 +52,17 @@ extension LoopGroup {
     }
 }
 
-/// The answers of the loops.
+/// The answers of the loops, complete when the last job has been released. A job that did not run has given none.
 private final class Answers<Value: Sendable>: Sendable {
-    private let given: LockedValue<(results: [Result<Value, DispatchError>], left: Int)>
+    private let results: LockedValue<[Result<Value, DispatchError>]>
     private let done: @Sendable ([Result<Value, DispatchError>]) -> Void
 
     init(_ count: Int, _ done: @escaping @Sendable ([Result<Value, DispatchError>]) -> Void) {
-        given = LockedValue((Array(repeating: .failure(.loopEnded), count: count), count))
+        results = LockedValue(Array(repeating: .failure(.loopEnded), count: count))
         self.done = done
     }
 
-    /// Any thread. Called once per loop.
-    func put(_ result: Result<Value, DispatchError>, at index: Int) {
-        let all = given.withLock { given -> [Result<Value, DispatchError>]? in
-            given.results[index] = result
-            given.left -= 1
-            return given.left == 0 ? given.results : nil
-        }
-        if let all { done(all) }
-    }
-}
+    func put(_ value: Value, at index: Int) { results.withLock { $0[index] = .success(value) } }
 
-/// The answer of one loop, held by the job that gives it. A job that is released without having run gives none.
-private final class CollectedAnswer<Value: Sendable>: Sendable {
-    private let index: Int
-    private let answers: Answers<Value>
-    private let isGiven = Atomic(false)
-
-    init(_ index: Int, _ answers: Answers<Value>) {
-        self.index = index
-        self.answers = answers
-    }
-
-    deinit {
-        if !isGiven.load(ordering: .relaxed) { answers.put(.failure(.loopEnded), at: index) }
-    }
-
-    func give(_ value: Value) {
-        isGiven.store(true, ordering: .relaxed)
-        answers.put(.success(value), at: index)
-    }
+    deinit { done(results.withLock { $0 }) }
 }

@@ -15,9 +15,7 @@ public func repeatWhile<Next: Thenable>(
     _ body: @escaping () throws -> Next, file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<Void> where Next.T == Bool {
     let series = SequentialOperation<Void>(while: { try body().asPromise().core })
-    let promise = Promise<Void>(series.makeCore(), of: "repeatWhile", file, line)
-    series.start(promise.core)
-    return promise
+    return Promise(series.begin("repeatWhile", as: Promise<Void>.self, file, line))
 }
 
 /// Calls `body` repeatedly as long as the value of the guarantee that it returns is `true`; see the form with promises.
@@ -30,9 +28,7 @@ public func repeatWhile(
     _ body: @escaping () -> Guarantee<Bool>, file: StaticString = #fileID, line: UInt = #line
 ) -> Guarantee<Void> {
     let series = SequentialOperation<Void>(while: { body().core })
-    let guarantee = Guarantee<Void>(series.makeCore(), of: "repeatWhile", file, line)
-    series.start(guarantee.core)
-    return guarantee
+    return Guarantee(series.begin("repeatWhile", as: Guarantee<Void>.self, file, line))
 }
 
 extension SequentialOperation where Value == Void {

@@ -15,16 +15,15 @@ struct SequentialOperation<Value>: Operation {
         self.round = round
     }
 
-    /// Makes a core, to be passed to `start`.
+    /// Makes the core of the result, a `Kind`, and runs the first round immediately.
     @inlinable
-    func makeCore() -> PromiseCore { Self.makeWaitingCore() }
-
-    /// Runs the first round immediately.
-    @inlinable
-    @discardableResult
-    func start(_ core: PromiseCore) -> PromiseCore {
+    func begin<Kind>(
+        _ name: StaticString, as type: Kind.Type, _ file: StaticString, _ line: UInt
+    ) -> PromiseCore {
+        let core = PromiseCore(state: .pending, loop: .ofThisThread, code: .of(Self.self))
+        core.upstream.store(.taken)
         core.retain()
-        run(after: nil, core)
+        run(after: nil, core.traced(root: name, type, file, line))
         return core
     }
 

@@ -12,8 +12,7 @@ import Synchronization
 @usableFromInline
 final class ThrottledFanInCore: CombinatorCore, @unchecked Sendable {
     /// The specialized part: closures over the values.
-    @usableFromInline
-    struct Callbacks {
+    private struct Callbacks {
         /// Returns the next source, or `nil` after the last. This is user code: it may do anything, including driving
         /// the loop.
         let next: () throws -> PromiseCore?
@@ -21,16 +20,6 @@ final class ThrottledFanInCore: CombinatorCore, @unchecked Sendable {
         let keep: (Int, CoreRef) -> Void
         /// Fulfills the core with the stored values.
         let complete: (PromiseCore) -> Void
-
-        @usableFromInline
-        init(
-            next: @escaping () throws -> PromiseCore?, keep: @escaping (Int, CoreRef) -> Void,
-            complete: @escaping (PromiseCore) -> Void
-        ) {
-            self.next = next
-            self.keep = keep
-            self.complete = complete
-        }
     }
 
     /// Set until the result settles.
@@ -48,9 +37,12 @@ final class ThrottledFanInCore: CombinatorCore, @unchecked Sendable {
 
     /// - Parameter limit: the maximum number of pending sources, at least 1.
     @usableFromInline
-    init(_ limit: Int, _ callbacks: Callbacks, code: CoreCode) {
+    init(
+        _ limit: Int, code: CoreCode, next: @escaping () throws -> PromiseCore?,
+        keep: @escaping (Int, CoreRef) -> Void, complete: @escaping (PromiseCore) -> Void
+    ) {
         self.limit = limit
-        self.callbacks = callbacks
+        callbacks = Callbacks(next: next, keep: keep, complete: complete)
         super.init(code: code)
     }
 

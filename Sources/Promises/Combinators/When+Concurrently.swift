@@ -25,7 +25,7 @@ public func when<Items: Sequence, Next: Thenable>(
     guard limit > 0 else { return rejectInvalidLimit("when(fulfilled:concurrently:)", limit, file, line) }
     var iterator = items.makeIterator()
     var values: [Next.T?] = []
-    let callbacks = ThrottledFanInCore.Callbacks {
+    let all = ThrottledFanInCore(limit, code: .of(Follow<[Next.T]>.self)) {
         try iterator.next().map { try body($0).asPromise().core }
     } keep: { index, source in
         while values.count <= index { values.append(nil) }
@@ -33,7 +33,6 @@ public func when<Items: Sequence, Next: Thenable>(
     } complete: {
         $0.fulfill(values.map { $0! })
     }
-    let all = ThrottledFanInCore(limit, callbacks, code: .of(Follow<[Next.T]>.self))
     all.start()
     return Promise(all, of: "when", file, line)
 }

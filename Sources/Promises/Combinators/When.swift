@@ -15,9 +15,7 @@ public func when<Each: Sequence>(
     fulfilled thenables: Each, file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<[Each.Element.T]> where Each.Element: Thenable {
     // For an array, this is the array itself.
-    let thenables = Array(thenables)
-    guard !thenables.isEmpty else { return .value([]) }
-    return Promise(FanInCore.values(of: thenables), of: "when", file, line)
+    Promise(FanInCore.values(of: Array(thenables)), of: "when", file, line)
 }
 
 /// Waits until all thenables are fulfilled; see the form with values.
@@ -29,7 +27,6 @@ public func when<Each: Sequence>(
 public func when<Each: Thenable>(
     fulfilled thenables: [Each], file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<Void> where Each.T == Void {
-    guard !thenables.isEmpty else { return .value }
     let all = FanInCore(.all, thenables, as: Void.self) { all, _ in all.fulfill(()) }
     return Promise(all, of: "when", file, line)
 }
@@ -54,8 +51,7 @@ public func when<T>(
 public func when<T>(
     guarantees: [Guarantee<T>], file: StaticString = #fileID, line: UInt = #line
 ) -> Guarantee<[T]> {
-    guard !guarantees.isEmpty else { return .value([]) }
-    return Guarantee(FanInCore.values(of: guarantees), of: "when", file, line)
+    Guarantee(FanInCore.values(of: guarantees), of: "when", file, line)
 }
 
 /// Waits until all thenables have settled, and collects their outcomes in the order of the sequence.
@@ -75,9 +71,7 @@ public func when<T>(
 public func when<Each: Sequence>(
     resolved thenables: Each, file: StaticString = #fileID, line: UInt = #line
 ) -> Guarantee<[Result<Each.Element.T, any Error>]> where Each.Element: Thenable {
-    let thenables = Array(thenables)
-    guard !thenables.isEmpty else { return .value([]) }
-    let all = FanInCore(.each, thenables, as: [Result<Each.Element.T, any Error>].self) { all, _ in
+    let all = FanInCore(.each, Array(thenables), as: [Result<Each.Element.T, any Error>].self) { all, _ in
         all.fulfill(all.results(as: Each.Element.T.self))
     }
     return Guarantee(all, of: "when", file, line)
@@ -96,12 +90,10 @@ public func when<Each: Sequence>(
 public func when<Each: Sequence>(
     notAllRejected thenables: Each, file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<[Result<Each.Element.T, any Error>]> where Each.Element: Thenable {
-    let thenables = Array(thenables)
-    guard !thenables.isEmpty else { return .value([]) }
-    let all = FanInCore(.each, thenables, as: [Result<Each.Element.T, any Error>].self) { all, _ in
+    let all = FanInCore(.each, Array(thenables), as: [Result<Each.Element.T, any Error>].self) { all, _ in
         let results = all.results(as: Each.Element.T.self)
         let errors = results.compactMap { if case .failure(let error) = $0 { error } else { nil } }
-        if errors.count < results.count {
+        if errors.isEmpty || errors.count < results.count {
             all.fulfill(results)
         } else {
             all.reject(PromiseError.allRejected(errors))

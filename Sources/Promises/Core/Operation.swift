@@ -122,7 +122,7 @@ extension PromiseCore {
 
     /// A pending core of this thread's loop. The caller stores its operation.
     @inlinable @inline(__always)
-    static func pending(_ code: CoreCode) -> PromiseCore { makePendingCore(code) }
+    static func pending(_ code: CoreCode, role: CoreRole = []) -> PromiseCore { makePendingCore(code, role) }
 
     /// A core that is fulfilled from the start.
     @inlinable @inline(__always)
@@ -134,17 +134,9 @@ extension PromiseCore {
 
     /// Makes a core whose operation runs once this core has settled.
     @inlinable
-    func derive<Op: Operation>(_ operation: consuming Op) -> PromiseCore {
-        let child = PromiseCore.pending(.of(Op.self))
+    func derive<Op: Operation>(_ operation: consuming Op, role: CoreRole = []) -> PromiseCore {
+        let child = PromiseCore.pending(.of(Op.self), role: role)
         child.payload.store(operation)
-        attach(child)
-        return child
-    }
-
-    /// Makes a core with this role whose operation runs once this core has settled.
-    @inlinable
-    func derive<Op: Operation>(_ operation: consuming Op, role: CoreRole) -> PromiseCore {
-        let child = PromiseCore(operation, role: role)
         attach(child)
         return child
     }

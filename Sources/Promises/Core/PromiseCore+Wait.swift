@@ -3,16 +3,6 @@ import Synchronization
 
 // How a core whose operation has run waits again: a sequence of promises is one core, which runs after each of them.
 
-extension Operation {
-    /// Makes a core whose operation runs each time a promise has settled that `wait(for:andRun:)` made it wait for.
-    @inlinable
-    static func makeWaitingCore() -> PromiseCore {
-        let core = PromiseCore(state: .pending, loop: .ofThisThread, code: .of(Self.self))
-        core.upstream.store(.taken)
-        return core
-    }
-}
-
 extension PromiseCore {
     /// Makes this core, whose operation has run, run another operation after `inner`. Consumes a reference to this
     /// core.
@@ -38,6 +28,7 @@ extension PromiseCore {
         if Tracing.isOn { Tracing.adopt(self, inner) }
         return true
     }
+
     /// Makes this core, whose operation has run, run another operation in a job. Consumes a reference to this core.
     @inlinable
     func enqueueAgain<Op: Operation & ~Copyable>(_ operation: consuming Op) {

@@ -40,15 +40,16 @@ import Synchronization
 
 /// A pending core of this thread's loop. The caller stores its operation.
 @usableFromInline @inline(never)
-func makePendingCore(_ code: CoreCode) -> PromiseCore {
-    guard let here = LoopRef.ofThisThreadIfAny else { return makeNewPendingCore(.ofThisThread, code) }
-    guard let spare = SpareCores.take(on: here) else { return makeNewPendingCore(here, code) }
+func makePendingCore(_ code: CoreCode, _ role: CoreRole) -> PromiseCore {
+    guard role.isEmpty, let here = LoopRef.ofThisThreadIfAny, let spare = SpareCores.take(on: here) else {
+        return makeNewPendingCore(code, role)
+    }
     return SpareCores.reuse(spare, here, code, as: .pending)
 }
 
 @inline(never)
-private func makeNewPendingCore(_ loop: LoopRef, _ code: CoreCode) -> PromiseCore {
-    PromiseCore(state: .pending, loop: loop, code: code)
+private func makeNewPendingCore(_ code: CoreCode, _ role: CoreRole) -> PromiseCore {
+    PromiseCore(state: .pending, loop: .ofThisThread, role: role, code: code)
 }
 
 /// A core in this state. The caller stores its outcome. Makes no loop for a thread that has none.

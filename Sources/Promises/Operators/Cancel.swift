@@ -45,7 +45,7 @@ extension Promise {
     @discardableResult
     public func cancelAndWait(file: StaticString = #fileID, line: UInt = #line) -> Guarantee<Void> {
         Guarantee<Void>(
-            Settled.afterCancelling(core).traced("cancelAndWait", after: core, Guarantee<Void>.self, file, line))
+            core.cancelAndWait().traced("cancelAndWait", after: core, Guarantee<Void>.self, file, line))
     }
 }
 
@@ -61,7 +61,7 @@ extension Guarantee {
     @discardableResult
     public func cancelAndWait(file: StaticString = #fileID, line: UInt = #line) -> Guarantee<Void> {
         Guarantee<Void>(
-            Settled.afterCancelling(core).traced("cancelAndWait", after: core, Guarantee<Void>.self, file, line))
+            core.cancelAndWait().traced("cancelAndWait", after: core, Guarantee<Void>.self, file, line))
     }
 }
 
@@ -76,15 +76,12 @@ extension Catchable {
     }
 }
 
-/// Fulfilled when its source has settled.
-private struct Settled: Operation {
-    func run(_ source: AnySource, _ core: PromiseCore) { core.finish(()) }
-
-    /// Cancels `core`, and returns a core that is fulfilled once that one has settled.
-    static func afterCancelling(_ core: PromiseCore) -> PromiseCore {
+extension PromiseCore {
+    /// Cancels this core, and returns one that is fulfilled once this one has settled.
+    fileprivate func cancelAndWait() -> PromiseCore {
         // First: if the core goes on for others, only handlers that wait now receive the cancellation.
-        let end = core.derive(Settled())
-        core.cancel()
+        let end = derive(Notification { _ in })
+        cancel()
         return end
     }
 }

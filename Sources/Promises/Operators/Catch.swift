@@ -19,8 +19,8 @@ extension Catchable {
         policy: CatchPolicy = conf.catchPolicy, _ body: consuming @escaping (any Error) -> Void,
         file: StaticString = #fileID, line: UInt = #line
     ) -> Finalizer {
-        if policy != .allErrors { return Finalizer(derived("catch", Catch<T>(policy, body), file, line).core) }
-        return Finalizer(derived("catch", Catch<T>(policy, body), role: .runsWhenCancelled, file, line).core)
+        let role: CoreRole = policy == .allErrors ? .runsWhenCancelled : []
+        return Finalizer(derived("catch", Catch<T>(policy, body), role: role, file, line).core)
     }
 }
 

@@ -12,28 +12,9 @@ extension Catchable {
         line: UInt = #line
     ) -> Promise<T> {
         let role: CoreRole = policy == .allErrors ? .runsWhenCancelled : []
-        return derived("tapError", TapError<T>(policy, body), role: role, file, line)
-    }
-}
-
-@usableFromInline
-struct TapError<T>: Operation {
-    @usableFromInline typealias Output = T
-    @usableFromInline let policy: CatchPolicy
-    @usableFromInline let body: (any Error) -> Void
-
-    @inlinable
-    init(_ policy: CatchPolicy, _ body: @escaping (any Error) -> Void) {
-        self.policy = policy
-        self.body = body
-    }
-
-    @inlinable @inline(__always)
-    func run(_ source: Source<T>, _ core: PromiseCore) {
-        if !source.isFulfilled {
-            let error = source.error
-            if policy.catches(error) { body(error) }
+        let see = { (result: Result<T, any Error>) in
+            if case .failure(let error) = result, policy.catches(error) { body(error) }
         }
-        core.finish(as: source)
+        return derived("tapError", Tap(see), role: role, file, line)
     }
 }

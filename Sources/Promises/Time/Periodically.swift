@@ -23,9 +23,7 @@ public func periodically<Next: Thenable>(
     every period: Duration, while body: @escaping () throws -> Next, file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<Void> where Next.T == Bool {
     let series = SequentialOperation<Void>(every: period, while: { try body().asPromise().core })
-    let promise = Promise<Void>(series.makeCore(), of: "periodically", file, line)
-    series.start(promise.core)
-    return promise
+    return Promise(series.begin("periodically", as: Promise<Void>.self, file, line))
 }
 
 /// Calls `body` at most once a period as long as the value of the guarantee that it returns is `true`; see the form
@@ -42,9 +40,7 @@ public func periodically(
     line: UInt = #line
 ) -> Guarantee<Void> {
     let series = SequentialOperation<Void>(every: period, while: { body().core })
-    let guarantee = Guarantee<Void>(series.makeCore(), of: "periodically", file, line)
-    series.start(guarantee.core)
-    return guarantee
+    return Guarantee(series.begin("periodically", as: Guarantee<Void>.self, file, line))
 }
 
 extension SequentialOperation where Value == Void {

@@ -27,7 +27,7 @@ public func retry<Next: Thenable>(
     while isRetryable: @escaping (any Error) throws -> Bool = { _ in true },
     _ body: @escaping (_ attempt: Int) throws -> Next, file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<Next.T> {
-    let retrying = Retrying(maxAttempts, schedule, body) { .known(try isRetryable($0)) }
+    let retrying = Retrying(maxAttempts, schedule, body) { .value(try isRetryable($0)) }
     return Promise(retrying.begin().traced(root: "retry", Promise<Next.T>.self, file, line))
 }
 
@@ -46,25 +46,20 @@ public func retry<Next: Thenable, Condition: Thenable>(
     while isRetryable: @escaping (any Error) throws -> Condition,
     _ body: @escaping (_ attempt: Int) throws -> Next, file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<Next.T> where Condition.T == Bool {
-    let retrying = Retrying(maxAttempts, schedule, body) { .asked(try isRetryable($0).asPromise()) }
+    let retrying = Retrying(maxAttempts, schedule, body) { try isRetryable($0).asPromise() }
     return Promise(retrying.begin().traced(root: "retry", Promise<Next.T>.self, file, line))
 }
 
 /// The state of one `retry`.
 private final class Retrying<Next: Thenable> {
-    enum Answer {
-        case known(Bool)
-        case asked(Promise<Bool>)
-    }
-
     private let maxAttempts: Int
     private let schedule: RetrySchedule
     private let body: (Int) throws -> Next
-    private let isRetryable: (any Error) throws -> Answer
+    private let isRetryable: (any Error) throws -> Promise<Bool>
 
     init(
         _ maxAttempts: Int, _ schedule: RetrySchedule, _ body: @escaping (Int) throws -> Next,
-        _ isRetryable: @escaping (any Error) throws -> Answer
+        _ isRetryable: @escaping (any Error) throws -> Promise<Bool>
     ) {
         self.maxAttempts = maxAttempts
         self.schedule = schedule
@@ -90,25 +85,21 @@ private final class Retrying<Next: Thenable> {
     /// The core to follow after attempt `number` of `core` has failed; `nil` if there is no further attempt.
     func next(after error: any Error, _ number: Int, _ core: PromiseCore) throws -> PromiseCore? {
         guard number < maxAttempts, !error.isCancelled else { return nil }
-        switch try isRetryable(error) {
-        case .known(false): return nil
-        case .known(true): return pause(after: error, number, core)
-        case .asked(let answer):
-            return answer.then { [self] isYes in
-                guard isYes, let next = pause(after: error, number, core) else { throw error }
-                return Promise<Next.T>(next)
-            }.core
-        }
+        let answer = try isRetryable(error)
+        if let isYes = answer.settledValue { return isYes ? pause(after: error, number, core) : nil }
+        return answer.then { [self] isYes in
+            guard isYes, let next = pause(after: error, number, core) else { throw error }
+            return Promise<Next.T>(next)
+        }.core
     }
 
     private func pause(after error: any Error, _ number: Int, _ core: PromiseCore) -> PromiseCore? {
         // The condition and the schedule are the user's code, which may have cancelled the result.
         guard core.settled == nil, let pause = schedule.pause(number, error), core.settled == nil else { return nil }
         if pause <= .zero { return attempt(number + 1) }
-        return after(pause).then { [self] in Promise<Next.T>(attempt(number + 1)) }.core
+        let timer = Guarantee<Void>(TimerPromise.make(after: pause))
+        return timer.then { [self] in Promise<Next.T>(attempt(number + 1)) }.core
     }
-
-    private func after(_ pause: Duration) -> Guarantee<Void> { Guarantee(TimerPromise.make(after: pause)) }
 
     private struct Attempt: Operation {
         typealias Output = Next.T

@@ -18,7 +18,7 @@ extension Thenable {
     @inlinable
     public func timeout(
         _ limit: Duration, error: any Error = PromiseError.timedOut, file: StaticString = #fileID, line: UInt = #line
-    ) -> Promise<T> { timeout(LoopDeadline(after: limit), error, file, line) }
+    ) -> Promise<T> { timeout(error, file, line) { $0.schedule(after: limit, $1) } }
 
     /// Limits the time to settle by a moment on the loop's clock, so that several steps can share one limit; see
     /// `timeout(_:)`.
@@ -38,15 +38,17 @@ extension Thenable {
     public func timeout(
         deadline: LoopInstant, error: any Error = PromiseError.timedOut, file: StaticString = #fileID,
         line: UInt = #line
-    ) -> Promise<T> { timeout(LoopDeadline(at: deadline), error, file, line) }
+    ) -> Promise<T> { timeout(error, file, line) { $0.schedule(at: deadline, $1) } }
 
     @inlinable
     func timeout(
-        _ deadline: LoopDeadline, _ error: any Error, _ file: StaticString, _ line: UInt
+        _ error: any Error, _ file: StaticString, _ line: UInt,
+        _ schedule: (EventLoop, @escaping () -> Void) -> EventLoop.Timer
     ) -> Promise<T> {
         let source = asPromise().core
+        let deadline = LoopDeadline()
         let child = source.derive(SettleAsSource<T>(retaining: deadline), role: .hasDeadline)
-        deadline.start(child, error)
+        deadline.start(child, error, schedule)
         return Promise(child.traced("timeout", after: source, Promise<T>.self, file, line))
     }
 }
@@ -54,33 +56,21 @@ extension Thenable {
 /// A timer that cancels a promise. It is removed from the loop when the last reference to this object is released.
 @usableFromInline
 final class LoopDeadline {
-    private enum Limit {
-        case delay(Duration)
-        case moment(LoopInstant)
-    }
-
-    private let limit: Limit
     private let loop = EventLoop.ofCurrentThread
     private var timer: EventLoop.Timer?
 
     @usableFromInline
-    init(after delay: Duration) { limit = .delay(delay) }
-
-    @usableFromInline
-    init(at moment: LoopInstant) { limit = .moment(moment) }
+    init() {}
 
     /// Starts the timer. The timer retains `core`, and the operation of `core` retains this object, until the timer
     /// fires or the core settles.
     @usableFromInline
-    func start(_ core: PromiseCore, _ error: any Error) {
-        let expire = {
+    func start(
+        _ core: PromiseCore, _ error: any Error, _ schedule: (EventLoop, @escaping () -> Void) -> EventLoop.Timer
+    ) {
+        timer = schedule(loop) {
             // The source may have settled in time, with its notification still queued. That is not too late.
-            guard core.isWaiting else { return }
-            core.cancel(.expired(error))
-        }
-        switch limit {
-        case .delay(let delay): timer = loop.schedule(after: delay, expire)
-        case .moment(let moment): timer = loop.schedule(at: moment, expire)
+            if core.isWaiting { core.cancel(.expired(error)) }
         }
     }
 
