@@ -67,8 +67,6 @@ public func hang<T>(
 ///   there is no memory for one.
 ///
 /// Where that matters, wait for `asPromise()`.
-/// - Parameter guarantee: the guarantee to wait for.
-/// - Returns: the value of `guarantee`.
 @available(*, noasync, message: "an async function must not block its thread; write await guarantee.value")
 @inlinable
 @discardableResult
@@ -88,10 +86,6 @@ public func hang<T>(_ guarantee: Guarantee<T>, _ file: StaticString = #fileID, _
 }
 
 /// Drives this thread's loop until `guarantee` is fulfilled or the time limit expires; see the form for promises.
-/// - Parameters:
-///   - guarantee: the guarantee to wait for.
-///   - timeout: the time limit.
-/// - Returns: the value of `guarantee`.
 /// - Throws: the errors of the form for promises, except those of a rejection.
 @available(*, noasync, message: "an async function must not block its thread; write await guarantee.value")
 @inlinable

@@ -24,11 +24,7 @@ public func forEach<Items: Sequence, Next: Thenable>(
 }
 
 /// Calls `body` with each of `items` in sequence: each call waits until the guarantee of the previous call is
-/// fulfilled.
-/// - Parameters:
-///   - items: as for the form with promises.
-///   - body: called with each item, first inside this call and then in jobs of this thread's loop.
-/// - Returns: a guarantee that is fulfilled after the last item, or immediately without items.
+/// fulfilled. See the form with promises.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 @discardableResult

@@ -40,11 +40,7 @@ extension LoopGroup {
     ///     .map { answers in answers.compactMap { try? $0.get() }.reduce(0, +) }
     /// ```
     ///
-    /// A loop without a value makes one.
-    /// - Parameters:
-    ///   - state: the value of each loop. A loop without one makes it.
-    ///   - body: called once on each loop, with the loop's value.
-    /// - Returns: as `collect(_:)`.
+    /// A loop without a value makes one. See `collect(_:)`.
     public func collect<State: SendableMetatype, Value: Sendable>(
         _ state: LoopLocal<State>, _ body: @escaping @Sendable (State) -> Value
     ) -> Guarantee<[Result<Value, DispatchError>]> {

@@ -20,8 +20,6 @@ public func race<Each: Thenable>(
 ) -> Promise<Each.T> { Promise(FanInCore.race(thenables, .first), of: "race", file, line) }
 
 /// Settles as the first of several promises and guarantees of one value type; see the form with an array.
-/// - Parameter thenables: the competitors; at least one.
-/// - Returns: as the form with an array.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 @_disfavoredOverload
@@ -30,11 +28,7 @@ public func race<T>(
 ) -> Promise<T> { race(thenables.map { $0.asPromise() }, file: file, line: line) }
 
 /// Settles as the first of the guarantees that is fulfilled, and cancels the others, except those that another handler
-/// waits for.
-/// - Parameters:
-///   - first: a guarantee.
-///   - others: the guarantees that compete with it.
-/// - Returns: a guarantee of the first value. A guarantee that is abandoned or cancelled does not count.
+/// waits for. A guarantee that is abandoned or cancelled does not count.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func race<T>(

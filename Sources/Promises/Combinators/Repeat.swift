@@ -19,8 +19,6 @@ public func repeatWhile<Next: Thenable>(
 }
 
 /// Calls `body` repeatedly as long as the value of the guarantee that it returns is `true`; see the form with promises.
-/// - Parameter body: starts one round; called first inside this call and then in jobs of this thread's loop.
-/// - Returns: a guarantee that is fulfilled after the first round with the value `false`.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 @discardableResult

@@ -33,8 +33,6 @@ extension Thenable where T: Sequence {
 
     /// The form for closures of several statements that may `return .value(…)`, or promises on some paths and
     /// guarantees on others.
-    /// - Parameter body: called with each element, in a job of this thread's loop.
-    /// - Returns: as the form that returns a thenable of one type.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable
     @_disfavoredOverload

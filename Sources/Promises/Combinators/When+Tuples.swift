@@ -9,9 +9,6 @@
 /// ```
 ///
 /// The other one continues after a rejection. See the form with a sequence.
-/// - Parameters:
-///   - a: a promise or guarantee.
-///   - b: the second one.
 /// - Returns: a promise of both values. It is rejected immediately with the error of the first rejection.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
@@ -20,11 +17,6 @@ public func when<A: Thenable, B: Thenable>(
 ) -> Promise<(A.T, B.T)> { Promise(FanInCore.tuple(of: a, b), of: "when", file, line) }
 
 /// Waits until three thenables of any types are fulfilled; see the form for two.
-/// - Parameters:
-///   - a: a promise or guarantee.
-///   - b: the second one.
-///   - c: the third one.
-/// - Returns: a promise of the three values; rejected with the first rejection.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<A: Thenable, B: Thenable, C: Thenable>(
@@ -34,8 +26,6 @@ public func when<A: Thenable, B: Thenable, C: Thenable>(
 /// Waits until any number of thenables of any types are fulfilled; see the form for two.
 ///
 /// A closure can take the tuple apart if the chain goes on in another statement.
-/// - Parameter thenable: the promises and guarantees.
-/// - Returns: a promise of the values in the order of the arguments; rejected with the first rejection.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<each Each: Thenable>(
@@ -43,10 +33,6 @@ public func when<each Each: Thenable>(
 ) -> Promise<(repeat (each Each).T)> { Promise(FanInCore.tuple(of: repeat each thenable), of: "when", file, line) }
 
 /// Waits until two guarantees of any types are fulfilled, and combines their values into a tuple.
-/// - Parameters:
-///   - a: a guarantee.
-///   - b: the second one.
-/// - Returns: a guarantee of both values.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<A, B>(
@@ -61,9 +47,6 @@ public func when<A, B>(
 /// }
 /// ```
 ///
-/// - Parameters:
-///   - a: a promise or guarantee.
-///   - b: the second one.
 /// - Returns: a guarantee of both outcomes. The errors are part of its value, and count as handled.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable

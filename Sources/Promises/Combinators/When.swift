@@ -19,8 +19,6 @@ public func when<Each: Sequence>(
 }
 
 /// Waits until all thenables are fulfilled; see the form with values.
-/// - Parameter thenables: the promises or guarantees.
-/// - Returns: a promise that is fulfilled with the last of them, and rejected with the first rejection.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 @_disfavoredOverload
@@ -32,8 +30,6 @@ public func when<Each: Thenable>(
 }
 
 /// Waits until all promises and guarantees of one value type are fulfilled; see the form with a sequence of one type.
-/// - Parameter thenables: the promises and guarantees.
-/// - Returns: a promise of the values in the order of the array, rejected with the first rejection.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<T>(
@@ -43,7 +39,6 @@ public func when<T>(
 /// Waits until all guarantees are fulfilled and collects their values in the order of the list.
 ///
 /// Cancelling the result cancels the guarantees that no other handler waits for.
-/// - Parameter guarantees: the guarantees.
 /// - Returns: a guarantee of the values; without guarantees it is fulfilled immediately. If one of them is abandoned or
 ///   cancelled, the result is never fulfilled; seen as a promise, it is rejected with that error.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")

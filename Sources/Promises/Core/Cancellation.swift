@@ -49,28 +49,14 @@ struct Cancellation {
 
     // MARK: The second pass
 
-    /// The position of a promise.
-    private enum Position {
-        /// No clean-up is above it: it settles at once.
-        case free
-        /// The topmost one that does not settle at once.
-        case last
-        /// The promise that it waits for does not settle at once.
-        case behind
-    }
-
     private mutating func end(_ row: Row, _ request: CancellationRequest) {
         var next: PromiseCore? = row.first
         for index in 0..<row.height {
             guard let core = next else { return }
             let request = index == 0 ? request : .unobserved
-            var position = Position.behind
-            if index >= row.later || request.isOutOfTime {
-                position = .free
-            } else if index == row.later - 1 && !row.isBehind {
-                position = .last
-            }
-            next = end(core, request, position)
+            let isLater = index < row.later && !request.isOutOfTime
+            let isLast = isLater && index == row.later - 1 && !row.isBehind
+            next = end(core, request, isLast: isLast, isBehind: isLater && !isLast)
         }
         // The handler that has kept it alive may belong to another thread, which has withdrawn it meanwhile, having seen the
         // waiter of this row. Both look again after they have withdrawn.
@@ -78,9 +64,12 @@ struct Cancellation {
     }
 
     /// Ends one promise.
+    /// - Parameters:
+    ///   - isLast: whether it is the topmost one that does not settle at once.
+    ///   - isBehind: whether the promise that it waits for does not settle at once.
     /// - Returns: its source.
     private mutating func end(
-        _ core: PromiseCore, _ request: CancellationRequest, _ position: Position
+        _ core: PromiseCore, _ request: CancellationRequest, isLast: Bool, isBehind: Bool
     ) -> PromiseCore? {
         if core.role.contains(.externallySettled) {
             endExternally(core, request)
@@ -99,21 +88,12 @@ struct Cancellation {
             core.cancelIfUnobserved()
             return nil
         }
-        if position == .last, let combinator = producer as? CombinatorCore {
+        if isLast, let combinator = producer as? CombinatorCore {
             combinator.endWithInputs(by: request)
             combinators.append(combinator)
             return nil
         }
-        switch position {
-        case .free where producer.isShieldedFromSource, .last where producer.isShieldedFromSource:
-            // It waits for a clean-up that has begun.
-            producer.rejectWhenRun(with: request.error)
-            return nil
-        case .free where producer.isToRun, .last where producer.isToRun:
-            let (cleanUp, source) = producer.leaveSourceAndRun(with: request.error)
-            if let cleanUp { cleanUps.append(cleanUp) }
-            return source
-        case .behind:
+        if isBehind {
             let word = producer.upstream.load()
             let source = word.isWaiting ? word.core.object : nil
             if producer.mustRun {
@@ -122,8 +102,16 @@ struct Cancellation {
                 producer.rejectWhenRun(with: request.error)
             }
             return source
-        case .free, .last: return endAtOnce(core, producer, request)
         }
+        if producer.isShieldedFromSource {
+            // It waits for a clean-up that has begun.
+            producer.rejectWhenRun(with: request.error)
+            return nil
+        }
+        guard producer.isToRun else { return endAtOnce(core, producer, request) }
+        let (cleanUp, source) = producer.leaveSourceAndRun(with: request.error)
+        if let cleanUp { cleanUps.append(cleanUp) }
+        return source
     }
 
     private func endAtOnce(

@@ -38,27 +38,7 @@ struct CoreRole: OptionSet {
 
 // MARK: The thread of the core's loop
 
-/// State that only the thread of a core's loop reads and writes, in one word: marks, and a number.
-struct HomeWord {
-    private var bits: UInt32 = 0
-
-    private static var marksMask: UInt32 { 0x1F }
-    private static var numberShift: UInt32 { 5 }
-
-    /// The next step of the core.
-    var marks: CoreMarks {
-        @inline(__always) get { CoreMarks(rawValue: UInt8(truncatingIfNeeded: bits & Self.marksMask)) }
-        @inline(__always) set { bits = bits & ~Self.marksMask | UInt32(newValue.rawValue) }
-    }
-
-    /// The number of the waiter among its loop's `OutsideWaiters`, or zero. It has 27 bits, the limit there.
-    var outsideNumber: UInt32 {
-        @inline(__always) get { bits >> Self.numberShift }
-        @inline(__always) set { bits = bits & Self.marksMask | newValue << Self.numberShift }
-    }
-}
-
-/// The next step of a node.
+/// The next step of a node. At most five marks: see `PromiseCore.marks`.
 @usableFromInline
 struct CoreMarks: OptionSet {
     @usableFromInline let rawValue: UInt8

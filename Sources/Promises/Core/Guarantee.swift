@@ -56,8 +56,6 @@ public struct Guarantee<T> {
 
 extension Guarantee where T: Sendable {
     /// A guarantee that `body` fulfills, now or later, on any thread.
-    /// - Parameter body: runs at once, on this thread, with the closure that fulfills the guarantee. Any thread may
-    ///   call that closure.
     @inlinable
     public init(
         _ file: StaticString = #fileID, _ line: UInt = #line, resolver body: (@escaping @Sendable (T) -> Void) -> Void
@@ -67,8 +65,7 @@ extension Guarantee where T: Sendable {
         body { resolver.fulfill($0) }
     }
 
-    /// A pending guarantee and the closure that fulfills it.
-    /// - Returns: the guarantee, and a closure that fulfills it and that any thread may call.
+    /// A pending guarantee and the closure that fulfills it, on any thread.
     @inlinable
     public static func pending(
         _ file: StaticString = #fileID, _ line: UInt = #line

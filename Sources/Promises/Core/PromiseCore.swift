@@ -37,7 +37,8 @@ class PromiseCore: Job, @unchecked Sendable {
     private final var payloadWords: (UInt, UInt, UInt) = (0, 0, 0)
     /// The node's source, and the progress of the wait for it.
     @usableFromInline final let upstream = AtomicUpstream()
-    @exclusivity(unchecked) private final var home = HomeWord()
+    /// What only the thread of the core's loop accesses: the marks in the low five bits, and above them a number.
+    @exclusivity(unchecked) private final var home: UInt32 = 0
     final let shared = SharedWord()
 
     @usableFromInline
@@ -54,7 +55,7 @@ class PromiseCore: Job, @unchecked Sendable {
     /// Resets the fields that are not constant, apart from state and upstream, for a new core.
     @inline(__always)
     final func resetMarks() {
-        home = HomeWord()
+        home = 0
         shared.clear()
     }
 
@@ -70,13 +71,14 @@ class PromiseCore: Job, @unchecked Sendable {
     final var role: CoreRole { @inline(__always) get { code.role } }
 
     @usableFromInline final var marks: CoreMarks {
-        @inline(__always) get { home.marks }
-        @inline(__always) set { home.marks = newValue }
+        @inline(__always) get { CoreMarks(rawValue: UInt8(truncatingIfNeeded: home & 0x1F)) }
+        @inline(__always) set { home = home & ~0x1F | UInt32(newValue.rawValue) }
     }
 
+    /// The number of the waiter among its loop's `OutsideWaiters`, or zero. It has 27 bits, the limit there.
     final var outsideNumber: UInt32 {
-        @inline(__always) get { home.outsideNumber }
-        @inline(__always) set { home.outsideNumber = newValue }
+        @inline(__always) get { home >> 5 }
+        @inline(__always) set { home = home & 0x1F | newValue << 5 }
     }
 
     @inline(__always)

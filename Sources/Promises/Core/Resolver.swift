@@ -41,13 +41,11 @@ public struct Resolver<T> {
     }
 
     /// Rejects the promise with `error`, on any thread. Ignored if the promise has been settled or cancelled before.
-    /// - Parameter error: the error of the promise.
     /// - Returns: whether this settled the promise.
     @discardableResult
     public func reject(_ error: any Error) -> Bool { token.reject(error) }
 
     /// `fulfill` as a function without a result, as many callbacks are: `ask(resolver.fulfill)`.
-    /// - Parameter value: the value of the promise.
     @inlinable
     @_disfavoredOverload
     public func fulfill(_ value: T) {
@@ -99,9 +97,6 @@ public struct Resolver<T> {
     // Where both orders fit, because the value is itself an error, the first one applies.
 
     /// For callbacks of the forms `(error?, value?)` and `(error?, value)`; see the form with the other order.
-    /// - Parameters:
-    ///   - error: the error, which takes precedence; `nil` for none.
-    ///   - value: the value, unless there is an error.
     @inlinable
     @_disfavoredOverload
     public func resolve(_ error: (any Error)?, _ value: T?) { resolve(value, error) }

@@ -23,10 +23,7 @@ extension Catchable {
     }
 
     /// Calls `body` if the error is equal to `only`. Other errors pass on; see the form with a type.
-    /// - Parameters:
-    ///   - only: the error to handle, whatever the policy for cancellations.
-    ///   - body: the handler; called in a job of this thread's loop.
-    /// - Returns: as the form with a type.
+    /// The policy for cancellations does not matter.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func `catch`<E: Error & Equatable>(

@@ -18,9 +18,7 @@ extension Thenable {
 }
 
 extension Guarantee {
-    /// Calls `body` with the value.
-    /// - Parameter body: called with the value, in a job of this thread's loop.
-    /// - Returns: a guarantee without a value, fulfilled when `body` has returned.
+    /// Calls `body` with the value; see `Promise.done`.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     @discardableResult

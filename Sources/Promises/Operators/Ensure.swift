@@ -39,8 +39,6 @@ extension Catchable {
 extension Guarantee {
     /// Calls `body` when the guarantee is fulfilled, abandoned or cancelled, and passes the value on; see
     /// `Promise.ensure`.
-    /// - Parameter body: called in a job of this thread's loop.
-    /// - Returns: a guarantee of the value.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     @discardableResult
@@ -50,9 +48,6 @@ extension Guarantee {
 
     /// Calls `body` when the guarantee is fulfilled, abandoned or cancelled, waits for the guarantee that `body`
     /// returns, and then passes the value on; see `Promise.ensureThen`.
-    /// - Parameter body: called in a job of this thread's loop. The guarantee that it returns is not cancelled with the
-    ///   chain.
-    /// - Returns: a guarantee of the value, fulfilled once the guarantee of `body` is.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     @discardableResult

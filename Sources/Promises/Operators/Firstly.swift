@@ -20,8 +20,6 @@ public func firstly<Next: Thenable>(
 
 /// The form for closures of several statements that may `return .value(…)`, or promises on some paths and guarantees on
 /// others.
-/// - Parameter body: called once, inside this call.
-/// - Returns: as the form that returns a thenable of one type.
 @inlinable
 @_disfavoredOverload
 public func firstly<T>(
@@ -31,9 +29,7 @@ public func firstly<T>(
     return firstly(unwrap, file: file, line: line)
 }
 
-/// Runs `body` immediately, so that the first step of a chain reads like the others.
-/// - Parameter body: called once, inside this call.
-/// - Returns: the guarantee that `body` returns.
+/// Runs `body` immediately; see the form with promises.
 @inlinable
 @discardableResult
 public func firstly<T>(_ body: () -> Guarantee<T>) -> Guarantee<T> { body() }

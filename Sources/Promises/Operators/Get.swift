@@ -22,9 +22,7 @@ extension Thenable {
 }
 
 extension Guarantee {
-    /// Calls `body` with the value and passes the value on.
-    /// - Parameter body: called with the value, in a job of this thread's loop.
-    /// - Returns: a guarantee of the value, fulfilled when `body` has returned.
+    /// Calls `body` with the value and passes the value on; see `Promise.get`.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     @discardableResult

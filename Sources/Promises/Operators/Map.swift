@@ -30,9 +30,7 @@ extension Thenable {
 }
 
 extension Guarantee {
-    /// Transforms the value.
-    /// - Parameter body: called with the value, in a job of this thread's loop.
-    /// - Returns: a guarantee of the result of `body`.
+    /// Transforms the value; see `Promise.map`.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func map<U>(
@@ -40,7 +38,6 @@ extension Guarantee {
     ) -> Guarantee<U> { map("map", body, file, line) }
 
     /// Discards the value.
-    /// - Returns: a guarantee without a value, which is fulfilled when this one is.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func asVoid(file: StaticString = #fileID, line: UInt = #line) -> Guarantee<Void> {

@@ -14,8 +14,6 @@ extension Promise {
 
 extension Guarantee {
     /// Names the guarantee; see `Promise.named`.
-    /// - Parameter name: the name, of any length.
-    /// - Returns: this guarantee.
     @discardableResult
     public func named(_ name: String) -> Guarantee<T> {
         Tracing.setName(name, of: core, Self.self)

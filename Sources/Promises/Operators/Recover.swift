@@ -52,12 +52,8 @@ extension Catchable {
         return derived("recover", Recover(replace), file, line)
     }
 
-    /// Replaces a rejection with an error equal to `only` with the promise that `body` returns.
-    /// - Parameters:
-    ///   - only: the error to replace, whatever the policy for cancellations. All other outcomes skip `body`.
-    ///   - body: called in a job of this thread's loop.
-    /// - Returns: a promise of the value, or one that settles as the promise that `body` returns. Rejected with the
-    ///   error that `body` throws, or with another error of this promise.
+    /// Replaces a rejection with an error equal to `only`, whatever the policy for cancellations; see the form with a
+    /// type.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func recover<E: Error & Equatable>(

@@ -25,8 +25,6 @@ extension Thenable {
 
     /// The form for closures of several statements that may `return .value(…)`, or promises on some paths and
     /// guarantees on others.
-    /// - Parameter body: called with the value, in a job of this thread's loop.
-    /// - Returns: as the form that returns a thenable of one type.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable
     @_disfavoredOverload
@@ -56,8 +54,6 @@ extension Guarantee {
 // With a fixed type of promise, this form costs the compiler least.
 extension Promise where T == Void {
     /// Calls `body` and settles as the promise that `body` returns: the form for a closure without parameters.
-    /// - Parameter body: called in a job of this thread's loop. A rejection of this promise skips it.
-    /// - Returns: as the form that receives a value.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public consuming func then<U>(

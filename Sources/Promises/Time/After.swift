@@ -25,7 +25,6 @@ public func after(_ delay: Duration, file: StaticString = #fileID, line: UInt = 
 /// ```
 ///
 /// - Parameter deadline: a moment on the clock of this thread's loop. One that has passed means the loop's next turn.
-/// - Returns: a guarantee without a value.
 @available(*, noasync, message: "an async function has no loop of its own; use Task.sleep")
 @inlinable
 public func after(

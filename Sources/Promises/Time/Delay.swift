@@ -19,8 +19,6 @@ extension Thenable {
 
 extension Guarantee {
     /// Passes the value on `pause` after the guarantee is fulfilled; see `Promise.delay`.
-    /// - Parameter pause: the time to wait; zero or less means the loop's next turn.
-    /// - Returns: a guarantee of the value.
     @available(*, noasync, message: "an async function has no loop of its own; use Task.sleep")
     @inlinable
     public func delay(_ pause: Duration, file: StaticString = #fileID, line: UInt = #line) -> Guarantee<T> {

@@ -28,10 +28,6 @@ public func periodically<Next: Thenable>(
 
 /// Calls `body` at most once a period as long as the value of the guarantee that it returns is `true`; see the form
 /// with promises.
-/// - Parameters:
-///   - period: the time from the beginning of a round to that of the next; zero or less for no pause.
-///   - body: starts one round; called first inside this call and then in jobs of this thread's loop.
-/// - Returns: a guarantee that is fulfilled after the first round with the value `false`.
 @available(*, noasync, message: "an async function has no loop of its own; use Task.sleep")
 @inlinable
 @discardableResult

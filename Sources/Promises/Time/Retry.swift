@@ -32,14 +32,8 @@ public func retry<Next: Thenable>(
 }
 
 /// Calls `body` until its promise is fulfilled, with an asynchronous condition. The next attempt waits for the promise
-/// of the condition, and then for the pause of the schedule; see the other form.
-/// - Parameters:
-///   - maxAttempts: the maximum number of attempts, including the first; see the other form.
-///   - schedule: how long to wait between attempts.
-///   - isRetryable: returns a promise that tells whether another attempt makes sense after this error. An error that it
-///     throws, or with which its promise is rejected, rejects the result instead.
-///   - body: the work. Its argument is the number of the attempt, from 1.
-/// - Returns: as the other form.
+/// of the condition, and then for the pause of the schedule. An error that `isRetryable` throws, or with which its
+/// promise is rejected, rejects the result instead. See the other form.
 @available(*, noasync, message: "an async function has no loop of its own; write a loop with Task.sleep")
 public func retry<Next: Thenable, Condition: Thenable>(
     maxAttempts: Int, delay schedule: RetrySchedule = .none,

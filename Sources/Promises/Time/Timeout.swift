@@ -28,11 +28,7 @@ extension Thenable {
     /// connect(to: address).timeout(deadline: deadline).then { greet($0).timeout(deadline: deadline) }
     /// ```
     ///
-    /// - Parameters:
-    ///   - deadline: the moment at which this promise must have settled. One that has passed expires in the loop's next
-    ///     turn.
-    ///   - error: the error of the result when the limit expires.
-    /// - Returns: a promise of the value. Rejected with the error of this promise, or with `error`.
+    /// A deadline that has passed expires in the loop's next turn.
     @available(*, noasync, message: "an async function has no loop of its own; use it before you await")
     @inlinable
     public func timeout(

@@ -14,9 +14,6 @@ import Reactor
 /// `EventLoop.current.now` is the virtual time, which starts at zero. Handlers that are still pending when `body`
 /// returns or throws are released without being called, and reported as `LogEvent.undeliveredHandlers`. This is
 /// `EventLoop.withLoop(clock:)` for tests.
-/// - Parameter body: called once, inside this call.
-/// - Returns: the result of `body`.
-/// - Throws: the error of `body`.
 @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
 @discardableResult
 public func withVirtualTime<Value>(_ body: () throws -> Value) rethrows -> Value {
@@ -34,9 +31,6 @@ public func withVirtualTime<Value>(_ body: () throws -> Value) rethrows -> Value
 /// }
 /// ```
 ///
-/// - Parameter body: called once, inside this call, with the clock.
-/// - Returns: the result of `body`.
-/// - Throws: the error of `body`.
 @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
 @discardableResult
 public func withVirtualTime<Value>(_ body: (VirtualClock) throws -> Value) rethrows -> Value {

@@ -100,7 +100,7 @@ struct CoreWordTests {
 
     @Test func marksAndANumberAreInOneWord() {
         let all = CoreMarks([.isAdopting, .isEndingCancelled, .countsAsWaiting])
-        var word = HomeWord()
+        let word = PromiseCore(root: Void.self)
         expect(word.marks == [] && word.outsideNumber == 0)
         word.outsideNumber = UInt32(OutsideWaiters.largestNumber)
         expect(word.marks == [] && word.outsideNumber == OutsideWaiters.largestNumber)

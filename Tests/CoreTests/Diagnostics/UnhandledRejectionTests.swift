@@ -52,6 +52,35 @@ struct UnhandledRejectionTests {
         expectEqual(lines.count { $0.hasPrefix("unhandled rejection: Flaw(number: 3)") }, (isOuterHandled ? 0 : 1))
     }
 
+    /// Where the promise has been rejected before the handler returns it, the two do not merge.
+    @Test func aRejectionThatAHandlerReturnsIsHandled() throws {
+        let lines = try logged {
+            try inLoop { loop throws in
+                let inner = Promise<Int>(error: Flaw(4))
+                Promise.value(1).then { _ in inner }.catch { _ in }
+                try loop.run()
+                withExtendedLifetime(inner) {}
+            }
+        }
+        expectEqual(lines, [])
+    }
+
+    /// `tap` receives the outcome, and its own promise is rejected as cancelled.
+    @Test func aRejectionOnItsWayToACleanUpOfACancelledPromiseIsHandled() throws {
+        let lines = try logged {
+            try inLoop { loop throws in
+                var seen: [Int] = []
+                let (source, resolver) = Promise<Int>.pending()
+                let tapped = source.tap { if case .failure(let error as Flaw) = $0 { seen.append(error.number) } }
+                resolver.reject(Flaw(5))
+                tapped.cancel()
+                try loop.run()
+                expectEqual(seen, [5])
+            }
+        }
+        expectEqual(lines, [])
+    }
+
     /// The handler is queued, and cancelled before it runs: it was to receive the error all the same.
     @Test(arguments: [false, true]) func aRejectionOnItsWayToAHandlerIsHandled(isHeld: Bool) throws {
         let lines = try loggedInLoop { loop throws in
