@@ -116,7 +116,7 @@ struct Delivery {
     private mutating func takeLateWaiters() {
         var seen = core.borrow { $0.state.load() }
         repeat {
-            outcome = outcome.handled(asIn: seen)
+            outcome = outcome.marked(asIn: seen)
             rest = seen.waiters
         } while !core.borrow { $0.state.tryToReplace(&seen, by: rest == nil ? outcome : outcome.settling) }
         rest = rest?.reversed()

@@ -37,7 +37,6 @@ public struct Guarantee<T> {
     ///
     /// Only `cancel()` cancels it, not a race or another promise that no longer needs it: the closure could not be
     /// notified.
-    /// - Returns: the guarantee, and a closure that fulfills it.
     @inlinable
     public static func pending(
         _ file: StaticString = #fileID, _ line: UInt = #line
@@ -48,8 +47,6 @@ public struct Guarantee<T> {
     }
 
     /// A guarantee that is fulfilled with `value`.
-    /// - Parameter value: the value.
-    /// - Returns: a guarantee that has settled.
     @inlinable
     public static func value(_ value: T) -> Guarantee<T> { Guarantee(PromiseCore.fulfilled(value)) }
 }
@@ -106,8 +103,7 @@ extension Guarantee: Thenable {
         return .success(source.of(T.self).value)
     }
 
-    /// This guarantee as a promise.
-    /// - Returns: a promise that settles as this guarantee. Allocates nothing.
+    /// This guarantee as a promise. Allocates nothing.
     @inlinable
     public func asPromise() -> Promise<T> { Promise(core) }
 }

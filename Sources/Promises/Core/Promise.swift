@@ -45,8 +45,6 @@ public struct Promise<T> {
     /// waiting[id] = resolver                         // whoever has the reply calls resolver.fulfill("…")
     /// return reply.timeout(.seconds(5))
     /// ```
-    ///
-    /// - Returns: the promise and the resolver that settles it.
     @inlinable @inline(__always)
     public static func pending(
         _ file: StaticString = #fileID, _ line: UInt = #line
@@ -64,14 +62,10 @@ public struct Promise<T> {
     ///     return fetch(url)
     /// }
     /// ```
-    ///
-    /// - Parameter value: the value.
-    /// - Returns: a promise that has settled.
     @inlinable
     public static func value(_ value: T) -> Promise<T> { Promise(PromiseCore.fulfilled(value)) }
 
     /// A promise that is rejected with `error`.
-    /// - Parameter error: the error of the rejection.
     @inlinable
     public init(error: any Error, _ file: StaticString = #fileID, _ line: UInt = #line) {
         core = PromiseCore(error: error, at: CallSite(file, line)).traced(Self.self, file, line)
@@ -82,7 +76,6 @@ public struct Promise<T> {
     init(refused error: any Error) { core = PromiseCore(error: error) }
 
     /// A promise that settles as `other`, a guarantee or your own thenable.
-    /// - Parameter other: a guarantee, or your own thenable.
     @inlinable
     public init<Other: Thenable>(_ other: Other) where Other.T == T { self = other.asPromise() }
 }
@@ -126,7 +119,6 @@ extension Promise: Catchable {
     }
 
     /// Returns this promise.
-    /// - Returns: this promise.
     @inlinable
     public func asPromise() -> Promise<T> { self }
 }

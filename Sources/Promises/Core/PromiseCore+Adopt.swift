@@ -71,7 +71,7 @@ extension PromiseCore {
     /// - Returns: false, without any effect, if the state is no longer `seen`.
     @inline(__always)
     func link(to root: PromiseCore, from seen: StateWord) -> Bool {
-        let link = StateWord.link(toAddress: CoreRef.retaining(root).address).claimed(asIn: seen)
+        let link = StateWord.link(toAddress: CoreRef.retaining(root).address).marked(asIn: seen)
         guard state.replace(seen, by: link) else {
             root.release()
             return false

@@ -28,7 +28,6 @@ public struct Resolver<T> {
     /// let answer = Promise<Int> { resolver in ask { number in resolver.fulfill(number) } }
     /// if !waiting.fulfill(lease) { lease.end() }
     /// ```
-    /// - Parameter value: the value of the promise.
     /// - Returns: whether this settled the promise. If not, nobody receives `value`, and any resource in it still
     ///   belongs to the caller.
     @inlinable
@@ -63,7 +62,6 @@ public struct Resolver<T> {
     ///
     /// The overloads of `resolve` fit callbacks of the usual shapes: `Promise<Page> { fetch($0.resolve) }`. (Swift 6
     /// mode needs the type of the value, there or by the context.)
-    /// - Parameter result: the outcome of the promise.
     @inlinable
     public func resolve<E: Error>(_ result: Result<T, E>) {
         switch result {
@@ -76,11 +74,8 @@ public struct Resolver<T> {
         }
     }
 
-    /// For callbacks of the forms `(value?, error?)` and `(value, error?)`. If both are nil, rejects with
-    /// `PromiseError.invalidCallingConvention`, but a promise of an optional value is fulfilled with nil.
-    /// - Parameters:
-    ///   - value: the value, unless there is an error.
-    ///   - error: the error, which takes precedence; `nil` for none.
+    /// For callbacks of the forms `(value?, error?)` and `(value, error?)`; the error takes precedence. If both are nil,
+    /// rejects with `PromiseError.invalidCallingConvention`, but a promise of an optional value is fulfilled with nil.
     @inlinable
     public func resolve(_ value: T?, _ error: (any Error)?) {
         if let error {
@@ -116,8 +111,7 @@ extension Resolver where T == Void {
         let _: Bool = fulfill(())
     }
 
-    /// For callbacks of the form `(error?)`.
-    /// - Parameter error: the error; `nil` fulfills the promise.
+    /// For callbacks of the form `(error?)`: `nil` fulfills the promise.
     @inlinable
     public func resolve(_ error: (any Error)?) {
         if let error { reject(error) } else { fulfill(()) }

@@ -165,14 +165,10 @@ struct StateWord: Equatable {
     @inline(__always)
     var handled: StateWord { isRejected ? StateWord(bits: bits | Self.markBit) : self }
 
-    /// For an outcome: adds the mark of a thread that has read the error meanwhile. (A fulfilled promise has that bit
-    /// from the start, or never.)
+    /// Adds a mark that another thread has made meanwhile, or that was there. Of an outcome: the error has been read. (A
+    /// fulfilled promise has that bit from the start, or never.) Of a new link: it is too late for its own producer.
     @inline(__always)
-    func handled(asIn seen: StateWord) -> StateWord { StateWord(bits: bits | seen.bits & Self.markBit) }
-
-    /// For a new link: too late for its own producer, if it already was.
-    @inline(__always)
-    func claimed(asIn seen: StateWord) -> StateWord { StateWord(bits: bits | seen.bits & Self.markBit) }
+    func marked(asIn seen: StateWord) -> StateWord { StateWord(bits: bits | seen.bits & Self.markBit) }
 }
 
 /// The state of a core, which any thread may change.

@@ -18,7 +18,6 @@ public protocol Thenable<T> {
     /// ```
     ///
     /// The compiler accepts that if the value is `Sendable`, since `pipe` may call its handler on any thread.
-    /// - Returns: a promise with the outcome of this.
     func asPromise() -> Promise<T>
 }
 
@@ -31,9 +30,6 @@ extension Thenable {
     /// ```swift
     /// fetch(url).then { page in page.isEmpty ? .value(home) : render(page) }
     /// ```
-    ///
-    /// - Parameter value: the value of the promise.
-    /// - Returns: a promise that has settled.
     @inlinable
     public static func value<V>(_ value: V) -> Promise<V> where Self == Promise<V> {
         Promise(PromiseCore.fulfilled(value))

@@ -3,8 +3,6 @@ extension Promise {
     ///
     /// May be called on any thread. A name costs about 200 bytes and less than a microsecond; a promise without a name
     /// costs nothing. `Promise<Void>.value` is one shared object and keeps no name.
-    /// - Parameter name: the name, of any length.
-    /// - Returns: this promise.
     @discardableResult
     public func named(_ name: String) -> Promise<T> {
         Tracing.setName(name, of: core, Self.self)

@@ -16,10 +16,8 @@ extension Thenable {
 }
 
 extension Guarantee {
-    /// Calls `body` with the outcome and passes it on, as `Promise.tap`.
-    /// - Parameter body: called with the outcome, in a job of this thread's loop. The outcome is a failure only if the
-    ///   guarantee was abandoned or cancelled.
-    /// - Returns: a guarantee of the value, fulfilled when `body` has returned.
+    /// Calls `body` with the outcome and passes it on, as `Promise.tap`. The outcome is a failure only if the guarantee was
+    /// abandoned or cancelled.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     @discardableResult

@@ -9,8 +9,6 @@ import Synchronization
 ///
 /// A delay of zero or less means the loop's next turn. The timer never fires early. Timers with equal deadlines fire in
 /// the order of the calls.
-/// - Parameter delay: the time to wait.
-/// - Returns: a guarantee without a value.
 @available(*, noasync, message: "an async function has no loop of its own; use Task.sleep")
 @inlinable @inline(__always)
 public func after(_ delay: Duration, file: StaticString = #fileID, line: UInt = #line) -> Guarantee<Void> {

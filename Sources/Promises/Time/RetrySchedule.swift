@@ -16,9 +16,7 @@ public struct RetrySchedule {
     /// No pause: the next attempt follows immediately.
     public static var none: RetrySchedule { .custom { _, _ in .zero } }
 
-    /// An equal pause before every further attempt.
-    /// - Parameter pause: the time between the end of one attempt and the next.
-    /// - Returns: a schedule that allows any number of attempts.
+    /// An equal pause between the end of an attempt and the next one, for any number of attempts.
     public static func constant(_ pause: Duration) -> RetrySchedule { .custom { _, _ in pause } }
 
     /// Pauses that grow from `first` by `factor`, up to `cap`.
@@ -32,7 +30,6 @@ public struct RetrySchedule {
     ///     `retry` with `PromiseError.badInput`.
     ///   - cap: the longest pause.
     ///   - jitter: whether pauses are randomized.
-    /// - Returns: a schedule for `retry`.
     public static func exponential(
         from first: Duration = .milliseconds(100), factor: Double = 2, cap: Duration = .seconds(30),
         jitter: Jitter = .full
