@@ -72,7 +72,7 @@ let package = Package(
                 "Promises", "PromiseKitNames", "Reactor", "ReactorHTTP", "ReactorHTTPJSON", "SimulatedNetwork",
                 "TestSupport",
             ]),
-        .testTarget(name: "EchoServerTests", dependencies: ["Promises", "echo-server", "TestSupport"]),
+        .testTarget(name: "EchoServerTests", dependencies: promisesTests + ["echo-server"]),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -1,8 +1,7 @@
 import Synchronization
-import TestSupport
-import Testing
 
 @testable import echo_server
+@testable import PromisesTestSupport
 
 @Suite struct DescriptorLimitTests {
     @Test func enoughForAll() throws {

@@ -1,3 +1,5 @@
+@testable import PromisesTestSupport
+
 /// Metrics in Prometheus' text format 0.0.4, read as strictly as its documentation allows.
 struct Exposition {
     private(set) var types: [String: String] = [:]
@@ -65,7 +67,7 @@ struct Answer {
     }
 
     /// The answer of `address` to `request`.
-    static func to(_ request: String, at client: Client) throws -> Answer {
+    static func to(_ request: String, at client: Peer) throws -> Answer {
         try client.send(Array(request.utf8))
         return try Answer(client.readToEnd())
     }

@@ -1,12 +1,11 @@
 import Glibc
-import Reactor
-import TestSupport
-import Testing
+
+@testable import PromisesTestSupport
 
 @Suite struct LimitTests {
     @Test func thoseBeyondMaxConnectionsWait() throws {
         let server = try ServerProcess.serving("--max-connections", "2")
-        let clients = try (0..<5).map { _ in try Client(to: server.address) }
+        let clients = try (0..<5).map { _ in try Peer(to: server.address) }
         expect(try clients[0].echoes("a") && clients[1].echoes("b"))
         for client in clients[2...] { try client.send([0x78]) }
         expect(!clients[2].waits(for: POLLIN, 50))
@@ -22,7 +21,7 @@ import Testing
     func severalAddressesShareTheLimit() throws {
         let server = try ServerProcess.serving(
             "--listen", "127.0.0.1:0", "--listen", "[::1]:0", "--max-connections=1")
-        let clients = try server.addresses.map { try Client(to: $0) }
+        let clients = try server.addresses.map { try Peer(to: $0) }
         for client in clients { try client.send([0x78]) }
         expectEqual(try clients[0].receive(), [0x78])
         expect(!clients[1].waits(for: POLLIN, 50))
@@ -35,7 +34,7 @@ import Testing
 
     @Test func whoIsSilentForTheIdleTimeoutIsEnded() throws {
         let server = try ServerProcess.serving("--idle-timeout", "100ms")
-        let client = try Client(to: server.address)
+        let client = try Peer(to: server.address)
         let begin = ContinuousClock.now
         expect(try client.echoes("hello"))
         expectEqual(try client.receive(), [])
@@ -59,12 +58,12 @@ import Testing
         expect(line.contains("not 10000: the limit of descriptors is 128 (RLIMIT_NOFILE, 128 at the start)"))
         let limit = try number(before: "connections", in: line)
         expect((20...100).contains(limit))
-        let clients = try (0..<150).map { _ in try Client(to: server.address) }
+        let clients = try (0..<150).map { _ in try Peer(to: server.address) }
         for client in clients[..<limit] { expect(try client.echoes("hello")) }
         try clients[limit].send([0x78])
         expect(!clients[limit].waits(for: POLLIN, 50))
         let scrapers = try (0..<20).map { _ in
-            try Answer.to("GET /metrics HTTP/1.1\r\n\r\n", at: Client(to: try #require(server.metricsAddress)))
+            try Answer.to("GET /metrics HTTP/1.1\r\n\r\n", at: Peer(to: try #require(server.metricsAddress)))
         }
         for answer in scrapers {
             expect(answer.status == "200 OK" && answer.body.contains("echo_connections_limit \(limit)\n"))
@@ -83,10 +82,9 @@ import Testing
         let server = try ServerProcess(["--listen", "127.0.0.1:0"] + options, limits: "ulimit -n \(limit)")
         let address = try SocketAddress(String(server.readLine().dropFirst("listening on ".count)))
         expectEqual(try number(before: "connections", in: server.readError()), served)
-        let clients = try (0..<served).map { _ in try Client(to: address) }
+        let clients = try (0..<served).map { _ in try Peer(to: address) }
         for client in clients { expect(try client.echoes("hello")) }
-        for client in clients { client.end() }
-        for client in clients { expectEqual(try client.receive(), []) }
+        for client in clients { try client.leave() }
         expect(try server.terminate().contains("totals: 0 open, \(served) connections "))
     }
 
@@ -94,7 +92,7 @@ import Testing
         let server = try ServerProcess.serving()
         // Not earlier: the server stays below a limit that exists at its start.
         server.descriptorLimit = 24
-        let clients = try (0..<40).map { _ in try Client(to: server.address) }
+        let clients = try (0..<40).map { _ in try Peer(to: server.address) }
         for client in clients { try client.send([0x78]) }
         expect(try server.readError().contains("(EMFILE)"))
         let begin = try server.statistics()
@@ -120,8 +118,7 @@ import Testing
         for client in served { client.end() }
         for (index, client) in waiting.enumerated() {
             if index > 0 { expectEqual(try client.receive(), [0x78]) }
-            client.end()
-            expectEqual(try client.receive(), [])
+            try client.leave()
         }
         server.signal(SIGTERM)
         let rest = try server.readToEnd()
@@ -135,16 +132,16 @@ import Testing
         let server = try ServerProcess.serving()
         // Not earlier: the server stays below a limit that exists at its start.
         server.descriptorLimit = 24
-        var clients: [Client] = []
+        var clients: [Peer] = []
         while clients.count < 24 && !server.hasMoreErrors {
-            clients.append(try Client(to: server.address))
+            clients.append(try Peer(to: server.address))
             expect(try clients.last!.echoes("hello"))
         }
         expect(try server.readError().contains("(EMFILE)"))
         let begin = try server.statistics()
         expectEqual(try number(before: "open", in: begin), clients.count)
         // Connected clients are served, and new clients wait.
-        let late = try Client(to: server.address)
+        let late = try Peer(to: server.address)
         try late.send([0x78])
         expect(!late.waits(for: POLLIN, 300))
         for client in clients { expect(try client.echoes("meanwhile")) }

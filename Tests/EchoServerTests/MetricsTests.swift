@@ -1,7 +1,6 @@
 import Glibc
-import Reactor
-import TestSupport
-import Testing
+
+@testable import PromisesTestSupport
 
 @Suite struct MetricsTests {
     private let get = "GET /metrics HTTP/1.1\r\nHost: localhost\r\nAccept: */*\r\n\r\n"
@@ -12,7 +11,7 @@ import Testing
     }
 
     private func scrape(_ address: SocketAddress) throws -> Exposition {
-        let answer = try Answer.to(get, at: Client(to: address))
+        let answer = try Answer.to(get, at: Peer(to: address))
         expectEqual(answer.status, "200 OK")
         return try Exposition(answer.body)
     }
@@ -31,7 +30,7 @@ import Testing
         for name in ["open_connections", "connections_total", "received_bytes_total", "draining"] {
             expectEqual(before["echo_\(name)"], 0)
         }
-        let clients = try (0..<3).map { _ in try Client(to: server.address) }
+        let clients = try (0..<3).map { _ in try Peer(to: server.address) }
         for client in clients { expect(try client.echoes("hello")) }
         clients[0].end()
         expectEqual(try clients[0].receive(), [])
@@ -55,7 +54,7 @@ import Testing
     @Test func aMessageCostsThreeSystemCalls() throws {
         let server = try ServerProcess.serving("--metrics", "127.0.0.1:0", "--idle-timeout", "1m")
         let address = try #require(server.metricsAddress)
-        let client = try Client(to: server.address)
+        let client = try Peer(to: server.address)
         expect(try client.echoes("the first"))
         let before = try scrape(address)
         for _ in 0..<1000 { expect(try client.echoes("x")) }
@@ -69,14 +68,13 @@ import Testing
         expect(all <= 3200)
         // The calls of the second scrape.
         expect(more("epoll_ctl") <= 6 && more("timerfd_settime") <= 4)
-        client.end()
-        expectEqual(try client.receive(), [])
+        try client.leave()
         _ = try server.terminate()
     }
 
     @Test func theyAreThereWhileTheServerDrains() throws {
         let (server, address) = try server()
-        let client = try Client.stalled(at: server.address)
+        let client = try Peer.stalled(at: server.address)
         server.signal(SIGTERM)
         try server.awaitDraining()
         expectEqual(try scrape(address)["echo_draining"], 1)
@@ -87,21 +85,21 @@ import Testing
 
     @Test func anAnswerSaysWhatItIs() throws {
         let (server, address) = try server()
-        let answer = try Answer.to(get, at: Client(to: address))
+        let answer = try Answer.to(get, at: Peer(to: address))
         expectEqual(answer.fields["Content-Type"], "text/plain; version=0.0.4; charset=utf-8")
         expectEqual(answer.fields["Content-Length"], "\(answer.body.utf8.count)")
         expectEqual(answer.fields["Connection"], "close")
-        let query = try Answer.to("GET /metrics?name=x HTTP/1.0\r\n\r\n", at: Client(to: address))
+        let query = try Answer.to("GET /metrics?name=x HTTP/1.0\r\n\r\n", at: Peer(to: address))
         expectEqual(query.status, "200 OK")
         _ = try server.terminate()
     }
 
     @Test func headIsTheHeadAlone() throws {
         let (server, address) = try server()
-        let answer = try Answer.to("HEAD /metrics HTTP/1.1\r\n\r\n", at: Client(to: address))
+        let answer = try Answer.to("HEAD /metrics HTTP/1.1\r\n\r\n", at: Peer(to: address))
         expect(answer.status == "200 OK" && answer.body == "")
         expect(Int(answer.fields["Content-Length"] ?? "") ?? 0 > 1000)
-        expectEqual(try Answer.to("HEAD / HTTP/1.1\r\n\r\n", at: Client(to: address)).body, "")
+        expectEqual(try Answer.to("HEAD / HTTP/1.1\r\n\r\n", at: Peer(to: address)).body, "")
         _ = try server.terminate()
     }
 
@@ -116,7 +114,7 @@ import Testing
     ])
     func whatElseIsAsked(request: String, status: String) throws {
         let (server, address) = try server()
-        let answer = try Answer.to(request, at: Client(to: address))
+        let answer = try Answer.to(request, at: Peer(to: address))
         expectEqual(answer.status, status)
         expectEqual(answer.body, "\(status)\n")
         expectEqual(answer.fields["Allow"], (status.hasPrefix("405") ? "GET, HEAD" : nil))
@@ -126,21 +124,19 @@ import Testing
 
     @Test func whatIsNoRequestDoesNoHarm() throws {
         let (server, address) = try server()
-        let long = try Client(to: address)
+        let long = try Peer(to: address)
         try long.send(Array("GET /metrics HTTP/1.1\r\n".utf8) + [UInt8](repeating: 0x61, count: 8192))
         expectEqual(try Answer(long.readToEnd()).status, "431 Request Header Fields Too Large")
-        let silent = try Client(to: address)
-        silent.end()
-        expectEqual(try silent.receive(), [])
-        let half = try Client(to: address)
+        let silent = try Peer(to: address)
+        try silent.leave()
+        let half = try Peer(to: address)
         try half.send(Array("GET /metr".utf8))
-        half.end()
-        expectEqual(try half.receive(), [])
-        let gone = try Client(to: address)
+        try half.leave()
+        let gone = try Peer(to: address)
         try gone.send(randomBytes(500))
-        gone.resetWhenClosed()
+        gone.reset()
         expectEqual(try scrape(address)["echo_failed_connections_total"], 0)
-        expect(try Client(to: server.address).echoes("hello"))
+        expect(try Peer(to: server.address).echoes("hello"))
         _ = try server.terminate()
     }
 
@@ -155,9 +151,9 @@ import Testing
         let server = try ServerProcess.serving("--metrics", "127.0.0.1:0")
         server.descriptorLimit = 24
         let address = try #require(server.metricsAddress)
-        let clients = try (0..<30).map { _ in try Client(to: server.address) }
+        let clients = try (0..<30).map { _ in try Peer(to: server.address) }
         expect(try server.readError().contains("(EMFILE)"))
-        let scraper = try Client(to: address)
+        let scraper = try Peer(to: address)
         try scraper.send(Array(get.utf8))
         expect(!scraper.waits(for: POLLIN, 50))
         expect(try clients[0].echoes("meanwhile"))

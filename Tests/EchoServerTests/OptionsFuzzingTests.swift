@@ -1,8 +1,5 @@
-import Reactor
-import TestSupport
-import Testing
-
 @testable import echo_server
+@testable import PromisesTestSupport
 
 /// Any command line yields valid options, or one line about the error.
 @Suite struct OptionsFuzzingTests {

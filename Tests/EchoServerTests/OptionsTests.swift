@@ -1,8 +1,5 @@
-import Reactor
-import TestSupport
-import Testing
-
 @testable import echo_server
+@testable import PromisesTestSupport
 
 @Suite struct OptionsTests {
     private func options(_ arguments: String...) throws -> Options {
@@ -17,6 +14,12 @@ import Testing
             _ = try Options.parse(arguments)
             return nil
         } catch { return error.description }
+    }
+
+    /// Expects the complaint about `text` as the next argument, and after an equals sign.
+    private func expectComplaint(_ expected: String, about option: String, _ text: String) {
+        expectEqual(complaint([option, text]), expected)
+        expectEqual(complaint(["\(option)=\(text)"]), expected)
     }
 
     @Test func withoutArgumentsTheDefaultsHold() throws {
@@ -34,20 +37,14 @@ import Testing
         expect(!expected.isQuiet)
     }
 
-    @Test func everyOptionTakesItsValueAsTheNextArgument() throws {
-        let parsed = try options(
-            "--listen", "127.0.0.1:1", "--max-connections", "7", "--threads", "3", "--idle-timeout", "250ms",
-            "--drain-timeout", "1.5s",
-            "--stats", "2m", "--metrics", "127.0.0.1:9", "--quiet")
-        expectEqual(parsed, all)
-    }
-
-    @Test func orAfterAnEqualsSign() throws {
-        let parsed = try options(
-            "--listen=127.0.0.1:1", "--max-connections=7", "--threads=3", "--idle-timeout=250ms",
-            "--drain-timeout=1.5s", "--stats=2m",
-            "--metrics=127.0.0.1:9", "--quiet")
-        expectEqual(parsed, all)
+    @Test func everyOptionTakesItsValueAsTheNextArgumentOrAfterAnEqualsSign() throws {
+        let values = [
+            "--listen": "127.0.0.1:1", "--max-connections": "7", "--threads": "3", "--idle-timeout": "250ms",
+            "--drain-timeout": "1.5s", "--stats": "2m", "--metrics": "127.0.0.1:9",
+        ]
+        for arguments in [values.flatMap { [$0, $1] }, values.map { "\($0)=\($1)" }] {
+            expectEqual(try Options.parse(arguments + ["--quiet"]), .serve(all))
+        }
     }
 
     private var all: Options {
@@ -100,17 +97,15 @@ import Testing
     func whatIsNoTime(text: String) {
         for option in ["--idle-timeout", "--drain-timeout", "--stats"] {
             let expected = "\(option): '\(text)' is not a duration; write 250ms, 1.5s, 2m or a number of seconds"
-            expectEqual(complaint([option, text]), expected)
-            expectEqual(complaint(["\(option)=\(text)"]), expected)
+            expectComplaint(expected, about: option, text)
         }
     }
 
     @Test(arguments: ["31536001", "400000000", "525600.1m", "31536000001ms", String(repeating: "9", count: 400)])
     func whatIsLongerThanAYear(text: String) {
         for option in ["--idle-timeout", "--drain-timeout", "--stats"] {
-            let expected = "\(option): '\(text)' is too long; the most is a year, 31536000 seconds"
-            expectEqual(complaint([option, text]), expected)
-            expectEqual(complaint(["\(option)=\(text)"]), expected)
+            expectComplaint(
+                "\(option): '\(text)' is too long; the most is a year, 31536000 seconds", about: option, text)
         }
     }
 
@@ -130,9 +125,7 @@ import Testing
 
     @Test(arguments: ["", "-1", "+1", "1025", "1.5", "many", "9223372036854775808", " 1", "0x1"])
     func whatIsNoNumberOfThreads(text: String) {
-        for arguments in [["--threads", text], ["--threads=\(text)"]] {
-            expectEqual(complaint(arguments), "--threads: '\(text)' is not a number from 0 to 1024")
-        }
+        expectComplaint("--threads: '\(text)' is not a number from 0 to 1024", about: "--threads", text)
     }
 
     @Test(arguments: [
@@ -148,8 +141,7 @@ import Testing
     ])
     func whatIsNoAddress(text: String, reason: String) {
         for option in ["--listen", "--metrics"] {
-            expectEqual(complaint([option, text]), "\(option): '\(text)' is not an address: \(reason)")
-            expectEqual(complaint(["\(option)=\(text)"]), "\(option): '\(text)' is not an address: \(reason)")
+            expectComplaint("\(option): '\(text)' is not an address: \(reason)", about: option, text)
         }
     }
 

@@ -1,12 +1,11 @@
 import Glibc
-import Reactor
-import TestSupport
-import Testing
+
+@testable import PromisesTestSupport
 
 @Suite struct OutputTests {
     @Test func theSignalPrintsStatisticsAndTheServerGoesOn() throws {
         let server = try ServerProcess.serving()
-        let client = try Client(to: server.address)
+        let client = try Peer(to: server.address)
         expect(try client.echoes("12345"))
         for _ in 0..<3 {
             let line = try server.statistics()
@@ -14,8 +13,7 @@ import Testing
             expect(line.contains(" turns, longest turn ") && line.hasSuffix(" us"))
         }
         expect(try client.echoes("67890"))
-        client.end()
-        expectEqual(try client.receive(), [])
+        try client.leave()
         let totals = try server.terminate()
         expect(totals.hasPrefix("totals: 0 open, 1 connections (peak 1, 0 failed), 10 bytes, "))
         expectEqual(totals.filter { $0 == "\n" }.count, 1)
@@ -32,20 +30,19 @@ import Testing
 
     @Test func quietSaysWhereItListensAndNothingElse() throws {
         let server = try ServerProcess.serving("--quiet", "--stats", "1ms")
-        let client = try Client(to: server.address)
+        let client = try Peer(to: server.address)
         for number in 0..<20 {
             server.signal(SIGUSR1)
             expect(try client.echoes("message \(number)"))
         }
-        client.end()
-        expectEqual(try client.receive(), [])
+        try client.leave()
         expectEqual(try server.terminate(), "")
     }
 
     /// Otherwise the listener would become standard input, and a client standard error.
     @Test func standardStreamsThatAreClosedAreNobodyElses() throws {
         let server = try ServerProcess.serving(limits: "exec 0<&- 2>&-")
-        expect(try Client(to: server.address).echoes("hello"))
+        expect(try Peer(to: server.address).echoes("hello"))
         for stream in [0, 2] {
             var target = [CChar](repeating: 0, count: 64)
             let count = readlink("/proc/\(server.pid)/fd/\(stream)", &target, target.count)
@@ -57,21 +54,20 @@ import Testing
 
     @Test func itContinuesWithoutAReaderOfItsLines() throws {
         let server = try ServerProcess.serving("--stats", "1ms")
-        let client = try Client(to: server.address)
+        let client = try Peer(to: server.address)
         server.stopListening()
         for number in 0..<200 {
             server.signal(SIGUSR1)
             expect(try client.echoes("message \(number)"))
         }
-        client.end()
-        expectEqual(try client.receive(), [])
+        try client.leave()
         server.signal(SIGTERM)
         expectEqual(try server.waitForExit(), .code(0))
     }
 
     @Test func aReaderThatStopsReadingItsLinesHoldsNothingUp() throws {
         let server = try ServerProcess.serving("--stats", "0.01ms")
-        let client = try Client(to: server.address)
+        let client = try Peer(to: server.address)
         // Until the pipe to the test is full.
         var (unread, unchanged) = (0, 0)
         for _ in 0..<100_000 where unchanged < 100 {
@@ -81,8 +77,7 @@ import Testing
             unread = count
         }
         expectEqual(unchanged, 100)
-        client.end()
-        expectEqual(try client.receive(), [])
+        try client.leave()
         server.signal(SIGTERM)
         expectEqual(try server.waitForExit(), .code(0))
     }

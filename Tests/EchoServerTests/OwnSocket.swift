@@ -1,10 +1,6 @@
 import Glibc
-import Reactor
-import TestSupport
 
-extension Folder {
-    func address(_ name: String) throws -> SocketAddress { try SocketAddress(unixPath: self / name) }
-}
+@testable import PromisesTestSupport
 
 /// The test's own socket, bound to `address`; listens if it is a stream.
 final class OwnSocket {

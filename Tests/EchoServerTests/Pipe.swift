@@ -1,5 +1,6 @@
 import Glibc
-import Reactor
+
+@testable import PromisesTestSupport
 
 /// One direction from the server to the test: a pair of sockets, since these can be close-on-exec from the start and so
 /// never reach another server that is started meanwhile.

@@ -1,7 +1,6 @@
 import Glibc
-import Reactor
-import TestSupport
-import Testing
+
+@testable import PromisesTestSupport
 
 @Suite struct RefusalTests {
     /// The output and exit code of a server that cannot start: one line, on standard error.
@@ -43,7 +42,7 @@ import Testing
         let (line, exit) = try refusal(["--listen", "\(server.address)"])
         expectEqual(line, "echo-server: bind \(server.address): Address already in use (EADDRINUSE)")
         expectEqual(exit, .code(EX_UNAVAILABLE))
-        expect(try Client(to: server.address).echoes("undisturbed"))
+        expect(try Peer(to: server.address).echoes("undisturbed"))
         _ = try server.terminate()
     }
 

@@ -1,8 +1,6 @@
 import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
+
+@testable import PromisesTestSupport
 
 /// The echo server as users run it, in a separate process. It is ended, and waited for, when the last reference is
 /// released.
@@ -194,7 +192,7 @@ extension ServerProcess {
     /// Returns when it accepts no more connections, having received the signal.
     func awaitDraining() throws {
         for _ in 0..<100_000 {
-            do { _ = try Client(to: address) } catch let error as SystemError {
+            do { _ = try Peer(to: address) } catch let error as SystemError {
                 // Reset: it was in the backlog of the closed listener.
                 if error.code == ECONNREFUSED || error.code == ENOENT { return }
                 guard error.code == ECONNRESET else { throw error }

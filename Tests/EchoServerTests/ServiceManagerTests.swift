@@ -1,7 +1,6 @@
 import Glibc
-import Reactor
-import TestSupport
-import Testing
+
+@testable import PromisesTestSupport
 
 /// The protocol of systemd, played by the shell and by sockets of the test.
 @Suite struct ServiceManagerTests {
@@ -12,12 +11,12 @@ import Testing
     @Test func aPassedSocketIsServedAlone() throws {
         let socket = try OwnSocket(SOCK_STREAM, .loopback(port: 0))
         // Clients that connected before the server started are served too.
-        let early = try Client(to: socket.address)
+        let early = try Peer(to: socket.address)
         try early.send([0x78])
         let server = try ServerProcess.serving("--drain-timeout", "0", limits: activated, passing: socket.fd)
         expectEqual(server.addresses, [socket.address])
         expectEqual(try early.receive(), [0x78])
-        expect(try Client(to: socket.address).echoes("hello"))
+        expect(try Peer(to: socket.address).echoes("hello"))
         server.signal(SIGTERM)
         let rest = try server.readToEnd()
         expect(rest.output.contains(" 2 connections "))
@@ -32,7 +31,7 @@ import Testing
         let server = try ServerProcess.serving(
             "--listen", "[::1]:0", "--max-connections", "100", limits: activated, passing: socket.fd)
         expectEqual(server.addresses.map(\.isIPv6), [false, true])
-        for address in server.addresses { expect(try Client(to: address).echoes("hello")) }
+        for address in server.addresses { expect(try Peer(to: address).echoes("hello")) }
         expect(try server.terminate().contains(" 2 connections "))
     }
 
@@ -41,7 +40,7 @@ import Testing
         let socket = try OwnSocket(SOCK_STREAM, folder.address("passed.sock"))
         let server = try ServerProcess.serving(limits: activated, passing: socket.fd)
         expectEqual(server.addresses, [socket.address])
-        expect(try Client(to: socket.address).echoes("hello"))
+        expect(try Peer(to: socket.address).echoes("hello"))
         _ = try server.terminate()
         expect(folder.has("passed.sock"))
     }
@@ -50,9 +49,9 @@ import Testing
         let socket = try OwnSocket(SOCK_STREAM, .loopback(port: 0))
         let first = try ServerProcess.serving(
             "--max-connections", "1", "--drain-timeout", "1m", limits: activated, passing: socket.fd)
-        let old = try Client(to: socket.address)
+        let old = try Peer(to: socket.address)
         expect(try old.echoes("first"))
-        let next = try Client(to: socket.address)
+        let next = try Peer(to: socket.address)
         try next.send([0x78])
         // After that the server knows that a client waits and that there is no room.
         expect(try old.echoes("again"))
@@ -62,7 +61,7 @@ import Testing
         expectEqual(try old.receive(), [])
         old.end()
         expectEqual(try first.waitForExit(), .code(0))
-        let late = try Client(to: socket.address)
+        let late = try Peer(to: socket.address)
         expect(socket.hasClients)
         let second = try ServerProcess.serving(limits: activated, passing: socket.fd)
         expectEqual(try next.receive(), [0x78])
@@ -103,7 +102,7 @@ import Testing
         let server = try ServerProcess.serving(
             "--drain-timeout", "7m", limits: "export NOTIFY_SOCKET=\(folder["notify"])")
         expectEqual(manager.receive(), "READY=1\nSTATUS=listening on \(server.address)")
-        let client = try Client(to: server.address)
+        let client = try Peer(to: server.address)
         expect(try client.echoes("hello"))
         expectEqual(manager.receive(within: 0), nil)
         server.signal(SIGTERM)
@@ -121,7 +120,7 @@ import Testing
             limits: "export NOTIFY_SOCKET=\(folder["notify"]) WATCHDOG_USEC=20000 WATCHDOG_PID=$$")
         expectEqual(manager.receive()?.hasPrefix("READY=1\n"), true)
         for _ in 0..<3 { expectEqual(manager.receive(), "WATCHDOG=1") }
-        let client = try Client.stalled(at: server.address)
+        let client = try Peer.stalled(at: server.address)
         server.signal(SIGTERM)
         var said = manager.receive()
         while said == "WATCHDOG=1" { said = manager.receive() }
@@ -141,7 +140,7 @@ import Testing
         let server = try ServerProcess.serving(
             "--drain-timeout", "0", limits: "export NOTIFY_SOCKET=\(folder["notify"]) WATCHDOG_USEC=20000")
         // It serves meanwhile.
-        expect(try Client(to: server.address).echoes("hello"))
+        expect(try Peer(to: server.address).echoes("hello"))
         for _ in 0..<before { expectEqual(manager.receive(), "x") }
         expectEqual(manager.receive(), "READY=1\nSTATUS=listening on \(server.address)")
         expectEqual(manager.receive(), "WATCHDOG=1")
@@ -178,10 +177,9 @@ import Testing
         let server = try ServerProcess.serving(limits: "export NOTIFY_SOCKET=\(socket) WATCHDOG_USEC=1000")
         let line = try server.readError()
         expect(line.hasPrefix("echo-server: cannot notify the service manager: ") && line.contains(error))
-        let client = try Client(to: server.address)
+        let client = try Peer(to: server.address)
         for number in 0..<50 { expect(try client.echoes("message \(number)")) }
-        client.end()
-        expectEqual(try client.receive(), [])
+        try client.leave()
         expect(try server.terminate().hasPrefix("totals: "))
     }
 }

@@ -1,14 +1,13 @@
 import Glibc
-import Reactor
-import TestSupport
-import Testing
+
+@testable import PromisesTestSupport
 
 @Suite struct ServingTests {
     /// From 20 clients at once, each of which half-closes and reads on.
     @Test(arguments: [false, true]) func aMegabyteOfEachComesBackWhole(isUnix: Bool) throws {
         let folder = Folder()
         let server = try isUnix ? .serving("--listen", "unix:\(folder["echo.sock"])") : ServerProcess.serving()
-        let clients = try (0..<20).map { _ in try Client(to: server.address) }
+        let clients = try (0..<20).map { _ in try Peer(to: server.address) }
         let (sent, chunk) = (randomBytes(1 << 20), 65536)
         var received = clients.map { _ in [UInt8]() }
         for start in stride(from: 0, to: sent.count, by: chunk) {
@@ -27,7 +26,7 @@ import Testing
     @Test(.enabled(if: mayHaveDescriptors(2000), "the hard limit of descriptors is below 2,000"))
     func fiveHundredClientsAtOnce() throws {
         let server = try ServerProcess.serving()
-        let clients = try (0..<500).map { _ in try Client(to: server.address) }
+        let clients = try (0..<500).map { _ in try Peer(to: server.address) }
         for (index, client) in clients.enumerated() { try client.send(Array("client \(index)".utf8)) }
         for (index, client) in clients.enumerated().reversed() {
             let expected = Array("client \(index)".utf8)
@@ -35,19 +34,18 @@ import Testing
         }
         let statistics = try server.statistics()
         expect(statistics.hasPrefix("statistics: 500 open, 500 connections (peak 500, 0 failed), "))
-        for client in clients { client.end() }
-        for client in clients { expectEqual(try client.receive(), []) }
+        for client in clients { try client.leave() }
         expect(try server.terminate().hasPrefix("totals: 0 open, 500 connections (peak 500, 0 failed), "))
     }
 
     @Test func aClientThatSendsAndNeverReadsIsBoundedAndHarmsNoOther() throws {
         let server = try ServerProcess.serving("--drain-timeout", "0")
-        let bystander = try Client(to: server.address)
+        let bystander = try Peer(to: server.address)
         expect(try bystander.echoes("before"))
         let before = server.residentBytes
         expect(before > 0)
 
-        let stuck = try (0..<4).map { _ in try Client(to: server.address, receiveBuffer: 65536) }
+        let stuck = try (0..<4).map { _ in try Peer(to: server.address, receiveBuffer: 65536) }
         let chunk = randomBytes(1 << 20)
         var taken = 0
         for client in stuck {
@@ -70,16 +68,15 @@ import Testing
 
     @Test func aResetInTheMiddleEndsOnlyThatConnection() throws {
         let server = try ServerProcess.serving()
-        let bystander = try Client(to: server.address)
+        let bystander = try Peer(to: server.address)
         for _ in 0..<10 {
-            let client = try Client(to: server.address)
+            let client = try Peer(to: server.address)
             try client.send(randomBytes(300_000), patience: 50)
             _ = try client.receive(exactly: 1000)
-            client.resetWhenClosed()
+            client.reset()
         }
         expect(try bystander.echoes("still here"))
-        bystander.end()
-        expectEqual(try bystander.receive(), [])
+        try bystander.leave()
         let totals = try server.terminate()
         expect(totals.hasPrefix("totals: 0 open, 11 connections ("))
         expectEqual(try number(before: "failed", in: totals), 10)
@@ -89,7 +86,7 @@ import Testing
     func ipv6() throws {
         let server = try ServerProcess.serving("--listen", "[::1]:0")
         expect(server.address.isIPv6)
-        expect(try Client(to: server.address).echoes("hello"))
+        expect(try Peer(to: server.address).echoes("hello"))
         _ = try server.terminate()
     }
 
@@ -99,7 +96,7 @@ import Testing
             "--listen", "127.0.0.1:0", "--listen", "[::1]:0", "--listen", "127.0.0.1:0")
         expectEqual(server.addresses.map(\.isIPv6), [false, true, false])
         expectEqual(Set(server.addresses).count, 3)
-        for address in server.addresses { expect(try Client(to: address).echoes("hello")) }
+        for address in server.addresses { expect(try Peer(to: address).echoes("hello")) }
         expect(try server.terminate().contains(" 3 connections "))
     }
 }

@@ -1,12 +1,11 @@
 import Glibc
-import Reactor
-import TestSupport
-import Testing
+
+@testable import PromisesTestSupport
 
 @Suite struct ShutdownTests {
     @Test func whatWasAcceptedIsEchoedToTheLastByte() throws {
         let server = try ServerProcess.serving()
-        let clients = try (0..<10).map { _ in try Client(to: server.address) }
+        let clients = try (0..<10).map { _ in try Peer(to: server.address) }
         // No more than the kernel takes from a client at once.
         let bytes = randomBytes(30_000)
         for client in clients { try client.send(bytes) }
@@ -25,9 +24,9 @@ import Testing
     /// Nor does a hang-up of its terminal: there is nothing to reload.
     @Test func aHangUpSignalEndsNothing() throws {
         let server = try ServerProcess.serving("--drain-timeout", "1m")
-        let client = try Client.stalled(at: server.address)
+        let client = try Peer.stalled(at: server.address)
         server.signal(SIGHUP)
-        expect(try Client(to: server.address).echoes("hello"))
+        expect(try Peer(to: server.address).echoes("hello"))
         server.signal(SIGTERM)
         try server.awaitDraining()
         server.signal(SIGHUP)
@@ -38,7 +37,7 @@ import Testing
 
     @Test func anIdleClientIsEndedAtOnce() throws {
         let server = try ServerProcess.serving("--drain-timeout", "1m")
-        let client = try Client(to: server.address)
+        let client = try Peer(to: server.address)
         expect(try client.echoes("hello"))
         server.signal(SIGTERM)
         expectEqual(try client.receive(), [])
@@ -59,7 +58,7 @@ import Testing
     @Test(arguments: [[SIGTERM, SIGTERM], [SIGINT, SIGINT], [SIGTERM, SIGINT]])
     func theSecondSignalEndsItAtOnce(signals: [CInt]) throws {
         let server = try ServerProcess.serving("--drain-timeout", "1m")
-        let client = try Client.stalled(at: server.address)
+        let client = try Peer.stalled(at: server.address)
         server.signal(signals[0])
         try server.awaitDraining()
         #expect(client.waits(for: POLLIN, 0))
@@ -69,7 +68,7 @@ import Testing
 
     @Test(arguments: ["0", "100ms"]) func theDrainTimeoutResetsThoseThatAreLeft(timeout: String) throws {
         let server = try ServerProcess.serving("--drain-timeout", timeout)
-        let client = try Client.stalled(at: server.address)
+        let client = try Peer.stalled(at: server.address)
         server.signal(SIGTERM)
         let totals = try server.readToEnd().output
         expectEqual(client.failureOfReading(), ECONNRESET)
@@ -79,7 +78,7 @@ import Testing
 
     @Test func theDrainTimeoutAlsoEndsAStuckWrite() throws {
         let server = try ServerProcess.serving("--drain-timeout", "100ms")
-        let client = try Client(to: server.address, receiveBuffer: 65536)
+        let client = try Peer(to: server.address, receiveBuffer: 65536)
         let chunk = randomBytes(1 << 20)
         while try client.send(chunk, patience: 100) == chunk.count {}
         server.signal(SIGTERM)
@@ -91,16 +90,15 @@ import Testing
         for attempt in 1...3 {
             let first = try ServerProcess.serving("--drain-timeout", "0")
             let address = first.address
-            let client = try Client(to: address)
+            let client = try Peer(to: address)
             expect(try client.echoes("hello"))
             // The server ends first, so that the port is in TIME_WAIT on its side.
-            client.end()
-            expectEqual(try client.receive(), [])
+            try client.leave()
             _ = try first.terminate()
             do {
                 let second = try ServerProcess.serving("--listen", "\(address)")
                 expectEqual(second.address, address)
-                expect(try Client(to: address).echoes("again"))
+                expect(try Peer(to: address).echoes("again"))
                 _ = try second.terminate()
                 return
             } catch { if attempt == 3 { throw error } }

@@ -1,10 +1,7 @@
 import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
 
 @testable import echo_server
+@testable import PromisesTestSupport
 
 /// The endpoint by itself, in virtual time.
 @Suite struct SlowScraperTests {
@@ -14,11 +11,11 @@ import Testing
             endpoint.serve { Issue.record("\($0)") }
             // For each place one client that sends nothing, or only half a request.
             let slow = try (0..<MetricsEndpoint.maxConnections).map { number in
-                let client = try Client(to: endpoint.address)
+                let client = try Peer(to: endpoint.address)
                 if number % 2 == 0 { try client.send(Array("GET /metrics HT".utf8)) }
                 return client
             }
-            let next = try Client(to: endpoint.address)
+            let next = try Peer(to: endpoint.address)
             try next.send(Array("GET /metrics HTTP/1.1\r\n\r\n".utf8))
             hang(after(MetricsEndpoint.timeLimit - .milliseconds(1)))
             expect(!next.waits(for: POLLIN, 0))
@@ -38,11 +35,11 @@ import Testing
             endpoint.serve { Issue.record("\($0)") }
             let begin = clock.now
             let slow = try (0..<2 * MetricsEndpoint.maxConnections).map { _ in
-                let client = try Client(to: endpoint.address)
+                let client = try Peer(to: endpoint.address)
                 try client.send(Array("GET / HTTP/1.1\r\n\r\n".utf8))
                 return client
             }
-            let next = try Client(to: endpoint.address)
+            let next = try Peer(to: endpoint.address)
             try next.send(Array("GET /metrics HTTP/1.1\r\n\r\n".utf8))
             try EventLoop.current.run(until: { next.waits(for: POLLIN, 0) })
             expectEqual(clock.now, begin)
@@ -62,7 +59,7 @@ import Testing
             let endpoint = try MetricsEndpoint(.loopback(port: 0)) { .value("text\n") }
             endpoint.serve { Issue.record("\($0)") }
             let begin = clock.now
-            let client = try Client(to: endpoint.address)
+            let client = try Peer(to: endpoint.address)
             try client.send(Array(request.utf8))
             try EventLoop.current.run(until: { client.waits(for: POLLIN, 0) })
             expectEqual(clock.now, begin)

@@ -1,14 +1,13 @@
 import Glibc
-import Reactor
-import TestSupport
-import Testing
+
+@testable import PromisesTestSupport
 
 /// `--threads`: connections served on several loops belong to one server.
 @Suite struct ThreadsTests {
     private let get = "GET /metrics HTTP/1.1\r\n\r\n"
 
     private func scrape(_ server: ServerProcess) throws -> Exposition {
-        let answer = try Answer.to(get, at: Client(to: try #require(server.metricsAddress)))
+        let answer = try Answer.to(get, at: Peer(to: try #require(server.metricsAddress)))
         expectEqual(answer.status, "200 OK")
         return try Exposition(answer.body)
     }
@@ -16,7 +15,7 @@ import Testing
     @Test(arguments: [("1", 1), ("2", 3), ("5", 6)])
     func onlySeveralNeedOneMore(threads: String, count: Int) throws {
         let server = try ServerProcess.serving("--threads", threads)
-        expect(try Client(to: server.address).echoes("hello"))
+        expect(try Peer(to: server.address).echoes("hello"))
         expectEqual(server.threads, count)
         _ = try server.terminate()
     }
@@ -33,7 +32,7 @@ import Testing
         let server = try ServerProcess.serving("--threads", "3", "--metrics", "127.0.0.1:0")
         let before = try scrape(server)
         expectEqual(before["echo_threads"], 3)
-        let clients = try (0..<9).map { _ in try Client(to: server.address) }
+        let clients = try (0..<9).map { _ in try Peer(to: server.address) }
         for _ in 0..<10 { for client in clients { expect(try client.echoes("hello")) } }
         var after = try scrape(server)
         // The last echo may arrive before its loop waits for that connection again.
@@ -50,28 +49,25 @@ import Testing
         for (name, value) in before.samples where before.types[name] == "counter" {
             expect(after[name] ?? -1 >= value, "\(name) goes back")
         }
-        for client in clients { client.end() }
-        for client in clients { expectEqual(try client.receive(), []) }
+        for client in clients { try client.leave() }
         expect(try server.terminate().hasPrefix("totals: 0 open, 9 connections (peak 9, 0 failed), 450 bytes, "))
     }
 
     @Test func statisticsAreOfAll() throws {
         let server = try ServerProcess.serving("--threads", "2")
-        let clients = try (0..<4).map { _ in try Client(to: server.address) }
+        let clients = try (0..<4).map { _ in try Peer(to: server.address) }
         for client in clients { expect(try client.echoes("hello")) }
         expect(try server.statistics().hasPrefix("statistics: 4 open, 4 connections (peak 4, 0 failed), 20 bytes, "))
-        for client in clients[..<2] { client.end() }
-        for client in clients[..<2] { expectEqual(try client.receive(), []) }
-        let last = try Client(to: server.address)
+        for client in clients[..<2] { try client.leave() }
+        let last = try Peer(to: server.address)
         expect(try last.echoes("hello"))
-        for client in clients[2...] + [last] { client.end() }
-        for client in clients[2...] + [last] { expectEqual(try client.receive(), []) }
+        for client in clients[2...] + [last] { try client.leave() }
         expect(try server.terminate().hasPrefix("totals: 0 open, 5 connections (peak 4, 0 failed), 25 bytes, "))
     }
 
     @Test func theLimitIsOfAllTogether() throws {
         let server = try ServerProcess.serving("--threads", "3", "--max-connections", "2")
-        let clients = try (0..<5).map { _ in try Client(to: server.address) }
+        let clients = try (0..<5).map { _ in try Peer(to: server.address) }
         expect(try clients[0].echoes("a") && clients[1].echoes("b"))
         for client in clients[2...] { try client.send([0x78]) }
         expect(!clients[2].waits(for: POLLIN, 50))
@@ -84,7 +80,7 @@ import Testing
 
     @Test func theIdleTimeoutIsEachConnections() throws {
         let server = try ServerProcess.serving("--threads", "2", "--idle-timeout", "100ms")
-        let clients = try (0..<2).map { _ in try Client(to: server.address) }
+        let clients = try (0..<2).map { _ in try Peer(to: server.address) }
         for client in clients { expect(try client.echoes("hello")) }
         for client in clients { expectEqual(try client.receive(), []) }
         expect(try server.terminate().hasPrefix("totals: 0 open, 2 connections (peak 2, 2 failed), 10 bytes, "))
@@ -94,7 +90,7 @@ import Testing
 
     @Test func whatWasAcceptedIsEchoedToTheLastByte() throws {
         let server = try ServerProcess.serving("--threads", "2")
-        let clients = try (0..<10).map { _ in try Client(to: server.address) }
+        let clients = try (0..<10).map { _ in try Peer(to: server.address) }
         // No more than the kernel takes from a client at once.
         let bytes = randomBytes(30_000)
         for client in clients { try client.send(bytes) }
@@ -113,7 +109,7 @@ import Testing
 
     @Test(arguments: ["0", "100ms"]) func theDrainTimeoutResetsThoseThatAreLeft(timeout: String) throws {
         let server = try ServerProcess.serving("--threads", "2", "--drain-timeout", timeout)
-        let clients = try (0..<2).map { _ in try Client.stalled(at: server.address) }
+        let clients = try (0..<2).map { _ in try Peer.stalled(at: server.address) }
         server.signal(SIGTERM)
         let totals = try server.readToEnd().output
         for client in clients { expectEqual(client.failureOfReading(), ECONNRESET) }
@@ -123,7 +119,7 @@ import Testing
 
     @Test func idleClientsAreEndedAtOnce() throws {
         let server = try ServerProcess.serving("--threads", "2", "--drain-timeout", "1m")
-        let clients = try (0..<4).map { _ in try Client(to: server.address) }
+        let clients = try (0..<4).map { _ in try Peer(to: server.address) }
         for client in clients { expect(try client.echoes("hello")) }
         server.signal(SIGTERM)
         for client in clients {
@@ -136,7 +132,7 @@ import Testing
 
     @Test func theSecondSignalEndsItAtOnce() throws {
         let server = try ServerProcess.serving("--threads", "2", "--drain-timeout", "1m", "--metrics", "127.0.0.1:0")
-        let clients = try (0..<2).map { _ in try Client.stalled(at: server.address) }
+        let clients = try (0..<2).map { _ in try Peer.stalled(at: server.address) }
         server.signal(SIGTERM)
         try server.awaitDraining()
         for client in clients { #expect(client.waits(for: POLLIN, 0)) }
@@ -156,7 +152,7 @@ import Testing
         let folder = Folder()
         let server = try ServerProcess.serving(
             "--threads", "2", "--listen", "unix:\(folder["echo.sock"])", "--listen", "127.0.0.1:0")
-        let clients = try server.addresses.flatMap { address in try (0..<2).map { _ in try Client(to: address) } }
+        let clients = try server.addresses.flatMap { address in try (0..<2).map { _ in try Peer(to: address) } }
         for client in clients { expect(try client.echoes("hello")) }
         for client in clients { client.end() }
         expect(try server.terminate().contains(" 4 connections (peak 4, 0 failed), 20 bytes, "))
@@ -175,10 +171,9 @@ import Testing
                 """, passing: socket.fd)
         expectEqual(manager.receive()?.hasPrefix("READY=1\n"), true)
         for _ in 0..<3 { expectEqual(manager.receive(), "WATCHDOG=1") }
-        let clients = try server.addresses.flatMap { address in try (0..<2).map { _ in try Client(to: address) } }
+        let clients = try server.addresses.flatMap { address in try (0..<2).map { _ in try Peer(to: address) } }
         for client in clients { expect(try client.echoes("hello")) }
-        for client in clients { client.end() }
-        for client in clients { expectEqual(try client.receive(), []) }
+        for client in clients { try client.leave() }
         expect(try server.terminate().contains(" 4 connections (peak 4, 0 failed), 20 bytes, "))
     }
 
@@ -195,13 +190,12 @@ import Testing
     @Test func withoutDescriptorsClientsWaitUntilThereAreSome() throws {
         let server = try ServerProcess.serving("--threads", "2")
         server.descriptorLimit = 30
-        let clients = try (0..<40).map { _ in try Client(to: server.address) }
+        let clients = try (0..<40).map { _ in try Peer(to: server.address) }
         for client in clients { try client.send([0x78]) }
         expect(try server.readError().contains("(EMFILE)"))
         for client in clients {
             expectEqual(try client.receive(), [0x78])
-            client.end()
-            expectEqual(try client.receive(), [])
+            try client.leave()
         }
         server.signal(SIGTERM)
         expectEqual(try server.waitForExit(), .code(0))

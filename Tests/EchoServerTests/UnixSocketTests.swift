@@ -1,17 +1,15 @@
 import Glibc
-import Reactor
-import TestSupport
-import Testing
+
+@testable import PromisesTestSupport
 
 @Suite struct UnixSocketTests {
     @Test func aPathIsServedAndGoesWithTheServer() throws {
         let folder = Folder()
         let server = try ServerProcess.serving("--listen", "unix:\(folder["echo.sock"])")
-        expectEqual(server.address, (try folder.address("echo.sock")))
-        let client = try Client(to: server.address)
+        expectEqual(server.address, folder.address("echo.sock"))
+        let client = try Peer(to: server.address)
         expect(try client.echoes("hello"))
-        client.end()
-        expectEqual(try client.receive(), [])
+        try client.leave()
         expect(try server.terminate().hasPrefix("totals: 0 open, 1 connections (peak 1, 0 failed), 5 bytes, "))
         expect(!folder.has("echo.sock"))
     }
@@ -20,7 +18,7 @@ import Testing
         let name = "unix:@echo-server-\(getpid())-\(UInt64.random(in: 0 ... .max))"
         let server = try ServerProcess.serving("--listen", name)
         expectEqual(server.address.description, name)
-        expect(try Client(to: server.address).echoes("hello"))
+        expect(try Peer(to: server.address).echoes("hello"))
         _ = try server.terminate()
     }
 
@@ -28,7 +26,7 @@ import Testing
         let folder = Folder()
         let server = try ServerProcess.serving("--listen", "unix:\(folder["a"])", "--listen", "127.0.0.1:0")
         expectEqual(server.addresses.map(\.isUnix), [true, false])
-        for address in server.addresses { expect(try Client(to: address).echoes("hello")) }
+        for address in server.addresses { expect(try Peer(to: address).echoes("hello")) }
         expect(try server.terminate().contains(" 2 connections "))
     }
 
@@ -39,7 +37,7 @@ import Testing
         expectEqual(try first.waitForExit(), .signal(SIGKILL))
         expect(folder.has("echo.sock"))
         let second = try ServerProcess.serving("--listen", "unix:\(folder["echo.sock"])")
-        expect(try Client(to: second.address).echoes("hello"))
+        expect(try Peer(to: second.address).echoes("hello"))
         _ = try second.terminate()
         expect(!folder.has("echo.sock"))
     }
@@ -50,7 +48,7 @@ import Testing
         let second = try ServerProcess(["--listen", "unix:\(folder["echo.sock"])"])
         expect(try second.readError().hasSuffix("echo.sock: Address already in use (EADDRINUSE)"))
         expectEqual(try second.waitForExit(), .code(EX_UNAVAILABLE))
-        expect(try Client(to: server.address).echoes("undisturbed"))
+        expect(try Peer(to: server.address).echoes("undisturbed"))
         _ = try server.terminate()
     }
 
@@ -66,7 +64,7 @@ import Testing
         let folder = Folder()
         let server = try ServerProcess.serving("--listen", "unix:\(folder["echo.sock"])", "--drain-timeout", "1m")
         // An idle one would be closed.
-        let client = try Client.stalled(at: server.address)
+        let client = try Peer.stalled(at: server.address)
         server.signal(SIGTERM)
         try server.awaitDraining()
         expect(!folder.has("echo.sock"))
@@ -78,7 +76,7 @@ import Testing
         let folder = Folder()
         let server = try ServerProcess.serving(
             "--metrics", "unix:\(folder["metrics.sock"])", "--drain-timeout", "1m")
-        let client = try Client(to: server.address)
+        let client = try Peer(to: server.address)
         expect(try client.echoes("hello"))
         expect(folder.has("metrics.sock"))
         server.signal(signals[0])

@@ -17,6 +17,11 @@ func withGroup(
     try EventLoop.withLoop { try body($0, group) }
 }
 
+/// The same with a listener on TCP.
+func withGroup(_ loops: Int, _ body: (EventLoop, LoopGroup, Listener) throws -> Void) throws {
+    try withGroup(loops) { loop, group in try body(loop, group, try Listener.bind("127.0.0.1:0")) }
+}
+
 /// Records the name of this thread's loop.
 func note(_ places: Shared<[String]>) {
     let name = EventLoop.current.remote.name ?? "?"

@@ -2,6 +2,7 @@ import Glibc
 import Promises
 import Reactor
 import Synchronization
+import TestSupport
 
 /// The other end of a connection: a plain blocking socket, which behaves or misbehaves as a test needs. A call without
 /// an answer fails with `EAGAIN` after a minute. A signal of another test does not end a call: without a retry it
@@ -10,7 +11,7 @@ final class Peer: Sendable {
     private let number: Atomic<CInt>
     var fd: CInt { number.load(ordering: .relaxed) }
 
-    init(to address: SocketAddress, receiveBuffer: CInt? = nil) throws {
+    init(to address: SocketAddress, receiveBuffer: CInt? = nil, sending bytes: [UInt8] = []) throws {
         let fd = socket(address.family, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         number = Atomic(fd)
         if let receiveBuffer { set(SOL_SOCKET, SO_RCVBUF, receiveBuffer) }
@@ -20,6 +21,11 @@ final class Peer: Sendable {
         // A connect that is repeated after a signal is in progress, or connected by then.
         let result = retrying { Int(address.withSocketAddress { Glibc.connect(fd, $0, $1) }) }
         guard result == 0 || errno == EISCONN else { throw SystemError(.connect, errno, detail: address.description) }
+        try send(bytes)
+    }
+
+    convenience init(to address: SocketAddress, sending text: String) throws {
+        try self.init(to: address, sending: Array(text.utf8))
     }
 
     deinit { close() }
@@ -102,22 +108,9 @@ func retrying(_ call: () -> Int) -> Int {
 /// Runs `body` on a separate thread, where it may block while the loop runs.
 func elsewhere<T: Sendable>(_ body: @escaping @Sendable () throws -> T) -> Promise<T> {
     let (promise, resolver) = Promise<T>.pending()
-    let work = Unmanaged.passRetained(
-        Work {
-            do { resolver.fulfill(try body()) } catch { resolver.reject(error) }
-        })
-    var thread = pthread_t()
-    pthread_create(
-        &thread, nil,
-        {
-            Unmanaged<Work>.fromOpaque($0!).takeRetainedValue().body()
-            return nil
-        }, work.toOpaque())
-    pthread_detach(thread)
+    let thread = TestThread {
+        do { resolver.fulfill(try body()) } catch { resolver.reject(error) }
+    }
+    thread.detach()
     return promise
-}
-
-private final class Work: Sendable {
-    let body: @Sendable () -> Void
-    init(_ body: @escaping @Sendable () -> Void) { self.body = body }
 }

@@ -83,6 +83,16 @@ struct Network {
         try hang(listener.accept(), timeout: patience)
     }
 
+    /// Sends bytes from the peer of the first accepted connection, and returns when they have arrived there.
+    func deliver(_ bytes: [UInt8], from peer: Peer, place: SourceLocation = #_sourceLocation) throws {
+        try peer.send(bytes)
+        awaitArrival(of: POLLIN, at: ledger.accepted[0], place: place)
+    }
+
+    func deliver(_ text: String, from peer: Peer, place: SourceLocation = #_sourceLocation) throws {
+        try deliver(Array(text.utf8), from: peer, place: place)
+    }
+
     /// Lets pass everything that happens within `time`: to check that something does not.
     func settle(_ time: Duration = .milliseconds(20)) { hang(after(time)) }
 
@@ -93,6 +103,14 @@ struct Network {
         let before = loop.metrics.turns
         try body()
         return loop.metrics.turns - before
+    }
+}
+
+extension Listener {
+    /// Closes it, and returns when the last of its connections has ended.
+    func end(_ served: Promise<DrainResult>) throws {
+        close()
+        try hang(served, timeout: patience)
     }
 }
 

@@ -43,6 +43,15 @@ extension Catchable {
     var flaw: Flaw? { error as? Flaw }
 }
 
+/// For asynchronous functions, which may not call pthread_self(3).
+func threadOfCaller() -> pthread_t { pthread_self() }
+
+/// True if this thread's loop is `home`.
+func isCurrent(_ home: LoopRemote) -> Bool { EventLoop.current.remote == home }
+
+/// True if the witness has been released: a function, since `#expect` would print the object itself.
+func isGone(_ witness: AnyObject?) -> Bool { witness == nil }
+
 /// The process's resident memory in bytes.
 func residentBytes() -> Int {
     var text = [CChar](repeating: 0, count: 128)

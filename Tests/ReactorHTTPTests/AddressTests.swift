@@ -48,8 +48,7 @@ import Testing
         "HTTP://user:secret\u{301}@h/", "http://user:\u{0}secret@h/",
     ])
     func noErrorNamesAPassword(_ address: String) throws {
-        try withServer({ _ in .now(.redirect(to: address)) }) { server, _ in
-            let client = HTTPClient()
+        try withClient({ _ in .now(.redirect(to: address)) }) { client, server in
             for text in [address, "http://\(server)/"] {
                 if text != address && !address.lowercased().hasPrefix("http") { continue }
                 let error = #expect(throws: FetchError.self) { _ = try hang(client.fetch(text), timeout: patience) }
@@ -57,7 +56,6 @@ import Testing
                     expect(!form.contains("cret") && form.contains("***@"), form)
                 }
             }
-            client.close()
         }
     }
 

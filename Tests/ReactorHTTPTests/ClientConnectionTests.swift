@@ -58,14 +58,12 @@ import Testing
     @Test func whoIsInLineGetsItAtOnce() throws {
         var options = HTTPClient.Options()
         options.connections = PoolLimits(perKey: 1)
-        try withServer(Self.answer) { address, _ in
-            let client = HTTPClient(options)
+        try withClient(options: options, Self.answer) { client, address in
             let fetches = (0..<20).map { index in
                 client.fetch("http://\(address)\(["/empty", "/chunks", "/bytes"][index % 3])").then { $0.body.bytes() }
             }
             let lengths = try hang(when(fulfilled: fetches), timeout: patience).map(\.count)
             expectEqual(lengths.reduce(0, +), 7 * 2 + 6 * 100_000)
-            client.close()
         }
     }
 
@@ -236,8 +234,7 @@ import Testing
                 if request.path == "/bytes" { return Self.answer(request) }
                 return .now(.stream { output in output.write([UInt8](repeating: 1, count: 100_000)) })
             }
-            try withServer(handler) { address, _ in
-                let client = HTTPClient(options)
+            try withClient(options: options, handler) { client, address in
                 func fetch() -> Promise<Fetched> { client.fetch("http://\(address)\(path)") }
                 var count = 0
                 try hang(fetch().then { $0.body.forEach { count += $0.count } }, timeout: patience)
@@ -260,7 +257,6 @@ import Testing
                         #expect(throws: HTTPError.self) { try hang(reading, timeout: patience) }
                     }
                 }
-                client.close()
             }
         }
     }

@@ -14,15 +14,13 @@ import Testing
                         status: .created, headers: ["X-B": "2"])
                 })
         }
-        try withServer(handler) { address, _ in
-            let client = HTTPClient()
+        try withClient(handler) { client, address in
             let response = try hang(
                 client.fetch("http://\(address)/a?b=c#d", .put, headers: ["X-A": "1"], body: .text("text")),
                 timeout: patience)
             #expect(response.status == .created && response.headers["x-b"] == "2")
             let text = try hang(response.body.text(), timeout: patience)
             #expect(text == "PUT /a?b=c 1 text")
-            client.close()
         }
     }
 
@@ -32,14 +30,12 @@ import Testing
             if let peer = request.connection?.peerAddress { ports.insert(peer.port) }
             return .now(request.path == "/stream" ? .stream { $0.write("abc") } : Response("text"))
         }
-        try withServer(handler) { address, _ in
-            let client = HTTPClient()
+        try withClient(handler) { client, address in
             for path in ["/", "/stream", "/", "/stream"] {
                 let text = try hang(client.fetch("http://\(address)\(path)").then { $0.body.text() }, timeout: patience)
                 #expect(text == (path == "/" ? "text" : "abc"))
             }
             #expect(ports.count == 1)
-            client.close()
         }
     }
 
@@ -155,8 +151,7 @@ import Testing
                     return more()
                 })
         }
-        try withServer(handler) { address, _ in
-            let client = HTTPClient()
+        try withClient(handler) { client, address in
             let response = try hang(client.fetch("http://\(address)/"), timeout: patience)
             _ = try hang(after(.milliseconds(50)).asPromise(), timeout: patience)
             // Nobody reads: the kernel's buffers are full, and the writer waits.
@@ -164,7 +159,6 @@ import Testing
             var count = 0
             try hang(response.body.forEach { part in count += part.count }, timeout: patience)
             #expect(count == 199 * 65_536)
-            client.close()
         }
     }
 

@@ -2,25 +2,22 @@ import Glibc
 import Promises
 import Reactor
 import ReactorHTTP
+import TestSupport
 import Testing
 
 @Suite struct FileTests {
     /// A folder with `page.html`, `large.bin`, `.secret` and `sub/index.html`, next to a file that must not be served.
     private func withFiles(_ body: (HTTPClient, _ address: String) throws -> Void) throws {
-        try withFolder { base in try withFiles(in: base, body) }
-    }
-
-    private func withFiles(in base: String, _ body: (HTTPClient, _ address: String) throws -> Void) throws {
+        let folder = Folder()
+        defer { withExtendedLifetime(folder) {} }
+        let base = folder.path
         let names = [
             "www/page.html", "www/large.bin", "www/.secret", "www/sub/index.html", "www/.well-known/acme/token",
             "www/.well-known/.hidden", "www/sub/.well-known/x", "outside",
         ]
-        let folders = ["www", "www/sub", "www/sub/.well-known", "www/.well-known", "www/.well-known/acme"]
-        defer {
-            for name in names { unlink("\(base)/\(name)") }
-            for name in folders.reversed() { rmdir("\(base)/\(name)") }
+        for name in ["www", "www/sub", "www/sub/.well-known", "www/.well-known", "www/.well-known/acme"] {
+            mkdir("\(base)/\(name)", 0o755)
         }
-        for name in folders { mkdir("\(base)/\(name)", 0o755) }
         let files = StaticFiles("\(base)/www", headers: ["Cache-Control": "max-age=60", "Accept-Ranges": "none"])
         let handler = { (request: Request) -> Answer in
             let path = request.path
@@ -233,35 +230,24 @@ import Testing
 
     /// open(2) fails with ENXIO for a socket.
     @Test func whatIsNoFileIsNotFound() throws {
-        try withFolder { folder in
-            try EventLoop.withLoop { _ in
-                let listener = try Listener.bind("unix:\(folder)/socket")
-                defer { listener.close() }
-                mkfifo("\(folder)/fifo", 0o644)
-                symlink("nowhere", "\(folder)/dangling")
-                symlink("loop", "\(folder)/loop")
-                symlink("/dev/null", "\(folder)/null")
-                defer { for name in ["socket", "fifo", "dangling", "loop", "null"] { unlink("\(folder)/\(name)") } }
-                var errors = 0
-                let web = try Listener.bind("127.0.0.1:0")
-                let files = StaticFiles(folder)
-                let served = web.serveHTTP(onError: { _, _ in errors += 1 }) { request in files.response(to: request) }
-                for (name, code) in [("socket", 404), ("fifo", 404), ("dangling", 404), ("loop", 403), ("null", 404)] {
-                    try expect([code], web.localAddress, "GET /\(name) HTTP/1.1\r\nHost: x\r\n\r\n")
-                }
-                #expect(errors == 0)
-                web.close()
-                _ = try hang(served, timeout: patience)
+        let folder = Folder()
+        try EventLoop.withLoop { _ in
+            let listener = try Listener.bind("unix:\(folder["socket"])")
+            defer { listener.close() }
+            mkfifo(folder["fifo"], 0o644)
+            symlink("nowhere", folder["dangling"])
+            symlink("loop", folder["loop"])
+            symlink("/dev/null", folder["null"])
+            var errors = 0
+            let web = try Listener.bind("127.0.0.1:0")
+            let files = StaticFiles(folder.path)
+            let served = web.serveHTTP(onError: { _, _ in errors += 1 }) { request in files.response(to: request) }
+            for (name, code) in [("socket", 404), ("fifo", 404), ("dangling", 404), ("loop", 403), ("null", 404)] {
+                try expect([code], web.localAddress, "GET /\(name) HTTP/1.1\r\nHost: x\r\n\r\n")
             }
+            #expect(errors == 0)
+            web.close()
+            _ = try hang(served, timeout: patience)
         }
-    }
-
-    private func withFolder(_ body: (String) throws -> Void) throws {
-        var template = Array("/tmp/reactor-http-tests-XXXXXX".utf8CString)
-        let base = try #require(mkdtemp(&template)).withMemoryRebound(to: CChar.self, capacity: 1) {
-            String(cString: $0)
-        }
-        defer { rmdir(base) }
-        try body(base)
     }
 }

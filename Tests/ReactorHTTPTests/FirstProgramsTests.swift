@@ -16,8 +16,7 @@ import Testing
 
     @Test(arguments: [("me", [0x89, 0x50]), ("you", [])] as [(String, [UInt8])])
     func logInAndFetchTheImage(_ name: String, _ image: [UInt8]) throws {
-        try withServer(serve) { address, _ in
-            let client = HTTPClient()
+        try withClient(serve) { client, address in
             var log = ["start"]
             let shown = firstly { client.fetch("http://\(address)/login", .post, body: .text(name)) }
                 .then { try $0.validated().body.text() }
@@ -30,7 +29,6 @@ import Testing
                 }
             let bytes = try hang(shown, timeout: patience)
             #expect(bytes == image && log == ["start", "stop"] + (image.isEmpty ? ["401 Unauthorized"] : []))
-            client.close()
         }
     }
 

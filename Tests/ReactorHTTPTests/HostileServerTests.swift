@@ -2,6 +2,7 @@ import Glibc
 import Promises
 import Reactor
 import ReactorHTTP
+import TestSupport
 import Testing
 
 /// Servers that are slow, endless or broken, and clients that cancel. Afterwards the pool's one place is free again.
@@ -364,7 +365,7 @@ import Testing
             "HTTP/1.0 404 Not Found\r\nConnection: keep-alive\r\nContent-Length: 0\r\n\r\n",
             "HTTP/1.1 302 Found\r\nLocation: /a?b#c\r\nContent-Length: 3\r\n\r\nabc", "HTTP/1.1 200\r\n\r\nto the end",
         ]
-        var random = SplitMix(state: 7)
+        var random = SplitMix64(7)
         var isOver = false
         let serve = { (connection: Connection) -> Promise<Void> in
             connection.forEachFrame(DelimiterDecoder("\r\n\r\n")) { _ in
@@ -406,18 +407,5 @@ import Testing
             _ = try hang(after(.seconds(10)).asPromise(), timeout: .seconds(3600))
         }
         #expect(whole > 100 && failed > 100)
-    }
-}
-
-/// Reproducible random numbers.
-private struct SplitMix: RandomNumberGenerator {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var word = state
-        word = (word ^ word >> 30) &* 0xBF58_476D_1CE4_E5B9
-        word = (word ^ word >> 27) &* 0x94D0_49BB_1331_11EB
-        return word ^ word >> 31
     }
 }

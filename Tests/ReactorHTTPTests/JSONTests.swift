@@ -16,8 +16,7 @@ import Testing
             types.append(request.headers["content-type"])
             return .later(request.json(User.self).map { try .json(User(name: $0.name + "!"), status: .created) })
         }
-        try withServer(handler) { address, _ in
-            let client = HTTPClient()
+        try withClient(handler) { client, address in
             for headers in [[:], ["Content-Type": "text/json"]] as [Headers] {
                 let body = try RequestBody.json(User(name: "Zoë"))
                 let made = client.fetch("http://\(address)/", .post, headers: headers, body: body)
@@ -29,7 +28,6 @@ import Testing
                 #expect(user == User(name: "Zoë!"))
             }
             #expect(types == ["application/json", "application/json", "text/json", "application/json"])
-            client.close()
         }
     }
 
@@ -38,8 +36,7 @@ import Testing
             if request.method == .get { return .now(Response(text)) }
             return .later(request.json(User.self).map { Response($0.name) })
         }
-        try withServer(handler) { address, _ in
-            let client = HTTPClient()
+        try withClient(handler) { client, address in
             #expect(throws: DecodingError.self) {
                 _ = try hang(client.fetch("http://\(address)/").then { try $0.json(User.self) }, timeout: patience)
             }
@@ -51,7 +48,6 @@ import Testing
                 _ = try hang(
                     client.fetch("http://\(address)/", .post).then { try $0.json(User.self) }, timeout: patience)
             }
-            client.close()
         }
     }
 

@@ -2,6 +2,7 @@ import Glibc
 import Promises
 import Reactor
 import ReactorHTTP
+import TestSupport
 import Testing
 
 /// The client with other programs as servers and proxy, each in a separate process.
@@ -262,20 +263,5 @@ import Testing
 extension String {
     fileprivate func replaced(_ word: String, with other: String) -> String {
         components(word).joined(separator: other)
-    }
-}
-
-/// A folder that is removed with its files.
-private final class Folder {
-    let path: String
-
-    init() {
-        var template = Array("/tmp/reactor-http-XXXXXX".utf8CString)
-        path = String(cString: mkdtemp(&template))
-    }
-
-    deinit {
-        let path = path
-        _ = try? EventLoop.withLoop { _ in try hang(ChildProcess.run("rm", ["-r", path]), timeout: patience) }
     }
 }

@@ -59,8 +59,7 @@ import Testing
             default: .now(.redirect(to: request.path + "+"))
             }
         }
-        try withServer(handler) { address, _ in
-            let client = HTTPClient()
+        try withClient(handler) { client, address in
             let text = try hang(
                 client.fetch("http://\(address)/a/b", .post, body: .bytes([1])).then { $0.body.text() },
                 timeout: patience)
@@ -73,7 +72,6 @@ import Testing
                     _ = try hang(client.fetch("http://\(address)\(path)"), timeout: patience)
                 }
             }
-            client.close()
         }
     }
 
@@ -84,11 +82,9 @@ import Testing
             requests += 1
             return .now(requests <= 5 ? .redirect(to: request.path) : Response("done"))
         }
-        try withServer(handler) { address, _ in
-            let client = HTTPClient()
+        try withClient(handler) { client, address in
             let text = client.fetch("http://\(address)/").then { $0.body.text() }
             expectEqual(try hang(text, timeout: patience), "done")
-            client.close()
         }
     }
 
@@ -97,11 +93,9 @@ import Testing
         let handler = { (request: Request) -> Answer in
             .now(request.method == .post ? .redirect(to: request.path, status: Status(303)) : Response("here"))
         }
-        try withServer(handler) { address, _ in
-            let client = HTTPClient()
+        try withClient(handler) { client, address in
             let text = client.fetch("http://\(address)/form", .post, body: .text("a=b")).then { $0.body.text() }
             expectEqual(try hang(text, timeout: patience), "here")
-            client.close()
         }
     }
 
@@ -144,13 +138,11 @@ import Testing
                     return Response("")
                 })
         }
-        try withServer(handler) { address, _ in
-            let client = HTTPClient()
+        try withClient(handler) { client, address in
             let headers: Headers = ["Content-Type": "a/b", "Content-Language": "de"]
             let response = try hang(
                 client.fetch("http://\(address)/", method, headers: headers, body: .text("x")), timeout: patience)
             #expect((response.status == .ok ? seen : "\(response.status.code)") == expected)
-            client.close()
         }
     }
 

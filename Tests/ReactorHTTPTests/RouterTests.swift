@@ -3,6 +3,7 @@ import Promises
 import Reactor
 import ReactorHTTP
 import ReactorHTTPJSON
+import TestSupport
 import Testing
 
 /// Services called without a socket.
@@ -246,64 +247,40 @@ import Testing
 
     // MARK: Uploads
 
-    private func withFolder(_ body: (String) throws -> Void) throws {
-        var template = Array("/tmp/reactor-http-tests-XXXXXX".utf8CString)
-        let base = try #require(mkdtemp(&template)).withMemoryRebound(to: CChar.self, capacity: 1) {
-            String(cString: $0)
-        }
-        defer { rmdir(base) }
-        try body(base)
-    }
-
-    private func names(in folder: String) -> [String] {
-        guard let handle = opendir(folder) else { return [] }
-        defer { closedir(handle) }
-        var names: [String] = []
-        while let entry = readdir(handle) {
-            let name = withUnsafePointer(to: &entry.pointee.d_name) {
-                $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-            }
-            if name != "." && name != ".." { names.append(name) }
-        }
-        return names.sorted()
-    }
-
     @Test func aBodyIsSavedAsItArrives() throws {
-        try withFolder { folder in
-            let service = Router()
-            service.on(.put, "/{name}") { request in
-                request.body.limit = 8 << 20
-                let path = "\(folder)/\(request.pathParameters["name"] ?? "")"
-                return request.body.save(to: path).map { Response("\($0)", status: .created) }
+        let folder = Folder()
+        let service = Router()
+        service.on(.put, "/{name}") { request in
+            request.body.limit = 8 << 20
+            let path = folder[request.pathParameters["name"] ?? ""]
+            return request.body.save(to: path).map { Response("\($0)", status: .created) }
+        }
+        try withServer({ service.respond(to: $0) }) { address, _ in
+            let client = HTTPClient()
+            let large = (0..<1_000_000).map { UInt8(truncatingIfNeeded: $0 &* 31) }
+            for bytes in [large, [1], []] {
+                let put = client.fetch("http://\(address)/a", .put, body: .bytes(bytes)).then { $0.body.text() }
+                let text = try hang(put, timeout: patience)
+                let saved = try hang(readFile(folder["a"]), timeout: patience)
+                #expect(text == "\(bytes.count)" && saved == bytes)
+                #expect(folder.names == ["a"])
             }
-            try withServer({ service.respond(to: $0) }) { address, _ in
-                let client = HTTPClient()
-                let large = (0..<1_000_000).map { UInt8(truncatingIfNeeded: $0 &* 31) }
-                for bytes in [large, [1], []] {
-                    let put = client.fetch("http://\(address)/a", .put, body: .bytes(bytes)).then { $0.body.text() }
-                    let text = try hang(put, timeout: patience)
-                    let saved = try hang(readFile("\(folder)/a"), timeout: patience)
-                    #expect(text == "\(bytes.count)" && saved == bytes)
-                    #expect(names(in: folder) == ["a"])
-                }
-                client.close()
-                // A client that leaves, and one that breaks the protocol, leave no state behind.
-                for sent in ["Content-Length: 9\r\n\r\nabc", "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nx\r\n"] {
-                    _ = try conversation(address, "PUT /b HTTP/1.1\r\nHost: x\r\n\(sent)")
-                }
-                _ = try conversation(address, "PUT /%2Fnone/b HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\na")
+            client.close()
+            // A client that leaves, and one that breaks the protocol, leave no state behind.
+            for sent in ["Content-Length: 9\r\n\r\nabc", "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nx\r\n"] {
+                _ = try conversation(address, "PUT /b HTTP/1.1\r\nHost: x\r\n\(sent)")
             }
-            let isClean = { self.names(in: folder) == ["a"] }
-            try EventLoop.withLoop { _ in
-                try hang(repeatWhile { after(.milliseconds(1)).map { !isClean() } }, timeout: patience)
-                // Cancelled.
-                let pending = RequestBody.stream { output in output.write("a").then { after(.seconds(3600)) } }
-                let saved = try Request(.put, "/", body: pending).body.save(to: "\(folder)/c")
-                hang(after(.milliseconds(20)))
-                saved.cancel()
-                try hang(repeatWhile { after(.milliseconds(1)).map { !isClean() } }, timeout: patience)
-            }
-            unlink("\(folder)/a")
+            _ = try conversation(address, "PUT /%2Fnone/b HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\na")
+        }
+        let isClean = { folder.names == ["a"] }
+        try EventLoop.withLoop { _ in
+            try hang(repeatWhile { after(.milliseconds(1)).map { !isClean() } }, timeout: patience)
+            // Cancelled.
+            let pending = RequestBody.stream { output in output.write("a").then { after(.seconds(3600)) } }
+            let saved = try Request(.put, "/", body: pending).body.save(to: folder["c"])
+            hang(after(.milliseconds(20)))
+            saved.cancel()
+            try hang(repeatWhile { after(.milliseconds(1)).map { !isClean() } }, timeout: patience)
         }
     }
 }

@@ -25,17 +25,11 @@ import Testing
 
     /// Calls `body` with the path of a file of `count` bytes in an otherwise empty folder.
     private func withFile(_ count: Int, _ body: (_ folder: String, _ path: String) throws -> Void) throws {
-        var template = Array("/tmp/reactor-http-files-XXXXXX".utf8CString)
-        let folder = try #require(mkdtemp(&template)).withMemoryRebound(to: CChar.self, capacity: 1) {
-            String(cString: $0)
-        }
-        let path = "\(folder)/file"
-        defer {
-            unlink(path)
-            rmdir(folder)
-        }
+        let folder = Folder()
+        defer { withExtendedLifetime(folder) {} }
+        let path = folder["file"]
         try EventLoop.withLoop { _ in _ = try hang(writeFile(Self.bytes(count), to: path), timeout: patience) }
-        try body(folder, path)
+        try body(folder.path, path)
     }
 
     /// Serves the files of `folder` to a client on a loop with `syscalls`. Returns the errors of the server.

@@ -18,6 +18,18 @@ func withServer(
     }
 }
 
+/// Like `withServer`, with a client, which is closed in the end.
+func withClient(
+    options: HTTPClient.Options = HTTPClient.Options(), _ handler: @escaping (Request) throws -> Answer,
+    _ body: (HTTPClient, SocketAddress) throws -> Void
+) throws {
+    try withServer(handler) { address, _ in
+        let client = HTTPClient(options)
+        try body(client, address)
+        client.close()
+    }
+}
+
 /// Like `withServer`, on a virtual clock: time limits pass at once.
 func withVirtualServer(
     limits options: HTTPOptions = HTTPOptions(), _ handler: @escaping (Request) throws -> Answer,

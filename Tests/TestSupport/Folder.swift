@@ -1,7 +1,7 @@
 import Glibc
 
-/// A folder of one test, removed with its files when this object is released.
-package final class Folder {
+/// A folder of one test, removed with all that is in it when this object is released.
+package final class Folder: Sendable {
     package let path: String
 
     package init() {
@@ -13,8 +13,11 @@ package final class Folder {
         }
     }
 
-    deinit {
-        for name in names { unlink(self / name) }
+    deinit { Self.remove(path) }
+
+    private static func remove(_ path: String) {
+        if unlink(path) == 0 { return }
+        for name in names(in: path) { remove("\(path)/\(name)") }
         rmdir(path)
     }
 
@@ -25,7 +28,9 @@ package final class Folder {
     package func has(_ name: String) -> Bool { access(self / name, F_OK) == 0 }
 
     /// The names in it, sorted.
-    package var names: [String] {
+    package var names: [String] { Self.names(in: path) }
+
+    private static func names(in path: String) -> [String] {
         guard let folder = opendir(path) else { return [] }
         defer { closedir(folder) }
         var names: [String] = []
