@@ -1,9 +1,5 @@
 import Glibc
-import Promises
-import Reactor
 import SimulatedNetwork
-import TestSupport
-import Testing
 
 @testable import PromisesTestSupport
 
@@ -184,8 +180,7 @@ import Testing
 
     @Test(.enabled(if: hasIPv6, "there is no IPv6 loopback address"))
     func theAddressOfThisSideCanBeChosen() throws {
-        try withNetwork { net in
-            let listener = try net.listen()
+        try withListener { net, listener in
             let source = try SocketAddress("127.0.0.2:0")
             let client = try hang(connect(to: listener.localAddress, from: source), timeout: patience)
             expectEqual(client.localAddress?.hostText, "127.0.0.2")

@@ -1,8 +1,4 @@
 import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
 
 @testable import PromisesTestSupport
 
@@ -34,14 +30,13 @@ import Testing
     }
 
     @Test func aBlackHoleTimesOutAndLateSuccessIsIgnored() throws {
-        let clock = VirtualClock()
-        try withNetwork(clock: clock) { net in
+        try withNetwork(clock: VirtualClock()) { net in
             let hole = try net.listen(backlog: 0)
             let filler = try Peer(to: hole.localAddress)
-            let begin = clock.now
+            let begin = net.loop.now
             let attempt = connect(to: hole.localAddress, timeout: .milliseconds(100))
             #expect(throws: PromiseError.timedOut) { try hang(attempt) }
-            expectEqual(begin.duration(to: clock.now), .milliseconds(100))
+            expectEqual(begin.duration(to: net.loop.now), .milliseconds(100))
             let closes = net.calls(.close)
             expectEqual(closes, 1, "the attempt's")
             try hang(hole.accept())
@@ -53,9 +48,7 @@ import Testing
     }
 
     @Test func aConnectThatSucceedsCancelsItsTimeout() throws {
-        let clock = VirtualClock()
-        try withNetwork(clock: clock) { net in
-            let listener = try net.listen()
+        try withListener(clock: VirtualClock()) { net, listener in
             let attempt = connect(to: listener.localAddress, timeout: .seconds(1))
             let connection = try hang(attempt)
             net.settle(.seconds(5))
@@ -77,8 +70,7 @@ import Testing
     }
 
     @Test func aConnectThatASignalInterruptsGoesOn() throws {
-        try withNetwork { net in
-            let listener = try net.listen()
+        try withListener { net, listener in
             let real = net.kernel.startConnect
             net.kernel.startConnect = {
                 _ = real($0, $1, $2)

@@ -1,8 +1,4 @@
 import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
 
 @testable import PromisesTestSupport
 
@@ -43,8 +39,7 @@ import Testing
     }
 
     @Test func namesThatOnlyResembleItAreLookedUp() throws {
-        try withNetwork { net in
-            let listener = try net.listen()
+        try withListener { net, listener in
             var asked: [String] = []
             let lookup = TestLookup { host, _ in
                 asked.append(host)

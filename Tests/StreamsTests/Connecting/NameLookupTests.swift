@@ -1,8 +1,4 @@
 import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
 
 @testable import PromisesTestSupport
 
@@ -29,8 +25,7 @@ struct TestLookup: NameLookup {
     @Test(.enabled(if: hasIPv6, "there is no IPv6 loopback address"))
     func whatIsNoNameIsNotLookedUp() throws {
         let folder = Folder()
-        try withNetwork { net in
-            let listener = try net.listen()
+        try withListener { net, listener in
             let six = try net.listen("[::1]:0")
             let unix = try net.listen("unix:\(folder / "a")")
             let port = listener.localAddress.port
@@ -44,8 +39,7 @@ struct TestLookup: NameLookup {
     }
 
     @Test func aNameIsWhatTheLookupSays() throws {
-        try withNetwork { net in
-            let listener = try net.listen()
+        try withListener { net, listener in
             var asked: [String] = []
             let lookup = TestLookup { host, port in
                 asked.append("\(host) \(port)")
@@ -73,8 +67,7 @@ struct TestLookup: NameLookup {
     }
 
     @Test func theSystemFindsItsOwnName() throws {
-        try withNetwork { net in
-            let listener = try net.listen()
+        try withListener { net, listener in
             let found = SystemNameLookup.shared.addresses(of: "localhost", port: listener.localAddress.port)
             expect(try hang(found, timeout: patience).contains(listener.localAddress))
             // With a dot it is a name like any other, but still in the hosts file or known to the library.
@@ -116,14 +109,12 @@ struct TestLookup: NameLookup {
     // MARK: Slow ones
 
     @Test func aSlowLookupHoldsNothingUpAndCanBeCancelled() throws {
-        let clock = VirtualClock()
-        try withNetwork(clock: clock) { net in
-            let listener = try net.listen()
+        try withListener(clock: VirtualClock()) { net, listener in
             let lookup = TestLookup { _, _ in after(.seconds(2)).map { [listener.localAddress] } }
             let attempt = connect(to: "example.com:80", lookup: lookup)
             let tick = after(.milliseconds(10))
             hang(tick)
-            expectEqual(clock.now, LoopInstant(nanoseconds: 10_000_000))
+            expectEqual(net.loop.now, LoopInstant(nanoseconds: 10_000_000))
             attempt.cancel()
             expectEqual(attempt.error?.isCancelled, true)
             net.settle(.seconds(5))
@@ -133,8 +124,7 @@ struct TestLookup: NameLookup {
     }
 
     @Test func aLateAnswerIsIgnored() throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let listener = try net.listen()
+        try withListener(clock: VirtualClock()) { net, listener in
             let (answer, resolver) = Promise<[SocketAddress]>.pending()
             // The lookup has another listener, so it is not cancelled.
             answer.ignoringErrors()
@@ -148,8 +138,7 @@ struct TestLookup: NameLookup {
     }
 
     @Test func theTimeOutCancelsTheLookup() throws {
-        let clock = VirtualClock()
-        try withNetwork(clock: clock) { net in
+        try withNetwork(clock: VirtualClock()) { net in
             var isCancelled = false
             let lookup = TestLookup { _, _ in
                 let (answer, resolver) = Promise<[SocketAddress]>.pending()
@@ -159,7 +148,7 @@ struct TestLookup: NameLookup {
             #expect(throws: PromiseError.timedOut) {
                 try hang(connect(to: "example.com:80", timeout: .milliseconds(50), lookup: lookup))
             }
-            expectEqual(clock.now, LoopInstant(nanoseconds: 50_000_000))
+            expectEqual(net.loop.now, LoopInstant(nanoseconds: 50_000_000))
             net.settle()
             expect(isCancelled)
         }

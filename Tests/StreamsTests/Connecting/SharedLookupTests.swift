@@ -1,8 +1,4 @@
 import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
 
 @testable import PromisesTestSupport
 
@@ -164,8 +160,7 @@ import Testing
     }
 
     @Test func aConnectThatIsCancelledLeavesTheOthersTheirLookup() throws {
-        try withNetwork { net in
-            let listener = try net.listen()
+        try withListener { net, listener in
             let slow = try SlowLookup(threads: 1)
             let table = TestLookup { host, port in
                 slow.find(host, port).map { _ in [listener.localAddress] }

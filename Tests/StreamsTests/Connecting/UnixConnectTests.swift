@@ -1,9 +1,5 @@
 import Glibc
-import Promises
-import Reactor
 import SimulatedNetwork
-import TestSupport
-import Testing
 
 @testable import PromisesTestSupport
 

@@ -1,8 +1,4 @@
 import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
 
 @testable import PromisesTestSupport
 
@@ -10,9 +6,12 @@ import Testing
 let broadcasting = SocketOption(level: SOL_SOCKET, name: SO_BROADCAST)
 
 @Suite struct DatagramSocketTests {
-    private func pair() throws -> (DatagramSocket, DatagramSocket) {
-        let one = try DatagramSocket.bind("127.0.0.1:0")
-        return (one, try DatagramSocket.connect(to: one.localAddress!))
+    /// A socket, and another one that is connected to it.
+    private func withSockets(_ body: (Network, DatagramSocket, DatagramSocket) throws -> Void) throws {
+        try withNetwork { net in
+            let server = try DatagramSocket.bind("127.0.0.1:0")
+            try body(net, server, try DatagramSocket.connect(to: server.localAddress!))
+        }
     }
 
     /// Receives this number of packets, in as many calls as needed.
@@ -34,22 +33,17 @@ let broadcasting = SocketOption(level: SOL_SOCKET, name: SO_BROADCAST)
             try hang(server.send(Array("answer".utf8), to: question.address), timeout: patience)
             expectEqual(try receive(1, from: client).map(\.bytes), [Array("answer".utf8)])
             expectEqual(server.peerAddress, nil)
-            server.close()
-            client.close()
         }
     }
 
     @Test func aConnectedOneNeedsNoAddress() throws {
-        try withNetwork { _ in
-            let (server, client) = try pair()
+        try withSockets { _, server, client in
             expectEqual(client.peerAddress, server.localAddress)
             try hang(client.send([1, 2]), timeout: patience)
             let packet = try receive(1, from: server)[0]
             expectEqual(packet.address, client.localAddress)
             let without = server.send([3])
             expectEqual(code(without), EDESTADDRREQ)
-            server.close()
-            client.close()
         }
     }
 
@@ -76,8 +70,7 @@ let broadcasting = SocketOption(level: SOL_SOCKET, name: SO_BROADCAST)
     }
 
     @Test func manyComeWithOneCall() throws {
-        try withNetwork { net in
-            let (server, client) = try pair()
+        try withSockets { net, server, client in
             let packets = (0..<40).map { Datagram([UInt8($0)]) }
             expectEqual(try hang(client.send(packets), timeout: patience), 40)
             expectEqual(net.calls(.sendMessages), 2)
@@ -87,20 +80,15 @@ let broadcasting = SocketOption(level: SOL_SOCKET, name: SO_BROADCAST)
             #expect((first.count, second.count, rest.count) == (32, 3, 5))
             expectEqual((first + second + rest).map(\.bytes), packets.map(\.bytes))
             expectEqual(net.calls(.receiveMessages), 3)
-            server.close()
-            client.close()
         }
     }
 
     @Test func emptyOnesArriveToo() throws {
-        try withNetwork { _ in
-            let (server, client) = try pair()
+        try withSockets { _, server, client in
             try hang(client.send([UInt8]()), timeout: patience)
             expectEqual(try hang(client.send([Datagram([UInt8]()), Datagram([1])]), timeout: patience), 2)
             expectEqual(try hang(client.send([Datagram]()), timeout: patience), 0)
             expectEqual(try receive(3, from: server).map(\.bytes), [[], [], [1]])
-            server.close()
-            client.close()
         }
     }
 
@@ -114,14 +102,11 @@ let broadcasting = SocketOption(level: SOL_SOCKET, name: SO_BROADCAST)
             let packets = try receive(3, from: server)
             expectEqual(packets.map(\.isTruncated), [true, false, false])
             expectEqual(packets.map(\.bytes), [pattern(10), pattern(10), pattern(9)])
-            server.close()
-            client.close()
         }
     }
 
     @Test func oneThatTheKernelDoesNotTakeIsRefusedAlone() throws {
-        try withNetwork { _ in
-            let (server, client) = try pair()
+        try withSockets { _, server, client in
             expectEqual(code(client.send(pattern(70_000))), EMSGSIZE)
             expectEqual(code(client.send([Datagram(pattern(70_000)), Datagram([1])])), EMSGSIZE)
             let some = try hang(
@@ -129,14 +114,11 @@ let broadcasting = SocketOption(level: SOL_SOCKET, name: SO_BROADCAST)
             expectEqual(some, 1)
             try hang(client.send([3]), timeout: patience)
             expectEqual(try receive(2, from: server).map(\.bytes), [[1], [3]])
-            server.close()
-            client.close()
         }
     }
 
     @Test func aMissingReceiverIsAnOutcomeAndNotTheEnd() throws {
-        try withNetwork { _ in
-            let (server, client) = try pair()
+        try withSockets { _, server, client in
             let address = server.localAddress!
             server.close()
             let waiting = client.receive()
@@ -147,13 +129,11 @@ let broadcasting = SocketOption(level: SOL_SOCKET, name: SO_BROADCAST)
             try hang(client.send([2]), timeout: patience)
             expectEqual(try receive(1, from: revived).map(\.bytes), [[2]])
             revived.close()
-            client.close()
         }
     }
 
     @Test func aKernelThatTakesNoMoreIsWaitedFor() throws {
-        try withNetwork { net in
-            let (server, client) = try pair()
+        try withSockets { net, server, client in
             let real = net.kernel.sendMessages
             var refusals = 1
             net.kernel.sendMessages = {
@@ -168,14 +148,11 @@ let broadcasting = SocketOption(level: SOL_SOCKET, name: SO_BROADCAST)
             try hang(third, timeout: patience)
             expect(first.isFulfilled && second.settledValue == 2)
             expectEqual(try receive(4, from: server).map(\.bytes), [[1], [2], [3], [4]])
-            server.close()
-            client.close()
         }
     }
 
     @Test func sendsThatWaitAreBoundedAndCanBeTakenBack() throws {
-        try withNetwork { net in
-            let (server, client) = try pair()
+        try withSockets { net, server, client in
             let real = net.kernel.sendMessages
             net.kernel.sendMessages = { _, _, _ in -Int(EAGAIN) }
             let sends = (0..<1024).map { client.send([UInt8(truncatingIfNeeded: $0)]) }
@@ -185,16 +162,13 @@ let broadcasting = SocketOption(level: SOL_SOCKET, name: SO_BROADCAST)
             try hang(sends[1], timeout: patience)
             expectEqual(try receive(2, from: server).map(\.bytes), [[0], [1]])
             expect(sends.dropFirst(2).allSatisfy { $0.error?.isCancelled == true })
-            server.close()
-            client.close()
         }
     }
 
     // MARK: The fast lane
 
     @Test func eachPacketIsLentInItsOrder() throws {
-        try withNetwork { net in
-            let (server, client) = try pair()
+        try withSockets { net, server, client in
             var seen: [[UInt8]] = []
             var origins: Set<SocketAddress?> = []
             let done = server.forEachPacket { bytes, origin in
@@ -208,14 +182,11 @@ let broadcasting = SocketOption(level: SOL_SOCKET, name: SO_BROADCAST)
             expectEqual(seen, packets.map(\.bytes) + [[]])
             expectEqual(origins, [client.localAddress])
             expectEqual(net.calls(.receiveMessages), 2)
-            server.close()
-            client.close()
         }
     }
 
     @Test func whatCameWithTheLastIsTheNextCalls() throws {
-        try withNetwork { _ in
-            let (server, client) = try pair()
+        try withSockets { _, server, client in
             expectEqual(try hang(client.send((0..<6).map { Datagram([UInt8($0)]) }), timeout: patience), 6)
             var seen: [UInt8] = []
             let first = server.forEachPacket { bytes, _ in
@@ -231,14 +202,11 @@ let broadcasting = SocketOption(level: SOL_SOCKET, name: SO_BROADCAST)
             #expect(throws: Flaw()) { try hang(second, timeout: patience) }
             expectEqual(try hang(server.receive(), timeout: patience).map(\.bytes), [[5]])
             expectEqual(seen, [0, 1, 3, 4])
-            server.close()
-            client.close()
         }
     }
 
     @Test func aBodyThatClosesTheSocketSeesNoMore() throws {
-        try withNetwork { _ in
-            let (server, client) = try pair()
+        try withSockets { _, server, client in
             expectEqual(try hang(client.send((0..<6).map { Datagram([UInt8($0)]) }), timeout: patience), 6)
             var seen = 0
             let done = server.forEachPacket { _, _ in
@@ -247,13 +215,11 @@ let broadcasting = SocketOption(level: SOL_SOCKET, name: SO_BROADCAST)
             }
             expectEqual(try rejection(of: done), ECANCELED)
             expectEqual(seen, 1)
-            client.close()
         }
     }
 
     @Test func aBodyThatTurnsTheLoopKeepsItsBytes() throws {
-        try withNetwork { net in
-            let (server, client) = try pair()
+        try withSockets { net, server, client in
             var seen: [[UInt8]] = []
             let done = server.forEachPacket { bytes, _ in
                 if seen.isEmpty { try hang(client.send(pattern(100, from: 50)), timeout: patience) }
@@ -266,14 +232,11 @@ let broadcasting = SocketOption(level: SOL_SOCKET, name: SO_BROADCAST)
             )
             #expect(throws: Flaw()) { try hang(done, timeout: patience) }
             expectEqual(seen, [pattern(100), pattern(100, from: 7), pattern(100, from: 50)])
-            server.close()
-            client.close()
         }
     }
 
     @Test func whatIsLentMayBeSentAsItIs() throws {
-        try withNetwork { _ in
-            let (server, client) = try pair()
+        try withSockets { _, server, client in
             let echoing = server.forEachPacket { bytes, origin in
                 server.send(bytes, to: origin.address).cauterize()
             }
@@ -287,13 +250,11 @@ let broadcasting = SocketOption(level: SOL_SOCKET, name: SO_BROADCAST)
             server.close()
             let late = server.send(long.span.bytes, to: client.localAddress)
             expectEqual(code(late), EBADF)
-            client.close()
         }
     }
 
     @Test func whatIsLentIsCopiedIfItHasToWait() throws {
-        try withNetwork { net in
-            let (server, client) = try pair()
+        try withSockets { net, server, client in
             // More than one call receives: the second call's replace the first's.
             let expected = (1...40).map { pattern($0) }
             expectEqual(try hang(client.send(expected.map { Datagram($0) }), timeout: patience), 40)
@@ -309,14 +270,11 @@ let broadcasting = SocketOption(level: SOL_SOCKET, name: SO_BROADCAST)
             expectEqual(try receive(40, from: client).map(\.bytes), expected)
             expectEqual(sends.filter(\.isFulfilled).count, 40)
             waiting.cancel()
-            server.close()
-            client.close()
         }
     }
 
     @Test func refusedPacketsArePassedOver() throws {
-        try withNetwork { net in
-            let (server, client) = try pair()
+        try withSockets { net, server, client in
             let real = net.kernel.receiveMessages
             var answers = [ECONNREFUSED, EHOSTUNREACH]
             net.kernel.receiveMessages = { answers.popLast().map { -Int($0) } ?? real($0, $1, $2) }
@@ -327,8 +285,6 @@ let broadcasting = SocketOption(level: SOL_SOCKET, name: SO_BROADCAST)
             let broken = server.forEachPacket { _, _ in }
             try hang(client.send([1]), timeout: patience)
             expectEqual(try rejection(of: broken), ENOTSOCK)
-            server.close()
-            client.close()
         }
     }
 }

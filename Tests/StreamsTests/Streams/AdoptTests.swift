@@ -1,8 +1,4 @@
 import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
 
 @testable import PromisesTestSupport
 
@@ -43,8 +39,7 @@ import Testing
     }
 
     @Test func aTCPSocketKnowsItsPeer() throws {
-        try withNetwork { net in
-            let listener = try net.listen()
+        try withListener { net, listener in
             let fd = socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0)
             let result = listener.localAddress.withSocketAddress { Glibc.connect(fd, $0, $1) }
             expectEqual(result, 0)

@@ -1,15 +1,10 @@
 import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
 
 @testable import PromisesTestSupport
 
 @Suite struct BackpressureTests {
     @Test func whoeverAwaitsEachWriteQueuesNoMoreThanOne() throws {
-        try withNetwork(turns: 4000) { net in
-            let (connection, peer) = try net.pair()
+        try withPair(turns: 4000) { net, connection, peer in
             let chunk = pattern(65536)
             var peak = 0
             var left = 256
@@ -33,8 +28,7 @@ import Testing
     }
 
     @Test func whoeverDoesNotIsRefusedAtTheLimit() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
+        try withPair { _, connection, peer in
             connection.writeQueueLimit = 100_000
             let chunk = pattern(30_000)
             var taken = 0
@@ -68,8 +62,7 @@ import Testing
     }
 
     @Test func aSingleWriteMayBeLargerThanTheLimit() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
+        try withPair { _, connection, peer in
             connection.writeQueueLimit = 1000
             let large = pattern(8 << 20)
             let write = connection.write(large)
@@ -82,8 +75,7 @@ import Testing
     }
 
     @Test func aBlockedWriteDoesNotKeepTheConnectionFromReading() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
+        try withPair { _, connection, peer in
             let write = connection.write(pattern(8 << 20))
             expect(connection.queuedBytes > 0)
             for number in 0..<10 {
@@ -97,8 +89,7 @@ import Testing
     }
 
     @Test func aConnectionWithAFastReaderLeavesTheOthersTheirTurn() throws {
-        try withNetwork(turns: 3000) { net in
-            let (connection, firehose) = try net.pair()
+        try withPair(turns: 3000) { net, connection, _ in
             let (other, client) = try net.pair()
             // The reader never lets the kernel's buffer fill: without a bound, one flush would never end.
             let real = net.kernel.send
@@ -117,7 +108,6 @@ import Testing
             expect(writes[99].isPending)
             expectEqual(try client.receive(), Array("ping".utf8))
             try hang(when(fulfilled: writes), timeout: patience)
-            firehose.close()
         }
     }
 }

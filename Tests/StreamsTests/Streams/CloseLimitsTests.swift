@@ -1,9 +1,5 @@
 import Glibc
-import Promises
-import Reactor
 import SimulatedNetwork
-import TestSupport
-import Testing
 
 @testable import PromisesTestSupport
 
@@ -63,8 +59,7 @@ import Testing
 
     @Test func aPeerThatSipsIsReset() throws {
         let clock = VirtualClock()
-        try withNetwork(clock: clock) { net in
-            let (connection, peer) = try net.pair()
+        try withPair(clock: clock) { net, connection, peer in
             let write = connection.write(pattern(64 << 20))
             net.kernel.waitingBytes = { _, _ in 0 }
             let closed = connection.close()
@@ -122,8 +117,7 @@ import Testing
             let answer = pattern(60_000)
             try hang(connection.write(answer), timeout: patience)
             connection.close(linger: .seconds(1000))
-            try peer.send(pattern(100_000))
-            awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
+            try net.deliver(pattern(100_000), from: peer)
             connection.close(linger: .zero)
             expectEqual(try peer.readToEnd(), answer)
         }
@@ -155,6 +149,36 @@ import Testing
             received += try hang(readToEnd(reader))
             expectEqual(received, bytes)
             reader.close()
+        }
+    }
+
+    @Test(arguments: [Duration.zero, .seconds(-1)]) func withoutPatienceWhatIsSentIsAllThereIs(patience none: Duration)
+        throws
+    {
+        try withPair { _, connection, peer in
+            connection.write("one").cauterize()
+            let second = connection.write("two")
+            expect(second.isPending)
+            expect(connection.close(linger: none).isFulfilled)
+            expect(second.isFulfilled)
+            expectEqual(try peer.readToEnd(), Array("onetwo".utf8))
+        }
+        try withPair { _, connection, peer in
+            let write = connection.write(pattern(8 << 20))
+            expect(connection.close(linger: none).isFulfilled)
+            expectEqual(code(write), ECANCELED)
+            expectEqual(peer.failureOfReading(), ECONNRESET)
+        }
+    }
+
+    @Test func aSecondCloseMayBeLessPatient() throws {
+        try withPair { net, connection, _ in
+            let closed = connection.close(linger: .seconds(1000))
+            net.settle()
+            expect(closed.isPending)
+            expect(connection.close().isPending)
+            expect(connection.close(linger: .zero).isFulfilled && closed.isFulfilled)
+            expect(!net.loop.isAlive)
         }
     }
 }

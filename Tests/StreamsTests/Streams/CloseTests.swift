@@ -1,37 +1,13 @@
 import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
 
 @testable import PromisesTestSupport
 
 @Suite struct CloseTests {
-    @Test func whatIsQueuedIsDeliveredAndThenTheEnd() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
-            let large = pattern(8 << 20)
-            let write = connection.write(large)
-            let closed = connection.close()
-            expect(connection.queuedBytes > 0 && closed.isPending && connection.isClosed)
-            let received = elsewhere {
-                let all = try peer.readToEnd()
-                peer.close()
-                return all
-            }
-            try hang(closed, timeout: patience)
-            expect(write.isFulfilled)
-            expectEqual(try hang(received, timeout: patience), large)
-        }
-    }
-
     @Test func unreadInputDoesNotDestroyTheReply() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
+        try withPair { net, connection, peer in
             try peer.send("request")
             expectEqual(try hang(connection.read(), timeout: patience), .bytes(Array("request".utf8)))
-            try peer.send(pattern(1000))
-            awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
+            try net.deliver(pattern(1000), from: peer)
             let reply = pattern(4_000_000)
             let write = connection.write(reply)
             let closed = connection.close()
@@ -49,8 +25,7 @@ import Testing
     }
 
     @Test func closeIsFulfilledWhenTheDescriptorIsClosed() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
+        try withPair { net, connection, peer in
             let fd = net.ledger.accepted[0]
             let closed = connection.close()
             expectEqual(try peer.receive(), [])
@@ -62,31 +37,8 @@ import Testing
         }
     }
 
-    @Test func aWaitingReadIsCancelled() throws {
-        for end in [{ (connection: Connection) in _ = connection.close() }, { $0.abort() }] {
-            try withNetwork { net in
-                let (connection, peer) = try net.pair()
-                let read = connection.read()
-                end(connection)
-                expectEqual(read.settledValue, failed(ECANCELED))
-                peer.close()
-            }
-        }
-    }
-
-    @Test func closeAfterThePeersEndIsImmediate() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
-            peer.end()
-            expectEqual(try hang(connection.read(), timeout: patience), .end)
-            expect(connection.close().isFulfilled)
-            expectEqual(try peer.receive(), [])
-        }
-    }
-
     @Test func abortDropsWhatIsQueuedAndResets() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
+        try withPair { net, connection, peer in
             let large = pattern(3 << 20)
             let writes = [connection.write(large), connection.write(large), connection.write("x")]
             let waiting = writes.filter(\.isPending)
@@ -100,8 +52,7 @@ import Testing
     }
 
     @Test func abortOvertakesClose() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
+        try withPair { _, connection, peer in
             let write = connection.write(pattern(8 << 20))
             let closed = connection.close()
             connection.abort()
@@ -110,29 +61,16 @@ import Testing
             expectEqual(peer.failureOfReading(), ECONNRESET)
         }
     }
-
-    @Test func aPeerThatResetsEndsTheClosing() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
-            let write = connection.write(pattern(8 << 20))
-            let closed = connection.close()
-            peer.reset()
-            try hang(closed, timeout: patience)
-            expect([ECONNRESET, EPIPE].contains(code(write)))
-        }
-    }
 }
 
 @Suite struct CloseTimeoutTests {
     @Test func aPeerThatNeverEndsIsLeftToTheKernelAfterFiveSeconds() throws {
-        let clock = VirtualClock()
-        try withNetwork(clock: clock) { net in
-            let (connection, peer) = try net.pair()
+        try withPair(clock: VirtualClock()) { net, connection, peer in
             net.kernel.waitingBytes = { _, _ in 0 }
-            let begin = clock.now
+            let begin = net.loop.now
             let closed = connection.close()
             hang(closed)
-            expectEqual(begin.duration(to: clock.now), .seconds(5))
+            expectEqual(begin.duration(to: net.loop.now), .seconds(5))
             expectEqual(try peer.receive(), [])
             expect(!net.ledger.open.contains(net.ledger.accepted[0]))
             // No program reads the peer's bytes now: the kernel resets.
@@ -142,16 +80,14 @@ import Testing
     }
 
     @Test func aPeerThatTakesNothingIsResetAfterFiveSeconds() throws {
-        let clock = VirtualClock()
-        try withNetwork(clock: clock) { net in
-            let (connection, peer) = try net.pair()
+        try withPair(clock: VirtualClock()) { net, connection, peer in
             net.kernel.waitingBytes = { _, _ in 0 }
             // Bytes that the kernel itself takes may be acknowledged late, which would be progress.
             _ = net.limitSends(to: 100)
             let write = connection.write(pattern(8 << 20))
-            let begin = clock.now
+            let begin = net.loop.now
             hang(connection.close())
-            expectEqual(begin.duration(to: clock.now), .seconds(5))
+            expectEqual(begin.duration(to: net.loop.now), .seconds(5))
             expectEqual(code(write), ECANCELED)
             expectEqual(peer.failureOfReading(), ECONNRESET)
         }
@@ -159,8 +95,7 @@ import Testing
 
     @Test func aPeerThatTakesItSlowlyIsNotReset() throws {
         let clock = VirtualClock()
-        try withNetwork(clock: clock, turns: 4000) { net in
-            let (connection, peer) = try net.pair()
+        try withPair(clock: clock, turns: 4000) { net, connection, peer in
             // More than the kernel could ever buffer.
             let large = pattern(64 << 20)
             let write = connection.write(large)
@@ -183,8 +118,7 @@ import Testing
 
     /// Such as a client that sends its whole body before it reads the refusal.
     @Test func aPeerThatSendsFarMoreStillGetsTheAnswer() throws {
-        try withNetwork(turns: 4000) { net in
-            let (connection, peer) = try net.pair()
+        try withPair(turns: 4000) { _, connection, peer in
             let answer = Array("413".utf8)
             try hang(connection.write(answer), timeout: patience)
             let received = elsewhere {

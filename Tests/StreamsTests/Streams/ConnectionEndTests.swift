@@ -1,16 +1,11 @@
 import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
 
 @testable import PromisesTestSupport
 
 /// `closed`: the way a connection has ended.
 @Suite struct ConnectionEndTests {
     @Test func anOrderlyCloseEndsWhenTheDescriptorIsReleased() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
+        try withPair { net, connection, peer in
             let closed = connection.closed
             connection.write("answer").cauterize()
             connection.close()
@@ -58,8 +53,7 @@ import Testing
     }
 
     @Test func anErrorWhileClosingIsTheEnd() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
+        try withPair { _, connection, peer in
             connection.close()
             peer.reset()
             expectEqual(try hang(connection.closed, timeout: patience), .failed(SystemError(.receive, ECONNRESET)))
@@ -67,8 +61,7 @@ import Testing
     }
 
     @Test func gatheredBytesThatCannotLeaveAreAnError() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
+        try withPair { net, connection, peer in
             try peer.send("one\ntwo\n")
             let real = net.kernel
             net.kernel.send = { _, _, _ in -Int(EPIPE) }

@@ -1,8 +1,4 @@
 import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
 
 @testable import PromisesTestSupport
 
@@ -50,8 +46,7 @@ private func instanceSize(_ type: AnyClass) -> Int
     }
 
     @Test func readChunkByChunkItIsWithinTheBoundToo() throws {
-        try withNetwork { net in
-            let (a, b) = try Connection.pair()
+        try withConnections { _, a, b in
             let all = a.forEachChunk { a.write($0) }
             try hang(b.write("message"), timeout: patience)
             expectEqual(try hang(b.read(exactly: 7), timeout: patience).count, 7)
@@ -66,8 +61,7 @@ private func instanceSize(_ type: AnyClass) -> Int
     /// The memory of a server with time limits for a connection that waits for its next frame, in addition to the
     /// promises.
     @Test func aLoopOverFramesWithLimitsOfTimeIsWithinItsBound() throws {
-        try withNetwork { net in
-            let (a, b) = try Connection.pair()
+        try withConnections { _, a, b in
             a.frameTimeouts = FrameTimeouts(idle: .seconds(60), frame: .seconds(10))
             let all = a.forEachFrame(DelimiterDecoder("\n")) { a.write($0) }
             try hang(b.write("message\n"), timeout: patience)
@@ -84,8 +78,7 @@ private func instanceSize(_ type: AnyClass) -> Int
     /// From the first weak reference on, the runtime counts in a table beside the object: an additional block, and
     /// slower counting.
     @Test func limitsOfTimeMakeNoSideTable() throws {
-        try withNetwork { net in
-            let (a, b) = try Connection.pair()
+        try withConnections { _, a, b in
             a.frameTimeouts = FrameTimeouts(idle: .seconds(60), frame: .seconds(10))
             let line = a.readLine()
             expect(!hasSideTable(a))
@@ -94,7 +87,6 @@ private func instanceSize(_ type: AnyClass) -> Int
             let filtered = a.filter(RecordFilter(), timeout: .seconds(10))
             expect(filtered.isPending && !hasSideTable(a))
             filtered.catch(policy: .allErrors) { _ in }
-            a.abort()
         }
     }
 
@@ -105,33 +97,12 @@ private func instanceSize(_ type: AnyClass) -> Int
 
     /// A server closes when its peer has ended.
     @Test func aCloseBehindThePeersEndNeedsNothing() throws {
-        try withNetwork { net in
-            let (a, b) = try Connection.pair()
+        try withConnections { _, a, b in
             b.close()
             expect(a.receive(), gives: [])
             expect(a.close().isFulfilled)
             expect(hasNothingCold(a) && a.isClosed)
             expectEqual(hang(a.closed), .closed)
-        }
-    }
-
-    @Test(.enabled(if: mayHaveDescriptors(700), "the hard limit of descriptors is below 700"))
-    func aThousandIdleConnectionsAreWithinTheBound() throws {
-        let pairs = min(500, (descriptorLimit - 300) / 2)
-        try withNetwork(turns: 20_000) { net in
-            var connections: [Connection] = []
-            var bytes = 0
-            for _ in 0..<pairs {
-                let (a, b) = try Connection.pair()
-                connections += [a, b]
-            }
-            let reads = connections.map { $0.read() }
-            for connection in connections { try hang(connection.write("x"), timeout: patience) }
-            try hang(when(guarantees: reads), timeout: patience)
-            let again = connections.map { $0.read() }
-            for (connection, read) in zip(connections, again) { bytes += size(connection) + size(core(read)) + table }
-            expect(bytes <= 272 * connections.count, "\(bytes / connections.count) bytes each")
-            for connection in connections { connection.abort() }
         }
     }
 }

@@ -1,8 +1,4 @@
 import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
 
 @testable import PromisesTestSupport
 
@@ -65,8 +61,7 @@ import Testing
     }
 
     @Test func whatIsHeldBackGoesWhenAHandlerWaitsForIt() throws {
-        try withNetwork { net in
-            let (a, b) = try Connection.pair()
+        try withConnections { _, a, b in
             let (c, d) = try Connection.pair()
             var order: [String] = []
             let done = [a, c].map { connection in
@@ -84,8 +79,7 @@ import Testing
     }
 
     @Test func theFirstOfATurnDoesNotWait() throws {
-        try withNetwork { net in
-            let (a, b) = try Connection.pair()
+        try withConnections { _, a, b in
             for _ in 0..<3 {
                 expect(a.write("now").isFulfilled)
                 let second = a.write("soon")
@@ -97,8 +91,7 @@ import Testing
     }
 
     @Test func whatWaitsForTheJobsOfATurnIsNotLost() throws {
-        try withNetwork { net in
-            let (a, b) = try Connection.pair()
+        try withConnections { _, a, b in
             try hang(a.write("1"), timeout: patience)
             a.write("2").cauterize()
             a.write("3").cauterize()
@@ -107,8 +100,7 @@ import Testing
             expectEqual(try hang(readToEnd(b), timeout: patience), Array("123".utf8))
             expect(ended.isFulfilled)
         }
-        try withNetwork { net in
-            let (a, b) = try Connection.pair()
+        try withConnections { _, a, b in
             a.write("1").cauterize()
             let second = a.write("2")
             let closed = a.close()
@@ -118,8 +110,7 @@ import Testing
             try hang(closed, timeout: patience)
             expect(second.isFulfilled)
         }
-        try withNetwork { net in
-            let (a, b) = try Connection.pair()
+        try withConnections { net, a, b in
             a.write("1").cauterize()
             let second = a.write("2")
             a.abort()
@@ -191,8 +182,7 @@ import Testing
     }
 
     @Test func aWriteOfSeveralBuffersIsTakenBackWhole() throws {
-        try withNetwork { net in
-            let (a, b) = try Connection.pair()
+        try withConnections { net, a, b in
             let real = net.kernel
             net.kernel.send = { _, _, _ in -Int(EAGAIN) }
             let writes = [
@@ -209,8 +199,7 @@ import Testing
     }
 
     @Test func takingBackAHundredThousandIsLinear() throws {
-        try withNetwork { net in
-            let (a, b) = try Connection.pair()
+        try withConnections { net, a, b in
             a.writeQueueLimit = .max
             let real = net.kernel
             net.kernel.send = { _, _, _ in -Int(EAGAIN) }

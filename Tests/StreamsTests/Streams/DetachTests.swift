@@ -1,8 +1,4 @@
 import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
 
 @testable import PromisesTestSupport
 
@@ -16,8 +12,7 @@ import Testing
     }
 
     @Test func itsDescriptorGoesOnAsAnotherConnection() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
+        try withPair { net, connection, peer in
             connection.idleTimeout = .milliseconds(1)
             try peer.send("first")
             expectEqual(try hang(connection.read(), timeout: patience), .bytes(Array("first".utf8)))
@@ -39,8 +34,7 @@ import Testing
     }
 
     @Test func itLivesOnAnotherLoop() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
+        try withPair { net, connection, peer in
             // It was registered with this loop's epoll.
             let read = connection.read()
             try net.loop.turn(.poll)
@@ -58,8 +52,7 @@ import Testing
     }
 
     @Test func aServedOneThatIsGivenAwayLeavesItsPlace() throws {
-        try withNetwork { net in
-            let listener = try net.listen()
+        try withListener { net, listener in
             var descriptors: [CInt] = []
             let served = listener.serve(ServeOptions(maxConnections: 1)) { connection in
                 descriptors.append(try connection.detach())
@@ -67,8 +60,7 @@ import Testing
             }
             let clients = [try Peer(to: listener.localAddress), try Peer(to: listener.localAddress)]
             try net.loop.run(until: { descriptors.count == 2 })
-            listener.close()
-            try hang(served, timeout: patience)
+            try listener.end(served)
             for (descriptor, client) in zip(descriptors, clients) {
                 let heir = try Connection(adopting: descriptor)
                 try hang(heir.write("x"), timeout: patience)
@@ -79,8 +71,7 @@ import Testing
     }
 
     @Test func whatIsUnderWayIsRefusedAndGoesOn() throws {
-        try withNetwork { net in
-            let (one, other) = try Connection.pair()
+        try withConnections { net, one, other in
             let line = one.readLine()
             expectEqual(refusal(one), EBUSY)
             try hang(other.write("line\nrest"), timeout: patience)
@@ -103,8 +94,7 @@ import Testing
     }
 
     @Test func oneThatHasFailedSaysWhy() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
+        try withPair { _, connection, peer in
             peer.reset()
             expectEqual(try hang(connection.read(), timeout: patience), failed(ECONNRESET))
             expectEqual(refusal(connection), ECONNRESET)

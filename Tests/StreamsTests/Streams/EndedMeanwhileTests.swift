@@ -1,16 +1,11 @@
 import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
 
 @testable import PromisesTestSupport
 
 /// Handlers of `pipe` run inside the call that settles, and may end the connection there.
 @Suite struct EndedMeanwhileTests {
     @Test func aWriteThatFailsClosesAndIsNotClosedTwice() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
+        try withPair { _, connection, peer in
             fill(connection)
             let waiting = connection.write([UInt8](repeating: 1, count: 100_000))
             waiting.pipe { [connection = Unchecked(connection)] _ in connection.value.close() }
@@ -21,31 +16,26 @@ import Testing
     }
 
     @Test func anAbortedWriteClosesAndIsNotClosedTwice() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
+        try withPair { _, connection, _ in
             fill(connection)
             let waiting = connection.write([1])
             waiting.pipe { [connection = Unchecked(connection)] _ in connection.value.close() }
             connection.abort()
             expectEqual(code(waiting), ECANCELED)
-            withExtendedLifetime(peer) {}
         }
     }
 
     @Test func aReadThatIsCancelledAborts() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
+        try withPair { _, connection, _ in
             let read = connection.read()
             read.pipe { [connection = Unchecked(connection)] _ in connection.value.abort() }
             connection.close()
             expectEqual(read.settledValue, failed(ECANCELED))
-            withExtendedLifetime(peer) {}
         }
     }
 
     @Test func ofTwoWritesThatLeaveTogetherTheFirstAborts() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
+        try withPair { net, connection, peer in
             fill(connection)
             let first = connection.write([1])
             let second = connection.write([2])

@@ -1,8 +1,4 @@
 import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
 
 @testable import PromisesTestSupport
 
@@ -10,8 +6,7 @@ import Testing
 @Suite struct FloodFairnessTests {
     @Test(arguments: [false, true]) func fiftyPingsAndATimerPassAFirehose(isChunked: Bool) throws {
         let clock = VirtualClock()
-        try withNetwork(clock: clock, turns: 2000) { net in
-            let (flooded, firehose) = try net.pair()
+        try withPair(clock: clock, turns: 2000) { net, flooded, firehose in
             let busy = net.ledger.accepted[0]
             // An unread byte keeps it ready, and a read always gets as much as it requests.
             try firehose.send("x")

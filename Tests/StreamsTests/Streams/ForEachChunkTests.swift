@@ -1,8 +1,4 @@
 import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
 
 @testable import PromisesTestSupport
 
@@ -11,32 +7,8 @@ import Testing
 
     private func text(_ chunk: RawSpan) -> String { chunk.withUnsafeBytes { String(decoding: $0, as: UTF8.self) } }
 
-    @Test func anEchoIsOneLineAndThreeCallsAMessage() throws {
-        try withNetwork(turns: 2500) { net in
-            let (connection, peer) = try net.pair()
-            let served = connection.forEachChunk { connection.write($0) }
-            let client = elsewhere {
-                for number in 0..<1000 {
-                    let message = pattern(64, from: number)
-                    try peer.send(message)
-                    expectEqual(try peer.receive(exactly: 64), message)
-                }
-                peer.end()
-            }
-            let before = net.loop.metrics.systemCalls.values.reduce(0, +)
-            try hang(served, timeout: patience)
-            try hang(client, timeout: patience)
-            let calls = net.loop.metrics.systemCalls.values.reduce(0, +) - before
-            expect(Double(calls) / 1000 <= 3.2)
-            expect(net.calls(.epollControl) <= 8)
-            // It is free again.
-            expectEqual(connection.read().settledValue, .end)
-        }
-    }
-
     @Test func whatACancelledReadHasLeftComesInChunksOfTheUsualSize() throws {
-        try withNetwork(turns: 2000) { net in
-            let (a, b) = try Connection.pair()
+        try withConnections(turns: 2000) { net, a, b in
             let read = a.read(exactly: 1_000_000)
             try hang(b.write(pattern(300_000)), timeout: patience)
             net.settle()
@@ -53,25 +25,11 @@ import Testing
             try hang(all, timeout: patience)
             expect(sizes.reduce(0, +) == 300_000 && sizes.max()! <= 65536)
             expectEqual(most, 1, "each has a job of its own, so that the stack does not grow")
-            b.abort()
-        }
-    }
-
-    @Test func aLargeTransferComesWholeThroughASlowPeer() throws {
-        try withNetwork(turns: 4000) { net in
-            let (a, b) = try Connection.pair()
-            let large = pattern(5_000_000)
-            b.forEachChunk { b.write($0) }.then { b.shutdownWrite() }.cauterize()
-            let write = a.write(large)
-            a.shutdownWrite().cauterize()
-            expectEqual(try hang(readToEnd(a), timeout: patience), large)
-            try hang(write, timeout: patience)
         }
     }
 
     @Test func aPendingPromisePausesReading() throws {
-        try withNetwork { net in
-            let (a, b) = try Connection.pair()
+        try withConnections { net, a, b in
             var seen: [String] = []
             let (gate, resolver) = Promise<Void>.pending()
             let all = a.forEachChunk { chunk -> Promise<Void> in
@@ -94,8 +52,7 @@ import Testing
     }
 
     @Test func theValuesOfTheBodysPromisesDoNotMatter() throws {
-        try withNetwork { net in
-            let (a, b) = try Connection.pair()
+        try withConnections { net, a, b in
             let (pending, resolver) = Promise<[String]>.pending()
             var seen: [String] = []
             let all = a.forEachChunk { chunk -> Promise<[String]> in
@@ -116,8 +73,7 @@ import Testing
     }
 
     @Test func whatTheBodyThrowsOrReturnsEndsIt() throws {
-        try withNetwork { net in
-            let (a, b) = try Connection.pair()
+        try withConnections { _, a, b in
             let thrown = a.forEachChunk { _ in throw Enough() }
             try hang(b.write("x"), timeout: patience)
             expect(thrown, failsWith: Enough())
@@ -159,8 +115,7 @@ import Testing
     }
 
     @Test func cancelledItLeavesTheRestToOthers() throws {
-        try withNetwork { net in
-            let (a, b) = try Connection.pair()
+        try withConnections { net, a, b in
             // Before it has begun, while it waits for input, and while it waits for the body's promise.
             a.forEachChunk { _ in Issue.record("it was cancelled") }.cancel()
             let reading = a.forEachChunk { _ in Issue.record("it was cancelled") }
@@ -185,8 +140,7 @@ import Testing
     }
 
     @Test func returnedByAHandlerItIsCancelledWithThatChain() throws {
-        try withNetwork { net in
-            let (a, b) = try Connection.pair()
+        try withConnections { net, a, b in
             // Both while it waits for input and while it waits for the body's promise.
             for isPaused in [false, true] {
                 let (work, resolver) = Promise<Void>.pending()
@@ -208,36 +162,15 @@ import Testing
         }
     }
 
-    @Test func aListenerMayServeWithIt() throws {
-        try withNetwork(turns: 1000) { net in
-            let listener = try net.listen()
-            let address = listener.localAddress
-            let served = listener.serve { connection in connection.forEachChunk { connection.write($0) } }
-            let clients = elsewhere {
-                for number in 0..<20 {
-                    let peer = try Peer(to: address)
-                    try peer.send(pattern(1000, from: number))
-                    peer.end()
-                    expectEqual(try peer.readToEnd(), pattern(1000, from: number))
-                }
-            }
-            try hang(clients, timeout: patience)
-            listener.close()
-            try hang(served, timeout: patience)
-        }
-    }
-
     @Test func aChunkStaysAsItIsWhateverItsBodyDoes() throws {
-        try withNetwork { net in
-            let (a, peer) = try net.pair()
+        try withPair { net, a, peer in
             let (c, d) = try Connection.pair()
             var seen: [String] = []
             let all = a.forEachChunk { chunk in
                 // Other connections read meanwhile, as does the connection itself, without a reader.
                 d.write("elsewhere").cauterize()
                 expectEqual(try hang(c.receive(), timeout: patience), Array("elsewhere".utf8))
-                try peer.send("unread")
-                awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
+                try net.deliver("unread", from: peer)
                 a.close()
                 seen.append(text(chunk))
             }
@@ -248,8 +181,7 @@ import Testing
     }
 
     @Test func aResetRejectsIt() throws {
-        try withNetwork { net in
-            let (a, peer) = try net.pair()
+        try withPair { net, a, peer in
             let all = a.forEachChunk { _ in }
             try peer.send("x")
             net.settle(.milliseconds(1))
@@ -258,7 +190,7 @@ import Testing
         }
     }
 
-    @Test func theEndOfTheLoopLetsItGo() throws {
+    @Test func theEndOfTheLoopReleasesIt() throws {
         for isPaused in [false, true] {
             weak var witness: Connection?
             var outcome: Promise<Void>?
@@ -276,29 +208,6 @@ import Testing
             let isGone = witness == nil
             expect(isGone, "paused: \(isPaused)")
             expectEqual(outcome?.isRejected, true, "paused: \(isPaused)")
-        }
-    }
-
-    @Test func oneReadATurnLeavesOthersTheirTurns() throws {
-        try withNetwork(turns: 2000) { net in
-            let (a, peer) = try net.pair()
-            let (other, client) = try net.pair()
-            let flood = a.forEachChunk { _ in }
-            var floods = 0
-            let busy = net.ledger.accepted[0]
-            let real = net.kernel.receive
-            net.kernel.receive = {
-                if $0 == busy { floods += 1 }
-                return real($0, $1, $0 == busy ? min($2, 1000) : $2)
-            }
-            try peer.send(pattern(200_000))
-            try client.send("ping")
-            awaitArrival(of: POLLIN, at: net.ledger.accepted[1])
-            try hang(other.receive(), timeout: patience)
-            expect(floods <= 3)
-            peer.end()
-            try hang(flood, timeout: patience)
-            expectEqual(a.bytesReceived, 200_000)
         }
     }
 }

@@ -1,8 +1,5 @@
 import Glibc
-import Promises
-import Reactor
 import XCTest
-import TestSupport
 
 @testable import PromisesTestSupport
 

@@ -1,15 +1,10 @@
 import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
 
 @testable import PromisesTestSupport
 
 @Suite struct ForwardTests {
     @Test func allThatComesGoesOnAndIsCounted() throws {
-        try withNetwork(turns: 4000) { net in
-            let (client, near) = try Connection.pair()
+        try withConnections(turns: 4000) { _, client, near in
             let (reader, writer) = try Connection.pipe()
             let large = pattern(3_000_000)
             let moved = pipe(from: near, to: writer, endingSink: true)
@@ -23,8 +18,7 @@ import Testing
     }
 
     @Test func theSinksSlownessIsTheSources() throws {
-        try withNetwork(turns: 2000) { net in
-            let (client, near) = try Connection.pair()
+        try withConnections(turns: 2000) { net, client, near in
             let (reader, writer) = try Connection.pipe()
             let moved = pipe(from: near, to: writer)
             client.writeQueueLimit = .max
@@ -44,8 +38,7 @@ import Testing
     }
 
     @Test func whatWasReadBeforeGoesFirst() throws {
-        try withNetwork { net in
-            let (client, near) = try Connection.pair()
+        try withConnections { _, client, near in
             let (c, d) = try Connection.pair()
             try hang(client.write("header\nbody"), timeout: patience)
             expectEqual(try hang(near.readLine(), timeout: patience), "header")
@@ -57,8 +50,7 @@ import Testing
     }
 
     @Test func aSinkThatFailsRejectsAndTheSourceIsFree() throws {
-        try withNetwork { net in
-            let (client, near) = try Connection.pair()
+        try withConnections { _, client, near in
             let (reader, writer) = try Connection.pipe()
             let moved = pipe(from: near, to: writer)
             reader.abort()
@@ -70,8 +62,7 @@ import Testing
     }
 
     @Test func cancelledItStops() throws {
-        try withNetwork { net in
-            let (client, near) = try Connection.pair()
+        try withConnections { _, client, near in
             let (c, d) = try Connection.pair()
             let moved = pipe(from: near, to: c)
             try hang(client.write("one"), timeout: patience)

@@ -1,8 +1,4 @@
 import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
 
 @testable import PromisesTestSupport
 
@@ -38,8 +34,7 @@ import Testing
 
     /// Such as an error queue, which makes a socket ready and which read(2) does not empty.
     @Test func aConnectionThatIsReadyForNothingPauses() throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let (connection, peer) = try net.pair()
+        try withPair(clock: VirtualClock()) { net, connection, peer in
             try peer.send("x")
             awaitArrival(of: POLLIN, at: try #require(net.ledger.accepted.first))
             let real = net.kernel.receive
@@ -50,14 +45,12 @@ import Testing
             expectEqual(lines.count, 1)
             net.kernel.receive = real
             expectEqual(hang(read), .bytes([0x78]))
-            connection.abort()
         }
     }
 
     /// Such as a socket with room, for which the system has no memory (`net.ipv4.tcp_mem`).
     @Test func aConnectionThatIsWritableAndTakesNothingPauses() throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let (connection, peer) = try net.pair()
+        try withPair(clock: VirtualClock()) { net, connection, peer in
             let real = net.kernel.send
             net.kernel.send = { net.isSpinning(.send) ? real($0, $1, $2) : -Int(EAGAIN) }
             let write = connection.write("x")
@@ -67,7 +60,6 @@ import Testing
             net.kernel.send = real
             try hang(write)
             expectEqual(try peer.receive(), [0x78])
-            connection.abort()
         }
     }
 

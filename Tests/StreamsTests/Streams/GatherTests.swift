@@ -1,8 +1,4 @@
 import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
 
 @testable import PromisesTestSupport
 
@@ -62,8 +58,7 @@ import Testing
             let packets = 300
             let packet = String(repeating: "GET key\r\n", count: 16)
             for round in 1...packets {
-                try peer.send(Array(packet.utf8))
-                awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
+                try net.deliver(Array(packet.utf8), from: peer)
                 try net.loop.run(until: { connection.bytesSent == round * 16 * 5 })
                 expectEqual(try peer.receive(exactly: 16 * 5).count, 16 * 5)
             }
@@ -94,12 +89,10 @@ import Testing
     }
 
     @Test(arguments: Idiom.allCases) func aSingleRequestIsAnsweredAtOnce(idiom: Idiom) throws {
-        try withNetwork(clock: VirtualClock(), turns: 1000) { net in
-            let (connection, peer) = try net.pair()
+        try withPair(clock: VirtualClock(), turns: 1000) { net, connection, peer in
             let served = idiom.serve(connection)
             for round in 1...20 {
-                try peer.send(Array("GET key\r\n".utf8))
-                awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
+                try net.deliver(Array("GET key\r\n".utf8), from: peer)
                 let turns = try net.turns { try net.loop.run(until: { connection.bytesSent == round * 5 }) }
                 expect(turns <= 3)
                 expectEqual(net.calls(.send), round)
@@ -111,14 +104,12 @@ import Testing
 
     /// Lines, one of which has a slow answer, and part of a line at the end.
     @Test func aSlowAnswerHoldsNothingBack() throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let (connection, peer) = try net.pair()
+        try withPair(clock: VirtualClock()) { net, connection, peer in
             let (released, release) = Promise<Void>.pending()
             connection.forEachLine { line in
                 (line == "slow" ? released : .value).then { connection.write(line + "!") }
             }.cauterize()
-            try peer.send(Array("1\n2\nslow\n3\n4\nhal".utf8))
-            awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
+            try net.deliver(Array("1\n2\nslow\n3\n4\nhal".utf8), from: peer)
             try net.loop.run(until: { connection.bytesReceived > 0 })
             for _ in 0..<2 { try net.loop.turn(.poll) }
             expectEqual(try peer.receive(exactly: 4), Array("1!2!".utf8))
@@ -127,13 +118,11 @@ import Testing
             try net.loop.turn(.poll)
             expectEqual(try peer.receive(exactly: 9), Array("slow!3!4!".utf8))
             expectEqual(net.calls(.send), 2)
-            connection.abort()
         }
     }
 
     @Test func betweenTurnsAWriteIsSentAtOnce() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
+        try withPair { net, connection, peer in
             try peer.send(Array("a\nb\nc\n".utf8))
             expectEqual(try hang(connection.readLine(), timeout: patience), "a")
             expect(connection.write("x").isFulfilled)
@@ -143,8 +132,7 @@ import Testing
     }
 
     @Test func whatIsGatheredLeavesBeforeAHangInAHandler() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
+        try withPair { _, connection, peer in
             var isAnswered = false
             let served = connection.forEachLine { _ in
                 connection.write("answer").cauterize()
@@ -160,8 +148,7 @@ import Testing
     }
 
     @Test(arguments: [true, false]) func theEndIsSentBehindGatheredWrites(closes: Bool) throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
+        try withPair { _, connection, peer in
             connection.forEachLine { _ in
                 connection.write("answer").cauterize()
                 if closes { connection.close() } else { connection.shutdownWrite() }
@@ -241,8 +228,7 @@ import Testing
     }
 
     @Test func aFailureToSendRejectsTheNextWriteAndTheNextRead() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
+        try withPair { net, connection, peer in
             var later: Promise<Void>?
             let served = connection.forEachLine { _ -> Promise<Void> in
                 if later != nil { return .value }
@@ -262,8 +248,7 @@ import Testing
     }
 
     @Test func aWriteIsRejectedWhenTheQueueCannotBeRegistered() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
+        try withPair { net, connection, peer in
             var writes: [Promise<Void>] = []
             let served = connection.forEachLine { _ -> Void in
                 net.kernel.send = { _, _, _ in -Int(EAGAIN) }
@@ -275,13 +260,11 @@ import Testing
             // The first was gathered. The second sends both, and neither send(2) nor epoll_ctl(2) accepts them.
             expect(writes[0].isFulfilled && code(writes[1]) == EPERM)
             expectEqual(try rejection(of: served), EPERM)
-            connection.abort()
         }
     }
 
     @Test func whatTheKernelDoesNotTakeIsInTheQueue() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
+        try withPair { net, connection, peer in
             let budget = net.limitSends(to: 3)
             var writes: [Promise<Void>] = []
             connection.forEachLine { _ -> Void in writes.append(connection.write("four")) }.cauterize()
@@ -293,7 +276,6 @@ import Testing
             budget.remaining = .max
             try hang(writes[2], timeout: patience)
             expectEqual(try peer.receive(exactly: 12), Array("fourfourfour".utf8))
-            connection.abort()
         }
     }
 }

@@ -1,15 +1,10 @@
 import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
 
 @testable import PromisesTestSupport
 
 @Suite struct HalfCloseTests {
     @Test func whatIsQueuedComesBeforeTheEndAndReadingGoesOn() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
+        try withPair { net, connection, peer in
             let large = pattern(8 << 20)
             let write = connection.write(large)
             let ended = connection.shutdownWrite()
@@ -33,30 +28,15 @@ import Testing
     }
 
     @Test func withNothingQueuedTheEndGoesOutAtOnce() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
+        try withPair { _, connection, peer in
             expect(connection.shutdownWrite().isFulfilled)
             expectEqual(try peer.receive(), [])
             expect(!connection.isClosed)
         }
     }
 
-    @Test func thePeersEndDoesNotEndOurSide() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
-            peer.end()
-            expectEqual(try hang(connection.read(), timeout: patience), .end)
-            let large = pattern(8 << 20)
-            let received = elsewhere { try peer.readToEnd() }
-            try hang(connection.write(large), timeout: patience)
-            try hang(connection.close(), timeout: patience)
-            expectEqual(try hang(received, timeout: patience), large)
-        }
-    }
-
     @Test func anEndThatCannotBeSentFailsAsTheWritesDo() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
+        try withPair { _, connection, peer in
             let write = connection.write(pattern(8 << 20))
             let ended = connection.shutdownWrite()
             expect(ended.isPending)
@@ -69,8 +49,7 @@ import Testing
     }
 
     @Test func abortCancelsAnEndThatWaits() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
+        try withPair { _, connection, peer in
             let write = connection.write(pattern(8 << 20))
             let ended = connection.shutdownWrite()
             connection.abort()
@@ -81,8 +60,7 @@ import Testing
     }
 
     @Test func closeAfterAnEndThatWaitsFulfillsBoth() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
+        try withPair { net, connection, peer in
             let large = pattern(8 << 20)
             let write = connection.write(large)
             let ended = connection.shutdownWrite()

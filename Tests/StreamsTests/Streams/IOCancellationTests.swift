@@ -1,45 +1,24 @@
-import Promises
-import Reactor
-import TestSupport
-import Testing
-
 @testable import PromisesTestSupport
 
 /// Cancelling operations that wait for a descriptor: nothing is lost, and nothing is left.
 @Suite struct IOCancellationTests {
-    @Test func aCancelledReadLeavesTheBytesToTheNext() throws {
-        try withNetwork { network in
-            let (connection, peer) = try network.pair()
-            let length = connection.receive().map { $0.count }
-            length.cancel()
-            expect(length.error as? PromiseError == .cancelled)
-            try peer.send("hello")
-            expectEqual(try hang(connection.receive(), timeout: patience), Array("hello".utf8))
-            connection.abort()
-        }
-    }
-
     @Test func aReadThatIsCancelledWhileItsBytesHaveArrived() throws {
-        try withNetwork { network in
-            let (connection, peer) = try network.pair()
+        try withPair { _, connection, peer in
             let first = connection.read()
             try peer.send("hello")
             first.cancel()
             expectEqual(try hang(connection.receive(), timeout: patience), Array("hello".utf8))
-            connection.abort()
         }
     }
 
     @Test func anotherListenerKeepsTheRead() throws {
-        try withNetwork { network in
-            let (connection, peer) = try network.pair()
+        try withPair { _, connection, peer in
             let read = connection.receive()
             let one = read.map { $0.count }
             let other = read.map { $0.first }
             one.cancel()
             try peer.send("x")
             expectEqual(try hang(other, timeout: patience), UInt8(ascii: "x"))
-            connection.abort()
         }
     }
 
@@ -68,18 +47,6 @@ import Testing
             listener.close()
             network.settle(.zero)
             expect(!network.loop.isAlive)
-        }
-    }
-
-    @Test func aCancelledReadKeepsNoLoopAlive() throws {
-        try withNetwork { network in
-            let (connection, peer) = try network.pair()
-            let read = connection.receive()
-            expect(network.loop.isAlive)
-            read.cancel()
-            expect(!network.loop.isAlive)
-            connection.abort()
-            withExtendedLifetime(peer) {}
         }
     }
 }

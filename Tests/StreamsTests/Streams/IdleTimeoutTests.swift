@@ -1,8 +1,4 @@
 import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
 
 @testable import PromisesTestSupport
 
@@ -10,8 +6,7 @@ import Testing
 @Suite struct IdleTimeoutTests {
     @Test func trafficKeepsItOpenAndSilenceEndsIt() throws {
         let clock = VirtualClock()
-        try withNetwork(clock: clock) { net in
-            let (connection, peer) = try net.pair()
+        try withPair(clock: clock) { net, connection, peer in
             let fd = net.ledger.accepted[0]
             connection.idleTimeout = .milliseconds(100)
             for _ in 0..<100 {
@@ -33,33 +28,29 @@ import Testing
     }
 
     @Test func writingIsActivity() throws {
-        let clock = VirtualClock()
-        try withNetwork(clock: clock) { net in
-            let (connection, peer) = try net.pair()
+        try withPair(clock: VirtualClock()) { net, connection, peer in
             connection.idleTimeout = .milliseconds(100)
             for _ in 0..<20 {
                 hang(after(.milliseconds(90)))
                 try hang(connection.write("x"))
             }
-            let last = clock.now
+            let last = net.loop.now
             let read = connection.read()
             expectEqual(hang(read), failed(ETIMEDOUT))
-            expectEqual(last.duration(to: clock.now), .milliseconds(100))
+            expectEqual(last.duration(to: net.loop.now), .milliseconds(100))
             expectEqual(try peer.receive(exactly: 20).count, 20)
         }
     }
 
     @Test func aWriteThatIsStuckIsNot() throws {
-        let clock = VirtualClock()
-        try withNetwork(clock: clock) { net in
-            let (connection, peer) = try net.pair()
+        try withPair(clock: VirtualClock()) { net, connection, peer in
             connection.idleTimeout = .milliseconds(100)
             connection.writeQueueLimit = .max
             let writes = [connection.write(pattern(8 << 20)), connection.write("more")]
             let ended = connection.shutdownWrite()
-            let begin = clock.now
+            let begin = net.loop.now
             for write in writes + [ended] { expectEqual(try rejection(of: write), ETIMEDOUT) }
-            expectEqual(begin.duration(to: clock.now), .milliseconds(100))
+            expectEqual(begin.duration(to: net.loop.now), .milliseconds(100))
             expect(net.turns { net.settle() } <= 4)
             // The peer must not take the part that it can read for the whole.
             expect(connection.close().isFulfilled)
@@ -68,8 +59,7 @@ import Testing
     }
 
     @Test func whatWasSentBeforeTheTimeoutIsReadToAnOrderlyEnd() throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let (connection, peer) = try net.pair()
+        try withPair(clock: VirtualClock()) { _, connection, peer in
             connection.idleTimeout = .milliseconds(100)
             try hang(connection.write("all"))
             expectEqual(hang(connection.read()), failed(ETIMEDOUT))
@@ -79,9 +69,7 @@ import Testing
     }
 
     @Test func aNewTimeoutCountsFromNowAndNoneIsNoLimit() throws {
-        let clock = VirtualClock()
-        try withNetwork(clock: clock) { net in
-            let (connection, peer) = try net.pair()
+        try withPair(clock: VirtualClock()) { net, connection, _ in
             connection.idleTimeout = .milliseconds(100)
             hang(after(.milliseconds(90)))
             connection.idleTimeout = .milliseconds(200)
@@ -96,14 +84,12 @@ import Testing
             // Bytes that arrived in time get a turn to be read.
             try net.loop.turn(.poll)
             expectEqual(read.settledValue, failed(ETIMEDOUT))
-            withExtendedLifetime(peer) {}
         }
     }
 
     @Test func whatArrivedDuringAStallIsNoSilence() throws {
         let clock = VirtualClock()
-        try withNetwork(clock: clock) { net in
-            let (connection, peer) = try net.pair()
+        try withPair(clock: clock) { net, connection, peer in
             connection.idleTimeout = .milliseconds(50)
             let read = connection.read()
             try net.loop.turn(.poll)
@@ -116,14 +102,12 @@ import Testing
             hang(after(.milliseconds(40)))
             expect(next.isPending)
             expectEqual(try hang(next, timeout: patience), failed(ETIMEDOUT))
-            withExtendedLifetime(peer) {}
         }
     }
 
     @Test func whatATurnHasFetchedIsReadBeforeAnotherInItsMidstLooksAtTheTime() throws {
         let clock = VirtualClock()
-        try withNetwork(clock: clock) { net in
-            let (near, far) = try Connection.pair()
+        try withConnections(clock: clock) { net, near, far in
             let descriptor = try near.detach()
             let (connection, peer) = try net.pair()
             connection.idleTimeout = .milliseconds(100)
@@ -135,8 +119,7 @@ import Testing
             }
             try net.loop.turn(.poll)
             try hang(far.write("x"))
-            try peer.send("y")
-            awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
+            try net.deliver("y", from: peer)
             clock.advance(by: .milliseconds(150))
             expectEqual(try hang(read, timeout: patience), .bytes([0x79]))
             try Connection(adopting: descriptor).abort()
@@ -144,20 +127,17 @@ import Testing
     }
 
     @Test func aClosedConnectionHasNone() throws {
-        let clock = VirtualClock()
-        try withNetwork(clock: clock) { net in
-            let (connection, peer) = try net.pair()
+        try withPair(clock: VirtualClock()) { net, connection, peer in
             connection.idleTimeout = .milliseconds(100)
             connection.abort()
             try net.loop.run()
-            expectEqual(clock.now, LoopInstant(nanoseconds: 0))
+            expectEqual(net.loop.now, LoopInstant(nanoseconds: 0))
             expectEqual(peer.failureOfReading(), ECONNRESET)
         }
     }
 
     @Test func theTimerDoesNotKeepTheConnection() throws {
-        let clock = VirtualClock()
-        try withNetwork(clock: clock) { net in
+        try withNetwork(clock: VirtualClock()) { net in
             let peer = try {
                 let (connection, peer) = try net.pair()
                 connection.idleTimeout = .seconds(100)
@@ -169,9 +149,7 @@ import Testing
     }
 
     @Test func aConnectionOnWhichNothingWaitsFailsToo() throws {
-        let clock = VirtualClock()
-        try withNetwork(clock: clock) { net in
-            let (connection, peer) = try net.pair()
+        try withPair(clock: VirtualClock()) { _, connection, peer in
             connection.idleTimeout = .milliseconds(100)
             hang(after(.milliseconds(150)))
             try peer.send("late")
@@ -181,9 +159,7 @@ import Testing
     }
 
     @Test func theOneThatWasDetachedLeavesTheOneWithItsDescriptorAlone() throws {
-        let clock = VirtualClock()
-        try withNetwork(clock: clock) { net in
-            let (connection, peer) = try net.pair()
+        try withPair(clock: VirtualClock()) { net, connection, peer in
             connection.idleTimeout = .milliseconds(100)
             let descriptor = try connection.detach()
             let heir = try Connection(adopting: descriptor)
@@ -191,9 +167,9 @@ import Testing
             hang(after(.seconds(1)))
             expect(read.isPending)
             heir.idleTimeout = .milliseconds(300)
-            let begin = clock.now
+            let begin = net.loop.now
             expectEqual(hang(read), failed(ETIMEDOUT))
-            expectEqual(begin.duration(to: clock.now), .milliseconds(300))
+            expectEqual(begin.duration(to: net.loop.now), .milliseconds(300))
             heir.abort()
             withExtendedLifetime((connection, peer)) {}
         }

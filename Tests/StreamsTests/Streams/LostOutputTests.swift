@@ -1,8 +1,4 @@
 import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
 
 @testable import PromisesTestSupport
 
@@ -20,8 +16,7 @@ import Testing
     }
 
     @Test func aReadFailsWhileTheyAreQueued() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
+        try withPair { net, connection, peer in
             connection.writeQueueLimit = .max
             let write = connection.write(pattern(8 << 20))
             let real = net.kernel.receive
@@ -37,8 +32,7 @@ import Testing
     }
 
     @Test func theKernelRefusesGatheredAnswers() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
+        try withPair { net, connection, peer in
             try hang(connection.write("begin\n"))
             let served = connection.forEachLine { _ -> Promise<Void> in
                 net.kernel.send = { _, _, _ in -Int(ENOBUFS) }
@@ -52,8 +46,7 @@ import Testing
     }
 
     @Test func theKernelRefusesAWrite() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
+        try withPair { net, connection, peer in
             try hang(connection.write("begin\n"))
             hang(after(.zero))
             net.kernel.send = { _, _, _ in -Int(ENOBUFS) }
@@ -64,8 +57,7 @@ import Testing
     }
 
     @Test func aReadThatFailsAloneEndsInOrder() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
+        try withPair { net, connection, peer in
             try hang(connection.write("all"))
             let real = net.kernel.receive
             net.kernel.receive = { real($0, $1, $2) < 0 ? -Int(EAGAIN) : -Int(ENOMEM) }

@@ -1,16 +1,11 @@
 import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
 
 @testable import PromisesTestSupport
 
 /// Results that the kernel may return but seldom does.
 @Suite struct PartialWriteTests {
     @Test(arguments: [1, 7, 1000, 16_383, 16_384, 16_385]) func shortCountsLoseNothing(count limit: Int) throws {
-        try withNetwork(turns: 2000) { net in
-            let (connection, peer) = try net.pair()
+        try withPair(turns: 2000) { net, connection, peer in
             let real = net.kernel.send
             net.kernel.send = { real($0, $1, min($2, limit)) }
             var order: [Int] = []
@@ -33,26 +28,8 @@ import Testing
         }
     }
 
-    @Test func aKernelThatIsFullNowAndThen() throws {
-        try withNetwork(turns: 2000) { net in
-            let (connection, peer) = try net.pair()
-            let real = net.kernel.send
-            var calls = 0
-            net.kernel.send = {
-                calls += 1
-                return calls % 3 == 0 ? -Int(EAGAIN) : calls % 3 == 1 ? -Int(EINTR) : real($0, $1, min($2, 900))
-            }
-            let writes = (0..<50).map { connection.write(pattern(1000, from: $0 * 1000)) }
-            let ended = connection.shutdownWrite()
-            let received = elsewhere { try peer.readToEnd() }
-            try hang(when(fulfilled: writes + [ended]), timeout: patience)
-            expectEqual(try hang(received, timeout: patience), pattern(50_000))
-        }
-    }
-
     @Test func aWriteIsNotFulfilledBeforeItsLastByte() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
+        try withPair { net, connection, peer in
             let budget = net.limitSends(to: 9)
             let first = connection.write("12345")
             let second = connection.write("67890")
@@ -66,8 +43,7 @@ import Testing
     }
 
     @Test func interruptedCallsAreRepeated() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
+        try withPair { net, connection, peer in
             let real = net.kernel
             var interruptions = 0
             func interrupts() -> Bool {
@@ -89,8 +65,7 @@ import Testing
     }
 
     @Test func anEventWithoutDataLeavesTheReadWaiting() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
+        try withPair { net, connection, peer in
             let real = net.kernel.receive
             var spurious = 3
             net.kernel.receive = {
@@ -105,8 +80,7 @@ import Testing
     }
 
     @Test func withoutARegistrationReadsAndWritesFail() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
+        try withPair { net, connection, _ in
             let real = net.kernel
             net.kernel.epollControl = { _, _, _, _ in -Int(EPERM) }
             let read = connection.read()
@@ -114,13 +88,11 @@ import Testing
             expectEqual(code(connection.write("x")), EPERM)
             net.kernel = real
             expect(connection.close().isFulfilled)
-            withExtendedLifetime(peer) {}
         }
     }
 
     @Test func aQueuedWriteWithoutARegistrationFailsToo() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
+        try withPair { net, connection, _ in
             let read = connection.read()
             let real = net.kernel
             net.kernel.send = { _, _, _ in -Int(EAGAIN) }
@@ -130,7 +102,6 @@ import Testing
             expect(write.error as? SystemError == SystemError(.epollControl, EPERM))
             expectEqual(read.settledValue, .failed(SystemError(.epollControl, EPERM)))
             expect(net.turns { net.settle() } <= 4)
-            withExtendedLifetime(peer) {}
         }
     }
 }

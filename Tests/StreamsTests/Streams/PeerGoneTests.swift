@@ -1,8 +1,4 @@
 import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
 
 @testable import PromisesTestSupport
 
@@ -11,8 +7,7 @@ import Testing
     private let reset = PeerGone.failed(SystemError(.receive, ECONNRESET))
 
     @Test func theEndIsReportedWithoutAReadAndInputStays() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
+        try withPair { net, connection, peer in
             let gone = connection.peerGone()
             try peer.send("unread")
             // Input alone wakes nothing.
@@ -30,27 +25,22 @@ import Testing
             // The peer still reads.
             try hang(connection.write("answer"), timeout: patience)
             expectEqual(try peer.receive(exactly: 6), Array("answer".utf8))
-            connection.abort()
         }
     }
 
     @Test func anEarlierEndIsReportedToo() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
+        try withPair { net, connection, peer in
             try peer.send("unread")
             peer.end()
             // POLLRDHUP
             awaitArrival(of: 0x2000, at: net.ledger.accepted[0])
             for _ in 0..<3 { expectEqual(try hang(connection.peerGone(), timeout: patience), .ended) }
-            connection.abort()
         }
     }
 
     @Test func aResetIsReportedAndKeptForReadsAndWrites() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
-            try peer.send("unread")
-            awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
+        try withPair { net, connection, peer in
+            try net.deliver("unread", from: peer)
             let gone = connection.peerGone()
             try net.loop.turn(.poll)
             peer.reset()
@@ -60,13 +50,11 @@ import Testing
             expectEqual(try hang(connection.read(), timeout: patience), .bytes(Array("unread".utf8)))
             expectEqual(try hang(connection.read(), timeout: patience), failed(ECONNRESET))
             expectEqual(connection.peerGone().settledValue, reset)
-            connection.abort()
         }
     }
 
     @Test func aHalfCloseIsIgnoredByChoiceAndTheResetIsNot() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
+        try withPair { net, connection, peer in
             let (end, reset) = (connection.peerGone(), connection.peerGone(ignoringHalfClose: true))
             peer.end()
             expectEqual(try hang(end, timeout: patience), .ended)
@@ -84,25 +72,21 @@ import Testing
             // A reset after the end is a broken pipe to the kernel.
             expect([EPIPE, ECONNRESET].contains(error.code))
             expectEqual(again.settledValue, .failed(error))
-            connection.abort()
         }
     }
 
     @Test func whenBothSidesHaveEndedThePeerIsGone() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
+        try withPair { net, connection, peer in
             let gone = connection.peerGone(ignoringHalfClose: true)
             connection.shutdownWrite()
             peer.end()
             expectEqual(try hang(gone, timeout: patience), .ended)
             expect(net.turns { net.settle() } <= 4)
-            connection.abort()
         }
     }
 
     @Test func aReadMayWaitBesides() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
+        try withPair { net, connection, peer in
             let gone = connection.peerGone()
             var read = connection.read()
             try peer.send("x")
@@ -204,8 +188,7 @@ import Testing
     // MARK: By cancellation
 
     @Test(arguments: [true, false]) func theWorkIsCancelledWhenThePeerGoes(byReset: Bool) throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
+        try withPair { net, connection, peer in
             var cancelled = false
             let (work, resolver) = Promise<Int>.pending()
             resolver.onCancel { cancelled = true }
@@ -222,7 +205,6 @@ import Testing
                 return .value(1)
             }
             expect(late.error as? PeerGone == (byReset ? reset : .ended))
-            connection.abort()
         }
     }
 
@@ -249,8 +231,7 @@ import Testing
     }
 
     @Test func closingHereDoesNotCancelTheWork() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
+        try withPair { _, connection, peer in
             let answer = connection.cancelWhenPeerGone { after(.milliseconds(5)).map { 7 } }
             connection.close()
             peer.close()
@@ -259,8 +240,7 @@ import Testing
     }
 
     @Test func eachRequestOfAConnectionCostsNoRegistration() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
+        try withPair { net, connection, peer in
             func serve() throws {
                 try peer.send("x")
                 expectEqual(try hang(connection.read(), timeout: patience), .bytes([0x78]))
@@ -270,14 +250,12 @@ import Testing
             let before = net.calls(.epollControl)
             for _ in 0..<5 { try serve() }
             expectEqual(net.calls(.epollControl), before)
-            connection.abort()
         }
     }
 
     /// As with pipelined requests, each cancelled when its client leaves.
     @Test func fiftyThousandWatchesEndOneByOne() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
+        try withPair { _, connection, peer in
             var ended: [Int] = []
             let (work, resolver) = Promise<Void>.pending()
             let rest = (0..<3).map { number in
@@ -293,7 +271,6 @@ import Testing
             for each in rest { #expect(throws: PeerGone.ended) { try hang(each, timeout: patience) } }
             expectEqual(ended, [0, 1, 2], "in their order")
             resolver.fulfill(())
-            connection.abort()
         }
     }
 }

@@ -1,8 +1,4 @@
 import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
 
 @testable import PromisesTestSupport
 
@@ -29,8 +25,7 @@ import Testing
     }
 
     @Test func thoseOfATurnLeaveTogetherInOrderWithWrites() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
+        try withPair { net, connection, peer in
             let calls = net.calls(.send) + net.calls(.sendVector)
             var writes: [Promise<Void>] = []
             try inTurn(net) {
@@ -45,19 +40,16 @@ import Testing
             expectEqual(net.calls(.send) + net.calls(.sendVector), calls + 2)
             try hang(when(fulfilled: writes), timeout: patience)
             expectEqual(try peer.receive(exactly: 11), Array("abcdefghijk".utf8))
-            connection.abort()
         }
     }
 
     @Test func postsAloneLeaveWithOneCall() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
+        try withPair { net, connection, peer in
             let calls = net.calls(.send)
             let message = pattern(74)
             try inTurn(net) { for _ in 0..<20 { connection.post(message, overflow: .drop) } }
             expectEqual(net.calls(.send), calls + 1)
             expectEqual(try peer.receive(exactly: 20 * 74), [[UInt8]](repeating: message, count: 20).flatMap { $0 })
-            connection.abort()
         }
     }
 
@@ -84,8 +76,7 @@ import Testing
     }
 
     @Test func watermarksHoldAProducerUp() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
+        try withPair { net, connection, peer in
             let budget = net.limitSends(to: 100_000)
             var count = 0
             func produce() {
@@ -101,13 +92,11 @@ import Testing
             let all = elsewhere { try peer.receive(exactly: 500_000) }
             let bytes = try hang(all, timeout: patience)
             expectEqual(bytes, [[UInt8]](repeating: pattern(100), count: 5_000).flatMap { $0 })
-            connection.abort()
         }
     }
 
     @Test func newWatermarksDoNotWaitForBytesThatAreGathered() throws {
-        try withNetwork { net in
-            let (a, b) = try Connection.pair()
+        try withConnections { _, a, b in
             hang(
                 after(.zero).done {
                     expect(a.post(pattern(500), overflow: .drop))
@@ -158,8 +147,7 @@ import Testing
     }
 
     @Test func handlersOfWritesMayPost() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
+        try withPair { net, connection, peer in
             let budget = net.limitSends(to: 1)
             for number in UInt8(0)..<4 {
                 // On the loop's thread, like all handlers of this test.
@@ -173,13 +161,11 @@ import Testing
             let bytes = elsewhere { try peer.receive(exactly: 16) }
             expectEqual(
                 try hang(bytes, timeout: patience).sorted(), (0..<4).flatMap { n in (0..<4).map { 10 * n + $0 } })
-            connection.abort()
         }
     }
 
     @Test func theEndsDeliverOrDropThem() throws {
-        try withNetwork { net in
-            let (closed, first) = try net.pair()
+        try withPair { net, closed, first in
             let (shut, second) = try net.pair()
             let (aborted, third) = try net.pair()
             try inTurn(net) {
@@ -199,17 +185,14 @@ import Testing
     }
 
     @Test func outsideOfATurnTheyAreSentAsWritesAre() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
+        try withPair { _, connection, peer in
             connection.post("x".utf8, overflow: .drop)
             expectEqual(try peer.receive(exactly: 1), Array("x".utf8))
-            connection.abort()
         }
     }
 
     @Test func eachIsAWriteOfAFilter() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.filteredPair()
+        try withFilteredPair { net, connection, peer in
             try inTurn(net) {
                 expect(connection.post(pattern(10), overflow: .drop))
                 connection.write(pattern(5, from: 10)).orFail()

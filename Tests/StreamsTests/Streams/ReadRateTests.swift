@@ -1,8 +1,4 @@
 import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
 
 @testable import PromisesTestSupport
 
@@ -29,8 +25,7 @@ import Testing
     }
 
     private func send(_ bytes: [UInt8], _ net: Network, _ peer: Peer) throws {
-        try peer.send(bytes)
-        awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
+        try net.deliver(bytes, from: peer)
     }
 
     private func time(_ body: () throws -> Void) rethrows -> Duration {
@@ -303,8 +298,7 @@ import Testing
                 connection.readRate = 1000
                 return connection.forEachLine { connection.write("\($0)\n") }
             }
-            let peer = try Peer(to: listener.localAddress)
-            try peer.send(lines(3000))
+            let peer = try Peer(to: listener.localAddress, sending: lines(3000))
             hang(after(.seconds(1)))
             let result = hang(listener.drain(deadline: .seconds(60)))
             expectEqual([result.idle, result.aborted], [1, 0])

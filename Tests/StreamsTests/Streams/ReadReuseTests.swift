@@ -1,7 +1,3 @@
-import Reactor
-import TestSupport
-import Testing
-
 @testable import Promises
 @testable import PromisesTestSupport
 
@@ -31,8 +27,7 @@ import Testing
     }
 
     @Test(.disabled(if: isSanitized)) func aReadThatHasRunIsUsedAgain() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
+        try withPair { _, connection, peer in
             var first: UnsafeMutableRawPointer?
             func readOnce() -> Promise<Int> {
                 let read = connection.read()
@@ -51,68 +46,66 @@ import Testing
                 read.asPromise().cancel()
             }
             expect(others.contains { address($0) == first })
-            connection.abort()
         }
     }
 
-    @Test func aReadThatHasRun() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
-            for _ in 0..<3 {
-                let count = connection.read().map { _ in 5 }
-                try peer.send("hello")
-                expectEqual(hang(count), 5)
-                try useAllKeptCores(of: net.loop)
-                let next = connection.receive()
-                try peer.send("world")
-                expectEqual(try hang(next, timeout: patience), Array("world".utf8))
+    enum Way: CaseIterable {
+        case run, cancelled, cancelledThroughItsStep, droppedByARace, cancelledElsewhere, otherProducers
+    }
+
+    @Test(arguments: Way.allCases, [false, true]) func howeverAReadEndsTheNextGetsTheBytes(way: Way, filtered: Bool)
+        throws
+    {
+        try withPair(madeBy: { filtered ? try $0.filteredPair() : try $0.pair() }) { net, connection, peer in
+            var sent = 0
+            func send(_ text: String) throws {
+                try peer.send(filtered ? RecordFilter.data(Array(text.utf8), at: sent) : Array(text.utf8))
+                sent += text.utf8.count
             }
-            connection.abort()
-        }
-    }
-
-    @Test func aCancelledRead() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
+            func expectCancelled<T>(_ promise: Promise<T>) { expect(promise.error as? PromiseError == .cancelled) }
             for _ in 0..<3 {
-                let length = connection.read().map { _ in 1 }
-                length.asPromise().cancel()
-                expect(length.asPromise().error as? PromiseError == .cancelled)
+                switch way {
+                case .run:
+                    let count = connection.read().map { _ in 5 }
+                    try send("hello")
+                    expectEqual(hang(count), 5)
+                case .cancelled:
+                    let length = connection.read().map { _ in 1 }.asPromise()
+                    length.cancel()
+                    expectCancelled(length)
+                case .cancelledThroughItsStep:
+                    let chain = Promise.value(1).then { _ in connection.read() }
+                    try net.loop.turn(.poll)
+                    expect(chain.isPending && net.loop.isAlive)
+                    chain.cancel()
+                    expectCancelled(chain)
+                    chain.cancel()
+                    expect(!net.loop.isAlive)
+                case .droppedByARace:
+                    let (one, other) = (connection.read().map { _ in 1 }, after(.seconds(1000)).map { 2 })
+                    let first = race(one.asPromise(), other.asPromise(), Promise.value(3))
+                    expectEqual(try hang(first, timeout: patience), 3)
+                case .cancelledElsewhere:
+                    let read = connection.read().asPromise()
+                    TestThread.run { read.cancel() }
+                    #expect(throws: PromiseError.cancelled) { try hang(read, timeout: patience) }
+                case .otherProducers:
+                    let line = connection.readLine()
+                    line.cancel()
+                    expectCancelled(line)
+                    let chunks = connection.forEachChunk { _ in }
+                    try net.loop.turn(.poll)
+                    chunks.cancel()
+                    expectCancelled(chunks)
+                }
                 try useAllKeptCores(of: net.loop)
+                try send("world\n")
+                expectEqual(try hang(connection.readLine(), timeout: patience), "world")
             }
-            try peer.send("hello")
-            expectEqual(try hang(connection.receive(), timeout: patience), Array("hello".utf8))
+            let last = connection.read()
             connection.abort()
-        }
-    }
-
-    @Test func aReadThatIsCancelledThroughTheStepThatReturnedIt() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
-            let chain = Promise.value(1).then { _ in connection.read() }
-            try net.loop.turn(.poll)
-            expect(chain.isPending && net.loop.isAlive)
-            chain.cancel()
-            expect(chain.error as? PromiseError == .cancelled)
-            chain.cancel()
-            expect(!net.loop.isAlive)
+            expect(last.isFulfilled)
             try useAllKeptCores(of: net.loop)
-            try peer.send("x")
-            expectEqual(try hang(connection.receive(), timeout: patience), Array("x".utf8))
-            connection.abort()
-        }
-    }
-
-    @Test func aReadThatIsCancelledByADroppedResult() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
-            let (one, other) = (connection.read().map { _ in 1 }, after(.seconds(1000)).map { 2 })
-            let first = race(one.asPromise(), other.asPromise(), Promise.value(3))
-            expectEqual(try hang(first, timeout: patience), 3)
-            try useAllKeptCores(of: net.loop)
-            try peer.send("y")
-            expectEqual(try hang(connection.receive(), timeout: patience), Array("y".utf8))
-            connection.abort()
         }
     }
 
@@ -137,8 +130,7 @@ import Testing
     }
 
     @Test(arguments: [true, false]) func aConnectionThatIsClosedMeanwhile(aborts: Bool) throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
+        try withPair { net, connection, _ in
             let read = connection.read()
             if aborts { connection.abort() } else { connection.close() }
             guard case .failed(let error) = try hang(read, timeout: patience) else { throw Missing() }
@@ -146,7 +138,6 @@ import Testing
             // It has no producer any more.
             read.asPromise().cancel()
             try useAllKeptCores(of: net.loop)
-            withExtendedLifetime(peer) {}
         }
     }
 
@@ -173,58 +164,6 @@ import Testing
         try inLoop { try useAllKeptCores(of: $0) }
     }
 
-    @Test func aReadBehindAFilterThatIsCancelled() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
-            let ready = connection.filter(RecordFilter())
-            try peer.send(RecordFilter.record(.hello, [0x5A]))
-            _ = try hang(ready, timeout: patience)
-            for _ in 0..<3 {
-                let length = connection.read().map { _ in 1 }.asPromise()
-                length.cancel()
-                expect(length.error as? PromiseError == .cancelled)
-                try useAllKeptCores(of: net.loop)
-            }
-            let bytes = connection.receive()
-            try peer.send(RecordFilter.data(Array("plain".utf8)))
-            expectEqual(try hang(bytes, timeout: patience), Array("plain".utf8))
-            let last = connection.read()
-            connection.abort()
-            expect(last.isFulfilled)
-            try useAllKeptCores(of: net.loop)
-        }
-    }
-
-    @Test func theOtherProducersOfAConnectionKeepTheirs() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
-            let line = connection.readLine()
-            line.cancel()
-            expect(line.error as? PromiseError == .cancelled)
-            let chunks = connection.forEachChunk { _ in }
-            try net.loop.turn(.poll)
-            chunks.cancel()
-            expect(chunks.error as? PromiseError == .cancelled)
-            try useAllKeptCores(of: net.loop)
-            try peer.send("line\n")
-            expectEqual(try hang(connection.readLine(), timeout: patience), "line")
-            connection.abort()
-        }
-    }
-
-    @Test func anotherThreadMayCancelTheRead() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
-            let read = connection.read().asPromise()
-            TestThread.run { read.cancel() }
-            #expect(throws: PromiseError.cancelled) { try hang(read, timeout: patience) }
-            try useAllKeptCores(of: net.loop)
-            try peer.send("z")
-            expectEqual(try hang(connection.receive(), timeout: patience), Array("z".utf8))
-            connection.abort()
-        }
-    }
-
     @Test func aTracedReadIsNotUsedAgain() throws {
         try withNetwork { net in
             let (connection, peer) = try net.pair()
@@ -244,5 +183,3 @@ import Testing
         }
     }
 }
-
-private func isGone(_ witness: AnyObject?) -> Bool { witness == nil }

@@ -1,25 +1,10 @@
 import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
 
 @testable import PromisesTestSupport
 
 @Suite struct ReadTests {
-    @Test func aReadBringsWhatHasCome() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
-            let read = connection.read()
-            expect(read.isPending)
-            try peer.send("hello")
-            expectEqual(try hang(read, timeout: patience), .bytes(Array("hello".utf8)))
-        }
-    }
-
     @Test func dataAndEndTogetherComeInOrderAndTheEndStays() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
+        try withPair { _, connection, peer in
             try peer.send("hello world")
             peer.end()
             var outcomes: [ReadOutcome] = []
@@ -33,8 +18,7 @@ import Testing
     }
 
     @Test func noReadIsLargerThan64KiB() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
+        try withPair { _, connection, peer in
             let sent = elsewhere {
                 try peer.send(pattern(300_000))
                 peer.end()
@@ -50,8 +34,7 @@ import Testing
     }
 
     @Test func muchAndLittleByTurns() throws {
-        try withNetwork(turns: 4000) { net in
-            let (a, b) = try Connection.pair()
+        try withConnections(turns: 4000) { net, a, b in
             var place = 0
             for count in [10, 5000, 70_000, 4095, 4096, 1, 20_000, 65_536, 8192, 100_000, 3] {
                 let write = b.write(pattern(count, from: place))
@@ -84,10 +67,8 @@ import Testing
     }
 
     @Test func nothingIsReadBeforeItIsAskedFor() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
-            try peer.send("early")
-            awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
+        try withPair { net, connection, peer in
+            try net.deliver("early", from: peer)
             expect(net.turns { net.settle() } <= 4)
             expectEqual(net.calls(.receive), 0)
             expectEqual(try hang(connection.read(), timeout: patience), .bytes(Array("early".utf8)))
@@ -97,8 +78,7 @@ import Testing
 
     @Test func anUnreadEndOrResetDoesNotSpin() throws {
         for ending in [Peer.close, Peer.reset] {
-            try withNetwork { net in
-                let (connection, peer) = try net.pair()
+            try withPair { net, connection, peer in
                 // Wait once, so that the registration exists.
                 try peer.send("x")
                 try hang(connection.read(), timeout: patience)
@@ -110,33 +90,15 @@ import Testing
         }
     }
 
-    @Test func aSecondReadIsRefusedAndTheFirstGoesOn() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
-            let first = connection.read()
-            expectEqual(connection.read().settledValue, failed(EBUSY))
-            try peer.send("x")
-            expectEqual(try hang(first, timeout: patience), .bytes([0x78]))
-        }
-    }
-
-    @Test(arguments: [0, -1, Int.min]) func aLimitBelowOneIsRefused(limit: Int) throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
-            expectEqual(connection.read(upTo: limit).settledValue, failed(EINVAL))
-            try peer.send("x")
-            expectEqual(try hang(connection.read(upTo: 1), timeout: patience), .bytes([0x78]))
-        }
-    }
-
-    @Test func receiveGivesBytesAndAtTheEndNone() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
-            try peer.send("abc")
-            peer.end()
-            expectEqual(try hang(connection.receive(upTo: 2), timeout: patience), Array("ab".utf8))
-            expectEqual(try hang(connection.receive(), timeout: patience), Array("c".utf8))
-            expectEqual(try hang(connection.receive(), timeout: patience), [])
+    @Test func anUrgentByteIsPassedOverAndDoesNotSpin() throws {
+        try withPair { net, connection, peer in
+            let read = connection.read()
+            var urgent = UInt8(1)
+            expectEqual(send(peer.fd, &urgent, 1, CInt(MSG_OOB)), 1)
+            expect(net.turns { net.settle() } <= 5)
+            expect(read.isPending)
+            try peer.send("ordinary")
+            expectEqual(try hang(read, timeout: patience), .bytes(Array("ordinary".utf8)))
         }
     }
 
@@ -156,14 +118,6 @@ import Testing
             let isGone = witness == nil
             expect(isGone)
             expect(!net.ledger.open.contains(net.ledger.accepted[0]))
-        }
-    }
-
-    @Test func releasingAnIdleConnectionClosesIt() throws {
-        try withNetwork { net in
-            let peer = try net.pair().1
-            expect(!net.ledger.open.contains(net.ledger.accepted[0]))
-            expectEqual(try peer.receive(), [])
         }
     }
 

@@ -1,9 +1,5 @@
 import CLinux
 import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
 
 @testable import PromisesTestSupport
 
@@ -12,38 +8,35 @@ import Testing
 @Suite struct RegistrationShortageTests {
     /// A client that waits at the limit makes the listener deregister; the end of the first one registers it again.
     @Test(arguments: [ENOMEM, ENOSPC]) func aListenerAtItsLimitIsRegisteredLater(code: CInt) throws {
-        let clock = VirtualClock()
-        try withNetwork(clock: clock) { net in
-            let listener = try net.listen()
-            let door = try #require(net.ledger.open.max())
+        try withListener(clock: VirtualClock()) { net, listener in
+            let socket = try #require(net.ledger.open.max())
             let served = listener.serve(ServeOptions(maxConnections: 1)) { echo($0) }
             let clients = try (0..<2).map { _ in try Peer(to: listener.localAddress) }
             try net.loop.run(until: { listener.activeConnections == 1 })
-            awaitArrival(of: POLLIN, at: door)
+            awaitArrival(of: POLLIN, at: socket)
             try net.loop.turn(.poll)
 
-            let room = net.refuseRegistrations(of: door, code)
+            let room = net.refuseRegistrations(of: socket, code)
             clients[0].close()
             awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
             let lines = logged { net.settle(.milliseconds(520)) }
             expect(room.refusals >= 5 && room.refusals <= 7)
             expectEqual(lines.count, 1)
-            expectEqual(lines.first?.contains("cannot watch a descriptor for now: epoll_ctl descriptor \(door)"), true)
+            expectEqual(
+                lines.first?.contains("cannot watch a descriptor for now: epoll_ctl descriptor \(socket)"), true)
             expect(served.isPending && listener.activeConnections == 0)
 
             room.isLacking = false
-            let resumed = clock.now
+            let resumed = net.loop.now
             try net.loop.run(until: { listener.activeConnections == 1 })
-            expect(resumed.duration(to: clock.now) <= .milliseconds(100))
+            expect(resumed.duration(to: net.loop.now) <= .milliseconds(100))
             clients[1].close()
-            listener.close()
-            try hang(served)
+            try listener.end(served)
         }
     }
 
     @Test func anAcceptOutlastsIt() throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let listener = try net.listen()
+        try withListener(clock: VirtualClock()) { net, listener in
             let room = net.refuseRegistrations(of: try #require(net.ledger.open.max()), ENOSPC)
             let accepted = listener.accept()
             let client = try Peer(to: listener.localAddress)
@@ -56,21 +49,18 @@ import Testing
     }
 
     @Test func aListenerThatIsClosedMeanwhileLetsTheLoopEnd() throws {
-        let clock = VirtualClock()
-        try withNetwork(clock: clock) { net in
-            let listener = try net.listen()
+        try withListener(clock: VirtualClock()) { net, listener in
             _ = net.refuseRegistrations(of: try #require(net.ledger.open.max()), ENOSPC)
             let accepted = listener.accept()
             listener.close()
             expectEqual(code(accepted), ECANCELED)
             try net.loop.run()
-            expectEqual(clock.now, LoopInstant(nanoseconds: 0))
+            expectEqual(net.loop.now, LoopInstant(nanoseconds: 0))
         }
     }
 
     @Test func aConnectionReadsAndWritesLater() throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let (connection, peer) = try net.pair()
+        try withPair(clock: VirtualClock()) { net, connection, peer in
             let fd = try #require(net.ledger.accepted.first)
             let room = net.refuseRegistrations(of: fd, ENOSPC)
             let read = connection.read()
@@ -87,7 +77,6 @@ import Testing
             try hang(write)
             expectEqual(hang(read), .bytes([0x79]))
             expectEqual(try peer.receive(), [0x78])
-            connection.abort()
         }
     }
 
@@ -109,8 +98,7 @@ import Testing
     }
 
     @Test func aConnectIsDecidedLater() throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let listener = try net.listen()
+        try withListener(clock: VirtualClock()) { net, listener in
             let real = net.kernel
             var refusals = 2
             net.kernel.epollControl = {

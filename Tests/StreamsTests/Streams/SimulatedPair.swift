@@ -1,7 +1,4 @@
-import Promises
-import Reactor
 import SimulatedNetwork
-import TestSupport
 
 @testable import PromisesTestSupport
 

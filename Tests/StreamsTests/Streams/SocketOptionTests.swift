@@ -1,8 +1,4 @@
 import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
 
 @testable import PromisesTestSupport
 
@@ -16,8 +12,7 @@ import Testing
     }
 
     @Test func whatIsSetIsWhatTheKernelHas() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
+        try withPair { net, connection, _ in
             let fd = net.ledger.accepted[0]
             expect(try connection.value(of: .noDelay))
             try connection.set(.noDelay, to: false)
@@ -41,13 +36,11 @@ import Testing
             expectEqual(raw(fd, CInt(IPPROTO_TCP), TCP_KEEPIDLE), 30)
             expectEqual(raw(fd, CInt(IPPROTO_TCP), TCP_USER_TIMEOUT), 1501)
             expectEqual(raw(fd, CInt(IPPROTO_TCP), TCP_NOTSENT_LOWAT), 16384)
-            peer.close()
         }
     }
 
     @Test func aValueThatItCannotHaveIsNamed() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
+        try withPair { net, connection, _ in
             let calls = net.calls(.setSocketOption)
             func refused(_ body: () throws(SystemError) -> Void) -> String? {
                 do throws(SystemError) { try body() } catch {
@@ -74,7 +67,6 @@ import Testing
                 expectEqual(text?.contains("SO_SNDBUF: \(size)"), true)
             }
             expectEqual(net.calls(.setSocketOption), calls, "the kernel was not asked")
-            peer.close()
         }
     }
 
@@ -92,20 +84,17 @@ import Testing
     }
 
     @Test func afterTheEndTheNumberIsNotTouched() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
+        try withPair { net, connection, _ in
             connection.abort()
             let calls = (net.calls(.setSocketOption), net.calls(.getSocketOption))
             #expect(throws: SystemError(.setSocketOption, EBADF)) { try connection.set(.noDelay, to: true) }
             #expect(throws: SystemError(.getSocketOption, EBADF)) { try connection.value(of: .noDelay) }
             #expect(calls == (net.calls(.setSocketOption), net.calls(.getSocketOption)))
-            peer.close()
         }
     }
 
     @Test func aConnectHasThemFromTheStart() throws {
-        try withNetwork { net in
-            let listener = try net.listen()
+        try withListener { net, listener in
             let options: [SocketSetting] = [
                 .set(.noDelay, to: false), .set(.receiveBuffer, to: 10_000), .set(.userTimeout, to: .seconds(9)),
             ]

@@ -1,10 +1,6 @@
 // ReactorTLSTests compiles this file too, with streams over TLS.
 #if TLS || !STREAMS_OVER_TLS
 import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
 
 @testable import PromisesTestSupport
 
@@ -80,7 +76,9 @@ import Testing
             expect(a.output.write("").isFulfilled)
             try hang(b.output.write("x"), timeout: patience)
             expectEqual(try hang(read, timeout: patience), .bytes([0x78]))
-            expectEqual(a.input.read(upTo: 0).settledValue?.failure, EINVAL)
+            for limit in [0, -1, .min] {
+                expectEqual(a.input.read(upTo: limit).settledValue?.failure, EINVAL, "\(limit)")
+            }
             a.abort()
             expectEqual(a.input.read().settledValue?.failure, EBADF)
             expectEqual(code(a.output.write("x")), EBADF)

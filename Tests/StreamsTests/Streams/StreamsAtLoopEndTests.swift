@@ -1,103 +1,61 @@
 import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
 
 @testable import PromisesTestSupport
 
 /// A loop that ends releases everything that waits on it. `withNetwork` checks that every descriptor is closed.
 @Suite struct StreamsAtLoopEndTests {
-    @Test func aWaitingReadWhoseHandlerHoldsTheConnection() throws {
-        weak var witness: Connection?
+    /// What waits, with a handler that holds the connection or the listener.
+    enum Waiting: CaseIterable { case read, writes, close, echo, serve, accept }
+
+    @Test(arguments: Waiting.allCases) func whatItsHandlersHoldIsReleased(waiting: Waiting) throws {
+        weak var witness: AnyObject?
         var outcomes = 0
         try withNetwork { net in
             let (connection, peer) = try net.pair()
-            witness = connection
-            connection.read().done { _ in
-                outcomes += 1
-                connection.close()
+            let listener = try net.listen()
+            witness = waiting == .serve || waiting == .accept ? listener : connection
+            switch waiting {
+            case .read:
+                connection.read().done { _ in
+                    outcomes += 1
+                    connection.close()
+                }
+                try net.loop.turn(.poll)
+            case .writes:
+                let writes = [connection.write(pattern(8 << 20)).asVoid(), connection.shutdownWrite().asVoid()]
+                for write in writes { write.ensure { connection.abort() }.catch { _ in } }
+            case .close: connection.close().done { connection.abort() }
+            case .echo:
+                echo(connection).ensureThen { connection.close() }.catch { _ in }
+                try peer.send("x")
+                expectEqual(try hang(elsewhere { try peer.receive() }, timeout: patience), [0x78])
+                net.settle(.zero)
+            case .serve:
+                let client = try Peer(to: listener.localAddress)
+                listener.serve { echo($0).ensure { listener.close() } }.ensure { listener.close() }.catch { _ in }
+                try net.loop.run(until: { listener.activeConnections == 1 })
+                withExtendedLifetime(client) {}
+            case .accept: listener.accept().ensure { listener.close() }.catch { _ in }
             }
-            try net.loop.turn(.poll)
             withExtendedLifetime(peer) {}
         }
         expectEqual(outcomes, 0)
         expect(isGone(witness))
     }
 
-    @Test func waitingWritesWhoseHandlersHoldTheConnection() throws {
-        weak var witness: Connection?
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
-            witness = connection
-            let writes = [connection.write(pattern(8 << 20)).asVoid(), connection.shutdownWrite().asVoid()]
-            for write in writes { write.ensure { connection.abort() }.catch { _ in } }
-            withExtendedLifetime(peer) {}
-        }
-        expect(isGone(witness))
-    }
-
-    @Test func aClosingWhoseHandlerHoldsTheConnection() throws {
-        weak var witness: Connection?
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
-            witness = connection
-            connection.close().done { connection.abort() }
-            withExtendedLifetime(peer) {}
-        }
-        expect(isGone(witness))
-    }
-
-    @Test func aServingListenerWithItsConnections() throws {
-        weak var witness: Listener?
-        try withNetwork { net in
-            let listener = try net.listen()
-            witness = listener
-            let client = try Peer(to: listener.localAddress)
-            listener.serve { echo($0).ensure { listener.close() } }.ensure { listener.close() }.catch { _ in }
-            try net.loop.run(until: { listener.activeConnections == 1 })
-            withExtendedLifetime(client) {}
-        }
-        expect(isGone(witness))
-    }
-
-    @Test func aWaitingAcceptWhoseHandlerHoldsTheListener() throws {
-        weak var witness: Listener?
-        try withNetwork { net in
-            let listener = try net.listen()
-            witness = listener
-            listener.accept().ensure { listener.close() }.catch { _ in }
-        }
-        expect(isGone(witness))
-    }
-
-    @Test func anEchoThatHasGoneRound() throws {
-        weak var witness: Connection?
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
-            witness = connection
-            echo(connection).ensureThen { connection.close() }.catch { _ in }
-            try peer.send("x")
-            let reply = elsewhere { try peer.receive() }
-            expectEqual(try hang(reply, timeout: patience), [0x78])
-            net.settle(.zero)
-        }
-        expect(isGone(witness))
-    }
-
-    @Test func anInlineHandlerIsToldAndCannotBeginAnew() throws {
-        nonisolated(unsafe) var told: ReadOutcome?
+    @Test func anInlineHandlerIsCalledAndCannotBeginAnew() throws {
+        nonisolated(unsafe) var seen: ReadOutcome?
         nonisolated(unsafe) var next: ReadOutcome?
         try withNetwork { net in
             let (connection, peer) = try net.pair()
             nonisolated(unsafe) let unsafeConnection = connection
             connection.read().pipe {
-                told = try? $0.get()
+                seen = try? $0.get()
                 next = unsafeConnection.read().settledValue
             }
             withExtendedLifetime(peer) {}
         }
-        expectEqual(told, failed(ECANCELED))
+        expectEqual(seen, failed(ECANCELED))
         expectEqual(next, failed(EBADF))
     }
 
@@ -113,6 +71,3 @@ import Testing
         #expect(code(try #require(attempt)) == ECANCELED)
     }
 }
-
-/// A function, since the object itself should not be printed.
-private func isGone(_ witness: AnyObject?) -> Bool { witness == nil }

@@ -1,42 +1,17 @@
 import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
 
 @testable import PromisesTestSupport
 
 @Suite struct SystemCallCountTests {
     private func total(_ net: Network) -> Int { net.loop.metrics.systemCalls.values.reduce(0, +) }
 
-    @Test func anEchoRoundTripCostsThree() throws {
-        try withNetwork(turns: 2500) { net in
-            let (connection, peer) = try net.pair()
-            let served = echo(connection)
-            let client = elsewhere {
-                for number in 0..<1000 {
-                    try peer.send([UInt8(truncatingIfNeeded: number)])
-                    expectEqual(try peer.receive(), [UInt8(truncatingIfNeeded: number)])
-                }
-                peer.end()
-            }
-            let before = total(net)
-            try hang(served, timeout: patience)
-            try hang(client, timeout: patience)
-            expect(Double(total(net) - before) / 1000 <= 3.2)
-            expect(net.calls(.epollControl) <= 8)
-        }
-    }
-
     /// As in the echo server: an idle time-out on each connection, whichever way it reads.
     @Test(arguments: [false, true]) func idleTimeoutsCostNothingWhileThereIsTraffic(chunkwise: Bool) throws {
-        try withNetwork(turns: 2500) { net in
-            let (connection, peer) = try net.pair()
+        try withPair(turns: 2500) { net, connection, peer in
             connection.idleTimeout = .seconds(3600)
             let served = chunkwise ? echoChunks(connection) : echo(connection)
             // The first message registers the socket and sets the timer.
-            try peer.send("x")
-            awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
+            try net.deliver("x", from: peer)
             try net.loop.run(until: { net.calls(.send) == 1 })
             expectEqual(try peer.receive(), [0x78])
             let before = Economy(net)
@@ -86,15 +61,13 @@ import Testing
 
     /// The loop polls between the jobs of a batch, and the next read is in one that has not run yet.
     @Test func anEventBeforeTheNextReadCostsNoRegistration() throws {
-        try withNetwork(turns: 2500) { net in
-            let (connection, peer) = try net.pair()
+        try withPair(turns: 2500) { net, connection, peer in
             var messages = 0
             try peer.send("x")
             func next() {
                 connection.read().done { _ in
                     messages += 1
-                    try peer.send("x")
-                    awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
+                    try net.deliver("x", from: peer)
                     for _ in 0..<3000 { net.loop.enqueue {} }
                     net.loop.enqueue(next)
                 }.cauterize()
@@ -108,33 +81,13 @@ import Testing
         }
     }
 
-    @Test func manyConnectionsShareTheWait() throws {
-        try withNetwork(turns: 2500) { net in
-            let pairs = try (0..<50).map { _ in try net.pair() }
-            let served = pairs.map { echo($0.0) }
-            try net.loop.turn(.poll)
-            let before = (total(net), net.calls(.epollWait))
-            for (index, pair) in pairs.enumerated() {
-                try pair.1.send("x")
-                awaitArrival(of: POLLIN, at: net.ledger.accepted[index])
-            }
-            try net.loop.run(until: { net.calls(.send) == 50 })
-            expect(net.calls(.epollWait) - before.1 <= 2)
-            expect(total(net) - before.0 <= 102)
-            for pair in pairs { pair.1.end() }
-            try hang(when(fulfilled: served), timeout: patience)
-        }
-    }
-
     @Test func aConnectionsWholeLifeCostsTen() throws {
-        try withNetwork(turns: 2500) { net in
-            let listener = try net.listen()
+        try withListener(turns: 2500) { net, listener in
             let address = listener.localAddress
             let served = listener.serve { echo($0) }
             let client = elsewhere {
                 for _ in 0..<100 {
-                    let peer = try Peer(to: address)
-                    try peer.send("x")
+                    let peer = try Peer(to: address, sending: "x")
                     expectEqual(try peer.receive(), [0x78])
                     peer.end()
                     expectEqual(try peer.receive(), [])
@@ -142,8 +95,7 @@ import Testing
             }
             let before = total(net)
             try hang(client, timeout: patience)
-            listener.close()
-            try hang(served, timeout: patience)
+            try listener.end(served)
             // accept4 twice, setsockopt, epoll_ctl twice, recv twice, send, shutdown, close, and three waits.
             expect(Double(total(net) - before) / 100 <= 13.2)
         }

@@ -1,16 +1,11 @@
 import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
 
 @testable import PromisesTestSupport
 
 /// `withNetwork` checks that none of these calls reaches the kernel under a number that may be another's.
 @Suite struct UseAfterCloseTests {
     @Test func theLocalAddressIsRememberedOnceItHasBeenAskedFor() throws {
-        try withNetwork { net in
-            let listener = try net.listen()
+        try withListener { net, listener in
             let client = try hang(connect(to: listener.localAddress), timeout: patience)
             let accepted = try net.accept(from: listener)
             let (near, far) = (accepted.localAddress, client.localAddress)
@@ -27,8 +22,7 @@ import Testing
     }
 
     @Test(arguments: [false, true]) func everyOperationIsRefused(aborted: Bool) throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
+        try withPair { net, connection, peer in
             peer.end()
             expectEqual(try hang(connection.read(), timeout: patience), .end)
             if aborted { connection.abort() } else { connection.close() }
@@ -63,8 +57,7 @@ import Testing
     }
 
     @Test func whileItClosesToo() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
+        try withPair { _, connection, peer in
             let write = connection.write(pattern(8 << 20))
             let closed = connection.close()
             expectEqual(connection.read().settledValue, failed(EBADF))
@@ -84,10 +77,8 @@ import Testing
     }
 
     @Test func closingInTheReadsHandlerEndsReading() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
-            try peer.send("hello world")
-            awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
+        try withPair { net, connection, peer in
+            try net.deliver("hello world", from: peer)
             var outcomes: [ReadOutcome] = []
             func readOn() {
                 connection.read(upTo: 5).done {
@@ -104,8 +95,7 @@ import Testing
     }
 
     @Test func closingInsideTheEventItselfEndsIt() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
+        try withPair { _, connection, peer in
             nonisolated(unsafe) let unsafeConnection = connection
             connection.writeQueueLimit = .max
             let writes = [connection.write(pattern(8 << 20)), connection.write("next")]
@@ -123,8 +113,7 @@ import Testing
     }
 
     @Test func anEventOfAClosedConnectionDoesNotReachTheNextOwnerOfItsNumber() throws {
-        let clock = VirtualClock()
-        try withNetwork(clock: clock) { net in
+        try withNetwork(clock: VirtualClock()) { net in
             let hole = try net.listen(backlog: 0)
             let filler = try Peer(to: hole.localAddress)
             let (first, firstPeer) = try net.pair()

@@ -1,16 +1,11 @@
 import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
 
 @testable import PromisesTestSupport
 
 /// Watermarks, and their users.
 @Suite struct WatermarkTests {
     @Test func aProducerThatAsksKeepsTheQueueShort() throws {
-        try withNetwork(turns: 4000) { net in
-            let (a, b) = try Connection.pair()
+        try withConnections(turns: 4000) { _, a, b in
             let chunk = pattern(10_000)
             var (left, peak, pauses) = (500, 0, 0)
             func produce() -> Guarantee<Void> {
@@ -36,8 +31,7 @@ import Testing
     }
 
     @Test func itFlipsOnceACrossing() throws {
-        try withNetwork { net in
-            let (a, b) = try Connection.pair()
+        try withConnections { net, a, b in
             a.writeWatermarks = (low: 10, high: 20)
             let budget = net.limitSends(to: 0)
             var relieved = 0
@@ -70,8 +64,7 @@ import Testing
     }
 
     @Test func whatCannotBeWrittenToIsNotWaitedFor() throws {
-        try withNetwork { net in
-            let (a, b) = try Connection.pair()
+        try withConnections { _, a, b in
             a.write(pattern(4_000_000)).catch(policy: .allErrors) { _ in }
             expect(!a.isWritable)
             let waiting = a.writable()
@@ -80,8 +73,7 @@ import Testing
             expect(!a.isWritable && a.writable().isResolved)
             _ = b
         }
-        try withNetwork { net in
-            let (a, b) = try Connection.pair()
+        try withConnections { _, a, b in
             a.shutdownWrite()
             expect(!a.isWritable && a.writable().isResolved)
             _ = b
@@ -108,8 +100,7 @@ import Testing
     }
 
     @Test func aCancelledOneLetsTheNextWait() throws {
-        try withNetwork(turns: 1000) { net in
-            let (a, b) = try Connection.pair()
+        try withConnections(turns: 1000) { _, a, b in
             let write = a.write(pattern(4_000_000))
             a.writable().cancel()
             let next = a.writable()
@@ -121,8 +112,7 @@ import Testing
     }
 
     @Test(arguments: [(5, 5), (-3, 0), (100, 1), (0, .min)]) func marksThatMakeNoSense(low: Int, high: Int) throws {
-        try withNetwork { net in
-            let (a, b) = try Connection.pair()
+        try withConnections { _, a, b in
             a.writeWatermarks = (low: low, high: high)
             let marks = a.writeWatermarks
             expect(marks.low >= 0 && marks.low < marks.high)
@@ -157,8 +147,7 @@ import Testing
     }
 
     @Test func aChunkIsTakenWhenTheOneBeforeIsGone() throws {
-        try withNetwork(turns: 4000) { net in
-            let (a, b) = try Connection.pair()
+        try withConnections(turns: 4000) { net, a, b in
             let source = Source(100, size: 50_000)
             let written = forEach(source) { a.write($0) }
             net.settle()
@@ -172,8 +161,7 @@ import Testing
     }
 
     @Test func twentyThousandChunks() throws {
-        try withNetwork(turns: 5_000) { net in
-            let (a, b) = try Connection.pair()
+        try withConnections(turns: 5_000) { _, a, b in
             var peak = 0
             let source = Source(20_000, size: 16)
             let written = forEach(source) { a.write($0) }
@@ -190,8 +178,7 @@ import Testing
     }
 
     @Test func cancelledItTakesNoMore() throws {
-        try withNetwork { net in
-            let (a, b) = try Connection.pair()
+        try withConnections { net, a, b in
             let source = Source(.max, size: 50_000)
             let written = forEach(source) { a.write($0) }
             net.settle()

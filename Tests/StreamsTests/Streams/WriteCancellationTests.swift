@@ -1,16 +1,11 @@
 import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
 
 @testable import PromisesTestSupport
 
 /// Withdrawing writes that still wait for the kernel.
 @Suite struct WriteCancellationTests {
     @Test func oneThatWaitsBehindOthersIsNeverSent() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
+        try withPair { net, connection, peer in
             let budget = net.limitSends(to: 2)
             let first = connection.write("one")
             let second = connection.write("two")
@@ -21,13 +16,11 @@ import Testing
             budget.remaining += 100
             try hang(when(fulfilled: first, third), timeout: patience)
             expectEqual(try peer.receive(exactly: 8), Array("onethree".utf8))
-            connection.abort()
         }
     }
 
     @Test func oneOfWhichTheKernelHasBytesCannotBeTakenBack() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
+        try withPair { net, connection, peer in
             let budget = net.limitSends(to: 2)
             let write = connection.write("one")
             write.cancel()
@@ -35,13 +28,11 @@ import Testing
             budget.remaining += 100
             try hang(write, timeout: patience)
             expectEqual(try peer.receive(exactly: 3), Array("one".utf8))
-            connection.abort()
         }
     }
 
     @Test func itsChainCancelsIt() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
+        try withPair { net, connection, peer in
             let budget = net.limitSends(to: 1)
             let first = connection.write("ab")
             let chain = connection.write("cd").then { connection.write("ef") }.map { 1 }
@@ -51,13 +42,11 @@ import Testing
             let ended = connection.shutdownWrite()
             try hang(ended, timeout: patience)
             expectEqual(try peer.readToEnd(), Array("ab".utf8))
-            connection.abort()
         }
     }
 
     @Test func theLastOneGoneTheEndIsSent() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
+        try withPair { net, connection, peer in
             net.limitSends(to: 0)
             let write = connection.write("lost")
             let ended = connection.shutdownWrite()
@@ -66,13 +55,11 @@ import Testing
             try hang(ended, timeout: patience)
             expectEqual(try peer.readToEnd(), [])
             expectEqual(connection.queuedBytes, 0)
-            connection.abort()
         }
     }
 
     @Test func theLastOneGoneAClosingConnectionCloses() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
+        try withPair { net, connection, peer in
             net.limitSends(to: 0)
             let write = connection.write("lost")
             let closed = connection.close()
@@ -84,8 +71,7 @@ import Testing
     }
 
     @Test func aHandlerThatCancelsOthersWhileTheQueueIsFlushed() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
+        try withPair { net, connection, peer in
             let budget = net.limitSends(to: 0)
             let first = connection.write("1")
             let second = connection.write("2")
@@ -98,7 +84,6 @@ import Testing
             expectEqual(try peer.receive(exactly: 3), Array("123".utf8))
             _ = try? hang(when(fulfilled: others), timeout: patience)
             expect(second.isFulfilled && third.isFulfilled)
-            connection.abort()
         }
     }
 
@@ -106,8 +91,7 @@ import Testing
     @Test(arguments: UInt64(0)..<60)
     func anyMixture(seed: UInt64) throws {
         var random = SplitMix64(seed)
-        try withNetwork(turns: 100_000) { net in
-            let (connection, peer) = try net.pair()
+        try withPair(turns: 100_000) { net, connection, peer in
             connection.writeQueueLimit = .max
             let budget = net.limitSends(to: 0)
             var expected: [(bytes: [UInt8], write: Promise<Void>)] = []
@@ -137,13 +121,11 @@ import Testing
             let sent = expected.filter { $0.write.error == nil }.flatMap(\.bytes)
             expectEqual(try hang(received, timeout: patience), sent)
             expect(expected.allSatisfy { $0.write.isResolved })
-            connection.abort()
         }
     }
 
     @Test func cancellingServeClosesTheListenerAndLetsConnectionsGoOn() throws {
-        try withNetwork { net in
-            let listener = try net.listen()
+        try withListener { net, listener in
             var served: Connection?
             let service = listener.serve { connection -> Promise<Void> in
                 served = connection

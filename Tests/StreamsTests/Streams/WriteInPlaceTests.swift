@@ -1,16 +1,11 @@
 import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
 
 @testable import PromisesTestSupport
 
 /// Writes whose bytes a closure appends.
 @Suite struct WriteInPlaceTests {
     @Test(arguments: [0, 1, 1000, 16_384, 16_385, 300_000]) func anyNumberOfBytes(count: Int) throws {
-        try withNetwork(turns: 2000) { net in
-            let (a, b) = try Connection.pair()
+        try withConnections(turns: 2000) { _, a, b in
             let written = a.write { $0.append(pattern(count)) }
             let next = a.write { $0.append("end") }
             let read = b.read(exactly: count + 3)
@@ -20,8 +15,7 @@ import Testing
     }
 
     @Test func aBodyThatThrowsWritesNothing() throws {
-        try withNetwork { net in
-            let (a, b) = try Connection.pair()
+        try withConnections { _, a, b in
             for _ in 0..<3 {
                 #expect(throws: Flaw(1)) {
                     try a.write { output in
@@ -36,8 +30,7 @@ import Testing
     }
 
     @Test func writesInsideOfTheBodyPrecedeIt() throws {
-        try withNetwork { net in
-            let (a, b) = try Connection.pair()
+        try withConnections { _, a, b in
             let outer = a.write { output in
                 output.append("3")
                 a.write { inner in
@@ -55,8 +48,7 @@ import Testing
     enum Deed: CaseIterable { case close, abort, shutDown, hang, replace }
 
     @Test(arguments: Deed.allCases) func whateverTheBodyDoes(deed: Deed) throws {
-        try withNetwork { net in
-            let (a, b) = try Connection.pair()
+        try withConnections { _, a, b in
             let written = try a.write { output in
                 output.append("first ")
                 switch deed {
@@ -78,14 +70,12 @@ import Testing
                 try hang(written, timeout: patience)
                 expectEqual(try hang(b.receive(), timeout: patience), Array("last".utf8))
             }
-            a.abort()
         }
     }
 
     /// A copy of the writer's bytes is not changed by later writes.
     @Test func bytesThatAreTakenOutStay() throws {
-        try withNetwork { net in
-            let (a, b) = try Connection.pair()
+        try withConnections { _, a, b in
             var taken: [[UInt8]] = []
             for number in 0..<3 {
                 a.write { output in
@@ -99,8 +89,7 @@ import Testing
     }
 
     @Test func theLimitOfTheQueueHolds() throws {
-        try withNetwork { net in
-            let (a, b) = try Connection.pair()
+        try withConnections { _, a, _ in
             a.writeQueueLimit = 100_000
             var refused: Promise<Void>?
             for _ in 0..<10_000 where refused == nil {
@@ -110,8 +99,6 @@ import Testing
             let promise = try #require(refused)
             expectEqual(try rejection(of: promise), ENOBUFS)
             expect(a.queuedBytes <= 110_000)
-            a.abort()
-            b.abort()
         }
     }
 
@@ -125,8 +112,7 @@ import Testing
                     output.append(bytes.rest())
                 }
             }
-            try peer.send("a\nb\nc\nd\n")
-            awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
+            try net.deliver("a\nb\nc\nd\n", from: peer)
             try net.loop.run(until: { connection.bytesSent == 12 })
             expectEqual(net.calls(.send), 1)
             expectEqual(try peer.receive(exactly: 12), Array("aa\nbb\ncc\ndd\n".utf8))

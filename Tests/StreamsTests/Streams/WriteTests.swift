@@ -1,15 +1,10 @@
 import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
 
 @testable import PromisesTestSupport
 
 @Suite struct WriteTests {
     @Test func writesGoOutInTheOrderOfTheCalls() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
+        try withPair { _, connection, peer in
             let writes = [
                 connection.write("one "), connection.write(Array("two ".utf8)), connection.write("three ".utf8),
                 connection.write([Array("fo".utf8), [], Array("ur".utf8)]), connection.write(ArraySlice([0x21])),
@@ -23,8 +18,7 @@ import Testing
     }
 
     @Test func anEmptyWriteSendsNothing() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
+        try withPair { net, connection, peer in
             let empty = [connection.write(""), connection.write([UInt8]()), connection.write([[UInt8]]())]
             try hang(when(fulfilled: empty), timeout: patience)
             expectEqual(net.calls(.send), 0)
@@ -34,8 +28,7 @@ import Testing
     }
 
     @Test func anEmptyWriteWaitsForThoseBeforeIt() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
+        try withPair { net, connection, peer in
             connection.writeQueueLimit = .max
             var order: [Int] = []
             let large = pattern(8 << 20)
@@ -53,8 +46,7 @@ import Testing
     }
 
     @Test func smallWritesBehindALargeOneLeaveTogether() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
+        try withPair { net, connection, peer in
             connection.writeQueueLimit = .max
             let large = pattern(8 << 20)
             var writes = [connection.write(large)]
@@ -89,20 +81,6 @@ import Testing
             expectEqual(try hang(received, timeout: patience), (0..<count).map { UInt8(truncatingIfNeeded: $0) })
             expectEqual(try client.receive(), Array("ping".utf8))
             #expect(try #require(echoedAfter) < count / 2, "the other connection starves")
-        }
-    }
-
-    @Test func thePeersEndShowsInTheSecondWrite() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
-            peer.close()
-            expectEqual(try hang(connection.read(), timeout: patience), .end)
-            // The kernel takes this one, and the peer answers it with a reset.
-            try hang(connection.write("first"), timeout: patience)
-            awaitArrival(of: 0, at: net.ledger.accepted[0])
-            let second = try rejection(of: connection.write("second"))
-            expect(second == EPIPE || second == ECONNRESET)
-            expectEqual(try rejection(of: connection.write("third")), second)
         }
     }
 }

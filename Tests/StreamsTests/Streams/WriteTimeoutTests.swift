@@ -1,8 +1,4 @@
 import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
 
 @testable import PromisesTestSupport
 
@@ -17,22 +13,20 @@ import Testing
 
     /// Bytes from the peer do not count meanwhile.
     @Test(arguments: [false, true]) func aStalledWriteFails(filtered: Bool) throws {
-        let clock = VirtualClock()
-        try withNetwork(clock: clock) { net in
+        try withNetwork(clock: VirtualClock()) { net in
             let (connection, peer) = try pair(net, filtered: filtered)
             connection.writeTimeout = .seconds(60)
             let all = connection.forEachChunk { _ in }
             let write = connection.write(block)
-            let begin = clock.now
+            let begin = net.loop.now
             for _ in 0..<5 {
                 hang(after(.seconds(10)))
-                try peer.send(filtered ? RecordFilter.record(.pong) : [1])
-                awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
+                try net.deliver(filtered ? RecordFilter.record(.pong) : [1], from: peer)
                 try net.loop.turn(.poll)
             }
             expect(write.isPending)
             expectEqual(try rejection(of: write), ETIMEDOUT)
-            expectEqual(begin.duration(to: clock.now), .seconds(60))
+            expectEqual(begin.duration(to: net.loop.now), .seconds(60))
             expectEqual(try rejection(of: all), ETIMEDOUT)
             expectEqual(code(connection.write("x")), ETIMEDOUT)
             connection.close()
@@ -41,8 +35,7 @@ import Testing
     }
 
     @Test(arguments: [false, true]) func aSlowPeerIsServedForAsLongAsItTakesSomething(filtered: Bool) throws {
-        let clock = VirtualClock()
-        try withNetwork(clock: clock, turns: 4000) { net in
+        try withNetwork(clock: VirtualClock(), turns: 4000) { net in
             let (connection, peer) = try pair(net, filtered: filtered)
             connection.writeTimeout = .seconds(60)
             let write = connection.write(block)
@@ -63,9 +56,7 @@ import Testing
 
     /// Neither silence nor a handler that works is a stalled write.
     @Test func nothingIsLimitedWhileNoWriteWaits() throws {
-        let clock = VirtualClock()
-        try withNetwork(clock: clock) { net in
-            let (connection, peer) = try net.pair()
+        try withPair(clock: VirtualClock()) { net, connection, peer in
             connection.writeTimeout = .seconds(1)
             for _ in 0..<3 {
                 hang(after(.seconds(3600)))
@@ -74,10 +65,8 @@ import Testing
             }
             let read = connection.read()
             hang(after(.seconds(3600)))
-            try peer.send("y")
-            awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
+            try net.deliver("y", from: peer)
             expectEqual(hang(read), .bytes([0x79]))
-            connection.abort()
         }
     }
 
@@ -103,8 +92,7 @@ import Testing
     }
 
     @Test func itCanBeChangedAndTakenAway() throws {
-        let clock = VirtualClock()
-        try withNetwork(clock: clock) { net in
+        try withNetwork(clock: VirtualClock()) { net in
             let (connection, peer) = try pair(net, filtered: false)
             expectEqual(connection.writeTimeout, nil)
             connection.writeTimeout = nil
@@ -115,9 +103,9 @@ import Testing
             hang(after(.seconds(600)))
             expect(write.isPending)
             connection.writeTimeout = .seconds(5)
-            let begin = clock.now
+            let begin = net.loop.now
             expectEqual(try rejection(of: write), ETIMEDOUT)
-            expectEqual(begin.duration(to: clock.now), .seconds(5))
+            expectEqual(begin.duration(to: net.loop.now), .seconds(5))
             connection.abort()
             peer.close()
         }
@@ -125,14 +113,13 @@ import Testing
 
     /// A close has its own limits, and ends the timer.
     @Test func aCloseIsNotLimitedByIt() throws {
-        let clock = VirtualClock()
-        try withNetwork(clock: clock) { net in
+        try withNetwork(clock: VirtualClock()) { net in
             let (connection, peer) = try pair(net, filtered: false)
             connection.writeTimeout = .seconds(1)
             let write = connection.write(block)
-            let begin = clock.now
+            let begin = net.loop.now
             hang(connection.close(linger: .seconds(20)))
-            expectEqual(begin.duration(to: clock.now), .seconds(20))
+            expectEqual(begin.duration(to: net.loop.now), .seconds(20))
             expectEqual(code(write), ECANCELED)
             peer.close()
         }

@@ -1,8 +1,4 @@
 import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
 
 @testable import PromisesTestSupport
 
@@ -27,7 +23,7 @@ import Testing
         }
     }
 
-    @Test func theExitIsToldToWhoeverAsksWhenever() throws {
+    @Test func theExitIsReportedToWhoeverAsksWhenever() throws {
         try withNetwork { _ in
             let child = try ChildProcess.spawn("sh", arguments: ["-c", "exit 5"])
             let first = child.exit
@@ -136,7 +132,7 @@ import Testing
 
     /// A child that has written and ended before the loop sees either.
     @Test(arguments: [false, true], [false, true])
-    func theExitIsToldAfterTheLine(isError: Bool, exitIsAskedFirst: Bool) throws {
+    func theExitIsReportedAfterTheLine(isError: Bool, exitIsAskedFirst: Bool) throws {
         try withNetwork { _ in
             let child = try ChildProcess.spawn(
                 "sh", arguments: ["-c", isError ? "echo line >&2; exit 3" : "echo line; exit 3"], standardOutput: .pipe,
@@ -154,7 +150,7 @@ import Testing
         }
     }
 
-    @Test func theExitIsToldAfterAllThatIsBeingRead() throws {
+    @Test func theExitIsReportedAfterAllThatIsBeingRead() throws {
         try withNetwork { _ in
             let child = try ChildProcess.spawn(
                 "sh", arguments: ["-c", "head -c 300000 /dev/zero; echo end >&2"], standardOutput: .pipe,
@@ -170,7 +166,7 @@ import Testing
     }
 
     /// Nobody reads, or another process keeps writing.
-    @Test(arguments: [false, true]) func theExitIsToldWithoutTheEndOfTheOutput(isRead: Bool) throws {
+    @Test(arguments: [false, true]) func theExitIsReportedWithoutTheEndOfTheOutput(isRead: Bool) throws {
         try withNetwork(turns: 4000) { _ in
             let child = try ChildProcess.spawn(
                 "sh", arguments: ["-c", "yes & exit 3"], standardOutput: .pipe, standardError: .null, ownGroup: true)
@@ -183,7 +179,7 @@ import Testing
     }
 
     /// Another process writes as fast as this one reads: here the kernel says so.
-    @Test func theExitIsToldAfterSomeTurnsInAnyCase() throws {
+    @Test func theExitIsReportedAfterSomeTurnsInAnyCase() throws {
         try withNetwork { net in
             net.kernel.poll = { _, _ in 1 }
             let child = try ChildProcess.spawn(
