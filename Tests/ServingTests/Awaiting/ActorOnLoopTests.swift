@@ -1,8 +1,4 @@
 import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
 
 @testable import PromisesTestSupport
 
@@ -135,5 +131,3 @@ private actor Resident {
         }
     }
 }
-
-private func threadOfCaller() -> pthread_t { pthread_self() }

@@ -1,8 +1,5 @@
 import Glibc
-import Reactor
 import Synchronization
-import TestSupport
-import Testing
 
 @testable import Promises
 @testable import PromisesTestSupport
@@ -69,8 +66,6 @@ private actor Clerk {
         return (asked.sizes, jobs - jobsBefore)
     }
 }
-
-private func threadOfCaller() -> pthread_t { pthread_self() }
 
 /// `value` runs on its caller's executor.
 @Suite(.ownThread) struct AwaitInPlaceTests {

@@ -1,8 +1,4 @@
 import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
 
 @testable import PromisesTestSupport
 
@@ -131,8 +127,7 @@ import Testing
     }
 
     @Test func whatACancelledTaskWaitedForLeavesTheKernel() throws {
-        try withNetwork { network in
-            let (connection, peer) = try network.pair()
+        try withPair { network, connection, peer in
             let read = connection.receive()
             let timer = after(.seconds(3600)).asPromise()
             let tasks = [Promise { _ = try await read.value }, Promise { try await timer.value }]
@@ -143,7 +138,6 @@ import Testing
             expect(timer.error as? PromiseError == .cancelled)
             try peer.send("hello")
             expectEqual(try hang(connection.receive(), timeout: patience), Array("hello".utf8))
-            connection.abort()
         }
     }
 }

@@ -1,8 +1,4 @@
 import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
 
 @testable import PromisesTestSupport
 
@@ -93,5 +89,3 @@ private actor Stranger {
         }
     }
 }
-
-private func isCurrent(_ home: LoopRemote) -> Bool { EventLoop.current.remote == home }

@@ -1,8 +1,4 @@
 import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
 
 @testable import PromisesTestSupport
 
@@ -14,14 +10,6 @@ import Testing
             expectEqual(hang(Guarantee.value(3)), 3)
             expectEqual(loop.metrics.turns, 0)
             expectEqual(loop.metrics.systemCalls, [:])
-        }
-    }
-
-    @Test func waitingForAGuaranteeThrowsNothing() {
-        inLoop { loop in
-            let number = after(.seconds(1)).map { 5 }
-            expectEqual(hang(number), 5)
-            expectEqual(loop.now.nanoseconds, 1_000_000_000)
         }
     }
 
@@ -78,15 +66,6 @@ import Testing
         }
     }
 
-    @Test func aHundredDeep() throws {
-        try inLoop { _ throws in
-            func nest(_ depth: Int) -> Int {
-                depth == 0 ? 0 : hang(after(.milliseconds(1)).map { nest(depth - 1) + 1 })
-            }
-            expectEqual(nest(100), 100)
-        }
-    }
-
     @Test func theOuterPromiseSettlesInsideTheInnerHang() throws {
         try inLoop { _ throws in
             let (outer, resolver) = Promise<Int>.pending()
@@ -97,21 +76,6 @@ import Testing
             }
             expectEqual(try hang(outer), 1)
             expect(sawOuter)
-        }
-    }
-
-    @Test func anHourOfRetriesTakesNoTime() throws {
-        try inLoop { loop throws in
-            var attempts = 0
-            func attempt() -> Promise<Int> {
-                attempts += 1
-                let number = attempts
-                return after(.seconds(1)).then { () -> Promise<Int> in
-                    number == 60 ? .value(number) : Promise(error: Flaw(number))
-                }.recover { _ in after(.seconds(59)).then { attempt() } }
-            }
-            expectEqual(try hang(attempt()), 60)
-            expectEqual(loop.now.nanoseconds, (59 * 60 + 1) * 1_000_000_000)
         }
     }
 }
@@ -233,29 +197,10 @@ import Testing
             expectEqual(recorder.lines.count, 1)
         }
     }
-
-    @Test func aPromiseThatATimerMaySettleIsNotLogged() throws {
-        let lines = try logged {
-            try inLoop { _ throws in
-                let (promise, resolver) = Promise<Int>.pending()
-                after(.seconds(1)).done { resolver.fulfill(1) }
-                expectEqual(try hang(promise), 1)
-            }
-        }
-        expectEqual(lines, [])
-    }
 }
 
 /// `var up = false; p.done { up = true }; while !up { … }`: the optimiser must not assume that `up` is never written.
 @Suite struct CapturedVariableTests {
-    @Test func doneOfAPromiseThatSettlesInTheLoop() throws {
-        try inLoop { loop throws in
-            var up = false
-            after(.seconds(1)).done { up = true }
-            while !up { try loop.turn(.wait) }
-        }
-    }
-
     @Test func everyOperatorOfASettledPromise() throws {
         try inLoop { loop throws in
             var up = false
@@ -279,17 +224,6 @@ import Testing
             up = false
             Promise.value(1).tap { _ in up = true }.orFail()
             while !up { try loop.turn(.poll) }
-        }
-    }
-
-    @Test func aCounterThatManyHandlersChange() throws {
-        try inLoop { loop throws in
-            let (promise, resolver) = Promise<Int>.pending()
-            var sum = 0
-            for _ in 0..<10 { promise.done { sum += $0 }.orFail() }
-            resolver.fulfill(1)
-            while sum < 10 { try loop.turn(.poll) }
-            expectEqual(sum, 10)
         }
     }
 }

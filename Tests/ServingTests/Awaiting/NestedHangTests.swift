@@ -1,9 +1,5 @@
 import CLinux
 import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
 
 @testable import PromisesTestSupport
 
@@ -133,24 +129,6 @@ import Testing
 /// The result of `body` on a thread with a stack of that size, in bytes.
 private func elsewhereWithStack<Value: Sendable>(of size: Int, _ body: @escaping @Sendable () -> Value) -> Value {
     let result = Shared<Value?>(nil)
-    let run = Unmanaged.passRetained(Body { result.change { $0 = body() } })
-    var attributes = pthread_attr_t()
-    pthread_attr_init(&attributes)
-    pthread_attr_setstacksize(&attributes, size)
-    var thread = pthread_t()
-    let failure = pthread_create(
-        &thread, &attributes,
-        { address in
-            Unmanaged<Body>.fromOpaque(address!).takeRetainedValue().call()
-            return nil
-        }, run.toOpaque())
-    precondition(failure == 0)
-    pthread_join(thread, nil)
+    TestThread(stackSize: size) { result.change { $0 = body() } }.join()
     return result.value!
-}
-
-private final class Body: Sendable {
-    let call: @Sendable () -> Void
-
-    init(_ call: @escaping @Sendable () -> Void) { self.call = call }
 }

@@ -1,27 +1,9 @@
 import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
 
 @testable import PromisesTestSupport
 
 /// `for await` over sequences of a loop.
 @Suite(.serialized, .ownThread) struct StreamSequenceTests {
-    @Test func linesUntilTheEnd() throws {
-        try withConnections { net, a, b in
-            let lines = try net.loop.run {
-                try await b.write("one\ntwo\n").value
-                b.close()
-                var lines: [String] = []
-                for try await line in a.lines { lines.append(line) }
-                return lines
-            }
-            expectEqual(lines, ["one", "two"])
-            a.close()
-        }
-    }
-
     @Test func chunksAreReadWhenTheyAreAskedFor() throws {
         try withConnections { net, a, b in
             try net.loop.run {

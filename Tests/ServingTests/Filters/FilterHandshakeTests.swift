@@ -1,8 +1,4 @@
 import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
 
 @testable import PromisesTestSupport
 
@@ -44,8 +40,7 @@ private let hello = RecordFilter.record(.hello, [0x5A])
             mutating func receive(_ bytes: RawSpan, _ output: inout FilterOutput) { output.deliver(bytes) }
             mutating func write(_ bytes: RawSpan, _ output: inout FilterOutput) { output.send(bytes) }
         }
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
+        try withPair { _, connection, peer in
             expect(connection.filter(Plain()).isFulfilled)
             try hang(connection.write("out"), timeout: patience)
             expectEqual(try peer.receive(exactly: 3), Array("out".utf8))
@@ -66,8 +61,7 @@ private let hello = RecordFilter.record(.hello, [0x5A])
             }
             mutating func write(_ bytes: RawSpan, _ output: inout FilterOutput) { output.send(bytes) }
         }
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
+        try withPair { _, connection, peer in
             #expect(connection.installedFilter == nil)
             expect(connection.filter(Counting()).isFulfilled)
             try peer.send("four")
@@ -79,14 +73,12 @@ private let hello = RecordFilter.record(.hello, [0x5A])
     }
 
     @Test func aHandshakeThatNeverEndsIsTimedOut() throws {
-        let clock = VirtualClock()
-        try withNetwork(clock: clock) { net in
-            let (connection, peer) = try net.pair()
-            let begin = clock.now
+        try withPair(clock: VirtualClock()) { net, connection, peer in
+            let begin = net.loop.now
             let ready = connection.filter(RecordFilter(), timeout: .seconds(3))
             try peer.send(Array(hello.prefix(5)))
             expect(ready, failsWith: PromiseError.timedOut)
-            expectEqual(begin.duration(to: clock.now), .seconds(3))
+            expectEqual(begin.duration(to: net.loop.now), .seconds(3))
             expectEqual(try peer.receive(exactly: 7), hello, "then the end")
             expect(connection.write("x"), failsWith: PromiseError.timedOut)
             expectEqual(connection.read().settledValue, failed(ETIMEDOUT))
@@ -112,63 +104,38 @@ private let hello = RecordFilter.record(.hello, [0x5A])
         }
     }
 
-    @Test func anEndDuringTheHandshakeIsTruncation() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
-            let ready = connection.filter(RecordFilter())
-            try peer.send(Array(hello.prefix(3)))
-            peer.end()
-            expect(ready, failsWith: ConnectionFilterError.truncated)
-            hang(connection.close())
-        }
-    }
+    enum End: CaseIterable { case truncated, reset, garbage, cancelled, closed, aborted }
 
-    @Test func aResetDuringTheHandshakeIsTheKernelsError() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
+    /// What the peer has received is the hello, and an alert where the filter has failed; no end record, since nothing
+    /// has begun.
+    @Test(arguments: End.allCases) func itsEndRejectsTheHandshake(end: End) throws {
+        try withPair { _, connection, peer in
             let ready = connection.filter(RecordFilter())
-            expectEqual(try peer.receive(exactly: 6), hello)
-            peer.reset()
-            expect(ready, failsWith: SystemError(.receive, ECONNRESET))
-            expectEqual(code(connection.write("x")), ECONNRESET)
+            switch end {
+            case .truncated:
+                try peer.send(Array(hello.prefix(3)))
+                peer.end()
+                expect(ready, failsWith: ConnectionFilterError.truncated)
+            case .reset:
+                expectEqual(try peer.receive(exactly: 6), hello)
+                peer.reset()
+                expect(ready, failsWith: SystemError(.receive, ECONNRESET))
+                return expectEqual(code(connection.write("x")), ECONNRESET)
+            case .garbage:
+                try peer.send("GET / HTTP/1.1\r\n\r\n")
+                expect(ready, failsWith: RecordFilter.Flaw.unknownRecord(UInt8(ascii: "G")))
+            case .cancelled:
+                ready.cancel()
+                expectEqual(ready.error?.isCancelled, true)
+                expectEqual(code(connection.write("x")), ECANCELED)
+                expectEqual(connection.read().settledValue, failed(ECANCELED))
+            case .closed, .aborted:
+                if end == .closed { connection.close() } else { connection.abort() }
+                expect(ready, failsWith: SystemError(.receive, ECANCELED))
+                if end == .aborted { return }
+            }
             connection.close()
-        }
-    }
-
-    @Test func garbageIsTheFiltersErrorAndIsAnsweredByAnAlert() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
-            let ready = connection.filter(RecordFilter())
-            try peer.send("GET / HTTP/1.1\r\n\r\n")
-            expect(ready, failsWith: RecordFilter.Flaw.unknownRecord(UInt8(ascii: "G")))
-            connection.close()
-            expectEqual(try peer.readToEnd(), hello + RecordFilter.record(.alert))
-            peer.close()
-        }
-    }
-
-    @Test func cancellingTheHandshakeFailsTheConnection() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
-            let ready = connection.filter(RecordFilter())
-            ready.cancel()
-            expectEqual(ready.error?.isCancelled, true)
-            expectEqual(code(connection.write("x")), ECANCELED)
-            expectEqual(connection.read().settledValue, failed(ECANCELED))
-            connection.close()
-            expectEqual(try peer.readToEnd(), hello)
-            peer.close()
-        }
-    }
-
-    @Test(arguments: [true, false]) func endingTheConnectionRejectsTheHandshake(inOrder: Bool) throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
-            let ready = connection.filter(RecordFilter())
-            if inOrder { connection.close() } else { connection.abort() }
-            expect(ready, failsWith: SystemError(.receive, ECANCELED))
-            if inOrder { expectEqual(try peer.readToEnd(), hello, "no end record, since nothing has begun") }
-            peer.close()
+            expectEqual(try peer.readToEnd(), hello + (end == .garbage ? RecordFilter.record(.alert) : []))
         }
     }
 
@@ -237,8 +204,7 @@ private let hello = RecordFilter.record(.hello, [0x5A])
             expectEqual(reports, ["unknownRecord(63)"])
             bad.close()
             good.close()
-            listener.close()
-            try hang(served, timeout: patience)
+            try listener.end(served)
         }
     }
 

@@ -1,8 +1,4 @@
 import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
 
 @testable import PromisesTestSupport
 
@@ -304,8 +300,7 @@ import Testing
             }
             func write(_ bytes: RawSpan, _ output: inout FilterOutput) { output.send(bytes) }
         }
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
+        try withPair { _, connection, peer in
             let lines = connection.filter(Whole()).then { connection in
                 connection.readLine().then { first in connection.readLine().map { second in [first, second] } }
             }

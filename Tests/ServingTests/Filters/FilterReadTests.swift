@@ -1,16 +1,11 @@
 import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
 
 @testable import PromisesTestSupport
 
 /// Reads through a filter.
 @Suite struct FilterReadTests {
     @Test(arguments: [1, 2, 3, 5, 6, 7, 64, 4095, 65536]) func recordsMayArriveInPiecesOfEverySize(size: Int) throws {
-        try withNetwork(turns: 20_000) { net in
-            let (connection, peer) = try net.filteredPair()
+        try withFilteredPair(turns: 20_000) { net, connection, peer in
             net.limitReceives(to: size)
             let all = pattern(3000)
             var stream: [UInt8] = []
@@ -116,8 +111,7 @@ import Testing
     }
 
     @Test func garbageFailsTheReadWithTheFiltersError() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.filteredPair()
+        try withFilteredPair { _, connection, peer in
             let line = connection.readLine()
             try peer.send(RecordFilter.data(Array("half".utf8)) + [0xFF, 1, 2, 3, 4])
             expect(line, failsWith: RecordFilter.Flaw.unknownRecord(0xFF))
@@ -127,13 +121,11 @@ import Testing
             expect(connection.receive(), failsWith: RecordFilter.Flaw.unknownRecord(0xFF))
             connection.close()
             expectEqual(try peer.readToEnd(), RecordFilter.record(.alert))
-            peer.close()
         }
     }
 
     @Test func aResetIsTheKernelsErrorBehindTheBytes() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.filteredPair()
+        try withFilteredPair { _, connection, peer in
             let write = connection.write(pattern(8 << 20))
             try peer.send(RecordFilter.data([7]))
             expectEqual(try hang(connection.receive(), timeout: patience), [7])
@@ -162,8 +154,7 @@ import Testing
     }
 
     @Test func aPeerThatPingsAndNeverReadsIsNotReadAnyMore() throws {
-        let clock = VirtualClock()
-        try withFilteredPair(clock: clock, turns: 20_000) { net, connection, peer in
+        try withFilteredPair(clock: VirtualClock(), turns: 20_000) { net, connection, peer in
             let budget = net.limitSends(to: 0)
             let read = connection.receive()
             let pings = [[UInt8]](repeating: RecordFilter.record(.ping), count: 4000).flatMap(\.self)
@@ -185,8 +176,7 @@ import Testing
     }
 
     @Test func theIdleTimeoutEndsAPeerThatPingsAndNeverReads() throws {
-        let clock = VirtualClock()
-        try withNetwork(clock: clock, turns: 20_000) { net in
+        try withNetwork(clock: VirtualClock(), turns: 20_000) { net in
             let (connection, peer) = try net.filteredPair(receiveBuffer: 4096)
             try connection.set(.sendBuffer, to: 4096)
             connection.idleTimeout = .seconds(60)
@@ -201,11 +191,9 @@ import Testing
     // MARK: Time and the peer
 
     @Test(arguments: [true, false]) func neitherRecordsNorPartsOfThemProlongAFrame(inRecords: Bool) throws {
-        let clock = VirtualClock()
-        try withNetwork(clock: clock) { net in
-            let (connection, peer) = try net.filteredPair()
+        try withFilteredPair(clock: VirtualClock()) { net, connection, peer in
             connection.frameTimeouts = FrameTimeouts(frame: .seconds(10))
-            let begin = clock.now
+            let begin = net.loop.now
             let line = connection.readLine()
             let rest = Array("cdefghijklmnopqrstuvwxyz\n".utf8)
             let record = RecordFilter.data(rest, at: 2)
@@ -219,15 +207,14 @@ import Testing
             try peer.send(RecordFilter.data(Array("ab".utf8)))
             trickle(0)
             expect(line, failsWith: StreamError.timedOut(got: inRecords ? 11 : 2))
-            expectEqual(begin.duration(to: clock.now), .seconds(10))
+            expectEqual(begin.duration(to: net.loop.now), .seconds(10))
             connection.abort()
             hang(after(.seconds(2)))
         }
     }
 
     @Test func anEndRecordIsThePeersEndForAWatch() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.filteredPair()
+        try withFilteredPair { _, connection, peer in
             let (gone, reset) = (connection.peerGone(), connection.peerGone(ignoringHalfClose: true))
             try peer.send(RecordFilter.record(.end))
             expectEqual(try hang(connection.read(), timeout: patience), .end)

@@ -1,8 +1,4 @@
 import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
 
 @testable import PromisesTestSupport
 
@@ -44,8 +40,7 @@ import Testing
     }
 
     @Test func theIdleTimeoutEndsTheQueueOfAFilterThatHasFailed() throws {
-        let clock = VirtualClock()
-        try withNetwork(clock: clock, turns: 20_000) { net in
+        try withNetwork(clock: VirtualClock(), turns: 20_000) { net in
             let (connection, peer) = try net.filteredPair(receiveBuffer: 4096)
             try connection.set(.sendBuffer, to: 4096)
             connection.idleTimeout = .seconds(60)
@@ -165,21 +160,6 @@ import Testing
         }
     }
 
-    @Test func aFailedConnectionIsNotReadForItsDeferredWrites() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.filteredPair()
-            try peer.send(RecordFilter.data([1]) + RecordFilter.record(.hold))
-            expectEqual(try hang(connection.receive(), timeout: patience), [1])
-            let write = connection.write("never")
-            peer.reset()
-            expectEqual(try rejection(of: write), ECONNRESET)
-            let begun = net.calls(.receive)
-            for _ in 0..<5 { try net.loop.turn(.poll) }
-            expect(net.calls(.receive) == begun && !net.loop.isAlive)
-            connection.close()
-        }
-    }
-
     @Test func smallOutputsWithoutWritesCountWithTheirEntries() throws {
         try withFilteredPair(turns: 20_000) { net, connection, peer in
             net.limitSends(to: 0)
@@ -193,8 +173,7 @@ import Testing
     }
 
     @Test func anEndRecordRejectsTheWritesThatNeedInputAndNothingElse() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.filteredPair()
+        try withFilteredPair { _, connection, peer in
             try peer.send(RecordFilter.data([1]) + RecordFilter.record(.hold))
             expectEqual(try hang(connection.receive(), timeout: patience), [1])
             let write = connection.write("never")
@@ -214,14 +193,12 @@ import Testing
     }
 
     @Test func aWriteBehindTheEndRecordThatNeedsInputIsRejectedAtOnce() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.filteredPair()
+        try withFilteredPair { _, connection, peer in
             try peer.send(RecordFilter.record(.hold) + RecordFilter.record(.end))
             expectEqual(try hang(connection.read(), timeout: patience), .end)
             expectEqual(code(connection.write("never")), EPIPE)
             connection.close()
             expectEqual(try peer.readToEnd(), RecordFilter.record(.end))
-            peer.close()
         }
     }
 }

@@ -1,27 +1,6 @@
 import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
 
 @testable import PromisesTestSupport
-
-/// A type of one byte, a length of one byte, and the payload.
-private struct RecordDecoder: FrameDecoder {
-    struct Record: Equatable {
-        var type: UInt8
-        var payload: [UInt8]
-    }
-
-    func decode(_ bytes: RawSpan) throws -> DecodedFrame<Record> {
-        guard bytes.byteCount >= 2 else { return .incomplete(missing: 2 - bytes.byteCount) }
-        return bytes.withUnsafeBytes { bytes in
-            let count = 2 + Int(bytes[1])
-            if bytes.count < count { return .incomplete(missing: count - bytes.count) }
-            return .frame(Record(type: bytes[0], payload: Array(bytes[2..<count])), consumed: count)
-        }
-    }
-}
 
 /// Returns the number of bytes as the frame, and the given `consumed`, valid or not.
 private struct OddDecoder: FrameDecoder {
@@ -63,24 +42,6 @@ private final class MeddlingDecoder: FrameDecoder {
         withUnsafeBytes(of: UInt32(payload.count).bigEndian) { Array($0) } + payload
     }
 
-    @Test(arguments: [1, 2, 3, 5, 64, 100_000]) func aDecoderOfOnesOwn(step: Int) throws {
-        try withConnections(turns: 5000) { _, a, b in
-            let records = (0..<50).map { RecordDecoder.Record(type: UInt8($0), payload: pattern($0 * 5)) }
-            var seen: [RecordDecoder.Record] = []
-            let all = a.forEachFrame(RecordDecoder()) { record in
-                seen.append(record)
-                return Promise.value(())
-            }
-            let bytes = records.flatMap { [$0.type, UInt8($0.payload.count)] + $0.payload }
-            let pieces = stride(from: 0, to: bytes.count, by: step).map {
-                Array(bytes[$0..<min($0 + step, bytes.count)])
-            }
-            try hang(forEach(pieces) { b.write($0) }.then { b.shutdownWrite() }, timeout: patience)
-            try hang(all, timeout: patience)
-            expectEqual(seen, records)
-        }
-    }
-
     @Test func lengthPrefixesOfEverySize() throws {
         try withConnections(turns: 5000) { _, a, b in
             let payloads = [0, 1, 3, 4, 5, 4095, 4096, 4097, 65_535, 65_536, 300_000].map { pattern($0) }
@@ -120,21 +81,6 @@ private final class MeddlingDecoder: FrameDecoder {
             try hang(b.write([0x7F, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xF8]), timeout: patience)
             let excessive = a.readFrame(decoder)
             #expect(throws: StreamError.limitExceeded(limit: .max)) { try hang(excessive, timeout: patience) }
-        }
-    }
-
-    @Test func theEndInsideOfAFrameIsAnError() throws {
-        try withNetwork { net in
-            for loops in [true, false] {
-                let (a, b) = try Connection.pair()
-                let all: Promise<Void> =
-                    loops
-                    ? a.forEachFrame(LengthPrefixDecoder<UInt32>()) { _ in }
-                    : a.readFrame(LengthPrefixDecoder<UInt32>()).asVoid()
-                try hang(b.write([0, 0, 0, 9, 1, 2]).then { b.shutdownWrite() }, timeout: patience)
-                #expect(throws: StreamError.endedEarly(expected: .frame, got: 6)) { try hang(all, timeout: patience) }
-                expectEqual(try hang(a.read(), timeout: patience), .bytes([0, 0, 0, 9, 1, 2]))
-            }
         }
     }
 

@@ -1,5 +1,3 @@
-import Promises
-
 @testable import PromisesTestSupport
 
 /// The expected results of reads, from the whole stream at once: how it arrives in pieces must not matter.

@@ -1,37 +1,10 @@
 import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
 
 @testable import PromisesTestSupport
 
 /// Reads of a number of bytes, or up to a delimiter.
 @Suite struct FrameTests {
     private func bytes(_ text: String) -> [UInt8] { Array(text.utf8) }
-
-    @Test func exactlyGathersWhatComesInPieces() throws {
-        try withConnections { net, a, b in
-            let read = a.read(exactly: 10)
-            for piece in ["abc", "def", "ghijkl"] {
-                try hang(b.write(piece), timeout: patience)
-                net.settle(.milliseconds(1))
-            }
-            expectEqual(try hang(read, timeout: patience), bytes("abcdefghij"))
-            expectEqual(try hang(a.receive(), timeout: patience), bytes("kl"))
-            expectEqual(a.bytesReceived, 12)
-        }
-    }
-
-    @Test func exactlyMoreThanABufferHolds() throws {
-        try withConnections { _, a, b in
-            let large = pattern(1_000_003)
-            let write = b.write(large + [7])
-            expectEqual(try hang(a.read(exactly: large.count), timeout: patience), large)
-            expectEqual(try hang(a.read(), timeout: patience), .bytes([7]))
-            try hang(write, timeout: patience)
-        }
-    }
 
     @Test func whatLiesBeyondIsTheNextReadsOfWhateverForm() throws {
         try withConnections { net, a, b in
@@ -67,28 +40,10 @@ import Testing
         }
     }
 
-    @Test func theEndInTheMiddleLosesNothing() throws {
-        try withConnections { _, a, b in
-            try hang(b.write("abc"), timeout: patience)
-            b.close()
-            expect(a.read(exactly: 4), failsWith: StreamError.endedEarly(expected: .bytes(4), got: 3))
-            expect(a.read(until: [0x3B]), failsWith: StreamError.endedEarly(expected: .delimiter([0x3B]), got: 3))
-            expect(a.readLine(), failsWith: StreamError.endedEarly(expected: .delimiter([0x0A]), got: 3))
-            expectEqual(a.read(exactly: 2).settledValue, bytes("ab"))
-            expectEqual(try hang(a.receive(), timeout: patience), bytes("c"))
-            expectEqual(try hang(a.receive(), timeout: patience), [])
-            expectEqual(a.read(until: [0x3B]).settledValue, .some(nil))
-            expectEqual(a.readLine().settledValue, .some(nil))
-            expect(a.read(exactly: 1), failsWith: StreamError.endedEarly(expected: .bytes(1), got: 0))
-        }
-    }
-
     @Test func aResetInTheMiddleIsReportedAndLosesNothing() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
+        try withPair { net, connection, peer in
             let read = connection.read(exactly: 10)
-            try peer.send("12345")
-            awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
+            try net.deliver("12345", from: peer)
             try net.loop.turn(.poll)
             peer.reset()
             expectEqual(try rejection(of: read), ECONNRESET)
@@ -111,22 +66,6 @@ import Testing
             try hang(b.write("5"), timeout: patience)
             expect(read, failsWith: StreamError.limitExceeded(limit: 3))
             expectEqual(try hang(a.read(exactly: 5), timeout: patience), bytes("12345"))
-        }
-    }
-
-    @Test func aCancelledReadLeavesItsBytes() throws {
-        try withConnections { net, a, b in
-            let reads: [() -> Promise<Void>] = [
-                { a.read(exactly: 100).asVoid() }, { a.read(until: [0]).asVoid() }, { a.readLine().asVoid() },
-            ]
-            for read in reads {
-                let waiting = read()
-                try hang(b.write("part "), timeout: patience)
-                net.settle(.milliseconds(1))
-                waiting.cancel()
-            }
-            expectEqual(try hang(a.read(exactly: 15), timeout: patience), bytes("part part part "))
-            expect(!net.loop.isAlive)
         }
     }
 
@@ -170,37 +109,6 @@ import Testing
             let read = a.read(until: bytes("ab"), limit: .max)
             expectEqual(try hang(read, timeout: patience)?.count, text.count - 1)
             try hang(write, timeout: patience)
-        }
-    }
-
-    @Test(arguments: UInt64(0)..<20) func anyMixtureOfFormsReadsTheStreamAsItIs(seed: UInt64) throws {
-        var random = SplitMix64(seed)
-        try withConnections(turns: 100_000) { net, a, b in
-            let stream = (0..<20_000).map { _ in UInt8(random.below(4)) }
-            b.write(stream).then { b.shutdownWrite() }.cauterize()
-            let sizes = (0..<97).map { _ in random.below(700) + 1 }
-            var calls = 0
-            let real = net.kernel.receive
-            net.kernel.receive = {
-                calls += 1
-                return real($0, $1, min($2, sizes[calls % sizes.count]))
-            }
-            var seen: [UInt8] = []
-            while seen.count < stream.count {
-                switch random.below(3) {
-                case 0:
-                    let count = min(random.below(900) + 1, stream.count - seen.count)
-                    seen += try hang(a.read(exactly: count), timeout: patience)
-                case 1: seen += try hang(a.receive(upTo: random.below(900) + 1), timeout: patience)
-                default:
-                    let delimiter = (0...random.below(4)).map { _ in UInt8(random.below(4)) }
-                    let read = a.read(until: delimiter, limit: .max)
-                    if try rejection(of: read.asVoid()) == nil, let found = read.settledValue ?? nil {
-                        seen += found + delimiter
-                    }
-                }
-            }
-            expectEqual(seen, stream)
         }
     }
 }

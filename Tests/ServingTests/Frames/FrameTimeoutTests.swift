@@ -1,8 +1,4 @@
 import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
 
 @testable import PromisesTestSupport
 
@@ -17,31 +13,27 @@ import Testing
     }
 
     @Test func silenceBetweenFramesIsIdleAndTheConnectionStaysUsable() throws {
-        let clock = VirtualClock()
-        try withPair(clock: clock) { net, connection, peer in
+        try withPair(clock: VirtualClock()) { net, connection, peer in
             connection.frameTimeouts = limits
-            let begin = clock.now
+            let begin = net.loop.now
             expectEqual(try timeout(of: connection.readLine()), 0)
-            expectEqual(begin.duration(to: clock.now), .seconds(60))
+            expectEqual(begin.duration(to: net.loop.now), .seconds(60))
             try hang(connection.write("bye"))
             expectEqual(try peer.receive(exactly: 3), Array("bye".utf8))
-            try peer.send("late\n")
-            awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
+            try net.deliver("late\n", from: peer)
             expectEqual(try hang(connection.readLine()), "late")
         }
     }
 
     /// The poller has no handler for the descriptor then, since its event is being delivered.
     @Test func aLimitIsReachedWhileAFilterTurnsTheLoop() throws {
-        let clock = VirtualClock()
-        try withNetwork(clock: clock) { net in
+        try withNetwork(clock: VirtualClock()) { net in
             let filter = RecordFilter()
             let (connection, peer) = try net.filteredPair(filter)
             connection.frameTimeouts = limits
             filter.onStep = { _, _ in hang(after(.seconds(70))) }
             let read = connection.readLine()
-            try peer.send(RecordFilter.record(.pong))
-            awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
+            try net.deliver(RecordFilter.record(.pong), from: peer)
             try net.loop.turn(.poll)
             connection.abort()
             expectEqual(try timeout(of: read), 0)
@@ -49,8 +41,7 @@ import Testing
     }
 
     @Test func aFrameCountsFromItsFirstByteHoweverItDrips() throws {
-        let clock = VirtualClock()
-        try withPair(clock: clock) { net, connection, peer in
+        try withPair(clock: VirtualClock()) { net, connection, peer in
             let fd = net.ledger.accepted[0]
             connection.frameTimeouts = limits
             for form in 0..<3 {
@@ -68,9 +59,9 @@ import Testing
                     if second < 8 { hang(after(.seconds(1))) }
                 }
                 // Eight seconds since the first byte.
-                let last = clock.now
+                let last = net.loop.now
                 expectEqual(try timeout(of: read), 9)
-                expectEqual(last.duration(to: clock.now), .seconds(2))
+                expectEqual(last.duration(to: net.loop.now), .seconds(2))
                 // The next read gets the bytes that have arrived.
                 expectEqual(try hang(connection.receive()), [UInt8](repeating: 0x78, count: 9))
             }
@@ -102,15 +93,13 @@ import Testing
     }
 
     @Test func whatTheHandlerTakesDoesNotCount() throws {
-        let clock = VirtualClock()
-        try withPair(clock: clock) { net, connection, peer in
+        try withPair(clock: VirtualClock()) { net, connection, peer in
             connection.frameTimeouts = limits
-            try peer.send("one\ntw")
-            awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
+            try net.deliver("one\ntw", from: peer)
             let all = connection.forEachLine { _ in after(.seconds(300)).asPromise() }
-            let begin = clock.now
+            let begin = net.loop.now
             expectEqual(try timeout(of: all), 2)
-            expectEqual(begin.duration(to: clock.now), .seconds(310))
+            expectEqual(begin.duration(to: net.loop.now), .seconds(310))
         }
     }
 
@@ -121,25 +110,22 @@ import Testing
             let read = connection.readLine()
             try net.loop.turn(.poll)
             clock.advance(by: .seconds(600))
-            try peer.send("in time\n")
-            awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
+            try net.deliver("in time\n", from: peer)
             expectEqual(try hang(read), "in time")
         }
     }
 
     @Test func limitsCanBeChangedAndTakenAway() throws {
-        let clock = VirtualClock()
-        try withNetwork(clock: clock) { net in
-            let (connection, peer) = try net.pair()
+        try withPair(clock: VirtualClock()) { net, connection, _ in
             connection.frameTimeouts = nil
             expectEqual(connection.frameTimeouts, nil)
             connection.frameTimeouts = limits
             expectEqual(connection.frameTimeouts, limits)
             let read = connection.readLine()
-            let begin = clock.now
+            let begin = net.loop.now
             connection.frameTimeouts?.idle = .seconds(5)
             expectEqual(try timeout(of: read), 0)
-            expectEqual(begin.duration(to: clock.now), .seconds(5))
+            expectEqual(begin.duration(to: net.loop.now), .seconds(5))
             connection.frameTimeouts = FrameTimeouts(idle: .zero, frame: nil)
             let endless = connection.readLine()
             hang(after(.seconds(1000)))
@@ -149,14 +135,11 @@ import Testing
             hang(after(.seconds(1000)))
             expect(endless.isPending)
             endless.catch { _ in }
-            connection.abort()
-            withExtendedLifetime(peer) {}
         }
     }
 
     @Test func theTimerGoesWithTheConnection() throws {
-        let clock = VirtualClock()
-        try withNetwork(clock: clock) { net in
+        try withNetwork(clock: VirtualClock()) { net in
             for way in 0..<3 {
                 let (connection, peer) = try net.pair()
                 connection.frameTimeouts = limits
@@ -170,32 +153,29 @@ import Testing
                 withExtendedLifetime(peer) {}
             }
             try net.loop.run()
-            expectEqual(clock.now.nanoseconds, 0, "a timer has stayed")
+            expectEqual(net.loop.now.nanoseconds, 0, "a timer has stayed")
         }
     }
 
     @Test func aTimerWithoutAReadDoesNotKeepTheLoop() throws {
-        let clock = VirtualClock()
-        try withPair(clock: clock) { net, connection, peer in
+        try withPair(clock: VirtualClock()) { net, connection, peer in
             connection.frameTimeouts = limits
             try peer.send("line\nhalf")
             expectEqual(try hang(connection.readLine()), "line")
             connection.readLine().cancel()
             try net.loop.run()
-            expectEqual(clock.now.nanoseconds, 0)
+            expectEqual(net.loop.now.nanoseconds, 0)
         }
     }
 
     @Test func aReadThatContinuesALateFrameGetsTheWholeTimeAgain() throws {
-        let clock = VirtualClock()
-        try withPair(clock: clock) { net, connection, peer in
+        try withPair(clock: VirtualClock()) { net, connection, peer in
             connection.frameTimeouts = limits
-            try peer.send("half")
-            awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
+            try net.deliver("half", from: peer)
             for _ in 0..<3 {
-                let begin = clock.now
+                let begin = net.loop.now
                 expectEqual(try timeout(of: connection.readLine()), 4)
-                expectEqual(begin.duration(to: clock.now), .seconds(10))
+                expectEqual(begin.duration(to: net.loop.now), .seconds(10))
             }
         }
     }

@@ -1,8 +1,4 @@
 import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
 
 @testable import PromisesTestSupport
 
@@ -113,8 +109,7 @@ import Testing
 
     /// With a filter, the filter decides whether the stream has ended in order.
     @Test(arguments: [true, false]) func aFilterSaysWhatAnEndIs(isInOrder: Bool) throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.filteredPair()
+        try withFilteredPair { _, connection, peer in
             let end = isInOrder ? RecordFilter.record(.end) : []
             try peer.send(RecordFilter.data(Array("a\nb".utf8)) + end)
             peer.end()
@@ -146,8 +141,7 @@ import Testing
         try withListener { net, listener in
             var lines: [String] = []
             let served = listener.serve { connection in connection.forEachFrame(decoder) { lines.append($0) } }
-            let peer = try Peer(to: listener.localAddress)
-            try peer.send("a\nb")
+            let peer = try Peer(to: listener.localAddress, sending: "a\nb")
             try net.loop.run(until: { lines == ["a"] })
             let drained = listener.drain(deadline: .seconds(10))
             try net.loop.turn(.poll)

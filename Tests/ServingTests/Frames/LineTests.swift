@@ -1,32 +1,8 @@
 import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
 
 @testable import PromisesTestSupport
 
 @Suite struct LineTests {
-    @Test func bothEndingsAndEmptyLines() throws {
-        try withConnections { _, a, b in
-            try hang(b.write("one\ntwo\r\n\n\r\nthr\ree\nfünf\n"), timeout: patience)
-            b.close()
-            var lines: [String?] = []
-            for _ in 0..<7 { lines.append(try hang(a.readLine(), timeout: patience)) }
-            expectEqual(lines, ["one", "two", "", "", "thr\ree", "fünf", nil])
-        }
-    }
-
-    @Test func whatIsNoTextSaysWhereAndStays() throws {
-        try withConnections { _, a, b in
-            let line = Array("aü".utf8) + [0xFF, 0x62]
-            try hang(b.write(line + [0x0A]), timeout: patience)
-            expect(a.readLine(), failsWith: StreamError.notUTF8(position: 3))
-            expect(a.readLine(), failsWith: StreamError.notUTF8(position: 3))
-            expectEqual(a.read(until: [0x0A]).settledValue, line)
-        }
-    }
-
     /// Lines of up to 15 ASCII bytes take a separate path to a text.
     @Test func everyLengthWithOtherBytesAtEveryPlace() throws {
         try withConnections { _, a, b in
@@ -45,21 +21,6 @@ import Testing
                     expectEqual(try hang(a.read(until: "\n"), timeout: patience), flawed)
                 }
             }
-        }
-    }
-
-    @Test func theLimitCountsTheLineAlone() throws {
-        try withConnections { net, a, b in
-            try hang(b.write("1234\r\n12345\r\n"), timeout: patience)
-            expectEqual(try hang(a.readLine(limit: 4), timeout: patience), "1234")
-            expect(a.readLine(limit: 4), failsWith: StreamError.limitExceeded(limit: 4))
-            expectEqual(a.readLine(limit: 5).settledValue, "12345")
-            let read = a.readLine(limit: 4)
-            try hang(b.write("1234\r"), timeout: patience)
-            net.settle(.milliseconds(1))
-            expect(read.isPending)
-            try hang(b.write("x"), timeout: patience)
-            expect(read, failsWith: StreamError.limitExceeded(limit: 4))
         }
     }
 
@@ -94,20 +55,6 @@ import Testing
             expect(a.forEachLine { rest.append($0) }, failsWith: early)
             expectEqual(rest, ["3"])
             expectEqual(try hang(a.receive(), timeout: patience), Array("end".utf8))
-        }
-    }
-
-    @Test func cancelledItReadsNoMore() throws {
-        try withConnections { net, a, b in
-            var lines: [String] = []
-            let all = a.forEachLine { lines.append($0) }
-            try hang(b.write("1\npart"), timeout: patience)
-            net.settle(.milliseconds(1))
-            all.cancel()
-            expectEqual(lines, ["1"])
-            expect(!net.loop.isAlive)
-            try hang(b.write(" of it"), timeout: patience)
-            expectEqual(try hang(a.read(exactly: 10), timeout: patience), Array("part of it".utf8))
         }
     }
 }

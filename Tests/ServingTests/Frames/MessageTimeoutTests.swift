@@ -1,8 +1,4 @@
 import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
 
 @testable import PromisesTestSupport
 
@@ -40,8 +36,7 @@ import Testing
 
         /// Sends `text`, which is handled at once; then `seconds` pass.
         func send(_ text: String, andWait seconds: Int) throws {
-            try peer.send(text)
-            awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
+            try net.deliver(text, from: peer)
             try net.loop.turn(.poll)
             hang(after(.seconds(seconds)))
         }
@@ -116,8 +111,7 @@ import Testing
             connection.frameTimeouts = FrameTimeouts(frame: .seconds(10), minimumRate: 10)
             let read = connection.read(exactly: 10_000)
             for _ in 0..<100 {
-                try peer.send([UInt8](repeating: 0, count: 10))
-                awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
+                try net.deliver([UInt8](repeating: 0, count: 10), from: peer)
                 try net.loop.turn(.poll)
                 hang(after(.seconds(1)))
             }
@@ -137,8 +131,7 @@ import Testing
             func parts() -> Promise<Void> { connection.readLine().then { _ in parts() } }
             let all = connection.forEachLine { _ in parts() }
             for _ in 0..<3 where all.isPending {
-                try peer.send("part\n")
-                awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
+                try net.deliver("part\n", from: peer)
                 try net.loop.turn(.poll)
                 try net.loop.turn(.poll)
                 clock.advance(by: .seconds(30))
@@ -156,8 +149,7 @@ import Testing
                 if says { connection.beginMessage() }
                 let all = parts()
                 for _ in 0..<5 where all.isPending {
-                    try peer.send("part\n")
-                    awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
+                    try net.deliver("part\n", from: peer)
                     try net.loop.turn(.poll)
                     hang(after(.seconds(6)))
                 }
@@ -171,8 +163,7 @@ import Testing
     /// Sends `text` eight times, six seconds apart, or until `isOver`.
     private func repeatedly(_ text: String, from peer: Peer, _ net: Network, until isOver: () -> Bool) throws {
         for _ in 0..<8 where !isOver() {
-            try peer.send(text)
-            awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
+            try net.deliver(text, from: peer)
             try net.loop.turn(.poll)
             hang(after(.seconds(6)))
         }
@@ -196,14 +187,12 @@ import Testing
                         return .value
                     }
                 }
-            let peer = try Peer(to: listener.localAddress)
-            try peer.send("a")
+            let peer = try Peer(to: listener.localAddress, sending: "a")
             try net.loop.run(until: { listener.activeConnections == 1 })
             try repeatedly("\nb", from: peer, net) { !errors.isEmpty }
             expect(errors.isEmpty && count == 8)
             peer.close()
-            listener.close()
-            try hang(served, timeout: patience)
+            try listener.end(served)
         }
     }
 
@@ -216,14 +205,12 @@ import Testing
                 for try await _ in connection.lines { break }
                 while try await connection.readLine().value != nil { count += 1 }
             }
-            let peer = try Peer(to: listener.localAddress)
-            try peer.send("head\na")
+            let peer = try Peer(to: listener.localAddress, sending: "head\na")
             try net.loop.run(until: { listener.activeConnections == 1 })
             try repeatedly("\nb", from: peer, net) { !errors.isEmpty }
             expect(errors.isEmpty && count == 8)
             peer.reset()
-            listener.close()
-            try hang(served, timeout: patience)
+            try listener.end(served)
         }
     }
 

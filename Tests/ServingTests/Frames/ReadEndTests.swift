@@ -1,7 +1,4 @@
 import Glibc
-import Reactor
-import TestSupport
-import Testing
 
 @testable import Promises
 @testable import PromisesTestSupport
@@ -136,8 +133,7 @@ private struct Pairs: FrameDecoder {
 
     @Test(arguments: Use.allCases, Meddle.allCases)
     func aDecoderMeddlesWhenItIsAskedWhatItHolds(use: Use, _ meddle: Meddle) throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let (connection, peer) = try net.pair()
+        try withPair(clock: VirtualClock()) { _, connection, peer in
             let decoder = Meddling()
             let all =
                 use == .read
@@ -162,7 +158,6 @@ private struct Pairs: FrameDecoder {
                     try other.map { try hang($0, timeout: patience) },
                     Array((use == .loopThatAnswers ? "de" : "ab").utf8))
             }
-            connection.abort()
         }
     }
 }

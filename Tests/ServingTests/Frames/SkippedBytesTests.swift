@@ -1,8 +1,4 @@
 import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
 
 @testable import PromisesTestSupport
 
@@ -47,24 +43,22 @@ private struct SkippingDecoder: FrameDecoder {
     }
 
     @Test(arguments: [true, false]) func doNotProlongTheIdleTime(loops: Bool) throws {
-        let clock = VirtualClock()
-        try withPair(clock: clock) { net, connection, peer in
+        try withPair(clock: VirtualClock()) { net, connection, peer in
             connection.frameTimeouts = FrameTimeouts(idle: .seconds(60))
             let all: Promise<Void> =
                 loops
                 ? connection.forEachFrame(ScriptDecoder()) { _ in } : connection.readFrame(ScriptDecoder()).asVoid()
-            let begin = clock.now
+            let begin = net.loop.now
             for _ in 0..<3 {
                 hang(after(.seconds(19)))
-                try peer.send("\n")
-                awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
+                try net.deliver("\n", from: peer)
                 try net.loop.turn(.poll)
             }
             #expect(throws: StreamError.timedOut(got: 0)) { try hang(all) }
-            expectEqual(begin.duration(to: clock.now), .seconds(60))
+            expectEqual(begin.duration(to: net.loop.now), .seconds(60))
             // The next read gets the whole time.
             #expect(throws: StreamError.timedOut(got: 0)) { try hang(connection.readFrame(ScriptDecoder())) }
-            expectEqual(begin.duration(to: clock.now), .seconds(120))
+            expectEqual(begin.duration(to: net.loop.now), .seconds(120))
         }
     }
 
@@ -75,8 +69,7 @@ private struct SkippingDecoder: FrameDecoder {
             FrameTimeouts(idle: .seconds(60), frame: .seconds(5), minimumRate: 1),
         ], [0, 1, 2])
     func countForTheTimeOfTheirFrame(limits: FrameTimeouts, form: Int) throws {
-        let clock = VirtualClock()
-        try withPair(clock: clock) { net, connection, peer in
+        try withPair(clock: VirtualClock()) { net, connection, peer in
             connection.frameTimeouts = limits
             let all: Promise<Void> =
                 switch form {
@@ -85,24 +78,22 @@ private struct SkippingDecoder: FrameDecoder {
                 default: Promise<Void>(on: .current) { for try await _ in connection.frames(ScriptDecoder()) {} }
                 }
             hang(after(.seconds(50)))
-            let begin = clock.now
+            let begin = net.loop.now
             // Two seconds each; after the last one, half of a frame follows, which is just as late.
             for text in ["\n", "# comment\n", "\nx"] {
-                try peer.send(text)
-                awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
+                try net.deliver(text, from: peer)
                 try net.loop.turn(.poll)
                 hang(after(.seconds(2)))
             }
             try hang(all.recover(policy: .allErrors) { _ in .value })
             expectEqual(all.error as? StreamError, .timedOut(got: 1))
-            expectEqual(begin.duration(to: clock.now), .seconds(6))
+            expectEqual(begin.duration(to: net.loop.now), .seconds(6))
         }
     }
 
     /// A frame that follows in time, and the one after it, have their own time.
     @Test func leaveTheNextFrameItsTime() throws {
-        let clock = VirtualClock()
-        try withPair(clock: clock) { net, connection, peer in
+        try withPair(clock: VirtualClock()) { net, connection, peer in
             connection.frameTimeouts = FrameTimeouts(frame: .seconds(5), message: .seconds(5))
             var seen: [String] = []
             let all = connection.forEachFrame(ScriptDecoder()) { frame -> Promise<Void> in
@@ -110,8 +101,7 @@ private struct SkippingDecoder: FrameDecoder {
                 return .value
             }
             for text in ["\n", "one\n\n", "# two\n", "two\n"] {
-                try peer.send(text)
-                awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
+                try net.deliver(text, from: peer)
                 try net.loop.turn(.poll)
                 hang(after(.seconds(2)))
             }

@@ -1,8 +1,4 @@
 import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
 
 @testable import PromisesTestSupport
 
@@ -63,13 +59,11 @@ import Testing
                     return line == "quit" ? written.done { throw StopReading() } : written
                 }
             }
-            let client = try Peer(to: listener.localAddress)
-            try client.send("a\nquit\nb\n")
+            let client = try Peer(to: listener.localAddress, sending: "a\nquit\nb\n")
             client.end()
             try net.loop.run(until: { listener.activeConnections == 0 && net.calls(.send) > 0 })
             expectEqual(try client.readToEnd(), Array("a\nquit\n".utf8))
-            listener.close()
-            try hang(served, timeout: patience)
+            try listener.end(served)
         }
     }
 

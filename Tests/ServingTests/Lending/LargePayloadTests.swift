@@ -1,7 +1,4 @@
 import Glibc
-import Reactor
-import TestSupport
-import Testing
 
 @testable import Promises
 @testable import PromisesTestSupport

@@ -1,8 +1,4 @@
 import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
 
 @testable import PromisesTestSupport
 
@@ -223,17 +219,6 @@ private func text(of record: inout ByteReader) throws -> [UInt8] {
             try hang(b.write("one\ntwo").then { b.shutdownWrite() }, timeout: patience)
             try hang(all, timeout: patience)
             expectEqual(lines, ["one", "one\n", "two", "two"])
-        }
-    }
-
-    @Test(arguments: 0..<2) func idleFramesCostNoCallsAndNoMemory(step: Int) throws {
-        try withConnections { _, a, b in
-            var count = 0
-            let all = a.forEachFrame(lending: RecordDecoder()) { _, _ in count += 1 }
-            let sent = (0..<50).flatMap { record($0, []) }
-            try hang(b.write(sent).then { b.shutdownWrite() }, timeout: patience)
-            try hang(all, timeout: patience)
-            expect(count == 50 && a.bufferedByteCount == 0)
         }
     }
 }

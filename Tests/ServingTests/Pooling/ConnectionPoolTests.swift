@@ -1,8 +1,4 @@
 import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
 
 @testable import PromisesTestSupport
 
@@ -78,25 +74,6 @@ import Testing
         }
     }
 
-    @Test func aCancelledRequestLeavesTheLine() throws {
-        try withPool(PoolLimits(perKey: 1)) { net, server, pool in
-            let long = pool.with(.address(server.address)) { _ in after(.seconds(1)) }
-            var begun: [String] = []
-            let requests = ["a", "b", "c"].map { text in
-                pool.with(.address(server.address)) { connection -> Promise<String> in
-                    begun.append(text)
-                    return talk(text, connection)
-                }
-            }
-            requests[1].cancel()
-            net.settle(.milliseconds(1))
-            expectEqual(pool.counts.waiting, 2)
-            try hang(long)
-            expectEqual(try hang(requests[2]), "c")
-            expect(begun == ["a", "c"] && requests[1].isCancelled)
-        }
-    }
-
     @Test func tenThousandRequestsWaitAndLeaveInAnyOrder() throws {
         try withPool(PoolLimits(perKey: 1, waitTimeout: .seconds(600)), turns: 100_000) { net, server, pool in
             let long = pool.with(.address(server.address)) { _ in after(.seconds(1)) }
@@ -125,10 +102,15 @@ import Testing
 
     @Test func limitsBelowOneAreRefused() throws {
         try withNetwork { _ in
-            let pool = Pool<Connection>(limits: PoolLimits(perKey: 0))
-            let request = pool.with("127.0.0.1:1") { _ in Promise<Void>.value }
-            #expect(throws: PromiseError.self) { try hang(request, timeout: patience) }
-            expectEqual(pool.counts.all, [0, 0, 0, 0])
+            for (limits, text) in [
+                (PoolLimits(perKey: 0), "perKey: 0 is below 1"), (PoolLimits(total: 0), "total: 0 is below 1"),
+                (PoolLimits(waiting: -1), "waiting: -1 is below 0"),
+            ] {
+                let pool = Pool<Connection>(limits: limits)
+                let request = pool.with("127.0.0.1:1") { _ in Promise<Void>.value }
+                expect(request, failsWith: PromiseError.badInput(text))
+                expectEqual(pool.counts.all, [0, 0, 0, 0])
+            }
         }
     }
 

@@ -1,8 +1,3 @@
-import Promises
-import Reactor
-import TestSupport
-import Testing
-
 @testable import PromisesTestSupport
 
 /// The limits of a pool over all addresses and over time, and its counts for each address.
@@ -57,14 +52,6 @@ import Testing
             }
             expectEqual(try hang(slow), "c")
             expect(pool.counts.all == [0, 0, 0, 0] && server.accepted.count == 2)
-        }
-    }
-
-    @Test func aLimitBelowOneIsRefused() throws {
-        try withNetwork { net in
-            let pool = Pool<Connection>(limits: PoolLimits(total: 0))
-            let request = pool.ask("x", .loopback(port: 1))
-            expect(request, failsWith: PromiseError.badInput("total: 0 is below 1"))
         }
     }
 }

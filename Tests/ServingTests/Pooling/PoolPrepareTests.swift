@@ -1,8 +1,4 @@
 import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
 
 @testable import PromisesTestSupport
 
@@ -63,13 +59,12 @@ import Testing
     }
 
     @Test func aServerThatDoesNotAnswerIsGivenUpAtTheTimeLimit() throws {
-        let clock = VirtualClock()
-        try withLineServer(clock: clock) { _, server in
+        try withLineServer(clock: VirtualClock()) { net, server in
             server.answer = { _, _ in .value }
             let pool = Pool<Connection>(limits: PoolLimits(perKey: 1, makeTimeout: .seconds(3)), prepare: logIn)
-            let begin = clock.now
+            let begin = net.loop.now
             expect(pool.ask("a", server.address), failsWith: PromiseError.timedOut)
-            let waited = begin.duration(to: clock.now)
+            let waited = begin.duration(to: net.loop.now)
             expect(waited >= .seconds(3) && waited < .seconds(4) && pool.counts.all == [0, 0, 0, 0])
         }
     }
@@ -124,8 +119,7 @@ import Testing
             }
             expectEqual(accepted, 1)
             pool.close()
-            listener.close()
-            try hang(served)
+            try listener.end(served)
         }
     }
 

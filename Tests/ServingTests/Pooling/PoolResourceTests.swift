@@ -1,7 +1,4 @@
 import Glibc
-import Reactor
-import TestSupport
-import Testing
 
 @testable import Promises
 @testable import PromisesTestSupport
@@ -73,43 +70,17 @@ import Testing
         }
     }
 
-    @Test func limitsAreChecked() throws {
-        try withNetwork { _ in
-            let request = Workshop().pool(PoolLimits(waiting: -1)).with { _ in Promise<Void>.value }
-            expect(request, failsWith: PromiseError.badInput("waiting: -1 is below 0"))
-        }
-    }
-
     // MARK: Two at once
 
-    @Test func aMakerThatFailsThriceServesTheFourthRequest() throws {
-        try withNetwork(clock: VirtualClock()) { _ in
-            let workshop = Workshop()
-            var failures = 3
-            workshop.making = {
-                failures -= 1
-                if failures == 1 { throw Flaw(1) }
-                return pause(1).then { failures < 0 ? .value : Promise(error: Flaw(2)) }
-            }
-            let pool = workshop.pool(PoolLimits(perKey: 1))
-            let requests = (0..<6).map { _ in pool.with { Promise.value($0.number) } }
-            let results = hang(when(resolved: requests))
-            expectEqual(results.map { try? $0.get() }, [nil, nil, nil, 0, 0, 0])
-            pool.close()
-            workshop.expectAllClosed()
-        }
-    }
-
     @Test func aCheckThatNeverAnswersCostsItsTimeAndADrainDoesNotWaitForIt() throws {
-        let clock = VirtualClock()
-        try withNetwork(clock: clock) { _ in
+        try withNetwork(clock: VirtualClock()) { net in
             let workshop = Workshop()
             let limits = PoolLimits(perKey: 1, checkTimeout: .seconds(3))
             let pool = workshop.pool(limits, check: { _ in endless().asVoid() })
             try hang(pool.with { Promise.value($0.uses) })
             let second = pool.with { Promise.value($0.number) }
             expectEqual(try hang(second), 1)
-            expectEqual(clock.now.nanoseconds, 3_000_000_000)
+            expectEqual(net.loop.now.nanoseconds, 3_000_000_000)
             let waiting = pool.with { Promise.value($0.number) }
             let result = hang(pool.drain(deadline: .seconds(1)))
             expect(result.rejected == 1 && waiting.error as? PoolError == .closed(key: "the pool"))
@@ -132,20 +103,6 @@ import Testing
             expect(served.map(\.settledValue) == [0, 1, 2] && late.error is PoolError)
             #expect(throws: (any Error).self) { try hang(busy) }
             expect(isCancelled && closes == 1)
-            workshop.expectAllClosed()
-        }
-    }
-
-    @Test func aResourceThatIsTooOldIsClosedBehindItsBody() throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let workshop = Workshop()
-            let pool = workshop.pool(PoolLimits(perKey: 1, maxLifetime: .seconds(1)))
-            let slow = pool.with { item in pause(3_000).map { item.closes } }
-            let next = pool.with { Promise.value($0.number) }
-            try hang(when(fulfilled: slow, next))
-            expect(slow.settledValue == 0 && next.settledValue == 1)
-            expectEqual(workshop.items.map(\.closes), [1, 0])
-            net.settle(.seconds(2))
             workshop.expectAllClosed()
         }
     }

@@ -1,8 +1,4 @@
 import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
 
 @testable import PromisesTestSupport
 
@@ -51,14 +47,12 @@ import Testing
         try withListener { net, listener in
             let session = Session()
             let served = serve(listener, form, options, session)
-            let client = try Peer(to: listener.localAddress)
-            try client.send("question\n")
+            let client = try Peer(to: listener.localAddress, sending: "question\n")
             try net.loop.run(until: { session.begun == 1 })
             try body(net, listener, session, client)
             client.close()
             try net.loop.run(until: { listener.activeConnections == 0 })
-            listener.close()
-            try hang(served, timeout: patience)
+            try listener.end(served)
         }
     }
 
@@ -128,14 +122,12 @@ import Testing
                     }
                 }
             for count in 1...3 {
-                let client = try Peer(to: listener.localAddress)
-                try client.send("a\nb\n")
+                let client = try Peer(to: listener.localAddress, sending: "a\nb\n")
                 client.close()
                 try net.loop.run(until: { cleanUps.count == count || errors > 0 })
             }
             expect(cleanUps == [true, true, true] && errors == 0)
-            listener.close()
-            try hang(served, timeout: patience)
+            try listener.end(served)
         }
     }
 
@@ -150,8 +142,7 @@ import Testing
             let client = try Peer(to: listener.localAddress)
             client.close()
             try hang(cancelled, timeout: patience)
-            listener.close()
-            try hang(served, timeout: patience)
+            try listener.end(served)
             group.stop()
             group.join()
         }

@@ -1,8 +1,4 @@
 import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
 
 @testable import PromisesTestSupport
 
@@ -34,14 +30,12 @@ import Testing
             for number in 1...6 {
                 let client = try Peer(to: listener.localAddress)
                 client.end()
-                let reply = elsewhere { try client.readToEnd() }
-                expect(try hang(reply, timeout: patience).isEmpty)
+                expect(try hang(elsewhere { try client.readToEnd() }, timeout: patience).isEmpty)
                 try net.loop.run(until: { net.ledger.accepted.count == number && listener.activeConnections == 0 })
             }
             expectEqual(reports.numbers, [1, 3, 5])
             expectEqual(tally.alive, 1)
-            listener.close()
-            try hang(served, timeout: patience)
+            try listener.end(served)
             try net.loop.turn(.poll)
             // The listener is still there.
             expect(tally.alive == 0 && listener.activeConnections == 0)
@@ -66,8 +60,7 @@ import Testing
             try net.loop.run(until: { listener.activeConnections == 0 })
             expectEqual(errors.map { ($0 as? SystemError)?.code }, [ECONNRESET])
             expectEqual(reads.map(\.isCancelled), [true, true, false])
-            listener.close()
-            try hang(served, timeout: patience)
+            try listener.end(served)
         }
     }
 

@@ -1,8 +1,4 @@
 import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
 
 @testable import PromisesTestSupport
 
@@ -19,18 +15,13 @@ import Testing
     private static var options: ServeOptions { ServeOptions(maxConnections: 2, prepare: greet) }
 
     private func expectService(_ listener: Listener, _ served: Promise<DrainResult>, _ errors: () -> [String]) throws {
-        let good = try Peer(to: listener.localAddress)
-        try good.send("hello\nx\n")
-        let answer = elsewhere { try good.receive(upTo: 2) }
-        expectEqual(try hang(answer, timeout: patience), Array("x\n".utf8))
-        let bad = try Peer(to: listener.localAddress)
-        try bad.send("go\nx\n")
-        let nothing = elsewhere { try bad.readToEnd() }
-        expectEqual(try hang(nothing, timeout: patience), [])
+        let good = try Peer(to: listener.localAddress, sending: "hello\nx\n")
+        expectEqual(try hang(elsewhere { try good.receive(upTo: 2) }, timeout: patience), Array("x\n".utf8))
+        let bad = try Peer(to: listener.localAddress, sending: "go\nx\n")
+        expectEqual(try hang(elsewhere { try bad.readToEnd() }, timeout: patience), [])
         expectEqual(errors(), ["\(Flaw(1))"])
         for client in [good, bad] { client.close() }
-        listener.close()
-        try hang(served, timeout: patience)
+        try listener.end(served)
     }
 
     @Test(arguments: [false, true]) func isCalledBeforeTheHandler(isAsync: Bool) throws {

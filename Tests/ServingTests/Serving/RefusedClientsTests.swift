@@ -1,8 +1,4 @@
 import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
 
 @testable import PromisesTestSupport
 
@@ -19,19 +15,15 @@ import Testing
             // An unread request does not turn the answer into a reset.
             for client in clients { try client.send("hello") }
             for client in clients[2...] {
-                let answer = elsewhere { try client.readToEnd() }
-                expectEqual(try hang(answer, timeout: patience), Array("busy\n".utf8))
+                expectEqual(try hang(elsewhere { try client.readToEnd() }, timeout: patience), Array("busy\n".utf8))
             }
             expect(served == 2 && listener.activeConnections == 2 && listener.refusedConnections == 3)
             // A place is free again.
             clients[0].end()
-            let first = elsewhere { try clients[0].readToEnd() }
-            expectEqual(try hang(first, timeout: patience), Array("hello".utf8))
+            expectEqual(try hang(elsewhere { try clients[0].readToEnd() }, timeout: patience), Array("hello".utf8))
             try net.loop.run(until: { listener.activeConnections == 1 })
-            let next = try Peer(to: listener.localAddress)
-            try next.send("hello")
-            let answer = elsewhere { try next.receive(exactly: 5) }
-            expectEqual(try hang(answer, timeout: patience), Array("hello".utf8))
+            let next = try Peer(to: listener.localAddress, sending: "hello")
+            expectEqual(try hang(elsewhere { try next.receive(exactly: 5) }, timeout: patience), Array("hello".utf8))
             expect(served == 3 && listener.refusedConnections == 3)
             for client in clients + [next] { client.close() }
             listener.close()
@@ -48,8 +40,7 @@ import Testing
             }
             let clients = try (0..<6).map { _ in try Peer(to: listener.localAddress) }
             for client in clients[3...] {
-                let answer = elsewhere { try client.readToEnd() }
-                expectEqual(try hang(answer, timeout: patience), [0x21])
+                expectEqual(try hang(elsewhere { try client.readToEnd() }, timeout: patience), [0x21])
             }
             expect(listener.activeConnections == 3 && listener.refusedConnections == 3)
             for client in clients { client.close() }
@@ -85,8 +76,7 @@ import Testing
             let drained = listener.drain(deadline: .seconds(30))
             expectEqual(listener.refusedConnections, 2)
             for client in clients[1...] {
-                let answer = elsewhere { try client.readToEnd() }
-                expectEqual(try hang(answer, timeout: patience), Array("busy".utf8))
+                expectEqual(try hang(elsewhere { try client.readToEnd() }, timeout: patience), Array("busy".utf8))
             }
             clients[0].close()
             expectEqual(hang(drained).aborted, 0)

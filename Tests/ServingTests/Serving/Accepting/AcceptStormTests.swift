@@ -1,8 +1,4 @@
 import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
 
 @testable import PromisesTestSupport
 
@@ -13,8 +9,7 @@ import Testing
         try withListener(turns: 3000) { net, listener in
             let served = listener.serve { echo($0) }
             let clients = try (0..<300).map { number in
-                let client = try Peer(to: listener.localAddress)
-                try client.send([UInt8(truncatingIfNeeded: number)])
+                let client = try Peer(to: listener.localAddress, sending: [UInt8(truncatingIfNeeded: number)])
                 client.end()
                 return client
             }
@@ -30,8 +25,7 @@ import Testing
             expect(most <= 64)
             let replies = elsewhere { try clients.map { try $0.readToEnd() } }
             expectEqual(try hang(replies, timeout: patience), (0..<300).map { [UInt8(truncatingIfNeeded: $0)] })
-            listener.close()
-            try hang(served, timeout: patience)
+            try listener.end(served)
         }
     }
 
@@ -45,8 +39,7 @@ import Testing
             let served = listener.serve { echo($0) }
             let answered = elsewhere {
                 let clients = try (0..<count).map { number in
-                    let client = try Peer(to: address)
-                    try client.send([UInt8(truncatingIfNeeded: number)])
+                    let client = try Peer(to: address, sending: [UInt8(truncatingIfNeeded: number)])
                     client.end()
                     return client
                 }
@@ -70,15 +63,13 @@ import Testing
             expectEqual(answered.settledValue, count)
             expect(late == 0 && ticks > 0)
             expect(mostAccepts <= 64 && mostEvents <= 256)
-            listener.close()
-            try hang(served, timeout: patience)
+            try listener.end(served)
         }
     }
 
     /// With a full table the kernel returns EMFILE before it looks at the backlog.
     @Test func aFullTableOverAnEmptyQueueIsAPauseLikeAnother() throws {
-        let clock = VirtualClock()
-        try withListener(clock: clock) { net, listener in
+        try withListener(clock: VirtualClock()) { net, listener in
             let served = listener.serve { echo($0) }
             let real = net.kernel.accept
             net.kernel.accept = {
@@ -96,8 +87,7 @@ import Testing
             try net.loop.run(until: { listener.activeConnections == 2 })
             early.close()
             late.close()
-            listener.close()
-            try hang(served)
+            try listener.end(served)
         }
     }
 }

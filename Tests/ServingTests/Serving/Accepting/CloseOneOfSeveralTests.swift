@@ -1,8 +1,4 @@
 import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
 
 @testable import PromisesTestSupport
 
@@ -67,16 +63,14 @@ import Testing
     }
 
     @Test func aLoopThatEndsLosesNoneOfAListenerThatHandsOver() throws {
-        try withGroup(2) { _, group in
-            let listener = try Listener.bind("127.0.0.1:0")
+        try withGroup(2) { _, group, listener in
             let clients = try (0..<64).map { _ in try Peer(to: listener.localAddress) }
             group[0].stop()
             group[0].join()
             let served = listener.serve(on: group) { echo($0) }
             for client in clients { expectEqual(try isReset(client), false) }
             for client in clients { client.close() }
-            listener.close()
-            try hang(served, timeout: patience)
+            try listener.end(served)
         }
     }
 }

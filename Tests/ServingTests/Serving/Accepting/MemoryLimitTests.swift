@@ -1,8 +1,4 @@
 import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
 
 @testable import PromisesTestSupport
 
@@ -87,12 +83,11 @@ import Testing
             }
             expect(listener.evictedConnections == 0 && listener.activeConnections == 3)
             for client in clients { client.close() }
-            listener.close()
-            try hang(served, timeout: patience)
+            try listener.end(served)
         }
     }
 
-    @Test func unsentOutputCountsAndAnAsyncHandlerIsToldToo() throws {
+    @Test func unsentOutputCountsAndAnAsyncHandlerIsNotifiedToo() throws {
         try withListener(turns: 4000) { net, listener in
             var errors: [CInt] = []
             let served = listener.serveAsync(
@@ -109,8 +104,7 @@ import Testing
             try net.loop.run(until: { !errors.isEmpty })
             expect(errors == [ENOBUFS] && listener.evictedConnections == 1)
             client.close()
-            listener.close()
-            try hang(served, timeout: patience)
+            try listener.end(served)
         }
     }
 

@@ -1,8 +1,4 @@
 import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
 
 @testable import PromisesTestSupport
 
@@ -36,8 +32,7 @@ import Testing
                 answered.close()
                 left.removeAll { $0 === answered }
             }
-            listener.close()
-            try hang(served, timeout: patience)
+            try listener.end(served)
             expect(folder.names.isEmpty)
         }
     }
@@ -96,8 +91,7 @@ import Testing
             isExhausted = false
             try net.loop.run(until: { listener.activeConnections == 2 })
             for client in clients { client.close() }
-            listener.close()
-            try hang(served)
+            try listener.end(served)
         }
     }
 
@@ -120,8 +114,7 @@ import Testing
             try net.loop.run(until: { count == 4 && listener.activeConnections == 0 })
             expectEqual(errors.map { $0.0 as? Flaw }, [Flaw(1), Flaw(2)])
             expect(errors.allSatisfy { $0.1.isClosed })
-            listener.close()
-            try hang(served, timeout: patience)
+            try listener.end(served)
         }
     }
 
@@ -150,7 +143,7 @@ import Testing
     /// and the listener's claims, which are still intact. (At the end of a loop a cancellation changes nothing.)
     @Test func anInlineHandlerMayReachForAnotherAcceptWhenTheListenerGoes() throws {
         var accepts: [Promise<Connection>] = []
-        var told = 0
+        var calls = 0
         var table = Syscalls()
         table.accept = { _, _ in -Int(EMFILE) }
         try EventLoop.withLoop(clock: VirtualClock(), syscalls: table) { loop throws in
@@ -158,7 +151,7 @@ import Testing
             accepts = (0..<3).map { _ in listener.accept() }
             // Only for this thread; the closure is Sendable because others may settle promises.
             nonisolated(unsafe) let last = accepts[2]
-            nonisolated(unsafe) let count = { told += 1 }
+            nonisolated(unsafe) let count = { calls += 1 }
             accepts[0].pipe { _ in
                 count()
                 last.cancel()
@@ -168,7 +161,7 @@ import Testing
             _ = logged { hang(after(.milliseconds(10))) }
             client.close()
         }
-        expectEqual(told, 1)
+        expectEqual(calls, 1)
         expectEqual(accepts.map(\.isPending), [false, false, false])
         expectEqual(accepts.map { code($0) }, [ECANCELED, ECANCELED, ECANCELED])
     }

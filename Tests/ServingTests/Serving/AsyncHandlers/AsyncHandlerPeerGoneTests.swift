@@ -1,8 +1,4 @@
 import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
 
 @testable import PromisesTestSupport
 
@@ -37,36 +33,11 @@ import Testing
             let listener = try address.map { try Listener.bind($0) } ?? network.listen()
             let session = Session()
             let served = serve(listener, session)
-            let client = try Peer(to: listener.localAddress)
-            try client.send("question\n")
+            let client = try Peer(to: listener.localAddress, sending: "question\n")
             try network.loop.run(until: { session.hasBegun })
             try body(network, listener, session, client)
             client.close()
-            listener.close()
-            try hang(served, timeout: patience)
-        }
-    }
-
-    @Test func aResetCancelsItAndIsReported() throws {
-        try begin { network, _, session, client in
-            client.reset()
-            try network.loop.run(until: { !session.ends.isEmpty })
-            expectEqual(session.ends, ["CancellationError true"])
-            try network.loop.run(until: { !session.errors.isEmpty })
-            expectEqual(session.errors, ["\(ECONNRESET)"])
-        }
-    }
-
-    /// As with `printf 'question\n' | nc -N`.
-    @Test func aHalfCloseDoesNotAndItsClientGetsTheAnswer() throws {
-        try begin { network, _, session, client in
-            client.end()
-            network.settle()
-            session.open.fulfill()
-            let answer = try reply(of: client)
-            expectEqual(answer, "answer to question\n")
-            expectEqual(session.ends, ["answered"])
-            expectEqual(session.errors, [])
+            try listener.end(served)
         }
     }
 
@@ -85,14 +56,16 @@ import Testing
     }
 
     /// The next, still unread request neither wakes the loop repeatedly nor hides the reset.
-    @Test func aResetBehindUnreadInputCancelsIt() throws {
+    @Test(arguments: [false, true]) func aResetCancelsItAndIsReported(behindInput: Bool) throws {
         try begin { network, _, session, client in
-            try client.send("another\n")
+            if behindInput { try client.send("another\n") }
             let turns = network.turns { network.settle() }
             expect(turns < 10)
             client.reset()
             try network.loop.run(until: { !session.ends.isEmpty })
             expectEqual(session.ends, ["CancellationError true"])
+            try network.loop.run(until: { !session.errors.isEmpty })
+            expectEqual(session.errors, ["\(ECONNRESET)"])
         }
     }
 
@@ -110,8 +83,7 @@ import Testing
             client.reset()
             try network.loop.run(until: { !ends.isEmpty })
             expectEqual(ends, ["\(ECONNRESET) false"])
-            listener.close()
-            try hang(served, timeout: patience)
+            try listener.end(served)
         }
     }
 

@@ -1,8 +1,4 @@
 import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
 
 @testable import PromisesTestSupport
 
@@ -53,8 +49,6 @@ private actor Stranger {
     }
 }
 
-private func isCurrent(_ home: LoopRemote) -> Bool { EventLoop.current.remote == home }
-
 @concurrent private func elsewhereOrNot() async {}
 
 /// Not `Sendable`.
@@ -75,14 +69,12 @@ private final class Store {
                 }
             }
             for (number, text) in ["ada", "bob"].enumerated() {
-                let client = try Peer(to: listener.localAddress)
-                try client.send("\(text)\n")
+                let client = try Peer(to: listener.localAddress, sending: "\(text)\n")
                 expectEqual(try reply(of: client), "\(number + 1) \(text)\n")
                 client.close()
             }
             expectEqual(listener.activeConnections, 0)
-            listener.close()
-            try hang(served, timeout: patience)
+            try listener.end(served)
             expectEqual(store.lines, ["ada", "bob"])
         }
     }
@@ -116,8 +108,7 @@ private final class Store {
             let client = try Peer(to: listener.localAddress)
             expectEqual(try reply(of: client), "")
             client.close()
-            listener.close()
-            try hang(served, timeout: patience)
+            try listener.end(served)
             expectEqual(store.places, Array(repeating: true, count: 12))
         }
         other.stop()
@@ -137,37 +128,12 @@ private final class Store {
                 }
             }
             for text in ["throw", "cancel", "return"] {
-                let client = try Peer(to: listener.localAddress)
-                try client.send("\(text)\n")
+                let client = try Peer(to: listener.localAddress, sending: "\(text)\n")
                 expectEqual(try reply(of: client), "")
                 client.close()
             }
-            listener.close()
-            try hang(served, timeout: patience)
+            try listener.end(served)
             expectEqual(errors, ["Flaw(number: 7) false"])
-        }
-    }
-
-    @Test func ofAPeerThatHasGoneTheyReadTheEndOrTheError() throws {
-        try withListener { network, listener in
-            var codes: [CInt?] = []
-            let served = listener.serveAsync { connection in
-                do {
-                    for try await _ in connection.chunks { try await connection.write("begun").value }
-                    codes.append(nil)
-                } catch { codes.append((error as? SystemError)?.code) }
-            }
-            for isReset in [false, true] {
-                let client = try Peer(to: listener.localAddress)
-                try client.send("x")
-                let begun = elsewhere { try client.receive(exactly: 5) }
-                expectEqual(try hang(begun, timeout: patience).count, 5)
-                if isReset { client.reset() } else { client.close() }
-                try network.loop.run(until: { codes.count == (isReset ? 2 : 1) })
-            }
-            listener.close()
-            try hang(served, timeout: patience)
-            expectEqual(codes, [nil, ECONNRESET])
         }
     }
 
@@ -186,8 +152,7 @@ private final class Store {
             open.fulfill()
             expectEqual(try reply(of: clients[1]), "")
             for client in clients { client.close() }
-            listener.close()
-            try hang(served, timeout: patience)
+            try listener.end(served)
             expectEqual(begun, 2)
         }
     }
@@ -233,8 +198,7 @@ private final class Store {
         try withNetwork { network in
             let resident = Resident(on: network.loop.remote)
             let (address, served) = try resident.assumeIsolated { try $0.serve() }
-            let client = try Peer(to: address)
-            try client.send("line\n")
+            let client = try Peer(to: address, sending: "line\n")
             expectEqual(try reply(of: client), "1 line")
             client.close()
             try hang(served, timeout: patience)
@@ -245,8 +209,7 @@ private final class Store {
         let stranger = Stranger()
         let error = try hang(Promise { try await stranger.serve() }, timeout: patience)
         expect("\(error!)".contains("a handler of the actor Stranger, which does not live on the listener's loop"))
-        try withGroup(1) { _, group in
-            let listener = try Listener.bind("127.0.0.1:0")
+        try withGroup(1) { _, group, listener in
             let handler: @MainActor (Connection) async throws -> Void = { _ in }
             let alone = listener.serveAsync(handler: handler)
             expect(alone.error is DispatchError)

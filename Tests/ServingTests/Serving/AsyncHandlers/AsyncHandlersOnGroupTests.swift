@@ -1,8 +1,4 @@
 import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
 
 @testable import PromisesTestSupport
 
@@ -24,8 +20,7 @@ import Testing
     }
 
     @Test func eachRunsOnTheLoopOfItsConnection() throws {
-        try withGroup(2) { _, group in
-            let listener = try Listener.bind("127.0.0.1:0")
+        try withGroup(2) { _, group, listener in
             let room = Room()
             let served = listener.serveAsync(on: group, ServeOptions(balancing: .roundRobin)) { connection in
                 let store = Store()
@@ -37,20 +32,17 @@ import Testing
                 }
             }
             for number in 1...4 {
-                let client = try Peer(to: listener.localAddress)
-                try client.send("line\n")
+                let client = try Peer(to: listener.localAddress, sending: "line\n")
                 expectEqual(try reply(of: client), "\(number) line [\"loop-\(2 - number % 2)\"]")
                 client.close()
             }
-            listener.close()
-            try hang(served, timeout: patience)
+            try listener.end(served)
         }
     }
 
     @Test(arguments: [false, true]) func eachLoopHasAValueOfItsOwn(isAsync: Bool) throws {
         let tally = Tally(keepsEnders: true)
-        try withGroup(2) { _, group in
-            let listener = try Listener.bind("127.0.0.1:0")
+        try withGroup(2) { _, group, listener in
             let stores = LoopLocal { Store(tally) }
             let errors = Shared<[String]>([])
             let onError = { @Sendable (error: any Error, connection: Connection) in
@@ -80,8 +72,7 @@ import Testing
                     }
                 }
             for text in ["a\nb\n", "c\n", "d\n", "throw\n"] {
-                let client = try Peer(to: listener.localAddress)
-                try client.send(text)
+                let client = try Peer(to: listener.localAddress, sending: text)
                 expectEqual(try reply(of: client), (text == "throw\n" ? "" : text.filter { $0 != "\n" }))
                 client.close()
             }
@@ -89,8 +80,7 @@ import Testing
             expectEqual(answers.compactMap { try? $0.get().0 }, [3, 2])
             expectEqual(answers.compactMap { try? $0.get().1 }, [["loop-1"], ["loop-2"]])
             expectEqual(errors.value, ["Flaw(number: 1) 2"])
-            listener.close()
-            try hang(served, timeout: patience)
+            try listener.end(served)
             expectEqual(tally.alive, 2)
         }
         expectEqual(tally.alive, 0)

@@ -1,8 +1,4 @@
 import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
 
 @testable import PromisesTestSupport
 
@@ -36,8 +32,7 @@ import Testing
     }
 
     @Test(arguments: Loop.allCases) func aLoopEndsBehindWhatHasArrived(loop: Loop) throws {
-        let clock = VirtualClock()
-        try withListener(clock: clock) { net, listener in
+        try withListener(clock: VirtualClock()) { net, listener in
             let served = serve(listener, loop)
             let clients = try (0..<2).map { _ in try Peer(to: listener.localAddress) }
             for client in clients { try client.send("one\n") }
@@ -47,14 +42,14 @@ import Testing
             try clients[0].send("two\nthree\n")
             try clients[1].send("tw")
             for accepted in net.ledger.accepted { awaitArrival(of: POLLIN, at: accepted) }
-            let begin = clock.now
+            let begin = net.loop.now
             let drained = listener.drain(deadline: .seconds(10))
             try turn(net) { listener.activeConnections > 1 }
             expectEqual(listener.activeConnections, 1)
             try clients[1].send("o\n")
             awaitArrival(of: POLLIN, at: net.ledger.accepted[1])
             try turn(net) { listener.activeConnections > 0 }
-            expectEqual(clock.now, begin, "at once")
+            expectEqual(net.loop.now, begin, "at once")
             expectEqual(try clients[0].readToEnd(), Array("one!\ntwo!\nthree!\nbye\n".utf8))
             expectEqual(try clients[1].readToEnd(), Array("one!\ntwo!\nbye\n".utf8))
             for client in clients { client.close() }
@@ -65,8 +60,7 @@ import Testing
 
     /// The connection is not idle until the kernel has taken the answer.
     @Test func aLoopEndsWhenTheKernelHasTakenTheAnswer() throws {
-        let clock = VirtualClock()
-        try withListener(clock: clock) { net, listener in
+        try withListener(clock: VirtualClock()) { net, listener in
             let served = listener.serve { connection in
                 connection.forEachLine { line -> Promise<Void> in
                     connection.write(line + "!\n").cauterize()
@@ -77,13 +71,13 @@ import Testing
             let budget = net.limitSends(to: 2)
             try client.send("one\n")
             try net.loop.run(until: { net.calls(.send) > 0 })
-            let begin = clock.now
+            let begin = net.loop.now
             let drained = listener.drain(deadline: .seconds(10))
             try turn(net)
             expectEqual(listener.activeConnections, 1)
             budget.remaining = .max
             try turn(net) { listener.activeConnections > 0 }
-            expect(clock.now == begin && listener.activeConnections == 0)
+            expect(net.loop.now == begin && listener.activeConnections == 0)
             expectEqual(try client.readToEnd(), Array("one!\n".utf8))
             client.close()
             expectEqual(hang(drained).idle, 1)
@@ -137,8 +131,7 @@ import Testing
             let served = listener.serve { connection in
                 connection.forEachLine { _ in connection.write(connection.isDraining ? "last\n" : "more\n") }
             }
-            let client = try Peer(to: listener.localAddress)
-            try client.send("one\n")
+            let client = try Peer(to: listener.localAddress, sending: "one\n")
             try net.loop.run(until: { net.calls(.send) == 1 })
             try client.send("two\n")
             awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
@@ -155,8 +148,7 @@ import Testing
 
     /// Clients that never pause, with connections on several loops.
     @Test func aLoopOnAGroupEndsBehindAFrame() throws {
-        try withGroup(2) { loop, group in
-            let listener = try Listener.bind("127.0.0.1:0")
+        try withGroup(2) { loop, group, listener in
             let served = listener.serve(on: group) { connection in
                 connection.forEachLine { connection.write($0 + "\n") }
             }
@@ -190,8 +182,7 @@ import Testing
                     return endless()
                 }
             }
-            let client = try Peer(to: listener.localAddress)
-            try client.send("one\n")
+            let client = try Peer(to: listener.localAddress, sending: "one\n")
             try net.loop.run(until: { net.calls(.send) == 1 })
             try net.loop.turn(.poll)
             let result = hang(listener.drain(deadline: .seconds(3)))
@@ -220,8 +211,7 @@ import Testing
     }
 
     @Test func aStreamIsNotCutBeforeItPauses() throws {
-        let clock = VirtualClock()
-        try withListener(clock: clock, turns: 4000) { net, listener in
+        try withListener(clock: VirtualClock(), turns: 4000) { net, listener in
             let served = listener.serve { echo($0) }
             let client = try Peer(to: listener.localAddress)
             try net.loop.run(until: { listener.activeConnections == 1 })
@@ -239,16 +229,15 @@ import Testing
 
     /// In the last fifth of the time.
     @Test func aStreamThatNeverPausesEndsInOrderBeforeTheDeadline() throws {
-        let clock = VirtualClock()
-        try withListener(clock: clock, turns: 4000) { net, listener in
+        try withListener(clock: VirtualClock(), turns: 4000) { net, listener in
             let served = listener.serve { echo($0) }
             let client = try Peer(to: listener.localAddress)
             try net.loop.run(until: { listener.activeConnections == 1 })
-            let begin = clock.now
+            let begin = net.loop.now
             let drained = listener.drain(deadline: .seconds(2))
             let count = try stream(client, net, listener, 200, every: .milliseconds(10))
             expect((160..<170).contains(count))
-            expect(begin.duration(to: clock.now) < .milliseconds(1700))
+            expect(begin.duration(to: net.loop.now) < .milliseconds(1700))
             expectEqual(try client.readToEnd(), [])
             client.close()
             expectEqual(hang(drained).idle, 1)
@@ -266,8 +255,7 @@ import Testing
                 connection.receive().then { _ in connection.write(answer) }
                     .then { goesOn ? connection.receive().asVoid() : .value }
             }
-            let client = try Peer(to: listener.localAddress, receiveBuffer: 4096)
-            try client.send("x")
+            let client = try Peer(to: listener.localAddress, receiveBuffer: 4096, sending: Array("x".utf8))
             try net.loop.run(until: { net.calls(.send) > 0 })
             try turn(net)
             let result = hang(listener.drain(deadline: .seconds(1)))

@@ -1,8 +1,4 @@
 import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
 
 @testable import PromisesTestSupport
 
@@ -24,8 +20,7 @@ import Testing
         try withListener(clock: VirtualClock()) { net, listener in
             let (rest, resolver) = Promise<Void>.pending()
             let served = listener.serve { self.serve($0, kind, rest) }
-            let client = try Peer(to: listener.localAddress)
-            try client.send("n\n")
+            let client = try Peer(to: listener.localAddress, sending: "n\n")
             try net.loop.run(until: { net.calls(.receive) > 0 })
             try net.loop.turn(.poll)
             let drained = listener.drain(deadline: .seconds(10))
@@ -61,8 +56,7 @@ import Testing
                 }
                 return all.recover(policy: .allErrors) { _ in .value }.then { connection.receive().asVoid() }
             }
-            let client = try Peer(to: listener.localAddress)
-            try client.send("n\n")
+            let client = try Peer(to: listener.localAddress, sending: "n\n")
             try net.loop.run(until: { net.calls(.receive) > 0 })
             hang(after(.milliseconds(50)))
             let drained = listener.drain(deadline: .seconds(10))

@@ -1,7 +1,4 @@
 import Glibc
-import Promises
-import Reactor
-import Testing
 
 @testable import PromisesTestSupport
 
@@ -22,8 +19,7 @@ extension Network {
     func connectClients(_ kinds: String, to listener: Listener) throws -> [Peer] {
         let begun = calls(.receive)
         let clients = try kinds.map { kind in
-            let client = try Peer(to: listener.localAddress)
-            try client.send([kind.asciiValue!])
+            let client = try Peer(to: listener.localAddress, sending: [kind.asciiValue!])
             return client
         }
         try loop.run(until: {

@@ -1,21 +1,16 @@
 import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
 
 @testable import PromisesTestSupport
 
 /// The orderly end of a listener.
 @Suite struct DrainTests {
     @Test func idleOnesAreClosedBusyOnesFinishAndStuckOnesAreAborted() throws {
-        let clock = VirtualClock()
-        try withNetwork(clock: clock) { net in
+        try withNetwork(clock: VirtualClock()) { net in
             let port = try ReservedPort()
             let listener = try net.listen("\(port.address)")
             let served = listener.serve(handler: serveByFirstByte)
             let clients = try net.connectClients("iiibbs", to: listener)
-            let begin = clock.now
+            let begin = net.loop.now
             let drained = listener.drain(deadline: .milliseconds(300))
             port.expectRefusal()
             let again = listener.drain(deadline: .zero)
@@ -30,7 +25,7 @@ import Testing
                 client.close()
             }
             let result = hang(drained)
-            expectEqual(begin.duration(to: clock.now), .milliseconds(300))
+            expectEqual(begin.duration(to: net.loop.now), .milliseconds(300))
             #expect((result.idle, result.finished, result.aborted) == (3, 2, 1))
             expectEqual(clients[5].failureOfReading(), ECONNRESET)
             expectEqual(hang(again), result)
@@ -112,13 +107,12 @@ import Testing
     }
 
     @Test func itIsOverWhenTheLastConnectionIs() throws {
-        let clock = VirtualClock()
-        try withListener(clock: clock) { net, listener in
+        try withListener(clock: VirtualClock()) { net, listener in
             let served = listener.serve(handler: serveByFirstByte)
             let clients = try net.connectClients("b", to: listener)
             net.end(clients[0])
             let result = hang(listener.drain(deadline: .seconds(60)))
-            expectEqual(clock.now, LoopInstant(nanoseconds: 100_000_000))
+            expectEqual(net.loop.now, LoopInstant(nanoseconds: 100_000_000))
             expectEqual(result.finished, 1)
             expectEqual(net.loop.nextDeadline, nil)
             try hang(served)
@@ -126,8 +120,7 @@ import Testing
     }
 
     @Test func aBusyOneThatBecomesIdleIsClosedThen() throws {
-        let clock = VirtualClock()
-        try withListener(clock: clock) { net, listener in
+        try withListener(clock: VirtualClock()) { net, listener in
             func serve(_ connection: Connection) -> Promise<Void> {
                 connection.receive().then { bytes -> Promise<Void> in
                     if bytes.isEmpty { return .value }
@@ -138,7 +131,7 @@ import Testing
             let clients = try net.connectClients("x", to: listener)
             net.end(clients[0])
             let result = hang(listener.drain(deadline: .seconds(60)))
-            expect(clock.now <= LoopInstant(nanoseconds: 120_000_000))
+            expect(net.loop.now <= LoopInstant(nanoseconds: 120_000_000))
             // The client's end was not seen before the answer.
             expect(result.idle + result.finished == 1 && result.aborted == 0)
             expectEqual(try clients[0].readToEnd(), [UInt8(ascii: "x")])
@@ -149,8 +142,7 @@ import Testing
     @Test func aRequestThatWaitsInTheKernelIsAnswered() throws {
         try withListener { net, listener in
             let served = listener.serve { echo($0) }
-            let client = try Peer(to: listener.localAddress)
-            try client.send("x")
+            let client = try Peer(to: listener.localAddress, sending: "x")
             try net.loop.run(until: { net.calls(.send) == 1 })
             expectEqual(try client.receive(), [0x78])
             try net.loop.turn(.poll)
@@ -198,8 +190,7 @@ import Testing
     }
 
     @Test func aListenerThatIsClosedAlreadyCanBeDrained() throws {
-        let clock = VirtualClock()
-        try withListener(clock: clock) { net, listener in
+        try withListener(clock: VirtualClock()) { net, listener in
             let served = listener.serve(handler: serveByFirstByte)
             let clients = try net.connectClients("s", to: listener)
             listener.close()

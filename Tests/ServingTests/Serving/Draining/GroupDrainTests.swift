@@ -1,8 +1,4 @@
 import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
 
 @testable import PromisesTestSupport
 
@@ -30,10 +26,8 @@ import Testing
     /// Clients that have received that report.
     private func clients(_ listener: Listener, _ kinds: String) throws -> [Peer] {
         try kinds.map { kind in
-            let client = try Peer(to: listener.localAddress)
-            try client.send([kind.asciiValue!])
-            let begun = elsewhere { try client.receive(exactly: 1) }
-            expectEqual(try hang(begun, timeout: patience), [kind.asciiValue!])
+            let client = try Peer(to: listener.localAddress, sending: [kind.asciiValue!])
+            expectEqual(try hang(elsewhere { try client.receive(exactly: 1) }, timeout: patience), [kind.asciiValue!])
             return client
         }
     }
@@ -77,8 +71,7 @@ import Testing
     }
 
     @Test func itIsOverBeforeTheDeadlineIfAllAre() throws {
-        try withGroup(2) { loop, group in
-            let listener = try Listener.bind("127.0.0.1:0")
+        try withGroup(2) { loop, group, listener in
             let (gate, open) = Promise<Void>.pending()
             let served = serve(listener, on: group, gate)
             let clients = try clients(listener, "bbi")
@@ -97,8 +90,7 @@ import Testing
     }
 
     @Test func withoutConnectionsItIsOverAtOnce() throws {
-        try withGroup(2) { _, group in
-            let listener = try Listener.bind("127.0.0.1:0")
+        try withGroup(2) { _, group, listener in
             let served = listener.serve(on: group) { echo($0) }
             expect(listener.drain(deadline: .seconds(3600)).result != nil)
             expect(served.isFulfilled)
@@ -107,8 +99,7 @@ import Testing
 
     /// A loop blocked by a handler can neither close nor abort anything.
     @Test func aLoopThatIsHeldDoesNotHoldUpTheDeadline() throws {
-        try withGroup(2) { _, group in
-            let listener = try Listener.bind("127.0.0.1:0")
+        try withGroup(2) { _, group, listener in
             let served = serve(listener, on: group, .value)
             let clients = try clients(listener, "ii")
             let (entered, release) = (Gate(), Gate())
@@ -129,8 +120,7 @@ import Testing
     }
 
     @Test func aLoopThatEndsMeanwhileTakesItsConnectionsAlong() throws {
-        try withGroup(2) { _, group in
-            let listener = try Listener.bind("127.0.0.1:0")
+        try withGroup(2) { _, group, listener in
             let (gate, open) = Promise<Void>.pending()
             let served = serve(listener, on: group, gate)
             let clients = try clients(listener, "bb")

@@ -1,16 +1,11 @@
 import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
 
 @testable import PromisesTestSupport
 
 /// Loops of a group that end while connections are served there, or are on their way.
 @Suite struct GroupLoopEndTests {
     @Test func theOthersTakeWhoComesThen() throws {
-        try withGroup(2) { _, group in
-            let listener = try Listener.bind("127.0.0.1:0")
+        try withGroup(2) { _, group, listener in
             let served = listener.serve(on: group) { echo($0) }
             let clients = try (0..<4).map { _ in try welcome(to: listener) }
             expectEqual(group.loads, [2, 2])
@@ -23,22 +18,19 @@ import Testing
             expectEqual(group.loads, [0, 6])
             expectEqual(listener.activeConnections, 6, "those that ended with the loop are counted no more")
             for client in clients + late { client.close() }
-            listener.close()
-            try hang(served, timeout: patience)
+            try listener.end(served)
         }
     }
 
     @Test func theirPlacesAreFree() throws {
-        try withGroup(2) { _, group in
-            let listener = try Listener.bind("127.0.0.1:0")
+        try withGroup(2) { _, group, listener in
             let served = listener.serve(on: group, ServeOptions(maxConnections: 2)) { echo($0) }
             let clients = try (0..<2).map { _ in try welcome(to: listener) }
             let late = try Peer(to: listener.localAddress)
             group[0].stop()
             expect(try answers(late))
             for client in clients + [late] { client.close() }
-            listener.close()
-            try hang(served, timeout: patience)
+            try listener.end(served)
         }
     }
 
@@ -89,8 +81,7 @@ import Testing
             group[0].join()
             expectEqual(group.loads, [0, 1])
             for client in clients { client.close() }
-            listener.close()
-            try hang(served, timeout: patience)
+            try listener.end(served)
         }
         expectEqual(recorder.count, 1)
     }

@@ -1,27 +1,22 @@
 import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
 
 @testable import PromisesTestSupport
 
 /// Several listeners, and several loops.
 extension ServeUntilStoppedTests {
     @Test func severalListenersAreDrainedTogether() throws {
-        let clock = VirtualClock()
-        try withSignals(clock: clock) { net in
+        try withSignals(clock: VirtualClock()) { net in
             let listeners = [try net.listen(), try net.listen(), try net.listen()]
             let served = listeners[..<2].map { listener in listener.serve(handler: serveByFirstByte) }
             let accepted = listeners[2].accept()
             let drained = Listener.drain(listeners, atFirstOf: Self.signals, deadline: .seconds(2))
             let clients = try net.connectClients("ib", to: listeners[0]) + net.connectClients("sb", to: listeners[1])
-            let begin = clock.now
+            let begin = net.loop.now
             raise(SIGPWR)
             try expectEnd(of: clients[0], net)
             for client in clients { client.end() }
             expectEqual(try counts(hang(drained)), [1, 2, 1])
-            expectEqual(begin.duration(to: clock.now), .seconds(2))
+            expectEqual(begin.duration(to: net.loop.now), .seconds(2))
             for served in served { expect(served.isFulfilled) }
             expectEqual(code(accepted), ECANCELED)
             expect(!net.loop.isAlive)
@@ -54,8 +49,7 @@ extension ServeUntilStoppedTests {
             drained.cancel()
             expectEqual(net.loop.metrics.signalWatches, 0)
             expect(served.isPending)
-            listener.close()
-            try hang(served)
+            try listener.end(served)
             let none = Listener.drain([listener], atFirstOf: Self.signals, deadline: .seconds(10))
             expectEqual(counts(none.settledValue), [0, 0, 0])
         }
@@ -83,8 +77,7 @@ extension ServeUntilStoppedTests {
     @Test func onAGroupTheSecondSignalAbortsOnAllLoops() throws {
         let before = actions
         try takingSignals {
-            try withGroup(2) { loop, group in
-                let listener = try Listener.bind("127.0.0.1:0")
+            try withGroup(2) { loop, group, listener in
                 var arrived = 0
                 let served = listener.serve(
                     on: group,
@@ -96,8 +89,7 @@ extension ServeUntilStoppedTests {
                 let clients = try (0..<4).map { _ in try Peer(to: listener.localAddress) }
                 for client in clients {
                     try client.send("x")
-                    let echoed = elsewhere { try client.receive(exactly: 1) }
-                    expectEqual(try hang(echoed, timeout: patience), [0x78])
+                    expectEqual(try hang(elsewhere { try client.receive(exactly: 1) }, timeout: patience), [0x78])
                 }
                 raise(SIGCONT)
                 // A turn may end for jobs that the other loops posted. Two signals that arrive together are one.

@@ -1,8 +1,4 @@
 import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
 
 @testable import PromisesTestSupport
 
@@ -288,8 +284,7 @@ import Testing
             expectEqual(code(sessions([SIGCONT], 1)), EBUSY)
             expect(served.isPending)
             expectEqual(net.loop.metrics.signalWatches, 0)
-            listener.close()
-            try hang(served)
+            try listener.end(served)
         }
     }
 

@@ -1,8 +1,4 @@
 import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
 
 @testable import PromisesTestSupport
 
@@ -10,8 +6,7 @@ import Testing
 @Suite struct DrainBeginTests {
     /// A handler is called while the backlog is accepted too, which a drain does first.
     @Test(arguments: [false, true]) func aHandlerDrainsItsOwnListener(fromTheBacklog: Bool) throws {
-        let clock = VirtualClock()
-        try withListener(clock: clock) { net, listener in
+        try withListener(clock: VirtualClock()) { net, listener in
             var drains: [Guarantee<DrainResult>] = []
             let served = listener.serve { connection -> Promise<Void> in
                 drains.append(listener.drain(deadline: .seconds(2)))
@@ -71,8 +66,7 @@ import Testing
 
     /// A drain, or a signal, does not wait for the end of the pause, and leaves no timer behind.
     @Test(arguments: [EMFILE, ENFILE, ENOMEM]) func duringAPauseOfAccepting(code: CInt) throws {
-        let clock = VirtualClock()
-        try withListener(clock: clock) { net, listener in
+        try withListener(clock: VirtualClock()) { net, listener in
             let served = listener.serve { echo($0) }
             let first = try Peer(to: listener.localAddress)
             try net.loop.run(until: { listener.activeConnections == 1 })
@@ -108,15 +102,14 @@ import Testing
 
     /// A connection whose close lingers when the drain begins has finished; the deadline cuts its close short.
     @Test func duringALingeringClose() throws {
-        let clock = VirtualClock()
-        try withListener(clock: clock) { net, listener in
+        try withListener(clock: VirtualClock()) { net, listener in
             let served = listener.serve { connection in connection.write("bye") }
             let client = try Peer(to: listener.localAddress)
             try net.loop.run(until: { listener.lingeringConnections == 1 })
-            let begin = clock.now
+            let begin = net.loop.now
             let result = try hang(listener.drain(deadline: .seconds(1)), timeout: .seconds(60))
             #expect((result.idle, result.finished, result.aborted) == (0, 1, 0))
-            expectEqual(begin.duration(to: clock.now), .seconds(1))
+            expectEqual(begin.duration(to: net.loop.now), .seconds(1))
             expectEqual(try client.readToEnd(), Array("bye".utf8))
             try hang(served, timeout: .seconds(60))
             client.close()
