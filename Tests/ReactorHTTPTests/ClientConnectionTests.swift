@@ -92,7 +92,7 @@ import Testing
             var accepted = 0
             listener.serve { connection in
                 accepted += 1
-                return connection.forEachFrame(DelimiterDecoder("\r\n\r\n")) { _ in
+                return connection.forEachFrame(DelimiterDecoder("\r\n\r\n")) { _, _ in
                     connection.write("HTTP/1.1 200 x\r\nContent-Length: 2\r\n\r\nok")
                 }
             }
@@ -168,7 +168,7 @@ import Testing
             let listener = try Listener.bind("127.0.0.1:0")
             var heads: [String] = []
             listener.serve { connection in
-                connection.forEachFrame(DelimiterDecoder("\r\n\r\n")) { head in
+                connection.forEachFrame(DelimiterDecoder("\r\n\r\n")) { head, _ in
                     heads.append(
                         String(decoding: head, as: UTF8.self).replacing("\(listener.localAddress)", with: "server"))
                     return connection.write("HTTP/1.1 204 x\r\n\r\n")

@@ -69,7 +69,9 @@ import Testing
             case (.get, "/upgrade"):
                 return .now(
                     .upgrade(to: "x") { connection in
-                        connection.forEachFrame(LengthPrefixDecoder<UInt8>(limit: 9)) { connection.write($0) }
+                        connection.forEachFrame(LengthPrefixDecoder<UInt8>(limit: 9)) { frame, _ in
+                            connection.write(frame)
+                        }
                     })
             case (.get, "/large"): return .now(.stream { output in repeatWhile { output.write(large).map { true } } })
             case (.get, _): return .now(.webSocket(request) { socket in socket.forEach { socket.send($0) } })

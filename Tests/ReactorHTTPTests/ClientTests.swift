@@ -119,7 +119,7 @@ import Testing
             listener.serve { connection in
                 accepted += 1
                 var requests = 0
-                return connection.forEachFrame(DelimiterDecoder("\r\n\r\n")) { _ in
+                return connection.forEachFrame(DelimiterDecoder("\r\n\r\n")) { _, _ in
                     requests += 1
                     if requests > 1 { throw StopReading() }
                     return connection.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")

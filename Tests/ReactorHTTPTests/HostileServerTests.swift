@@ -17,7 +17,7 @@ import Testing
             var isHostile = true
             listener.serve { connection in
                 if isHostile { return serve(connection) }
-                return connection.forEachFrame(DelimiterDecoder("\r\n\r\n")) { _ in
+                return connection.forEachFrame(DelimiterDecoder("\r\n\r\n")) { _, _ in
                     connection.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
                 }
             }
@@ -158,7 +158,7 @@ import Testing
         }
         // All redirects count.
         func redirect(_ connection: Connection) -> Promise<Void> {
-            connection.forEachFrame(DelimiterDecoder("\r\n\r\n")) { _ in
+            connection.forEachFrame(DelimiterDecoder("\r\n\r\n")) { _, _ in
                 after(.seconds(8)).then {
                     connection.write("HTTP/1.1 307 Again\r\nLocation: /\r\nContent-Length: 0\r\n\r\n")
                 }
@@ -368,7 +368,7 @@ import Testing
         var random = SplitMix64(7)
         var isOver = false
         let serve = { (connection: Connection) -> Promise<Void> in
-            connection.forEachFrame(DelimiterDecoder("\r\n\r\n")) { _ in
+            connection.forEachFrame(DelimiterDecoder("\r\n\r\n")) { _, _ in
                 // The last connection may have been kept.
                 if isOver { return connection.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok") }
                 var bytes = Array(responses.randomElement(using: &random)!.utf8)

@@ -106,7 +106,7 @@ import Testing
             var targets: [String] = []
             let head = "HTTP/1.1 307 x\r\nContent-Length: 0\r\nLocation: "
             listener.serve { connection in
-                connection.forEachFrame(DelimiterDecoder("\r\n\r\n")) { request in
+                connection.forEachFrame(DelimiterDecoder("\r\n\r\n")) { request, _ in
                     targets.append(String(decoding: request.split(separator: 0x20)[1], as: UTF8.self))
                     if targets.count > 1 { return connection.write("HTTP/1.1 200 x\r\nContent-Length: 0\r\n\r\n") }
                     return connection.write(

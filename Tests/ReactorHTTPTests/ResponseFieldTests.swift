@@ -53,7 +53,7 @@ import Testing
                 var accepted = 0
                 listener.serve { connection in
                     accepted += 1
-                    return connection.forEachFrame(DelimiterDecoder("\r\n\r\n")) { _ in
+                    return connection.forEachFrame(DelimiterDecoder("\r\n\r\n")) { _, _ in
                         connection.write("HTTP/1.1 200 x\r\n\(fields)\r\n")
                     }
                 }

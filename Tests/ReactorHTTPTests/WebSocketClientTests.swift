@@ -674,7 +674,7 @@ import Testing
             if overflow == .drop {
                 // It gets later ones, complete.
                 var frames = 0
-                let frame = slow.forEachFrame(FixedLengthDecoder(50_004)) { _ in frames += 1 }
+                let frame = slow.forEachFrame(FixedLengthDecoder(50_004)) { _, _ in frames += 1 }
                 hang(after(.milliseconds(1)))
                 expectEqual(frames, counts.filter { $0 == 2 }.count)
                 expectEqual(broadcast(message, to: members, overflow: overflow), 2)

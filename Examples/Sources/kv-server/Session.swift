@@ -27,7 +27,7 @@ package final class Session {
         connection.idleTimeout = server.limits.idle
         connection.frameTimeouts = FrameTimeouts(frame: server.limits.partialRequest)
         connection.writeQueueLimit = server.limits.subscriberQueue
-        return connection.forEachFrame(lending: RequestDecoder(server.limits)) { request, bytes in
+        return connection.forEachFrame(RequestDecoder(server.limits)) { request, bytes in
             guard let line = request.line else { return try self.send(self.answer(request, bytes.rest(), in: bytes)) }
             return try self.send(self.answer(request, line.span.bytes, in: bytes))
         }

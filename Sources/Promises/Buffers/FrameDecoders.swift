@@ -169,7 +169,7 @@ public struct DelimiterDecoder: FrameDecoder, Sendable {
 /// size.
 ///
 /// ```swift
-/// connection.forEachFrame(LengthPrefixDecoder<UInt32>(limit: 1 << 20)) { payload in … }
+/// connection.forEachFrame(LengthPrefixDecoder<UInt32>(limit: 1 << 20)) { payload, _ in … }
 /// ```
 ///
 /// Throws `StreamError.limitExceeded` if a length is above `limit`, before any memory is allocated for the payload.

@@ -3,11 +3,11 @@ import Reactor
 // Loops over the frames of a stream.
 
 extension Connection {
-    /// Calls `body` with each frame that `decoder` finds until the peer ends. Each call waits for the promise of the
-    /// previous one.
+    /// Calls `body` with each frame that `decoder` finds, and a reader of its bytes, until the peer ends. Each call waits
+    /// for the promise of the previous one.
     ///
     /// ```swift
-    /// connection.forEachFrame(LengthPrefixDecoder<UInt32>()) { request in
+    /// connection.forEachFrame(LengthPrefixDecoder<UInt32>()) { request, _ in
     ///     connection.write(answer(to: request))
     /// }
     /// ```
@@ -18,51 +18,78 @@ extension Connection {
     /// connection as busy until the promise settles, and ends the loop after the last received frame, as the peer's end
     /// does.
     ///
+    /// **Nothing need be copied.** A decoder may return only what it has parsed, such as a type or the number of parts,
+    /// and `body` reads the rest from the connection's buffer:
+    ///
+    /// ```swift
+    /// /// Finds records: a type of one byte, and a text of at most 1,024 bytes behind its length.
+    /// struct RecordDecoder: FrameDecoder {
+    ///     func decode(_ bytes: RawSpan) throws -> DecodedFrame<UInt8> {
+    ///         try .reading(bytes) { reader in
+    ///             let type = try reader.byte()
+    ///             _ = try reader.bytes(prefixedBy: UInt16.self, limit: 1024)
+    ///             return type
+    ///         }
+    ///     }
+    /// }
+    ///
+    /// connection.forEachFrame(RecordDecoder()) { type, record in
+    ///     try record.skip(1)
+    ///     let text = try record.bytes(prefixedBy: UInt16.self, limit: 1024)
+    ///     return connection.write(text)
+    /// }
+    /// ```
+    ///
+    /// `decode` may be called several times per frame, `body` once. The reader and its spans are valid until `body`
+    /// returns, and the compiler refuses code that keeps them longer: a closure that runs later needs a copy, such as
+    /// `[UInt8](span)`. No memory is allocated for a frame.
+    ///
     /// Rejected with
-    /// - the first error that `body` throws, or that its promise is rejected with;
+    /// - the first error that `body` throws, or that its promise is rejected with; `ByteError.endOfInput` says that it
+    ///   has read beyond the frame;
     /// - the error that the decoder throws;
     /// - the errors of `readFrame`.
     ///
     /// Cancelling the result cancels the read, or the promise of `body` unless that has other waiters.
     /// - Parameters:
     ///   - decoder: finds the frames.
-    ///   - body: called with each frame, by this thread's loop, never inside this call.
+    ///   - body: called with each frame and a reader of all its bytes, by this thread's loop, never inside this call.
     /// - Returns: a promise that is fulfilled at the peer's end, at a drain, and after `StopReading`.
     @available(*, noasync, message: "no loop runs the handler in an async function")
     @inlinable
     public func forEachFrame<Decoder: FrameDecoder, Next: Thenable>(
-        _ decoder: Decoder, _ body: @escaping (Decoder.Frame) throws -> Next, file: StaticString = #fileID,
-        line: UInt = #line
+        _ decoder: Decoder, _ body: @escaping (Decoder.Frame, inout ByteReader) throws -> Next,
+        file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<Void> {
-        let core = startFrames(decoder) { frame, _ in try body(frame) }
+        let core = startFrames(decoder, body)
         return Promise(core.traced(root: "forEachFrame", Promise<Void>.self, file, line))
     }
 
     /// As `forEachFrame(decoder, body).recover(policy: .allErrors, recover)`, without the promise between them, which
     /// each connection of a server would keep for as long as it is open. `recover` may read, and begin another loop.
     /// - Returns: as the form above; after an error, a promise that settles as `recover` says.
-    @available(*, noasync, message: "no loop runs the handler in an async function")
     @inlinable
-    public func forEachFrame<Decoder: FrameDecoder, Next: Thenable>(
-        _ decoder: Decoder, _ body: @escaping (Decoder.Frame) throws -> Next,
+    package func forEachFrame<Decoder: FrameDecoder, Next: Thenable>(
+        _ decoder: Decoder, _ body: @escaping (Decoder.Frame, inout ByteReader) throws -> Next,
         recover: @escaping (any Error) throws -> Promise<Void>, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<Void> {
-        let core = startFrames(decoder, recover: recover) { frame, _ in try body(frame) }
+        let core = startFrames(decoder, recover: recover, body)
         return Promise(core.traced(root: "forEachFrame", Promise<Void>.self, file, line))
     }
 
+    // A form of its own: `Void` cannot be a `Thenable`, and this one reads ahead.
     /// Calls `body` with each frame until the peer ends, without waiting between the calls; see the form with promises.
     /// - Parameters:
     ///   - decoder: finds the frames.
-    ///   - body: called with each frame, by this thread's loop, never inside this call.
+    ///   - body: called with each frame and a reader of all its bytes, by this thread's loop, never inside this call.
     /// - Returns: as the form with promises.
     @available(*, noasync, message: "no loop runs the handler in an async function")
     @inlinable
     public func forEachFrame<Decoder: FrameDecoder>(
-        _ decoder: Decoder, _ body: @escaping (Decoder.Frame) throws -> Void, file: StaticString = #fileID,
-        line: UInt = #line
+        _ decoder: Decoder, _ body: @escaping (Decoder.Frame, inout ByteReader) throws -> Void,
+        file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<Void> {
-        let core = startFramesAhead(decoder) { frame, _ in try body(frame) }
+        let core = startFramesAhead(decoder, body)
         return Promise(core.traced(root: "forEachFrame", Promise<Void>.self, file, line))
     }
 

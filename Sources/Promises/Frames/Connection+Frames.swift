@@ -103,4 +103,43 @@ extension Connection {
         let core = startFrame(decoder)
         return Promise(core.traced(root: "readFrame", Promise<Decoder.Frame?>.self, file, line))
     }
+
+    /// Reads the next frame with `body`; `nil` if the peer ends before another byte.
+    ///
+    /// ```swift
+    /// connection.readFrame { reader in
+    ///     let name = try String(utf8: reader.line(limit: 64))
+    ///     return (name, [UInt8](try reader.bytes(prefixedBy: UInt32.self, limit: 1 << 20)))
+    /// }
+    /// ```
+    ///
+    /// In this form a whole request is one read, where its parts would be several: fewer promises, and no state between
+    /// the parts. `body` gets all buffered bytes. If it needs more, the reader throws `ByteError.incomplete`, nothing
+    /// is consumed, and `body` is called again from the front when the missing bytes have arrived. So `body` must only
+    /// read; act on the frame after the promise. Spans do not leave `body`; it returns copies.
+    ///
+    /// Rejected as `readFrame` with a decoder, with `StreamError.limitExceeded` in place of `ByteError.limitExceeded`,
+    /// and with any other error of `body`; the bytes are then kept. For frames that arrive in very many parts, write a
+    /// `FrameDecoder`, which remembers its progress.
+    /// - Parameter body: reads a frame, of at least one byte; called inside this call and by this thread's loop.
+    /// - Returns: a promise of the result of `body`; `nil` if the peer ends before another byte.
+    @inlinable @inline(__always)
+    public func readFrame<Frame>(
+        _ body: @escaping (inout ByteReader) throws -> Frame, file: StaticString = #fileID, line: UInt = #line
+    ) -> Promise<Frame?> {
+        let core = startFrame(ReadingDecoder(body))
+        return Promise(core.traced(root: "readFrame", Promise<Frame?>.self, file, line))
+    }
+}
+
+/// Reads a frame with a closure.
+@usableFromInline
+struct ReadingDecoder<Frame>: FrameDecoder {
+    @usableFromInline let body: (inout ByteReader) throws -> Frame
+
+    @inlinable
+    init(_ body: @escaping (inout ByteReader) throws -> Frame) { self.body = body }
+
+    @inlinable
+    func decode(_ bytes: RawSpan) throws -> DecodedFrame<Frame> { try .reading(bytes, body) }
 }

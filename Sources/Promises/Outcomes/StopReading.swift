@@ -13,7 +13,7 @@
 ///
 /// ```swift
 /// connection.forEachLine { line in if line.isEmpty { throw StopReading() } }
-///     .then { connection.forEachFrame(LengthPrefixDecoder<UInt32>()) { message in handle(message) } }
+///     .then { connection.forEachFrame(LengthPrefixDecoder<UInt32>()) { message, _ in handle(message) } }
 /// ```
 ///
 /// Anywhere else it is an ordinary error.

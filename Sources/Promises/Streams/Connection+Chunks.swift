@@ -28,15 +28,7 @@ extension Connection {
         return Promise(core.traced(root: "forEachChunk", Promise<Void>.self, file, line))
     }
 
-    /// Calls `body` with each piece of input until the peer ends; see the form with promises.
-    /// - Parameter body: called with each chunk. The span is valid during the call only.
-    /// - Returns: as the form with promises.
-    @available(*, noasync, message: "no loop runs the handler in an async function")
-    @inlinable
-    public func forEachChunk<Done: Thenable>(
-        _ body: @escaping (RawSpan) throws -> Done, file: StaticString = #fileID, line: UInt = #line
-    ) -> Promise<Void> { forEachChunk({ try body($0).asPromise() }, file: file, line: line) }
-
+    // A form of its own: `Void` cannot be a promise, and this one reads ahead.
     /// Calls `body` with each piece of input until the peer ends, and reads on without waiting for anything else; see
     /// the form with promises.
     /// - Parameter body: called with each chunk. The span is valid during the call only.

@@ -31,7 +31,7 @@ final class Session {
     static func serve(_ connection: Connection, _ service: Service) -> Promise<Void> {
         let session = Session(connection, service)
         connection.frameTimeouts = service.timeouts
-        return connection.forEachFrame(session) { _ in
+        return connection.forEachFrame(session) { _, _ in
             try session.respond()
         } recover: {
             try session.end($0)

@@ -80,7 +80,7 @@ extension WebSocket {
     /// - Parameter cancel: cancels, at the end, a conversation that has never received.
     func startReading(_ cancel: @escaping () -> Void = {}) {
         isReading = true
-        let frames = connection.forEachFrame(decoder) { [self] event in frameArrived(event) }
+        let frames = connection.forEachFrame(decoder) { [self] event, _ in frameArrived(event) }
         frames.map { nil as (any Error)? }.recover { .value($0) }.done { [self] error in
             framesEnded(with: error, cancel)
         }

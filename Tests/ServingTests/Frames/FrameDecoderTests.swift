@@ -93,7 +93,7 @@ private final class MeddlingDecoder: FrameDecoder {
             a.frameTimeouts = FrameTimeouts(idle: .seconds(60), frame: .seconds(60))
             let decoder = OddDecoder(consumed: consumed)
             var count = 0
-            let all = loops ? a.forEachFrame(decoder) { _ in count += 1 } : a.readFrame(decoder).asVoid()
+            let all = loops ? a.forEachFrame(decoder) { _, _ in count += 1 } : a.readFrame(decoder).asVoid()
             try hang(b.write([1, 2, 3]).then { b.shutdownWrite() }, timeout: patience)
             if (1...3).contains(consumed) {
                 try hang(all, timeout: patience)

@@ -10,7 +10,7 @@
         try withConnections(clock: VirtualClock()) { _, a, b in
             if origin == .limitOfTime { a.frameTimeouts = FrameTimeouts(idle: .seconds(1)) }
             var errors: [any Error] = []
-            let all = a.forEachFrame(LineDecoder(limit: origin == .decoder ? 4 : 64)) { _ -> Promise<Void> in
+            let all = a.forEachFrame(LineDecoder(limit: origin == .decoder ? 4 : 64)) { _, _ -> Promise<Void> in
                 switch origin {
                 case .body: throw Refused()
                 case .answer: return Promise(error: Refused())
@@ -37,7 +37,7 @@
         try withNetwork { net in
             for stops in [false, true] {
                 let (a, b) = try Connection.pair()
-                let all = a.forEachFrame(LineDecoder(limit: 64)) { _ -> Promise<Void> in
+                let all = a.forEachFrame(LineDecoder(limit: 64)) { _, _ -> Promise<Void> in
                     if stops { throw StopReading() }
                     return .value
                 } recover: { error in
@@ -54,7 +54,7 @@
         try withNetwork(clock: VirtualClock()) { net in
             for isThrown in [false, true] {
                 let (a, b) = try Connection.pair()
-                let all = a.forEachFrame(LineDecoder(limit: 4)) { _ in
+                let all = a.forEachFrame(LineDecoder(limit: 4)) { _, _ in
                     Promise<Void>.value
                 } recover: { _ in
                     if isThrown { throw Refused() }
@@ -72,7 +72,7 @@
             let (never, resolver) = Promise<Void>.pending()
             resolver.onCancel { isCancelled = true }
             let (begun, begin) = Promise<Void>.pending()
-            let all = a.forEachFrame(LineDecoder(limit: 4)) { _ in
+            let all = a.forEachFrame(LineDecoder(limit: 4)) { _, _ in
                 Promise<Void>.value
             } recover: { _ in
                 begin.fulfill()
@@ -91,10 +91,10 @@
         try withConnections(clock: VirtualClock()) { _, a, b in
             a.frameTimeouts = FrameTimeouts(message: .seconds(1))
             var payloads: [[UInt8]] = []
-            let all = a.forEachFrame(LineDecoder(limit: 64)) { _ in
+            let all = a.forEachFrame(LineDecoder(limit: 64)) { _, _ in
                 Promise<Void>(error: Refused())
             } recover: { _ in
-                a.forEachFrame(LengthPrefixDecoder<UInt8>()) { payload in payloads.append(payload) }
+                a.forEachFrame(LengthPrefixDecoder<UInt8>()) { payload, _ in payloads.append(payload) }
             }
             try hang(b.write("upgrade\n"), timeout: patience)
             let rest = after(.seconds(2)).then { b.write([1, 7]) }.then { b.shutdownWrite() }
@@ -108,12 +108,12 @@
         try withConnections { _, a, b in
             var payloads: [[UInt8]] = []
             var isInClosure = false
-            let all = a.forEachFrame(LineDecoder(limit: 64)) { _ -> Promise<Void> in
+            let all = a.forEachFrame(LineDecoder(limit: 64)) { _, _ -> Promise<Void> in
                 throw Refused()
             } recover: { _ in
                 isInClosure = true
                 defer { isInClosure = false }
-                return a.forEachFrame(LengthPrefixDecoder<UInt8>()) { payload in
+                return a.forEachFrame(LengthPrefixDecoder<UInt8>()) { payload, _ in
                     expect(!isInClosure)
                     payloads.append(payload)
                 }
@@ -131,7 +131,7 @@
             var all = Promise<Void>.value
             var recoveries = 0
             let loop = {
-                a.forEachFrame(LineDecoder(limit: 64)) { _ -> Promise<Void> in
+                a.forEachFrame(LineDecoder(limit: 64)) { _, _ -> Promise<Void> in
                     all.cancel()
                     if isThrown { throw Refused() }
                     return Promise(error: Refused())
@@ -151,7 +151,7 @@
     @Test func theClosureMayCloseTheConnectionAndReturnTheResultItself() throws {
         try withConnections { _, a, b in
             var all = Promise<Void>.value
-            all = a.forEachFrame(LineDecoder(limit: 4)) { _ in
+            all = a.forEachFrame(LineDecoder(limit: 4)) { _, _ in
                 Promise<Void>.value
             } recover: { _ in
                 a.close()

@@ -20,10 +20,10 @@ import Glibc
     func loopsAndReadsGetIt(text: String, lines: [String]) throws {
         try withNetwork { net in
             var seen: [String] = []
-            try hang(try stream(text).forEachFrame(decoder) { seen.append($0) }, timeout: patience)
+            try hang(try stream(text).forEachFrame(decoder) { frame, _ in seen.append(frame) }, timeout: patience)
             expectEqual(seen, lines)
             seen = []
-            let answered = try stream(text).forEachFrame(decoder) { line -> Guarantee<Void> in
+            let answered = try stream(text).forEachFrame(decoder) { line, _ -> Guarantee<Void> in
                 after(.milliseconds(1)).done { seen.append(line) }
             }
             try hang(answered, timeout: patience)
@@ -70,7 +70,9 @@ import Glibc
             try hang(b.write([0xFF, 0x0A, 0x61, 0xFF]), timeout: patience)
             b.close()
             var lines: [[UInt8]] = []
-            try hang(a.forEachFrame(DelimiterDecoder("\n", lastFrame: .accept)) { lines.append($0) }, timeout: patience)
+            try hang(
+                a.forEachFrame(DelimiterDecoder("\n", lastFrame: .accept)) { frame, _ in lines.append(frame) },
+                timeout: patience)
             expectEqual(lines, [[0xFF], [0x61, 0xFF]])
         }
     }
@@ -114,7 +116,7 @@ import Glibc
             try peer.send(RecordFilter.data(Array("a\nb".utf8)) + end)
             peer.end()
             var lines: [String] = []
-            let read = connection.forEachFrame(decoder) { lines.append($0) }
+            let read = connection.forEachFrame(decoder) { frame, _ in lines.append(frame) }
             if isInOrder {
                 try hang(read, timeout: patience)
             } else {
@@ -140,7 +142,9 @@ import Glibc
     @Test func aDrainWaitsForTheLastLine() throws {
         try withListener { net, listener in
             var lines: [String] = []
-            let served = listener.serve { connection in connection.forEachFrame(decoder) { lines.append($0) } }
+            let served = listener.serve { connection in
+                connection.forEachFrame(decoder) { frame, _ in lines.append(frame) }
+            }
             let peer = try Peer(to: listener.localAddress, sending: "a\nb")
             try net.loop.run(until: { lines == ["a"] })
             let drained = listener.drain(deadline: .seconds(10))
@@ -156,7 +160,7 @@ import Glibc
     @Test func theBodyMayStopBeforeIt() throws {
         try withNetwork { net in
             let a = try stream("a\nb")
-            try hang(a.forEachFrame(decoder) { _ in throw StopReading() }, timeout: patience)
+            try hang(a.forEachFrame(decoder) { _, _ in throw StopReading() }, timeout: patience)
             expectEqual(try hang(a.receive(), timeout: patience), Array("b".utf8))
         }
     }

@@ -104,9 +104,9 @@ private struct Pairs: FrameDecoder {
         }
         switch form {
         case .chunks, .filteredChunks: return connection.forEachChunk { _ in try body() }
-        case .frames, .filteredFrames: return connection.forEachFrame(Pairs()) { _ in try body() }
+        case .frames, .filteredFrames: return connection.forEachFrame(Pairs()) { _, _ in try body() }
         case .recoveringFrames:
-            return connection.forEachFrame(Pairs()) { _ in
+            return connection.forEachFrame(Pairs()) { _, _ in
                 try body()
             } recover: { _ in
                 token.use()
@@ -138,7 +138,7 @@ private struct Pairs: FrameDecoder {
             let all =
                 use == .read
                 ? connection.readFrame(decoder).asVoid()
-                : connection.forEachFrame(decoder) { _ in after(.milliseconds(10)) }
+                : connection.forEachFrame(decoder) { _, _ in after(.milliseconds(10)) }
             var other: Promise<[UInt8]>?
             decoder.meddle = {
                 decoder.meddle = {}

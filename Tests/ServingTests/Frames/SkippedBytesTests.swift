@@ -29,7 +29,7 @@ private struct SkippingDecoder: FrameDecoder {
             }
             let (a, b) = try Connection.pair()
             var seen: [String] = []
-            let all = a.forEachFrame(ScriptDecoder()) { seen.append($0) }
+            let all = a.forEachFrame(ScriptDecoder()) { frame, _ in seen.append(frame) }
             try hang(forEach(pieces) { b.write($0) }.then { b.shutdownWrite() }, timeout: patience)
             try hang(all, timeout: patience)
             expectEqual(seen, ["one", "two"])
@@ -47,7 +47,7 @@ private struct SkippingDecoder: FrameDecoder {
             connection.frameTimeouts = FrameTimeouts(idle: .seconds(60))
             let all: Promise<Void> =
                 loops
-                ? connection.forEachFrame(ScriptDecoder()) { _ in } : connection.readFrame(ScriptDecoder()).asVoid()
+                ? connection.forEachFrame(ScriptDecoder()) { _, _ in } : connection.readFrame(ScriptDecoder()).asVoid()
             let begin = net.loop.now
             for _ in 0..<3 {
                 hang(after(.seconds(19)))
@@ -73,7 +73,7 @@ private struct SkippingDecoder: FrameDecoder {
             connection.frameTimeouts = limits
             let all: Promise<Void> =
                 switch form {
-                case 0: connection.forEachFrame(ScriptDecoder()) { _ -> Promise<Void> in .value }
+                case 0: connection.forEachFrame(ScriptDecoder()) { _, _ -> Promise<Void> in .value }
                 case 1: connection.readFrame(ScriptDecoder()).asVoid()
                 default: Promise<Void>(on: .current) { for try await _ in connection.frames(ScriptDecoder()) {} }
                 }
@@ -96,7 +96,7 @@ private struct SkippingDecoder: FrameDecoder {
         try withPair(clock: VirtualClock()) { net, connection, peer in
             connection.frameTimeouts = FrameTimeouts(frame: .seconds(5), message: .seconds(5))
             var seen: [String] = []
-            let all = connection.forEachFrame(ScriptDecoder()) { frame -> Promise<Void> in
+            let all = connection.forEachFrame(ScriptDecoder()) { frame, _ -> Promise<Void> in
                 seen.append(frame)
                 return .value
             }
@@ -117,7 +117,7 @@ private struct SkippingDecoder: FrameDecoder {
             for loops in [true, false] {
                 let (a, b) = try Connection.pair()
                 let all =
-                    loops ? a.forEachFrame(ScriptDecoder()) { _ in } : a.readFrame(ScriptDecoder()).asVoid()
+                    loops ? a.forEachFrame(ScriptDecoder()) { _, _ in } : a.readFrame(ScriptDecoder()).asVoid()
                 try hang(b.write("\n\nhalf").then { b.shutdownWrite() }, timeout: patience)
                 #expect(throws: StreamError.endedEarly(expected: .frame, got: 4)) { try hang(all, timeout: patience) }
             }
@@ -131,7 +131,7 @@ private struct SkippingDecoder: FrameDecoder {
         try withConnections { net, a, b in
             a.frameTimeouts = FrameTimeouts(idle: .seconds(60), frame: .seconds(60))
             let decoder = SkippingDecoder(consumed: consumed)
-            let all = loops ? a.forEachFrame(decoder) { _ in } : a.readFrame(decoder).asVoid()
+            let all = loops ? a.forEachFrame(decoder) { _, _ in } : a.readFrame(decoder).asVoid()
             try hang(b.write([1, 2, 3]), timeout: patience)
             try net.loop.run(until: { a.bytesReceived == 3 })
             try net.loop.turn(.poll)
@@ -149,7 +149,7 @@ private struct SkippingDecoder: FrameDecoder {
     @Test func aFloodOfThemLetsOtherJobsRun() throws {
         try withConnections { net, a, b in
             try hang(b.write(String(repeating: "\n", count: 1000)), timeout: patience)
-            let all = a.forEachFrame(ScriptDecoder()) { _ in }
+            let all = a.forEachFrame(ScriptDecoder()) { _, _ in }
             var turns = 0
             func tick() {
                 net.loop.enqueue {

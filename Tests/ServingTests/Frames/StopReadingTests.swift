@@ -43,7 +43,7 @@ import Glibc
         try withConnections { _, a, b in
             var payloads: [[UInt8]] = []
             let all = a.forEachLine { line in if line.isEmpty { throw StopReading() } }
-                .then { a.forEachFrame(LengthPrefixDecoder<UInt8>()) { payload in payloads.append(payload) } }
+                .then { a.forEachFrame(LengthPrefixDecoder<UInt8>()) { payload, _ in payloads.append(payload) } }
             let bytes = Array("head\n\n".utf8) + [2, 7, 8, 0]
             try hang(b.write(bytes).then { b.shutdownWrite() }, timeout: patience)
             try hang(all, timeout: patience)

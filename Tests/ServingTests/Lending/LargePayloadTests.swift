@@ -28,7 +28,7 @@ import Glibc
                 0, 10, 16_383, 16_384, 100_000, 100_000, 3, 100_000, 1_200_000, 1_200_000, 40_000, 40_000, 70_000, 5,
             ]
             var kept: [SharedBytes] = []
-            let all = connection.forEachFrame(lending: RecordDecoder()) { count, reader -> Promise<Void> in
+            let all = connection.forEachFrame(RecordDecoder()) { count, reader -> Promise<Void> in
                 try reader.skip(4)
                 kept.append(reader.keep(try reader.bytes(count)))
                 return .value
@@ -57,7 +57,7 @@ import Glibc
                 if result > 0 { filled.append(start..<start + UInt(result)) }
                 return result
             }
-            let all = connection.forEachFrame(lending: RecordDecoder()) { count, reader -> Promise<Void> in
+            let all = connection.forEachFrame(RecordDecoder()) { count, reader -> Promise<Void> in
                 try reader.skip(4)
                 let kept = reader.keep(try reader.bytes(count))
                 places.append(kept.withUnsafeBytes { UInt(bitPattern: $0.baseAddress!) })
@@ -102,7 +102,7 @@ import Glibc
     @Test(arguments: [0, 1, 1000, 20_000]) func anExpectationTakesNoMemory(count: Int) throws {
         try withPair(turns: 4000) { net, connection, peer in
             var frames = 0
-            let all = connection.forEachFrame(lending: RecordDecoder()) { _, _ in frames += 1 }
+            let all = connection.forEachFrame(RecordDecoder()) { _, _ in frames += 1 }
             let bytes = record(pattern(900_000)) + record(pattern(900_000))
             let sending = elsewhere { try peer.send(bytes) }
             try net.loop.run(until: { frames == 2 })

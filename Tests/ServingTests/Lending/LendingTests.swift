@@ -42,7 +42,7 @@ private func text(of record: inout ByteReader) throws -> [UInt8] {
     @Test(arguments: [1, 2, 5, 64, 100_000]) func eachFrameIsLentOnceHoweverItArrives(step: Int) throws {
         try withConnections(turns: 20_000) { _, a, b in
             var seen: [[UInt8]] = []
-            let all = a.forEachFrame(lending: RecordDecoder()) { type, bytes -> Promise<Void> in
+            let all = a.forEachFrame(RecordDecoder()) { type, bytes -> Promise<Void> in
                 let remaining = bytes.remaining
                 expect(Int(type) == seen.count && remaining == 5 + seen.count * 7)
                 seen.append(try text(of: &bytes))
@@ -59,7 +59,7 @@ private func text(of record: inout ByteReader) throws -> [UInt8] {
     @Test(arguments: [1, 3, 100_000]) func behindAFilter(step: Int) throws {
         try withConnections(turns: 50_000) { _, a, b in
             try hang(when(fulfilled: a.filter(RecordFilter()), b.filter(RecordFilter(key: 3))), timeout: patience)
-            a.forEachFrame(lending: RecordDecoder()) { type, bytes in
+            a.forEachFrame(RecordDecoder()) { type, bytes in
                 let text = try text(of: &bytes)
                 return a.write { output in
                     output.append(type)
@@ -85,7 +85,7 @@ private func text(of record: inout ByteReader) throws -> [UInt8] {
             var seen: [[UInt8]] = []
             var inner: [UInt8]?
             var all: Promise<Void>?
-            all = a.forEachFrame(lending: RecordDecoder()) { _, bytes -> Promise<Void> in
+            all = a.forEachFrame(RecordDecoder()) { _, bytes -> Promise<Void> in
                 if !seen.isEmpty {
                     seen.append(try text(of: &bytes))
                     return .value
@@ -102,7 +102,7 @@ private func text(of record: inout ByteReader) throws -> [UInt8] {
                     try hang(b.write(record(3, second)).then { after(.milliseconds(1)) }, timeout: patience)
                 case .cancel: all?.cancel()
                 case .startLoop:
-                    next = a.forEachFrame(lending: RecordDecoder()) { _, bytes in
+                    next = a.forEachFrame(RecordDecoder()) { _, bytes in
                         inner = try text(of: &bytes)
                         throw StopReading()
                     }
@@ -132,7 +132,7 @@ private func text(of record: inout ByteReader) throws -> [UInt8] {
     @Test func theDescriptorMayBeTakenOutOfTheBody() throws {
         try withConnections { _, a, b in
             var (seen, descriptor): ([UInt8], CInt) = ([], -1)
-            let all = a.forEachFrame(lending: RecordDecoder()) { _, bytes in
+            let all = a.forEachFrame(RecordDecoder()) { _, bytes in
                 descriptor = try a.detach()
                 seen = try text(of: &bytes)
                 throw StopReading()
@@ -146,7 +146,7 @@ private func text(of record: inout ByteReader) throws -> [UInt8] {
 
     @Test func aBodyThatReadsBeyondItsFrameFails() throws {
         try withConnections { _, a, b in
-            let all = a.forEachFrame(lending: RecordDecoder()) { _, bytes in try bytes.skip(20) }
+            let all = a.forEachFrame(RecordDecoder()) { _, bytes in try bytes.skip(20) }
             try hang(b.write(record(1, [1, 2, 3]) + record(2, pattern(100))), timeout: patience)
             #expect(throws: ByteError.endOfInput(missing: 12)) { try hang(all, timeout: patience) }
             // The frame after it is left.
@@ -156,7 +156,7 @@ private func text(of record: inout ByteReader) throws -> [UInt8] {
 
     @Test func aFrameBeyondTheLimitTakesNoMemory() throws {
         try withConnections { _, a, b in
-            let all = a.forEachFrame(lending: RecordDecoder()) { _, _ in Issue.record("there is no frame") }
+            let all = a.forEachFrame(RecordDecoder()) { _, _ in Issue.record("there is no frame") }
             try hang(b.write([1, 0xFF, 0xFF, 0xFF, 0xFF, 0]), timeout: patience)
             #expect(throws: StreamError.limitExceeded(limit: 1 << 20)) { try hang(all, timeout: patience) }
         }
@@ -164,7 +164,7 @@ private func text(of record: inout ByteReader) throws -> [UInt8] {
 
     @Test func theEndWithinAFrameIsAnError() throws {
         try withConnections { _, a, b in
-            let all = a.forEachFrame(lending: RecordDecoder()) { _, _ in Issue.record("there is no frame") }
+            let all = a.forEachFrame(RecordDecoder()) { _, _ in Issue.record("there is no frame") }
             try hang(b.write([1, 0, 0, 0, 9, 0]).then { b.shutdownWrite() }, timeout: patience)
             #expect(throws: StreamError.endedEarly(expected: .frame, got: 6)) { try hang(all, timeout: patience) }
         }
@@ -174,7 +174,7 @@ private func text(of record: inout ByteReader) throws -> [UInt8] {
     @Test func aDecoderIsCalledWhenItsMissingBytesAreHere() throws {
         try withConnections(turns: 20_000) { _, a, b in
             let decoder = RecordDecoder()
-            let all = a.forEachFrame(lending: decoder) { _, bytes in
+            let all = a.forEachFrame(decoder) { _, bytes in
                 let remaining = bytes.remaining
                 expectEqual(remaining, 1_000_005)
             }
@@ -190,7 +190,7 @@ private func text(of record: inout ByteReader) throws -> [UInt8] {
     @Test func aDrainLetsAFrameFinishThatHasBegun() throws {
         try withListener(clock: VirtualClock(), turns: 1000) { net, listener in
             let served = listener.serve { connection in
-                connection.forEachFrame(lending: RecordDecoder()) { type, _ in
+                connection.forEachFrame(RecordDecoder()) { type, _ in
                     after(.seconds(1)).then { connection.write { $0.append(type) } }
                 }
             }
@@ -213,7 +213,7 @@ private func text(of record: inout ByteReader) throws -> [UInt8] {
     @Test func aLastFrameIsLentToo() throws {
         try withConnections { _, a, b in
             var lines: [String] = []
-            let all = a.forEachFrame(lending: LineDecoder(lastLine: .accept)) { line, bytes in
+            let all = a.forEachFrame(LineDecoder(lastLine: .accept)) { line, bytes in
                 lines += [line, try String(utf8: bytes.rest())]
             }
             try hang(b.write("one\ntwo").then { b.shutdownWrite() }, timeout: patience)

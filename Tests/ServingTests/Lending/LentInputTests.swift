@@ -55,9 +55,9 @@ import Glibc
                 switch lender {
                 case .readFrame: a.readFrame(WholeDecoder(isLast: false, look: look)).ignoringErrors()
                 case .decoder:
-                    a.forEachFrame(WholeDecoder(isLast: false, look: look)) { _ in Promise.value }.ignoringErrors()
+                    a.forEachFrame(WholeDecoder(isLast: false, look: look)) { _, _ in Promise.value }.ignoringErrors()
                 case .body:
-                    a.forEachFrame(lending: WholeDecoder(isLast: false) { _ in }) { _, reader -> Promise<Void> in
+                    a.forEachFrame(WholeDecoder(isLast: false) { _ in }) { _, reader -> Promise<Void> in
                         look(reader.rest())
                         return .value
                     }.ignoringErrors()

@@ -29,7 +29,10 @@ import Glibc
             case .exactly: return connection.read(exactly: 6).map(text)
             case .frame: return connection.readFrame(DelimiterDecoder("\n")).map(text)
             case .lines: return connection.forEachLine { try take($0) }.map { seen }
-            case .frames: return connection.forEachFrame(DelimiterDecoder("\n")) { try take(text($0)) }.map { seen }
+            case .frames:
+                return connection.forEachFrame(DelimiterDecoder("\n")) { frame, _ in try take(text(frame)) }.map {
+                    seen
+                }
             case .chunks:
                 return connection.forEachChunk { chunk in try take(text(chunk.withUnsafeBytes { Array($0) })) }.map {
                     seen

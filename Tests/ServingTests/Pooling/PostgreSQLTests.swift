@@ -58,7 +58,7 @@ import Glibc
         private func answer() -> Promise<[String]> {
             var rows: [String] = []
             var refusal: Refusal?
-            return connection.forEachFrame(MessageDecoder()) { message in
+            return connection.forEachFrame(MessageDecoder()) { message, _ in
                 try message.content.withUnsafeBytes { content in
                     var reader = ByteReader(content.bytes)
                     switch message.type {

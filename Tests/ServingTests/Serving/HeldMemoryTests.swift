@@ -47,8 +47,8 @@ import Glibc
 
     private func read(_ connection: Connection, _ form: Form) -> Promise<Void> {
         switch form {
-        case .loop: connection.forEachFrame(JoiningDecoder(skips: false)) { _ -> Promise<Void> in .value }
-        case .skippingLoop: connection.forEachFrame(JoiningDecoder(skips: true)) { _ -> Promise<Void> in .value }
+        case .loop: connection.forEachFrame(JoiningDecoder(skips: false)) { _, _ -> Promise<Void> in .value }
+        case .skippingLoop: connection.forEachFrame(JoiningDecoder(skips: true)) { _, _ -> Promise<Void> in .value }
         case .skippingRead: connection.readFrame(JoiningDecoder(skips: true)).asVoid()
         case .sequence:
             Promise<Void>(on: .current) {
@@ -98,7 +98,7 @@ import Glibc
     @Test func theBeginningOfAFrameTakesNoMemoryOfALargeOne() throws {
         try withPair(turns: 4000) { net, connection, peer in
             var frames = 0
-            let all = connection.forEachFrame(LengthPrefixDecoder<UInt32>(limit: 1 << 20)) { _ -> Promise<Void> in
+            let all = connection.forEachFrame(LengthPrefixDecoder<UInt32>(limit: 1 << 20)) { _, _ -> Promise<Void> in
                 frames += 1
                 return .value
             }

@@ -63,7 +63,7 @@ private func instanceSize(_ type: AnyClass) -> Int
     @Test func aLoopOverFramesWithLimitsOfTimeIsWithinItsBound() throws {
         try withConnections { _, a, b in
             a.frameTimeouts = FrameTimeouts(idle: .seconds(60), frame: .seconds(10))
-            let all = a.forEachFrame(DelimiterDecoder("\n")) { a.write($0) }
+            let all = a.forEachFrame(DelimiterDecoder("\n")) { frame, _ in a.write(frame) }
             try hang(b.write("message\n"), timeout: patience)
             expectEqual(try hang(b.read(exactly: 7), timeout: patience).count, 7)
             let cold = try #require(Mirror(reflecting: a).descendant("cold", "some")) as AnyObject

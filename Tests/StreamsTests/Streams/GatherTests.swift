@@ -31,7 +31,7 @@ import Glibc
                     line == nil ? .value : connection.write("+OK\r\n").then { serve(connection) }
                 }
             case .lending:
-                connection.forEachFrame(lending: DelimiterDecoder("\r\n")) { _, _ in
+                connection.forEachFrame(DelimiterDecoder("\r\n")) { _, _ in
                     connection.write { $0.append("+OK\r\n") }
                 }
             case .readFrame:

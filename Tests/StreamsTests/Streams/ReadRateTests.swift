@@ -72,8 +72,9 @@ import Glibc
         case .line: return all { connection.readLine().map { Array((($0 ?? "") + "\n").utf8) } }
         case .lines: return connection.forEachLine { try keep(Array(($0 + "\n").utf8)) }.map { got }
         case .frame: return all { connection.readFrame(decoder).map { ($0 ?? []) + [0x0A] } }
-        case .frames: return connection.forEachFrame(decoder) { try keep($0 + [0x0A]) }.map { got }
-        case .lentFrames: return connection.forEachFrame(lending: decoder) { try keep([UInt8]($1.rest())) }.map { got }
+        case .frames: return connection.forEachFrame(decoder) { frame, _ in try keep(frame + [0x0A]) }.map { got }
+        case .lentFrames:
+            return connection.forEachFrame(decoder) { frame, _ in try keep([UInt8]($1.rest())) }.map { got }
         case .chunks: return connection.forEachChunk { try keep([UInt8]($0)) }.map { got }
         }
     }

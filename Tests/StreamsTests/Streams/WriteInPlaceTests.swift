@@ -106,7 +106,7 @@ import Glibc
         try withNetwork(clock: VirtualClock()) { net in
             net.ledger.sendsPiecesSingly = false
             let (connection, peer) = try net.pair()
-            let served = connection.forEachFrame(lending: LineDecoder()) { line, bytes in
+            let served = connection.forEachFrame(LineDecoder()) { line, bytes in
                 connection.write { output in
                     output.append(line)
                     output.append(bytes.rest())

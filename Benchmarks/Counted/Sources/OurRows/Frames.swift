@@ -42,7 +42,7 @@ func answerLentFrames(_ n: Int) {
     let (server, client) = try! Connection.pair()
     let peer = try! client.detach()
     var left = 0
-    let served = server.forEachFrame(lending: RequestDecoder()) { _, request in
+    let served = server.forEachFrame(RequestDecoder()) { _, request in
         try request.skip(4)
         let key = request.rest()
         left -= 1

@@ -67,7 +67,9 @@ import Glibc
     @Test func whatIsReadAndSentNoLongerCounts() throws {
         try withListener(turns: 40_000) { _, listener in
             let served = listener.serve(ServeOptions(memoryLimit: 200_000)) { connection in
-                connection.forEachFrame(LengthPrefixDecoder<UInt32>(limit: 1 << 20)) { connection.write($0) }
+                connection.forEachFrame(LengthPrefixDecoder<UInt32>(limit: 1 << 20)) { frame, _ in
+                    connection.write(frame)
+                }
             }
             let clients = try (0..<3).map { _ in try Peer(to: listener.localAddress) }
             let length = withUnsafeBytes(of: UInt32(60_000).bigEndian) { Array($0) }
@@ -117,7 +119,9 @@ import Glibc
         try withListener(turns: 10 * (count + 3 * frames)) { net, listener in
             // An array of 100 bytes has room for 104.
             let served = listener.serve(ServeOptions(memoryLimit: 104 * count + 10_000)) { connection in
-                connection.forEachFrame(LengthPrefixDecoder<UInt32>(limit: 1 << 20)) { connection.write($0) }
+                connection.forEachFrame(LengthPrefixDecoder<UInt32>(limit: 1 << 20)) { frame, _ in
+                    connection.write(frame)
+                }
             }
             func frame(_ count: Int) -> [UInt8] {
                 withUnsafeBytes(of: UInt32(count).bigEndian) { Array($0) } + [UInt8](repeating: 0, count: count)

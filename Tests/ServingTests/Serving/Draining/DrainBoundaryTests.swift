@@ -11,7 +11,7 @@ import Glibc
         switch loop {
         case .frames:
             listener.serve { connection in
-                connection.forEachFrame(LineDecoder(limit: 100)) { connection.write($0 + "!\n") }
+                connection.forEachFrame(LineDecoder(limit: 100)) { frame, _ in connection.write(frame + "!\n") }
                     .then { connection.write("bye\n") }
             }
         case .lines:

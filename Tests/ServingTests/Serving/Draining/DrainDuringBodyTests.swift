@@ -10,7 +10,7 @@ import Glibc
     private func serve(_ connection: Connection, _ kind: Loop, _ rest: Promise<Void>) -> Promise<Void> {
         func second() -> Promise<Void> { connection.read(exactly: 2).then { _ in connection.write("done") } }
         return switch kind {
-        case .frames: connection.forEachFrame(DelimiterDecoder("\n")) { _ in second() }
+        case .frames: connection.forEachFrame(DelimiterDecoder("\n")) { _, _ in second() }
         case .lines: connection.forEachLine { _ in second() }
         case .chunks: connection.forEachChunk { _ in rest.then { connection.write("done") } }
         }

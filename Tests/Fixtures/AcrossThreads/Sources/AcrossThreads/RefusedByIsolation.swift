@@ -49,7 +49,7 @@ func connectionToActor(_ listener: Listener, _ registry: Registry) -> Promise<Dr
 
 /// The bytes of a frame are lent only for the call of the body.
 func frameKept(_ connection: Connection) -> Promise<Void> {
-    connection.forEachFrame(lending: LineDecoder()) { _, bytes -> Promise<Void> in
+    connection.forEachFrame(LineDecoder()) { _, bytes -> Promise<Void> in
         let kept = bytes.rest()  // error: lifetime-dependent variable 'kept' escapes its scope
         return connection.writable().then { connection.write(kept) }
     }

@@ -44,7 +44,7 @@ func serveWords(_ listener: Listener, on group: LoopGroup, _ lexica: LoopLocal<L
 func serveWords(_ listener: Listener) -> Promise<DrainResult> {
     let lexicon = Lexicon()
     return listener.serve { connection in
-        connection.forEachFrame(WordDecoder()) { word in
+        connection.forEachFrame(WordDecoder()) { word, _ in
             lexicon.words.append(String(decoding: word, as: UTF8.self))
             return connection.write("\(lexicon.words.count)\n")
         }

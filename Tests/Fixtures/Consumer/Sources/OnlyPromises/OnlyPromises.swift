@@ -34,7 +34,7 @@ struct RecordDecoder: FrameDecoder {
 
     private static func servesRecords() throws {
         let (client, server) = try Connection.pair()
-        let served = server.forEachFrame(lending: RecordDecoder()) { length, record in
+        let served = server.forEachFrame(RecordDecoder()) { length, record in
             try record.skip(1)
             let sum = try record.bytes(length).withUnsafeBytes { $0.reduce(0, +) }
             return server.write { output in output.append(sum) }
