@@ -77,10 +77,10 @@ struct HostTests {
 
     @Test func keepAliveFindsAPeerThatHasVanished() throws {
         try withLineServer { network, client, server in
+            func tcp(_ name: CInt) -> SocketOption<Int> { SocketOption(level: CInt(IPPROTO_TCP), name: name) }
             let options: [SocketSetting] = [
-                .set(.keepAlive, to: true), .set(.keepAliveIdle, to: .seconds(30)),
-                .set(.keepAliveInterval, to: .seconds(10)),
-                .set(.keepAliveCount, to: 3),
+                .set(.keepAlive, to: true), .set(tcp(TCP_KEEPIDLE), to: 30), .set(tcp(TCP_KEEPINTVL), to: 10),
+                .set(tcp(TCP_KEEPCNT), to: 3),
             ]
             let connection = try hang(client.run { connect(to: "server:7000", options: options) })
             server.crash()

@@ -1,6 +1,6 @@
-// The compiler (Swift 6.3) resolves the result of a form with a parameter pack too late for a closure that takes the
-// tuple apart, as in `when(fulfilled: a, b).done { a, b in … }.cauterize()`, and reports an error. So the usual numbers
-// of thenables have forms without a pack.
+// Two thenables have a form without a parameter pack: the compiler (Swift 6.3) resolves the result of a pack too late for a
+// closure that does not take the tuple apart, as in `when(fulfilled: a, b).done { print($0.0) }`, and for a comparison
+// with literals, and reports errors that do not say so.
 
 /// Waits until two thenables of any types are fulfilled, and combines their values into a tuple.
 ///
@@ -16,28 +16,23 @@ public func when<A: Thenable, B: Thenable>(
     fulfilled a: A, _ b: B, file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<(A.T, B.T)> { Promise(FanInCore.tuple(of: a, b), of: "when", file, line) }
 
-/// Waits until three thenables of any types are fulfilled; see the form for two.
-@available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
-@inlinable
-public func when<A: Thenable, B: Thenable, C: Thenable>(
-    fulfilled a: A, _ b: B, _ c: C, file: StaticString = #fileID, line: UInt = #line
-) -> Promise<(A.T, B.T, C.T)> { Promise(FanInCore.tuple(of: a, b, c), of: "when", file, line) }
-
 /// Waits until any number of thenables of any types are fulfilled; see the form for two.
 ///
-/// A closure can take the tuple apart if the chain goes on in another statement.
+/// A closure takes the tuple apart, `{ a, b, c in … }`, or the chain goes on in another statement.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<each Each: Thenable>(
     fulfilled thenable: repeat each Each, file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<(repeat (each Each).T)> { Promise(FanInCore.tuple(of: repeat each thenable), of: "when", file, line) }
 
-/// Waits until two guarantees of any types are fulfilled, and combines their values into a tuple.
+/// Waits until any number of guarantees of any types are fulfilled, and combines their values into a tuple.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
-public func when<A, B>(
-    guarantees a: Guarantee<A>, _ b: Guarantee<B>, file: StaticString = #fileID, line: UInt = #line
-) -> Guarantee<(A, B)> { Guarantee(FanInCore.tuple(of: a, b), of: "when", file, line) }
+public func when<each Value>(
+    guarantees guarantee: repeat Guarantee<each Value>, file: StaticString = #fileID, line: UInt = #line
+) -> Guarantee<(repeat each Value)> {
+    Guarantee(FanInCore.tuple(of: repeat each guarantee), of: "when", file, line)
+}
 
 /// Waits until two thenables of any types have settled, and combines their outcomes into a tuple.
 ///

@@ -59,7 +59,7 @@ import SimulatedNetwork
     // MARK: It does not
 
     @Test func theUserTimeOutEndsWhatIsSentAndNotAnswered() throws {
-        try withSimulatedPair([.set(.userTimeout, to: .seconds(1))]) { link in
+        try withSimulatedPair([.set(tcpOption(TCP_USER_TIMEOUT), to: 1000)]) { link in
             link.cut()
             let reading = link.near.receive()
             // More than the kernel takes.

@@ -74,7 +74,7 @@ import Glibc
         case .frame: return all { connection.readFrame(decoder).map { ($0 ?? []) + [0x0A] } }
         case .frames: return connection.forEachFrame(decoder) { frame, _ in try keep(frame + [0x0A]) }.map { got }
         case .lentFrames:
-            return connection.forEachFrame(decoder) { frame, _ in try keep([UInt8]($1.rest())) }.map { got }
+            return connection.forEachFrame(decoder) { try keep([UInt8]($1.rest())) }.map { got }
         case .chunks: return connection.forEachChunk { try keep([UInt8]($0)) }.map { got }
         }
     }
