@@ -191,7 +191,7 @@ public struct ByteReader: ~Escapable {
     }
 
     /// Keeps `span`, which this reader has returned, beyond the call that lends it. In the body of
-    /// `forEachFrame(lending:)` nothing is copied if `span` has at least 16 KiB and takes most of the memory into which
+    /// `forEachFrame` nothing is copied if `span` has at least 16 KiB and takes most of the memory into which
     /// the connection has received it, as a large payload does. Other bytes are copied.
     public func keep(_ span: RawSpan) -> SharedBytes {
         guard span.byteCount >= SharedBytes.leastKept, let array = owner?.pointee, array.capacity / 2 <= span.byteCount

@@ -72,7 +72,8 @@ func tcpOption(_ name: CInt) -> SocketOption<Int> { SocketOption(level: CInt(IPP
     @Test func aConnectHasThemFromTheStart() throws {
         try withListener { net, listener in
             let options: [SocketSetting] = [
-                .set(.noDelay, to: false), .set(.receiveBuffer, to: 10_000), .set(tcpOption(TCP_USER_TIMEOUT), to: 9000),
+                .set(.noDelay, to: false), .set(.receiveBuffer, to: 10_000),
+                .set(tcpOption(TCP_USER_TIMEOUT), to: 9000),
             ]
             let real = net.kernel.startConnect
             var bufferAtConnect: CInt = 0
