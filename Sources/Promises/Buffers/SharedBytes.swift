@@ -49,7 +49,7 @@ public struct SharedBytes: Sendable {
     }
 
     /// `true` if there are no bytes.
-    public var isEmpty: Bool { count == 0 }
+    package var isEmpty: Bool { count == 0 }
 
     /// A part of the bytes, in the same memory.
     /// - Parameter range: positions from 0 to `count`.

@@ -20,7 +20,7 @@ public struct Resolver<T> {
 
     /// `true` if a settlement would still count: the promise has neither settled nor been cancelled. Any thread;
     /// another one may settle it a moment later.
-    public var isPending: Bool { token.core.ref.borrow { $0.state.load().isClaimable } }
+    package var isPending: Bool { token.core.ref.borrow { $0.state.load().isClaimable } }
 
     /// Fulfills the promise with `value`, on any thread. Ignored if the promise has been settled or cancelled before.
     ///

@@ -21,7 +21,7 @@ public final class DatagramSocket: IOProducer {
     public let peerAddress: SocketAddress?
     package let packetSize: Int
     /// `true` once the socket is closed.
-    public private(set) var isClosed = false
+    package private(set) var isClosed = false
 
     let socket: Socket
     let loop: EventLoop

@@ -12,7 +12,7 @@ public struct Provenance: Hashable, Sendable {
     /// The chain that leads to the promise, if it was made while `conf.trace` was on.
     package let trace: Trace?
     /// The line of the `cauterize` that has logged the rejection; `nil` in other reports.
-    public internal(set) var cauterizedAt: CallSite?
+    package internal(set) var cauterizedAt: CallSite?
 
     /// Describes a promise that does not exist, for a test of a `conf.logHandler`.
     public init(name: String? = nil, type: String? = nil, callSite: CallSite? = nil) {

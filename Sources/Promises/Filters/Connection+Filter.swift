@@ -28,7 +28,7 @@ extension Connection {
     /// - writes are not gathered: each is fulfilled when the kernel has taken the filter's output for it;
     /// - the connection also reads when the filter needs input, within limits: see `ConnectionFilter`;
     /// - `bytesReceived` and `bytesSent` count the bytes of the descriptor; `queuedBytes`, watermarks and
-    ///   `writeQueueLimit` count the filter's output; `bufferedByteCount` counts plain bytes;
+    ///   `writeQueueLimit` count the filter's output;
     /// - `peerGone` reports the end of the descriptor, or an end record that a read has seen; it reads nothing itself;
     /// - `detach` is refused.
     ///

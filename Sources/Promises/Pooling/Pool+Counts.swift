@@ -22,7 +22,7 @@ extension Pool {
     }
 
     /// The counts per key that has resources or requests, for metrics. In time linear in the number of keys.
-    public var countsByKey: [PoolKey: PoolCounts] {
+    package var countsByKey: [PoolKey: PoolCounts] {
         loop.assertOwner()
         return Dictionary(state.lines.values.map { ($0.key, $0.counts) }, uniquingKeysWith: { counts, _ in counts })
     }

@@ -58,5 +58,5 @@ extension Connection {
 
     /// The number of received bytes that no read has consumed: the beginning of an incomplete frame, or complete frames
     /// that have not been read yet.
-    public var bufferedByteCount: Int { cold?.input.count ?? 0 }
+    package var bufferedByteCount: Int { cold?.input.count ?? 0 }
 }

@@ -23,7 +23,7 @@ import Reactor
 /// - Returns: a promise of the value of the first attempt that succeeds.
 @available(*, noasync, message: "an async function has no loop of its own; write a loop with Task.sleep")
 public func retry<Next: Thenable>(
-    maxAttempts: Int, delay schedule: RetrySchedule = .none,
+    maxAttempts: Int, delay schedule: RetrySchedule = .constant(.zero),
     while isRetryable: @escaping (any Error) throws -> Bool = { _ in true },
     _ body: @escaping (_ attempt: Int) throws -> Next, file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<Next.T> {
@@ -36,7 +36,7 @@ public func retry<Next: Thenable>(
 /// promise is rejected, rejects the result instead. See the other form.
 @available(*, noasync, message: "an async function has no loop of its own; write a loop with Task.sleep")
 public func retry<Next: Thenable, Condition: Thenable>(
-    maxAttempts: Int, delay schedule: RetrySchedule = .none,
+    maxAttempts: Int, delay schedule: RetrySchedule = .constant(.zero),
     while isRetryable: @escaping (any Error) throws -> Condition,
     _ body: @escaping (_ attempt: Int) throws -> Next, file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<Next.T> where Condition.T == Bool {

@@ -13,9 +13,6 @@ public struct RetrySchedule {
     /// Why the schedule's parameters are invalid; `nil` if they are valid.
     var problem: String?
 
-    /// No pause: the next attempt follows immediately.
-    public static var none: RetrySchedule { .custom { _, _ in .zero } }
-
     /// An equal pause between the end of an attempt and the next one, for any number of attempts.
     public static func constant(_ pause: Duration) -> RetrySchedule { .custom { _, _ in pause } }
 

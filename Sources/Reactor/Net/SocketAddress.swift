@@ -128,7 +128,7 @@ public struct SocketAddress: Hashable, Sendable {
     }
 
     /// `true` for a Unix address.
-    public var isUnix: Bool {
+    package var isUnix: Bool {
         if case .unix = host { true } else { false }
     }
 

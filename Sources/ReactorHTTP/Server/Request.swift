@@ -13,7 +13,7 @@ public struct Request {
     /// The fields of the head.
     public var headers: Headers { storage.headers }
     /// `true` if the client speaks HTTP/1.0.
-    public var isHTTP10: Bool { storage.isHTTP10 }
+    package var isHTTP10: Bool { storage.isHTTP10 }
     /// The connection of the request: for the peer's address, the result of the TLS handshake, and
     /// `cancelWhenPeerGone`. Do not read or write it. `nil` once the response has been sent.
     public var connection: Connection? { storage.connection }
