@@ -55,7 +55,7 @@ struct StackSearch {
     /// If all sources of a combinator are needed, one that is held up is enough, unless another one may fail instead;
     /// otherwise, each must be.
     private mutating func areInputsHeldUp(of core: PromiseCore, _ here: LoopRef) -> Bool {
-        guard let combinator = core as? CombinatorCore else { return false }
+        guard let combinator = core.asCombinator else { return false }
         let inputs = combinator.inputs
         if combinator.needsAllInputs && pool == nil { return inputs.contains { isHeldUp($0, here) } }
         return !inputs.isEmpty && inputs.allSatisfy { isHeldUp($0, here) }

@@ -69,7 +69,7 @@ extension Cancellation {
                 producer.marks.insert(.isEndingCancelled)
                 let word = producer.upstream.load()
                 if word == .none {
-                    combinator = producer as? CombinatorCore
+                    combinator = producer.asCombinator
                     break
                 }
                 if producer.isShielding {

@@ -88,7 +88,7 @@ struct Cancellation {
             core.cancelIfUnobserved()
             return nil
         }
-        if isLast, let combinator = producer as? CombinatorCore {
+        if isLast, let combinator = producer.asCombinator {
             combinator.endWithInputs(by: request)
             combinators.append(combinator)
             return nil

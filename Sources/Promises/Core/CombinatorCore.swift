@@ -55,6 +55,8 @@ class CombinatorCore: PromiseCore, @unchecked Sendable {
         endIfNothingIsOutstanding(.noProducer)
     }
 
+    final override var asCombinator: CombinatorCore? { self }
+
     /// Whether the result needs all sources, and not one of them.
     var needsAllInputs: Bool { true }
 

@@ -216,7 +216,7 @@ extension PromiseCore {
     /// Whether a handler other than `waiter`, cancelled or not, or a `hang`, waits here.
     func isWanted(besides waiter: PromiseCore?) -> Bool {
         // A settled combinator lets it continue.
-        if has(.isLetGo) || (self as? ResolverCore)?.isOfGuarantee == true { return true }
+        if has(.isLetGo) || continuesUnobserved { return true }
         guard let waiters = LockedWaiters(of: self) else { return true }
         return waiters.keepWorkAlive(besides: waiter?.ref)
     }

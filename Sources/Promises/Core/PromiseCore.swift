@@ -99,6 +99,9 @@ class PromiseCore: Job, @unchecked Sendable {
         return upstream.loadRelaxed() == .taken
     }
 
+    /// This core, if it settles when its several sources have. (A cast would take twenty instructions.)
+    var asCombinator: CombinatorCore? { nil }
+
     /// Ends the work that would settle this externally settled promise, and rejects the promise, now or when the work has
     /// ended. Does nothing if the work cannot be ended, or another thread has settled the promise. Any thread.
     /// - Parameter cancellation: continues with the promise that this one waits for.
@@ -115,6 +118,9 @@ class PromiseCore: Job, @unchecked Sendable {
     /// it and takes the node out of the list, whose reference the caller then owns.
     /// - Returns: false, without any effect, in all other cases.
     func cancel(ifOnly node: CoreRef) -> Bool { false }
+
+    /// Whether this externally settled promise continues even after its last waiter has withdrawn.
+    var continuesUnobserved: Bool { false }
 
     /// Whether a drop only destroys the payload, which another core may do in its place. If false, `code` needs this
     /// core itself.

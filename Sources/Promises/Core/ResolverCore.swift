@@ -7,7 +7,7 @@ final class ResolverCore: PromiseCore, @unchecked Sendable {
     private let madeAt: CallSite
     /// Whether a closure of `Guarantee` fulfills it. The closure cannot be notified of a cancellation, so no
     /// withdrawing waiter ends the promise: a later value would be lost silently.
-    let isOfGuarantee: Bool
+    private let isOfGuarantee: Bool
     /// Set if the promise was cancelled, not merely rejected with a cancellation error. Before the promise settles,
     /// only the party that has claimed it accesses this.
     @exclusivity(unchecked) private(set) final var isCancelled = false
@@ -53,6 +53,8 @@ final class ResolverCore: PromiseCore, @unchecked Sendable {
     }
 
     @usableFromInline override var callSite: CallSite? { madeAt }
+
+    override var continuesUnobserved: Bool { isOfGuarantee }
 
     @usableFromInline
     init(_ callSite: CallSite, isOfGuarantee: Bool, code: CoreCode) {

@@ -19,7 +19,7 @@ extension Catchable {
         policy: CatchPolicy = conf.catchPolicy, _ body: @escaping (any Error) throws -> any Thenable<T>,
         file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<T> {
-        derived("recover", Recover { policy.catches($0) ? try body($0) : nil }, file, line)
+        derived("recover", RecoverByPolicy(body, policy), file, line)
     }
 
     /// Replaces every rejection, including a cancellation, with the guarantee that `body` returns.
@@ -81,6 +81,26 @@ struct Recover<T>: Operation {
             }
             core.finish(followingOwned: next, as: T.self)
         } catch { core.finish(throwing: error) }
+    }
+}
+
+/// `Recover` without a closure around the program's.
+@usableFromInline
+struct RecoverByPolicy<T>: Operation {
+    @usableFromInline typealias Output = T
+    @usableFromInline let body: (any Error) throws -> any Thenable<T>
+    @usableFromInline let policy: CatchPolicy
+
+    @inlinable
+    init(_ body: @escaping (any Error) throws -> any Thenable<T>, _ policy: CatchPolicy) {
+        self.body = body
+        self.policy = policy
+    }
+
+    @inlinable @inline(__always)
+    func run(_ source: Source<T>, _ core: PromiseCore) {
+        guard !source.isFulfilled, policy.catches(source.error) else { return core.finish(as: source) }
+        do { try core.finish(following: body(source.error).asPromise()) } catch { core.finish(throwing: error) }
     }
 }
 
