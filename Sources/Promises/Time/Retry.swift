@@ -27,7 +27,7 @@ public func retry<Next: Thenable>(
     while isRetryable: @escaping (any Error) throws -> Bool = { _ in true },
     _ body: @escaping (_ attempt: Int) throws -> Next, file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<Next.T> {
-    let retrying = Retrying(maxAttempts, schedule, body) { .value(try isRetryable($0)) }
+    let retrying = Retrying(maxAttempts: maxAttempts, schedule: schedule, body: body) { .value(try isRetryable($0)) }
     return Promise(retrying.begin().traced(root: "retry", Promise<Next.T>.self, file, line))
 }
 
@@ -40,26 +40,18 @@ public func retry<Next: Thenable, Condition: Thenable>(
     while isRetryable: @escaping (any Error) throws -> Condition,
     _ body: @escaping (_ attempt: Int) throws -> Next, file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<Next.T> where Condition.T == Bool {
-    let retrying = Retrying(maxAttempts, schedule, body) { try isRetryable($0).asPromise() }
+    let retrying = Retrying(maxAttempts: maxAttempts, schedule: schedule, body: body) {
+        try isRetryable($0).asPromise()
+    }
     return Promise(retrying.begin().traced(root: "retry", Promise<Next.T>.self, file, line))
 }
 
-/// The state of one `retry`.
-private final class Retrying<Next: Thenable> {
-    private let maxAttempts: Int
-    private let schedule: RetrySchedule
-    private let body: (Int) throws -> Next
-    private let isRetryable: (any Error) throws -> Promise<Bool>
-
-    init(
-        _ maxAttempts: Int, _ schedule: RetrySchedule, _ body: @escaping (Int) throws -> Next,
-        _ isRetryable: @escaping (any Error) throws -> Promise<Bool>
-    ) {
-        self.maxAttempts = maxAttempts
-        self.schedule = schedule
-        self.body = body
-        self.isRetryable = isRetryable
-    }
+/// The arguments of a `retry`.
+private struct Retrying<Next: Thenable> {
+    let maxAttempts: Int
+    let schedule: RetrySchedule
+    let body: (Int) throws -> Next
+    let isRetryable: (any Error) throws -> Promise<Bool>
 
     func begin() -> PromiseCore {
         if maxAttempts < 1 {
@@ -71,8 +63,9 @@ private final class Retrying<Next: Thenable> {
     }
 
     func attempt(_ number: Int) -> PromiseCore {
-        do { return try body(number).asPromise().core.derive(Attempt(self, number)) } catch {
-            return PromiseCore(error: error).derive(Attempt(self, number))
+        let next = Attempt(retrying: self, number: number)
+        do { return try body(number).asPromise().core.derive(next) } catch {
+            return PromiseCore(error: error).derive(next)
         }
     }
 
@@ -81,7 +74,7 @@ private final class Retrying<Next: Thenable> {
         guard number < maxAttempts, !error.isCancelled else { return nil }
         let answer = try isRetryable(error)
         if let isYes = answer.settledValue { return isYes ? pause(after: error, number, core) : nil }
-        return answer.then { [self] isYes in
+        return answer.then { isYes in
             guard isYes, let next = pause(after: error, number, core) else { throw error }
             return Promise<Next.T>(next)
         }.core
@@ -92,18 +85,13 @@ private final class Retrying<Next: Thenable> {
         guard core.settled == nil, let pause = schedule.pause(number, error), core.settled == nil else { return nil }
         if pause <= .zero { return attempt(number + 1) }
         let timer = Guarantee<Void>(TimerPromise.make(after: pause))
-        return timer.then { [self] in Promise<Next.T>(attempt(number + 1)) }.core
+        return timer.then { Promise<Next.T>(attempt(number + 1)) }.core
     }
 
     private struct Attempt: Operation {
         typealias Output = Next.T
-        let retrying: Retrying
+        let retrying: Retrying<Next>
         let number: Int
-
-        init(_ retrying: Retrying, _ number: Int) {
-            self.retrying = retrying
-            self.number = number
-        }
 
         func run(_ source: Source<Next.T>, _ core: PromiseCore) {
             guard !source.isFulfilled else { return core.finish(as: source) }

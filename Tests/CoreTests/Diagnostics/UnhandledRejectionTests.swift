@@ -54,29 +54,25 @@ struct UnhandledRejectionTests {
 
     /// Where the promise has been rejected before the handler returns it, the two do not merge.
     @Test func aRejectionThatAHandlerReturnsIsHandled() throws {
-        let lines = try logged {
-            try inLoop { loop throws in
-                let inner = Promise<Int>(error: Flaw(4))
-                Promise.value(1).then { _ in inner }.catch { _ in }
-                try loop.run()
-                withExtendedLifetime(inner) {}
-            }
+        let lines = try loggedInLoop { loop throws in
+            let inner = Promise<Int>(error: Flaw(4))
+            Promise.value(1).then { _ in inner }.catch { _ in }
+            try loop.run()
+            withExtendedLifetime(inner) {}
         }
         expectEqual(lines, [])
     }
 
     /// `tap` receives the outcome, and its own promise is rejected as cancelled.
     @Test func aRejectionOnItsWayToACleanUpOfACancelledPromiseIsHandled() throws {
-        let lines = try logged {
-            try inLoop { loop throws in
-                var seen: [Int] = []
-                let (source, resolver) = Promise<Int>.pending()
-                let tapped = source.tap { if case .failure(let error as Flaw) = $0 { seen.append(error.number) } }
-                resolver.reject(Flaw(5))
-                tapped.cancel()
-                try loop.run()
-                expectEqual(seen, [5])
-            }
+        let lines = try loggedInLoop { loop throws in
+            var seen: [Int] = []
+            let (source, resolver) = Promise<Int>.pending()
+            let tapped = source.tap { if case .failure(let error as Flaw) = $0 { seen.append(error.number) } }
+            resolver.reject(Flaw(5))
+            tapped.cancel()
+            try loop.run()
+            expectEqual(seen, [5])
         }
         expectEqual(lines, [])
     }
