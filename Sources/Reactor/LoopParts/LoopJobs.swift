@@ -173,11 +173,11 @@ final class LoopJobs {
     /// As `runInline(_:)`. If the job runs at once and turns the loop, `complete` is called with `context` before that
     /// turn.
     func runInline(_ job: Unmanaged<Job>, interrupting context: UnsafeMutableRawPointer, complete: InlineCompletion) {
+        // It is `nil` where no inline job is running: a turn inside one takes it first.
         guard inline.begin(job) else { return }
-        let outer = interrupted
         interrupted = Interrupted(context: context, complete: complete)
         runInlineJobs()
-        interrupted = outer
+        interrupted = nil
     }
 
     /// - Returns: whether there was an inline job.

@@ -45,4 +45,16 @@ import Testing
         resolver.fulfill(1)
         expectEqual(log.value, ["first begins", "first ends", "second"])
     }
+
+    /// Also where the promise has settled, so that nothing but the running handler is in the way.
+    @Test func attachedInsideAnotherOneItRunsAfterIt() {
+        let log = Shared<[String]>([])
+        let settled = Promise.value(1)
+        settled.done(on: nil) { _ in
+            log.change { $0.append("first begins") }
+            settled.done(on: nil) { _ in log.change { $0.append("second") } }.orFail()
+            log.change { $0.append("first ends") }
+        }.orFail()
+        expectEqual(log.value, ["first begins", "first ends", "second"])
+    }
 }
