@@ -13,7 +13,7 @@ extension InstalledFilter {
         connection.sendGathered()
         if let refusal = refusal(of: connection) { return Promise(refused: refusal) }
         let installed = InstalledFilter(filter, on: connection)
-        let received = connection.input.take(connection.bufferedByteCount)
+        let received = connection.takeInput(connection.bufferedByteCount)
         let core = PromiseCore.pending(Connection.self, by: connection)
         connection.layer = installed
         installed.handshake = core
@@ -47,8 +47,8 @@ extension InstalledFilter {
         }
         if isRemoved {
             // Nothing but the filter has delivered bytes.
-            let delivered = connection.input.take(connection.bufferedByteCount)
-            if !received.isEmpty || !delivered.isEmpty { connection.input.append(delivered + received) }
+            let delivered = connection.takeInput(connection.bufferedByteCount)
+            if !received.isEmpty || !delivered.isEmpty { connection.appendInput(delivered + received) }
         } else if !received.isEmpty {
             call { filter, output in try received.withUnsafeBytes { try filter.receive($0.bytes, &output) } }
         }

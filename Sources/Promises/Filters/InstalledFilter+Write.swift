@@ -12,19 +12,19 @@ extension InstalledFilter {
 
     func write(_ bytes: UnsafeRawBufferPointer) -> Promise<Void> {
         let connection = connection
-        guard takesWrites else { return Promise(refused: refusal) }
+        guard takesWrites else { return Promise(refused: connection.refusalToWrite) }
         let isFirst = !connection.writer.isQueued && deferred.isEmpty && !isCalling
         if !isFirst && connection.isFull { return Promise(refused: ByteWrite.refusalAsFull(connection)) }
         if isFirst && bytes.isEmpty { return .value }
         let core = PromiseCore.ofWrite(by: connection)
         if isCalling || !deferred.isEmpty {
-            deferred.append(.init(bytes: [UInt8](bytes), promise: core))
+            deferred.append(([UInt8](bytes), core))
         } else if bytes.isEmpty {
             queueOutput([], core)
         } else {
             let output = output { try $0.write(bytes.bytes, &$1) }
             let isDeferred = defers(output)
-            if isDeferred { deferred.insertFirst(.init(bytes: [UInt8](bytes), promise: core)) }
+            if isDeferred { deferred.insertFirst(([UInt8](bytes), core)) }
             takeUp(output, isDeferred ? nil : core)
             proceed()
         }
@@ -32,14 +32,6 @@ extension InstalledFilter {
         if takesWrites { connection.updateCongestion() } else { connection.noteHeldMemory() }
         connection.updateInterest()
         return Promise(core)
-    }
-
-    private var refusal: any Error {
-        if isInHandshake, connection.lifecycle == .open, connection.failure == nil {
-            return SystemError(
-                connection.writeCall, EBUSY, detail: "the handshake of the filter has not finished")
-        }
-        return connection.refusalToWrite
     }
 
     // MARK: Output
@@ -65,12 +57,8 @@ extension InstalledFilter {
         } else if write != nil && connection.writer.corks(bytes.count, in: connection.turn) {
             enqueue(bytes, write)
             FlushJob.enqueue(for: connection)
-        } else if bytes.count <= WriteQueue.coalesceLimit {
-            sendFirst(bytes, write)
         } else {
-            enqueue(bytes, write)
-            connection.writer.turnOfLastSend = connection.turn
-            connection.flush()
+            sendFirst(bytes, write)
         }
     }
 
@@ -82,10 +70,12 @@ extension InstalledFilter {
         connection.flush()
     }
 
-    private func enqueue(_ bytes: [UInt8], _ write: PromiseCore?) {
+    private func enqueue(_ bytes: [UInt8], from sent: Int = 0, _ write: PromiseCore?) {
         let connection = connection
-        connection.writer.enqueue { $0.appendFinal(bytes, write) }
-        if write == nil { ownOutput.append(bytes.count, end: connection.bytesSent + connection.writer.queuedBytes) }
+        connection.writer.enqueue { $0.append(bytes, from: sent, isFinal: true, write) }
+        if write == nil {
+            ownOutput.append(bytes.count - sent, end: connection.bytesSent + connection.writer.queuedBytes)
+        }
     }
 
     /// Sends output when the queue is empty. Usually the kernel takes all of it, and no queue is needed.
@@ -98,7 +88,7 @@ extension InstalledFilter {
             write?.fulfill(())
             ConnectionClose.lingerIfDelivered(connection)
         } else {
-            enqueue(Array(bytes[sent...]), write)
+            enqueue(bytes, from: sent, write)
         }
     }
 

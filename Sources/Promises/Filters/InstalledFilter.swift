@@ -94,7 +94,7 @@ final class InstalledFilter: ConnectionLayer {
         if !output.delivered.isEmpty && connection.lifecycle.isOpen && !inputHasEnded {
             hasNewInput = true
             deliveredCount += output.delivered.count
-            connection.input.append(output.delivered)
+            connection.appendInput(output.delivered)
         }
         if output.isReady { isReady = true }
         if output.endsInput { inputHasEnded = true }
@@ -144,7 +144,7 @@ final class InstalledFilter: ConnectionLayer {
         isEndDue = false
         hasSentEnd = true
         timer?.cancel()
-        connection.ensuredColdState.failure = ConnectionFailure(error: failure, cause: error)
+        connection.ensuredRareState.failure = ConnectionFailure(error: failure, cause: error)
         connection.writer.isCongested = false
         let promises = (connection.writer.queue?.takePromises() ?? []) + connection.takeUnqueuedPromises()
         if connection.lifecycle.isOpen {
@@ -163,7 +163,7 @@ final class InstalledFilter: ConnectionLayer {
         timer?.cancel()
         let writes = deferred.takeAll()
         if connection.writer.takesWrites {
-            for write in writes { connection.writer.enqueue { $0.appendFinal(write.bytes, write.promise) } }
+            for write in writes { connection.writer.enqueue { $0.append(write.bytes, isFinal: true, write.promise) } }
         }
         connection.layer = nil
     }

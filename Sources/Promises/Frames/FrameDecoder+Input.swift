@@ -15,7 +15,7 @@ extension FrameDecoder {
         repeat {
             missing = 1
             var frame: Frame?
-            try connection.input.consume(received, callsUser: Self.isUsers) { bytes in
+            try connection.consumeInput(received, callsUser: Self.isUsers) { bytes in
                 switch try decode(bytes, of: connection) {
                 case .frame(let found, let consumed):
                     frame = .some(found)
@@ -54,9 +54,9 @@ extension FrameDecoder {
     /// Decodes the rest if the stream has ended, and drops it if that is a frame.
     @inlinable
     mutating func last(in connection: Connection) throws -> Frame? {
-        guard connection.input.isLast else { return nil }
+        guard connection.hasLastInput else { return nil }
         var frame: Frame?
-        try connection.input.consume(UnsafeRawBufferPointer(start: nil, count: 0), callsUser: Self.isUsers) { bytes in
+        try connection.consumeInput(UnsafeRawBufferPointer(start: nil, count: 0), callsUser: Self.isUsers) { bytes in
             frame = try decodeLast(bytes.bytes)
             return frame == nil ? 0 : bytes.count
         }

@@ -47,6 +47,7 @@ final class FrameLoop<Decoder: FrameDecoder, Next: Thenable>: InputConsumer {
     @inlinable var heldBytes: Int { decoder.heldBytes }
     @inlinable var expectation: StreamError.Expectation { decoder.expectation }
 
+    /// Called after the promise of the body has settled, and whenever it may have.
     @inlinable
     func bodyDidSettle() {
         if !isAnswering { return }
@@ -56,6 +57,7 @@ final class FrameLoop<Decoder: FrameDecoder, Next: Thenable>: InputConsumer {
 
     @inlinable
     func recover(from error: any Error, _ core: PromiseCore) -> Bool {
+        bodyDidSettle()
         // The body may have cancelled the result before it threw: nothing follows then.
         guard let recovery, !(error is StopReading), core.isOpen else { return false }
         // The closure may begin another loop, whose messages are not parts of this one's.
@@ -70,16 +72,17 @@ final class FrameLoop<Decoder: FrameDecoder, Next: Thenable>: InputConsumer {
 
     @inlinable
     func take(_ received: UnsafeRawBufferPointer) throws -> InputStep<Void> {
+        bodyDidSettle()
         var left = Self.framesInJob
         if !received.isEmpty, let step = try handleFrames(in: received, of: nil, isReceived: true, &left) {
             return step
         }
         while left > 0 {
-            guard source.hasBufferedInput else {
+            guard source.hasInput else {
                 if let refusal = source.refusalToBeginFrame() { throw refusal }
                 return .needs(1)
             }
-            if let step = try source.input.lend({ try handleFrames(in: $0, of: $1, isReceived: false, &left) }) {
+            if let step = try source.lendInput({ try handleFrames(in: $0, of: $1, isReceived: false, &left) }) {
                 return step
             }
         }
@@ -111,7 +114,7 @@ final class FrameLoop<Decoder: FrameDecoder, Next: Thenable>: InputConsumer {
                 }
                 decoded = try decoder.decode(rest, of: connection)
             } catch {
-                if isReceived { connection.input.keep(rest) }
+                if isReceived { connection.keepInput(rest) }
                 throw error
             }
             switch decoded {
@@ -130,25 +133,25 @@ final class FrameLoop<Decoder: FrameDecoder, Next: Thenable>: InputConsumer {
                 consume(0, of: rest, isReceived)
                 missing = max(count, 1)
             }
-            if connection.input.isLast {
+            if connection.hasLastInput {
                 // Otherwise the decoder has changed the input.
-                guard connection.input.begins(at: rest.baseAddress!) else { return nil }
+                guard connection.inputBegins(at: rest.baseAddress!) else { return nil }
                 if let frame = try decoder.decodeLast(rest.bytes) {
-                    connection.input.drop(rest.count)
+                    connection.dropInput(rest.count)
                     return try handle(frame, rest, owner).map { .wait($0) }
                 }
             }
             return .needs(missing)
-        } while left > 0 && start < bytes.count && connection.input.begins(at: bytes.baseAddress! + start)
+        } while left > 0 && start < bytes.count && connection.inputBegins(at: bytes.baseAddress! + start)
         return nil
     }
 
     @inlinable @inline(__always)
     func consume(_ count: Int, of bytes: UnsafeRawBufferPointer, _ isReceived: Bool) {
         if isReceived {
-            source.input.keep(UnsafeRawBufferPointer(rebasing: bytes[count...]))
+            source.keepInput(UnsafeRawBufferPointer(rebasing: bytes[count...]))
         } else if count > 0 {
-            source.input.drop(count)
+            source.dropInput(count)
         }
     }
 
@@ -208,9 +211,6 @@ extension Connection {
     func beginReadingAhead() {
         if refusalToRead == nil { reader.readsAhead = true }
     }
-
-    @usableFromInline
-    var hasBufferedInput: Bool { hasInput }
 
     /// The promise of a body is pending. The program may be slow.
     /// - Parameter held: the memory of the decoder. One that holds nothing leaves the accounting to a read in its body.

@@ -34,12 +34,11 @@ struct FrameRead<Decoder: FrameDecoder>: InputConsumer {
 /// The wait of a sequence for the rest of its next frame.
 private struct FrameWait: InputConsumer {
     let connection: Uncounted<Connection>
-    let heldBytes: Int
 
     static var form: InputForm { .frames }
     static var valueAtEnd: Void? { () }
     func take(_ received: UnsafeRawBufferPointer) -> InputStep<Void> {
-        connection.borrow { $0.input.keep(received) }
+        connection.borrow { $0.keepInput(received) }
         return .done(())
     }
 }
@@ -69,6 +68,6 @@ extension Connection {
         _ missing: Int, held: Int, _ expectation: @autoclosure () -> StreamError.Expectation
     ) throws -> PromiseCore? {
         guard try mayContinue(.frames, expectation()) else { return nil }
-        return try InputLoop(FrameWait(connection: Uncounted(self), heldBytes: held)).wait(for: missing)
+        return InputLoop(FrameWait(connection: Uncounted(self))).startWaiting(for: missing, holding: held)
     }
 }

@@ -66,7 +66,7 @@ extension Parking {
     /// Resets the settings that a request may have changed, for the next one.
     static func resetSettings(of connection: Connection) {
         connection.frameTimeouts = nil
-        guard connection.cold?.hasRareState == true else { return }
+        guard connection.cold?.rare != nil else { return }
         connection.idleTimeout = nil
         connection.writeTimeout = nil
         connection.readRate = nil

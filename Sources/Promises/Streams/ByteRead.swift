@@ -18,7 +18,7 @@ struct ByteRead: InputConsumer {
     @inline(never)
     private func takeInput() -> InputStep<ReadOutcome> {
         connection.borrow {
-            if $0.hasInput { return .done(.bytes($0.input.take(limit))) }
+            if $0.hasInput { return .done(.bytes($0.takeInput(limit))) }
             return $0.reader.hasEnded ? .done($0.failure.map(ReadOutcome.failed) ?? .end) : .needs(limit)
         }
     }
@@ -29,28 +29,6 @@ struct ByteRead: InputConsumer {
         let error = error as? SystemError ?? connection.failure
         core.finish(ReadOutcome.failed(error ?? SystemError(connection.readCall, ECANCELED)))
         return true
-    }
-}
-
-extension Connection {
-    /// Receives into an array whose size is the power of two above the last read. Bytes that do not fit are read in the
-    /// next turn, with more room.
-    @inline(never)
-    func receiveArray() {
-        let room = min(Int(reader.count), reader.expectedRoom ?? .max)
-        var result: Int?
-        let bytes = [UInt8](unsafeUninitializedCapacity: room) { buffer, filled in
-            result = receiveOnce(into: UnsafeMutableRawBufferPointer(buffer), atMost: room)
-            filled = max(result ?? 0, 0)
-        }
-        guard let result else { return }
-        guard result > 0 else { return streamDidEnd(result) }
-        reader.noteSize(result)
-        // The `ByteRead` in its payload needs no destruction.
-        reader.take()?.borrow {
-            $0.upstream.store(.taken)
-            $0.finish(ReadOutcome.bytes(bytes))
-        }
     }
 }
 
@@ -66,9 +44,9 @@ struct ExactRead: InputConsumer {
     func take(_ received: UnsafeRawBufferPointer) -> InputStep<[UInt8]> {
         if received.count == count { return .done([UInt8](received)) }
         return connection.borrow {
-            $0.input.keep(received)
+            $0.keepInput(received)
             let missing = count - $0.bufferedByteCount
-            return missing > 0 ? .needs(missing) : .done($0.input.take(count))
+            return missing > 0 ? .needs(missing) : .done($0.takeInput(count))
         }
     }
 }
@@ -81,7 +59,7 @@ extension Connection {
         if limit < 1 {
             return PromiseCore.fulfilled(ReadOutcome.failed(SystemError(readCall, EINVAL, detail: "upTo: \(limit)")))
         }
-        let read = ByteRead(connection: Uncounted(self), limit: min(limit, ConnectionInput.largestPiece))
+        let read = ByteRead(connection: Uncounted(self), limit: min(limit, Self.largestPiece))
         if hasInput || reader.hasEnded { return InputLoop.read(read) }
         return InputLoop(read).startWaiting(for: read.limit)
     }

@@ -56,7 +56,10 @@ enum ByteWrite {
     /// Sends the contents of a spare array.
     @usableFromInline
     static func start(_ output: inout ByteWriter, on connection: Connection) -> Promise<Void> {
-        if output.shared != nil { return startShared(&output, on: connection) }
+        if output.shared != nil {
+            defer { giveBack(&output, to: connection) }
+            return start(output.pieces, on: connection)
+        }
         // The queue keeps a large array as it is.
         if output.written.count > WriteQueue.coalesceLimit { return start(output.written, on: connection) }
         let promise = output.written.withUnsafeBytes { start($0, on: connection) }
@@ -64,37 +67,8 @@ enum ByteWrite {
         return promise
     }
 
-    /// Sends several buffers as one write; small ones are joined.
-    @usableFromInline
-    static func start(_ buffers: [[UInt8]], on connection: Connection) -> Promise<Void> {
-        let count = buffers.reduce(0) { $0 + $1.count }
-        if count <= WriteQueue.coalesceLimit { return start(Array(buffers.joined()), on: connection) }
-        connection.loop.assertOwner()
-        connection.sendGathered()
-        guard connection.canWrite else {
-            return Array(buffers.joined()).withUnsafeBytes { filter($0, of: connection) }
-        }
-        let isFirst = !connection.writer.isQueued
-        if !isFirst && connection.isFull { return Promise(refused: refusalAsFull(connection)) }
-        let core = PromiseCore.ofWrite(by: connection)
-        connection.writer.enqueue { $0.append(buffers, core) }
-        if isFirst {
-            connection.writer.turnOfLastSend = connection.turn
-            connection.flush()
-        }
-        if connection.writer.isQueued { connection.queueDidGrow() }
-        return Promise(core)
-    }
-
-    /// Sends the bytes written into a spare array, and shared memory.
-    @inline(never)
-    private static func startShared(_ output: inout ByteWriter, on connection: Connection) -> Promise<Void> {
-        let promise = start(output.pieces, on: connection)
-        giveBack(&output, to: connection)
-        return promise
-    }
-
     /// Sends pieces as one write, each in place; bytes that the kernel does not take stay there.
+    @inline(never)
     private static func start(_ pieces: [SharedBytes], on connection: Connection) -> Promise<Void> {
         connection.sendGathered()
         guard connection.canWrite else { return pieces.joined.withUnsafeBytes { filter($0, of: connection) } }

@@ -9,10 +9,10 @@ struct ChunkLoop: ~Copyable, InputConsumer {
 
     init(_ source: Connection, _ body: CoreBody) {
         (self.source, self.body) = (source, body)
-        source.reader.beginChunks()
+        source.reader.form = .chunk
     }
 
-    deinit { source.reader.endChunks() }
+    deinit { source.reader.form = .bytes }
 
     static var form: InputForm { .chunk }
     static var valueAtEnd: Void? { () }
@@ -28,7 +28,7 @@ struct ChunkLoop: ~Copyable, InputConsumer {
     @inline(never)
     private func takeInput() throws -> InputStep<Void> {
         guard source.hasInput && source.lifecycle.isOpen else { return .needs(1) }
-        let bytes = source.input.take(ConnectionInput.largestPiece)
+        let bytes = source.takeInput(Connection.largestPiece)
         return try hand(bytes.span.bytes)
     }
 

@@ -3,7 +3,7 @@ import Reactor
 /// State that most connections never use; allocated on first use. A connection without it has only a pointer.
 final class ColdState {
     /// State that a server's connection never needs either, unless something fails.
-    private var rare: RareState?
+    private(set) var rare: RareState?
     /// The promise of a `shutdownWrite` that waits for the queue.
     var shutdown: PromiseCore?
     var close: ConnectionClose?
@@ -28,6 +28,13 @@ final class ColdState {
     // a change, and allows for a decoder that changes the buffer.
     @exclusivity(unchecked) var input = InputBuffer()
 
+    var ensuredRareState: RareState {
+        if let rare { return rare }
+        let made = RareState()
+        rare = made
+        return made
+    }
+
     /// The events of the peer's end that the poller must report.
     var watchedEnds: Interest { attachment?.endsWithPeer == true ? .peerGone : peerWatches.ends }
 
@@ -35,9 +42,9 @@ final class ColdState {
     /// a descriptor whose number another connection may have.
     func cancelTimers(on loop: EventLoop) {
         close?.cancelTimer()
-        idleClock?.cancelTimer()
-        writeClock?.cancelTimer()
-        readPace?.cancelTimer()
+        rare?.idleClock?.cancelTimer()
+        rare?.writeClock?.cancelTimer()
+        rare?.readPace?.cancelTimer()
         frameClock?.cancelTimer(on: loop)
         layer?.cancelTimer()
     }
@@ -48,82 +55,30 @@ final class ColdState {
         memory.take()?.end()
         close.take()?.promise.fulfill(())
         settleClosed(usual)
-        layer.take()?.connectionDidEnd(failure?.error)
+        layer.take()?.connectionDidEnd(rare?.failure?.error)
     }
 
     /// Settles the promise of `closed`.
     func settleClosed(_ usual: ConnectionEnd) {
-        let end = end ?? failure.map { .failed($0.error) } ?? usual
+        let end = rare?.end ?? rare?.failure.map { .failed($0.error) } ?? usual
         // `closed` treats a connection without an end as closed.
-        if end != .closed { self.end = end }
+        if end != .closed { ensuredRareState.end = end }
         attachment?.connectionDidEnd(end)
         closed.take()?.fulfill(end)
     }
 }
 
-extension ColdState {
-    private final class RareState {
-        var failure: ConnectionFailure?
-        var end: ConnectionEnd?
-        var localAddress: SocketAddress?
-        var idleClock: (any ConnectionPart)?
-        var writeClock: WriteClock?
-        var readPace: ReadPace?
-        var writeLimits = WriteLimits()
-    }
-
-    private var ensuredRareState: RareState {
-        if let rare { return rare }
-        let made = RareState()
-        rare = made
-        return made
-    }
-
-    var hasRareState: Bool { rare != nil }
-
-    var failure: ConnectionFailure? {
-        get { rare?.failure }
-        set { ensuredRareState.failure = newValue }
-    }
-
+/// State that a connection needs only with a limit, at a failure, or at its end.
+final class RareState {
+    var failure: ConnectionFailure?
     /// How the connection ends, unless that follows from its failure, and how it has ended.
-    var end: ConnectionEnd? {
-        get { rare?.end }
-        set { ensuredRareState.end = newValue }
-    }
-
+    var end: ConnectionEnd?
     /// Cached once it has been read.
-    var localAddress: SocketAddress? {
-        get { rare?.localAddress }
-        set { ensuredRareState.localAddress = newValue }
-    }
-
-    /// Set with `idleTimeout`.
-    var idleClock: (any ConnectionPart)? {
-        get { rare?.idleClock }
-        set { if newValue != nil || rare != nil { ensuredRareState.idleClock = newValue } }
-    }
-
-    /// Present with `writeTimeout`.
-    var writeClock: WriteClock? {
-        get { rare?.writeClock }
-        set { if newValue != nil || rare != nil { ensuredRareState.writeClock = newValue } }
-    }
-
-    /// Present with `readRate`.
-    var readPace: ReadPace? {
-        get { rare?.readPace }
-        set { if newValue != nil || rare != nil { ensuredRareState.readPace = newValue } }
-    }
-
-    /// The limit in `writeLimits`. Each write reads it alone: a copy of the other fields would be counted.
-    var writeQueueLimit: Int? { rare?.writeLimits.queueLimit }
-
-    /// `nil` for the defaults that every connection starts with.
-    var writeLimits: WriteLimits? {
-        get { rare?.writeLimits }
-        set { ensuredRareState.writeLimits = newValue ?? WriteLimits() }
-    }
+    var localAddress: SocketAddress?
+    var idleClock: IdleClock?
+    var writeClock: WriteClock?
+    var readPace: ReadPace?
+    var writeLimits = WriteLimits()
 }
 
 /// The first error of a descriptor. The kernel reports it once and then pretends an orderly end.

@@ -31,8 +31,6 @@ extension Connection {
     // A form of its own: `Void` cannot be a promise, and this one reads ahead.
     /// Calls `body` with each piece of input until the peer ends, and reads on without waiting for anything else; see
     /// the form with promises.
-    /// - Parameter body: called with each chunk. The span is valid during the call only.
-    /// - Returns: as the form with promises.
     @available(*, noasync, message: "no loop runs the handler in an async function")
     @inlinable
     public func forEachChunk(

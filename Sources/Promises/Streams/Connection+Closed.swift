@@ -17,7 +17,7 @@ extension Connection {
     @available(*, noasync, message: "an async function has no loop of its own; use it before you await")
     public var closed: Guarantee<ConnectionEnd> {
         loop.assertOwner()
-        guard lifecycle.hasDescriptor else { return .value(cold?.end ?? .closed) }
+        guard lifecycle.hasDescriptor else { return .value(cold?.rare?.end ?? .closed) }
         let cold = ensuredColdState
         let core = cold.closed ?? .connectionEnd()
         cold.closed = core
@@ -26,8 +26,8 @@ extension Connection {
 
     /// Records how the connection ends, unless a failure or an earlier call has decided that.
     func recordEnd(_ end: ConnectionEnd) {
-        let cold = ensuredColdState
-        if cold.end == nil { cold.end = failure.map(ConnectionEnd.failed) ?? end }
+        let rare = ensuredRareState
+        if rare.end == nil { rare.end = failure.map(ConnectionEnd.failed) ?? end }
     }
 }
 

@@ -8,7 +8,7 @@ extension Connection: ReadinessHandler {
         guard lifecycle.hasDescriptor else { return }
         recordEnd(.loopEnded)
         let error = SystemError(writeCall, ECANCELED, detail: "the loop has ended")
-        ensuredColdState.failure = ConnectionFailure(error: error, cause: cold?.failure?.cause)
+        ensuredRareState.failure = ConnectionFailure(error: error, cause: cold?.rare?.failure?.cause)
         lifecycle.fail()
         failWrites()
         release()
@@ -26,7 +26,7 @@ extension Connection: ReadinessHandler {
             }
         }
         if !ready.isDisjoint(with: .peerGone) {
-            if !ready.isDisjoint(with: [.error, .hangUp]), cold?.readPace?.end() == true { return [] }
+            if !ready.isDisjoint(with: [.error, .hangUp]), cold?.rare?.readPace?.end() == true { return [] }
             // The calls in it may turn the loop.
             updateInterestRarely()
             PeerWatching.eventArrived(ready, at: self)
@@ -103,8 +103,8 @@ extension Connection: ReadinessHandler {
         return reader.hasEnded ? resting.subtracting(.readHangUp) : resting
     }
 
-    /// Whether the kernel has something for the pending operations; see `ConnectionDescriptor.isReady`.
-    var isReadyInKernel: Bool { descriptor.isReady(toRead: pollsForInput, toWrite: writer.isQueued) }
+    /// Whether the kernel has something for the pending operations; see `isReady`.
+    var isReadyInKernel: Bool { isReady(toRead: pollsForInput, toWrite: writer.isQueued) }
 
     /// The descriptor was ready, but there was neither input nor room to write.
     @inline(never)

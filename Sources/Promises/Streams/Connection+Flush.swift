@@ -10,7 +10,7 @@ extension Connection {
     /// - Returns: the number of bytes that the kernel has taken; below zero if the connection has failed.
     @inline(__always)
     func transmit(_ bytes: UnsafeRawBufferPointer, in turn: UInt32) -> Int {
-        didTransmit(descriptor.send(bytes.baseAddress!, bytes.count), in: turn)
+        didTransmit(callSend(bytes.baseAddress!, bytes.count), in: turn)
     }
 
     /// Like the form with one piece, for as many of `pieces` as a call takes.
@@ -21,7 +21,7 @@ extension Connection {
                 // The address is valid until the call returns: `pieces` retains the memory.
                 (vectors.baseAddress! + index).initialize(to: piece.withUnsafeBytes { iovec(of: $0) })
             }
-            return descriptor.send(UnsafeBufferPointer(vectors))
+            return callSend(UnsafeBufferPointer(vectors))
         }
         return didTransmit(result, in: turn)
     }
@@ -54,7 +54,7 @@ extension Connection {
 
     /// The error for a write that cannot be accepted.
     var refusalToWrite: any Error {
-        refusal(of: writeCall, .writes) ?? reportedFailure
+        refusal(of: writeCall, .writes) ?? reportedFailure ?? refusalInHandshake(writeCall)
             ?? SystemError(writeCall, EPIPE, detail: "this side was shut down")
     }
 
@@ -81,7 +81,7 @@ extension Connection {
     func flush() {
         guard let queue = writer.queue else { return }
         for call in 0..<16 {
-            let (result, offered) = queue.withIOVectors { descriptor.send($0) }
+            let (result, offered) = queue.withIOVectors { callSend($0) }
             if result == -Int(EAGAIN) {
                 if call == 0 { noteSpuriousReadiness(writeCall) }
                 break
@@ -111,8 +111,8 @@ extension Connection {
     }
 
     func withdrawWrite(_ promise: PromiseCore) -> Bool {
-        if cold?.writeLimits?.writable === promise {
-            cold?.writeLimits?.writable = nil
+        if let rare = cold?.rare, rare.writeLimits.writable === promise {
+            rare.writeLimits.writable = nil
             return true
         }
         guard let queue = writer.queue, queue.withdraw(promise) else {
@@ -135,7 +135,7 @@ extension Connection {
     /// Rejects the pending writes, and drops their bytes.
     /// - Parameter losesOutput: whether bytes that have left the queue are lost as well.
     func failWrites(losesOutput: Bool = false) {
-        guard let failure = cold?.failure else { return }
+        guard let failure = cold?.rare?.failure else { return }
         // The connection then ends with a reset, so that the peer does not take a part of an answer for the whole.
         if losesOutput || hasUnsentWrites, kind.contains(.tcp), lifecycle.hasDescriptor { socket.setResetOnClose() }
         let queued = writer.fail()?.promises ?? []

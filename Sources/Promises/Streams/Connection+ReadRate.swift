@@ -10,13 +10,13 @@ extension Connection {
     /// Pauses count neither for `idleTimeout` nor for a pending read's `frameTimeouts`. The end of the peer's side is
     /// found after a pause, a reset at once: then what has arrived is read without pauses, like what `close` discards.
     public var readRate: Int? {
-        get { cold?.readPace?.rate }
+        get { cold?.rare?.readPace?.rate }
         set {
             // A server without a rate sets nil on each connection; that must cost nothing.
             if newValue == nil && readRate == nil { return }
             loop.assertOwner()
-            let old = cold?.readPace
-            ensuredColdState.readPace = newValue.map { ReadPace($0, of: self, continuing: old) }
+            let old = cold?.rare?.readPace
+            ensuredRareState.readPace = newValue.map { ReadPace($0, of: self, continuing: old) }
             notesActivity = newValue != nil || (idleTimeout ?? .zero) > .zero
             old?.cancelTimer()
         }
@@ -25,13 +25,13 @@ extension Connection {
     /// As `receiveOnce`, with an `idleTimeout` or a `readRate`.
     @inline(never)
     func receiveTimed(into buffer: UnsafeMutableRawBufferPointer, atMost limit: Int) -> Int? {
-        let pace = lifecycle.isOpen ? cold?.readPace : nil
+        let pace = lifecycle.isOpen ? cold?.rare?.readPace : nil
         let allowed = pace?.allowance(at: loop.now) ?? limit
         guard allowed > 0 else {
             pace?.pause()
             return nil
         }
-        let count = didReceive(descriptor.receive(into: buffer, atMost: min(limit, allowed)))
+        let count = didReceive(callReceive(into: buffer, atMost: min(limit, allowed)))
         if let count, count > 0 {
             noteActivity()
             pace?.spend(count, at: loop.now)
@@ -41,7 +41,7 @@ extension Connection {
 }
 
 /// The bytes that a connection may receive: those of the last second at its rate, less those that it has received.
-final class ReadPace: ConnectionPart {
+final class ReadPace {
     let rate: Int
     // Weak: the loop may retain this while another thread releases the connection.
     private weak var connection: Connection?

@@ -5,12 +5,6 @@ import Reactor
 // input. `InputLoop` is the rest of it, for each form of reads.
 
 extension Connection {
-    @inline(__always)
-    var hasInput: Bool { cold?.input.isEmpty == false }
-
-    @inlinable @inline(__always)
-    var input: ConnectionInput { ConnectionInput(of: self) }
-
     /// The number of bytes received so far: after the filter, if there is one.
     var deliveredByteCount: Int { layer?.deliveredCount ?? bytesReceived }
 
@@ -33,7 +27,7 @@ extension Connection {
 
     @inline(never)
     private func prepareToWait(_ form: InputForm, for count: inout Int, held: Int) {
-        updateFrameDeadline(form)
+        cold?.frameClock?.update(form, of: self)
         noteHeldMemory(inDecoder: held, awaiting: count)
         // A decoder that waits for more than 4 GiB is called once on the way.
         count = min(count, Int(CInt.max)) + min(bufferedByteCount, Int(CInt.max))
@@ -73,9 +67,7 @@ extension Connection {
     private var refusalOfRead: SystemError? {
         if let refusal = refusal(of: readCall, .reads) { return refusal }
         if lifecycle.isOpen && reader.isFree { return nil }
-        let isEarly = layer?.isInHandshake == true
-        let reason = isEarly ? "the handshake of the filter has not finished" : "another read is waiting"
-        return SystemError(readCall, EBUSY, detail: reason)
+        return refusalInHandshake(readCall) ?? SystemError(readCall, EBUSY, detail: "another read is waiting")
     }
 
     // MARK: The descriptor is readable
@@ -85,8 +77,9 @@ extension Connection {
     @inline(__always)
     func receiveInput() {
         let form = reader.form
-        if form == .bytes && reader.sizeClass > ConnectionReader.largestCopiedSizeClass { return receiveArray() }
-        if form.rawValue > InputForm.chunk.rawValue || hasInput { return receiveBehindInput(form) }
+        if form.rawValue > InputForm.chunk.rawValue || hasInput || form == .bytes && reader.expectsMuch {
+            return receiveIntoInput(form)
+        }
         // Lent to code that may turn the loop, or close the connection, which reads too.
         let buffer = loop.borrowScratch()
         defer { loop.giveBack(buffer) }
@@ -105,18 +98,19 @@ extension Connection {
     /// less than another call.
     private static var largestReadAhead: Int { 4096 }
 
-    /// As `receiveInput`, for reads of frames, and where input is buffered.
+    /// As `receiveInput`, for reads of frames and of large pieces, and where input is buffered.
     @inline(never)
-    private func receiveBehindInput(_ form: InputForm) {
+    private func receiveIntoInput(_ form: InputForm) {
         // Only on the path `.filtered`.
         if form == .handshake { return }
         let missing = Int(reader.count) - bufferedByteCount
         if form.isOfFrames && missing > Self.largestReadAhead {
             if form == .frames { reader.noteSize(Int(reader.count)) }
-            return inputWasReceived(input.receive(missing))
+            return inputWasReceived(receiveInPlace(missing))
         }
-        if let room = form == .frames && !hasInput ? reader.expectedRoom : nil {
-            let count = input.receive(room, expecting: room)
+        if form != .frame && form != .chunk && !hasInput && reader.expectsMuch {
+            let room = form == .bytes ? min(reader.expectedRoom, missing) : reader.expectedRoom
+            let count = receiveInPlace(room, expecting: room)
             if let count { reader.noteSize(max(count, 0)) }
             return inputWasReceived(count)
         }
@@ -131,7 +125,7 @@ extension Connection {
         if !hasInput && count >= missing {
             if let core = takeReader() { resume(core, with: bytes) }
         } else {
-            if count > 0 { input.append(bytes) }
+            if count > 0 { appendInput(bytes) }
             inputWasReceived(count)
         }
     }
@@ -148,7 +142,7 @@ extension Connection {
     @inline(__always)
     func receiveOnce(into buffer: UnsafeMutableRawBufferPointer, atMost limit: Int = .max) -> Int? {
         if notesActivity { return receiveTimed(into: buffer, atMost: limit) }
-        return didReceive(descriptor.receive(into: buffer, atMost: limit))
+        return didReceive(callReceive(into: buffer, atMost: limit))
     }
 
     @inline(__always)
@@ -176,7 +170,7 @@ extension Connection {
     func inputDidArrive(isInEvent: Bool) {
         let form = reader.form
         if form.isOfFrames && bufferedByteCount < reader.count && !reader.hasEnded {
-            if reader.isWaiting { updateFrameDeadline(form) }
+            if reader.isWaiting { cold?.frameClock?.update(form, of: self) }
             return
         }
         guard let core = takeReader() else { return }

@@ -10,10 +10,7 @@ extension Connection {
         if let refusal = refusalToShutDown { return Promise(refused: refusal) }
         sendGathered()
         if let failure = reportedFailure { return Promise(refused: failure) }
-        if layer?.isInHandshake == true {
-            return Promise(
-                refused: SystemError(.shutdown, EBUSY, detail: "the handshake of the filter has not finished"))
-        }
+        if let refusal = refusalInHandshake(.shutdown) { return Promise(refused: refusal) }
         if let waiting = cold?.shutdown { return Promise(waiting) }
         if queueEndRecord() {
             if let failure = reportedFailure { return Promise(refused: failure) }
@@ -54,8 +51,7 @@ extension Connection {
         if kind.contains(.socket) && loop.kernel.isForked {
             return SystemError(.shutdown, EPERM, detail: "the connection belongs to the parent process")
         }
-        let isClosed = !lifecycle.isOpen
-        if let refusal = descriptor.refusal(of: .shutdown, .writes, isClosed: isClosed) { return refusal }
+        if let refusal = refusal(of: .shutdown, .writes, isClosed: !lifecycle.isOpen) { return refusal }
         if kind.contains(.socket) || !kind.contains(.reads) { return nil }
         return SystemError(.shutdown, ENOTSOCK, detail: "only a socket can end one direction alone")
     }

@@ -10,7 +10,7 @@ extension Connection {
     /// Each queued write, even an empty one, counts with its bytes and 192 more, for its promise and its entry. So the
     /// default admits 4 MiB of large writes, or 21,700 writes of one byte.
     public var writeQueueLimit: Int {
-        get { cold?.writeQueueLimit ?? WriteLimits.defaultQueueLimit }
+        get { cold?.rare?.writeLimits.queueLimit ?? WriteLimits.defaultQueueLimit }
         set { changeWriteLimits { $0.queueLimit = newValue } }
     }
 
@@ -21,7 +21,7 @@ extension Connection {
     /// Only the bytes of the writes count. If small writes reach `writeQueueLimit` first, which also counts the
     /// overhead per write, `isWritable` becomes false there and true again at half of it.
     public var writeWatermarks: (low: Int, high: Int) {
-        get { cold?.writeLimits?.watermarks ?? WriteLimits.defaultWatermarks }
+        get { cold?.rare?.writeLimits.watermarks ?? WriteLimits.defaultWatermarks }
         set { changeWriteLimits { $0.watermarks = newValue } }
     }
 
@@ -54,18 +54,14 @@ extension Connection {
     @usableFromInline
     func waitUntilWritable() -> Guarantee<Void> {
         guard writer.isCongested else { return .value }
-        let cold = ensuredColdState
-        var limits = cold.writeLimits ?? WriteLimits()
-        let core = limits.writable ?? PromiseCore.pending(Void.self, by: self)
-        limits.writable = core
-        cold.writeLimits = limits
+        let rare = ensuredRareState
+        let core = rare.writeLimits.writable ?? PromiseCore.pending(Void.self, by: self)
+        rare.writeLimits.writable = core
         return Guarantee(core)
     }
 
     private func changeWriteLimits(_ change: (inout WriteLimits) -> Void) {
-        var limits = cold?.writeLimits ?? WriteLimits()
-        change(&limits)
-        ensuredColdState.writeLimits = limits
+        change(&ensuredRareState.writeLimits)
         updateCongestion()
         signalWritableIfNeeded()
     }
@@ -80,7 +76,7 @@ extension Connection {
         // Gathered bytes leave at the end of the turn, and only what the kernel does not take is queued then.
         let isOpen = !writer.isCongested && !writer.isGathering && failure == nil
         if isOpen && (queuedBytes >= writeWatermarks.high || isFull) { writer.isCongested = true }
-        if writer.isQueued { cold?.writeClock?.start() }
+        if writer.isQueued { cold?.rare?.writeClock?.start() }
         noteHeldMemory()
     }
 
@@ -94,6 +90,6 @@ extension Connection {
     /// Fulfills `writable()`.
     func endCongestion() {
         writer.isCongested = false
-        cold?.writeLimits?.writable.take()?.fulfill(())
+        cold?.rare?.writeLimits.writable.take()?.fulfill(())
     }
 }

@@ -1,6 +1,6 @@
 import Reactor
 
-// The forms of `write`. Connection+Gather.swift, Connection+Flush.swift and WriteQueue.swift send and queue the bytes.
+// The forms of `write`. Connection+Flush.swift and WriteQueue.swift send and queue the bytes.
 
 extension Connection {
     /// Writes all of `bytes`.
@@ -53,9 +53,6 @@ extension Connection {
     /// ```swift
     /// connection.write("hello\n").then { connection.readLine() }
     /// ```
-    ///
-    /// - Parameter text: the text.
-    /// - Returns: as the form with bytes.
     @inlinable @inline(__always)
     public func write(_ text: String, file: StaticString = #fileID, line: UInt = #line) -> Promise<Void> {
         write(Array(text.utf8), file: file, line: line)
@@ -63,8 +60,6 @@ extension Connection {
 
     /// Writes all of the lent bytes, such as a chunk of `forEachChunk`, and copies only what the kernel does not take
     /// at once. The form with bytes lists the errors.
-    /// - Parameter span: the bytes.
-    /// - Returns: as the form with bytes.
     @inlinable @inline(__always)
     public func write(_ span: RawSpan, file: StaticString = #fileID, line: UInt = #line) -> Promise<Void> {
         let promise = span.withUnsafeBytes { ByteWrite.start($0, on: self) }
@@ -72,9 +67,7 @@ extension Connection {
     }
 
     /// Writes all of `bytes` in place: bytes that the kernel does not take are not copied either, but share their
-    /// memory until then. The form with bytes lists the errors; a filter gets a copy.
-    /// - Parameter bytes: the bytes. Fewer than 16 KiB are copied.
-    /// - Returns: as the form with bytes.
+    /// memory until then. Fewer than 16 KiB are copied, and a filter gets a copy. The form with bytes lists the errors.
     @inlinable @inline(__always)
     public func write(_ bytes: SharedBytes, file: StaticString = #fileID, line: UInt = #line) -> Promise<Void> {
         write({ $0.append(bytes) }, file: file, line: line)
@@ -106,15 +99,14 @@ extension Connection {
     }
 
     /// Writes several buffers in order as if they were one, without copying large arrays. One call (sendmsg(2),
-    /// writev(2)) sends up to 1024 buffers. The form with bytes lists the errors.
-    /// - Parameter buffers: the buffers; may be empty.
-    /// - Returns: as the form with bytes.
+    /// writev(2)) sends up to 1024 buffers; there may be none. The form with bytes lists the errors.
     @inlinable
     public func write<Buffers: Collection>(
         _ buffers: Buffers, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<Void> where Buffers.Element: Collection, Buffers.Element.Element == UInt8 {
-        let arrays = buffers.map { $0 as? [UInt8] ?? Array($0) }
-        return Promise(ByteWrite.start(arrays, on: self).core.traced(root: "write", Promise<Void>.self, file, line))
+        write(
+            { for buffer in buffers { $0.append(SharedBytes(buffer as? [UInt8] ?? Array(buffer))) } }, file: file,
+            line: line)
     }
 }
 

@@ -27,7 +27,9 @@ public final class Connection {
     // With checks, these fields cost nine calls of the runtime per message.
     //
     // Their order leaves no gap, so that a connection takes 128 bytes of the heap.
-    let descriptor: ConnectionDescriptor
+    let loop: EventLoop
+    let fd: CInt
+    let kind: DescriptorKind
     /// Whether `ColdState.lastActivity` is kept, for an idle time-out, or received bytes are counted for `readRate`.
     @exclusivity(unchecked) var notesActivity = false
     @exclusivity(unchecked) var interest = ConnectionInterest()
@@ -47,7 +49,7 @@ public final class Connection {
     public let peerAddress: SocketAddress?
 
     init(_ fd: CInt, _ kind: DescriptorKind, peer: SocketAddress?, on loop: EventLoop) {
-        descriptor = ConnectionDescriptor(loop: loop, fd: fd, kind: kind)
+        (self.loop, self.fd, self.kind) = (loop, fd, kind)
         peerAddress = peer
         if kind.contains(.tcp) { socket.setNoDelay() }
     }
@@ -75,19 +77,14 @@ public final class Connection {
         return made
     }
 
-    var loop: EventLoop { descriptor.loop }
-    var fd: CInt { descriptor.fd }
-    var kind: DescriptorKind { descriptor.kind }
-    var socket: Socket { descriptor.socket }
-    var readCall: SystemCall { descriptor.readCall }
-    package var writeCall: SystemCall { descriptor.writeCall }
+    var ensuredRareState: RareState { ensuredColdState.ensuredRareState }
 
     /// This side's address; `nil` if there are no addresses. The first use costs a system call; the result is cached,
     /// also after the connection's end. `nil` if the first use comes after the end.
     public var localAddress: SocketAddress? {
-        if let known = cold?.localAddress { return known }
+        if let known = cold?.rare?.localAddress { return known }
         guard lifecycle.hasDescriptor, kind.contains(.socket), let address = socket.localAddress else { return nil }
-        ensuredColdState.localAddress = address
+        ensuredRareState.localAddress = address
         return address
     }
 
@@ -102,13 +99,13 @@ public final class Connection {
 
     // MARK: Failing
 
-    var failure: SystemError? { cold?.failure?.error }
+    var failure: SystemError? { cold?.rare?.failure?.error }
     /// The error with which promises are rejected, if the connection has failed.
-    var reportedFailure: (any Error)? { cold?.failure?.reported }
+    var reportedFailure: (any Error)? { cold?.rare?.failure?.reported }
 
     /// The error that rejects the promise of a read or write that failed with `error`.
     func reported(_ error: SystemError) -> any Error {
-        if let failure = cold?.failure, error == failure.error { failure.reported } else { error }
+        if let failure = cold?.rare?.failure, error == failure.error { failure.reported } else { error }
     }
 
     /// The reason why the library itself has ended the connection: its peer made it take too much memory. A later read
@@ -120,13 +117,18 @@ public final class Connection {
 
     /// Why `call`, which needs `direction`, cannot be made.
     func refusal(of call: SystemCall, _ direction: DescriptorKind) -> SystemError? {
-        ownEnd ?? descriptor.refusal(of: call, direction, isClosed: isClosed)
+        ownEnd ?? refusal(of: call, direction, isClosed: isClosed)
+    }
+
+    func refusalInHandshake(_ call: SystemCall) -> SystemError? {
+        guard layer?.isInHandshake == true else { return nil }
+        return SystemError(call, EBUSY, detail: "the handshake of the filter has not finished")
     }
 
     /// Records the first error of the descriptor.
     func noteFailure(_ error: SystemError) {
         if failure != nil { return }
-        ensuredColdState.failure = ConnectionFailure(error: error)
+        ensuredRareState.failure = ConnectionFailure(error: error)
         lifecycle.fail()
     }
 

@@ -4,7 +4,7 @@ import Reactor
 /// The close of a connection, from the call until the descriptor is closed: its phases and its limits, so that a peer
 /// that reads or sends now and then cannot hold the descriptor.
 @usableFromInline
-final class ConnectionClose: ConnectionPart {
+final class ConnectionClose {
     // The connection retains this object, and cancels the timer before its descriptor is closed. Until then the poller,
     // or the flush job, retains the connection.
     private unowned let connection: Connection

@@ -2,7 +2,7 @@ import Reactor
 
 /// A layer between the descriptor of a connection and its reads and writes: a filter. A connection has one at a time,
 /// on the path `.filtered`, and calls it on the loop's thread.
-protocol ConnectionLayer: ConnectionPart {
+protocol ConnectionLayer: AnyObject {
     // MARK: Reading
 
     /// The number of bytes delivered to the reads.
@@ -34,6 +34,7 @@ protocol ConnectionLayer: ConnectionPart {
     /// Queues the end of the stream after all writes.
     /// - Returns: false if that must wait. Then the layer ends the connection's side when it can.
     func queueEnd() -> Bool
+    func cancelTimer()
     /// The descriptor is closed.
     func connectionDidEnd(_ failure: SystemError?)
 }

@@ -24,7 +24,7 @@ enum InputForm: UInt8 {
 /// The reading side of a connection: the promise that waits for input, and whether more can come.
 ///
 /// A promise waits from `keep` until `take`, which is called when its input has arrived, when it is cancelled, and when
-/// the read fails. A `forEachChunk` has the reader from `beginChunks` to `endChunks`, also while its body runs. In any
+/// the read fails. A `forEachChunk` has the reader as long as its `ChunkLoop` exists, also while its body runs. In any
 /// state, `ColdState.input` may hold bytes that no read has consumed; reads that come before the end get them first.
 struct ConnectionReader: ~Copyable {
     // In 16 bytes, which the connection has for it.
@@ -33,7 +33,7 @@ struct ConnectionReader: ~Copyable {
     /// Of `bytes`, the maximum to receive; of the other forms, the number of buffered bytes to wait for.
     private(set) var count: UInt32 = 0
     /// The form of the wait; `chunk` during all of a `forEachChunk`.
-    private(set) var form = InputForm.bytes
+    var form = InputForm.bytes
     private var marks = Marks()
     /// The number of loops over frames: more than one if the body of one has begun another.
     var loops: UInt8 = 0
@@ -73,7 +73,8 @@ struct ConnectionReader: ~Copyable {
 
     /// Bytes above the size class of 4 KiB are received where they stay: with a copy, an echo of 16 KiB takes 1.17 of
     /// the CPU time of the same echo in C, and 1.11 without.
-    static var largestCopiedSizeClass: UInt8 { 12 }
+    @inline(__always)
+    var expectsMuch: Bool { sizeClass > 12 }
     /// The largest size class to make room for before any of it has arrived.
     private static var mostExpected: UInt8 { 20 }
 
@@ -82,10 +83,8 @@ struct ConnectionReader: ~Copyable {
         sizeClass = UInt8(truncatingIfNeeded: Int.bitWidth - count.leadingZeroBitCount)
     }
 
-    /// The power of two above the last size, if that was large.
-    var expectedRoom: Int? {
-        sizeClass > Self.largestCopiedSizeClass ? 1 << Int(min(sizeClass, Self.mostExpected)) : nil
-    }
+    /// The power of two above the last size.
+    var expectedRoom: Int { 1 << Int(min(sizeClass, Self.mostExpected)) }
 
     // MARK: Events
 
@@ -105,12 +104,6 @@ struct ConnectionReader: ~Copyable {
 
     /// Notes the end of the stream.
     mutating func end() { marks.insert(.hasEnded) }
-
-    /// `forEachChunk` begins. The reader must be free.
-    mutating func beginChunks() { form = .chunk }
-
-    /// `forEachChunk` has ended: other reads are allowed.
-    mutating func endChunks() { form = .bytes }
 
     // There is none, since a connection is not released while it waits.
     deinit { reference?.release() }

@@ -1,9 +1,6 @@
 /// Writes that a filter has not transformed yet: it needs input first, or is being called.
 struct DeferredWrites {
-    struct Write {
-        let bytes: [UInt8]
-        let promise: PromiseCore
-    }
+    typealias Write = (bytes: [UInt8], promise: PromiseCore)
 
     // The writes from `first` on.
     private var writes: [Write?] = []

@@ -20,8 +20,6 @@ protocol InputConsumer: ~Copyable {
     mutating func take(_ received: UnsafeRawBufferPointer) throws -> InputStep<Output>
     /// Whether more input may come; false if the stream ends here.
     func mayContinue() throws -> Bool
-    /// The promise of the body has settled.
-    func bodyDidSettle()
     /// - Returns: whether it has settled `core` in place of a rejection, and consumed a reference to it.
     func recover(from error: any Error, _ core: PromiseCore) -> Bool
 }
@@ -43,8 +41,6 @@ extension InputConsumer where Self: ~Copyable {
     var heldBytes: Int { 0 }
     @inlinable
     var expectation: StreamError.Expectation { .frame }
-    @inlinable @inline(__always)
-    func bodyDidSettle() {}
     @inlinable @inline(__always)
     func recover(from error: any Error, _ core: PromiseCore) -> Bool { false }
     @inlinable @inline(__always)
@@ -82,7 +78,6 @@ struct InputLoop<Consumer: InputConsumer & ~Copyable>: ~Copyable, Operation {
     consuming func run(_ source: AnySource, _ core: PromiseCore) {
         // A failed registration releases this, and may be in a call of a connection that nothing else retains.
         let connection = consumer.connection.object
-        consumer.bodyDidSettle()
         if source.isFulfilled {
             proceed(core.ref, with: UnsafeRawBufferPointer(start: nil, count: 0), isInEvent: false)
         } else {
@@ -196,19 +191,18 @@ extension InputLoop where Consumer: Copyable {
             switch consume step {
             // Moved: a copy would be counted.
             case .done(let value): return PromiseCore.fulfilled(consume value)
-            case .needs(let count): return try InputLoop(consumer).wait(for: count)
+            case .needs(let count): return InputLoop(consumer).wait(for: count)
             case .wait, .again: preconditionFailure("a read has no body")
             }
         } catch { return PromiseCore(error: error) }
     }
 
     @inlinable @inline(never)
-    func wait(for count: Int) throws -> PromiseCore {
-        // First, as above.
-        let held = consumer.heldBytes
-        if try consumer.mayContinue() { return startWaiting(for: count, holding: held) }
-        if let value = Consumer.valueAtEnd { return PromiseCore.fulfilled(value) }
-        throw StreamError.endedEarly(expected: consumer.expectation, got: 0)
+    consuming func wait(for count: Int) -> PromiseCore {
+        let core = PromiseCore.pending(.of(Self.self))
+        core.retain()
+        wait(for: count, core.ref, isInEvent: false)
+        return core
     }
 
     @inlinable @inline(__always)

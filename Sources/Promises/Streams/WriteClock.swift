@@ -9,20 +9,20 @@ extension Connection {
     /// The waiting writes fail with that error, and so do later reads and writes; the connection ends with a reset in
     /// TCP. `close` has its own limits.
     public var writeTimeout: Duration? {
-        get { cold?.writeClock?.limit }
+        get { cold?.rare?.writeClock?.limit }
         set {
             loop.assertOwner()
-            if newValue == nil && cold?.writeClock == nil { return }
-            cold?.writeClock?.cancelTimer()
-            ensuredColdState.writeClock = newValue.map { WriteClock($0, of: self) }
-            if writer.isQueued { cold?.writeClock?.start() }
+            if newValue == nil && cold?.rare?.writeClock == nil { return }
+            cold?.rare?.writeClock?.cancelTimer()
+            ensuredRareState.writeClock = newValue.map { WriteClock($0, of: self) }
+            if writer.isQueued { cold?.rare?.writeClock?.start() }
         }
     }
 }
 
 /// Fails a connection whose peer takes nothing for the time of `writeTimeout`. The timer runs while writes wait, and
 /// checks twice in that time.
-final class WriteClock: ConnectionPart {
+final class WriteClock {
     let limit: Duration
     // Weak: the loop may retain this while another thread releases the connection.
     private weak var connection: Connection?
@@ -56,7 +56,7 @@ final class WriteClock: ConnectionPart {
         guard let connection, connection.lifecycle == .open, connection.failure == nil, connection.writer.isQueued
         else { return }
         // After the loop was stalled, the kernel may have room that the loop has not seen.
-        let hasRoom = connection.descriptor.isReady(toRead: false, toWrite: true)
+        let hasRoom = connection.isReady(toRead: false, toWrite: true)
         if hasRoom || connection.bytesSent != sent { return note(connection, isStalled: false) }
         if !isStalled { return note(connection, isStalled: true) }
         connection.timeOut(

@@ -86,20 +86,22 @@ final class WriteQueue {
     // MARK: Appending
 
     /// Queues `bytes` from `start` on. The caller of `advance` settles the promise.
-    func append(_ bytes: [UInt8], from start: Int = 0, _ promise: PromiseCore?) {
-        let count = bytes.count - start
+    /// - Parameter isFinal: whether the rest of the stream depends on the bytes, as on a filter's output: then the write
+    ///   cannot be withdrawn.
+    func append(_ bytes: [UInt8], from start: Int = 0, isFinal: Bool = false, _ promise: PromiseCore?) {
+        let (count, isBegun) = (bytes.count - start, isFinal || start > 0)
         if count == 0 { return note(promise, 0, in: 0) }
         if count <= Self.coalesceLimit {
-            return bytes.withUnsafeBytes { append(UnsafeRawBufferPointer(rebasing: $0[start...]), start > 0, promise) }
+            return bytes.withUnsafeBytes { append(UnsafeRawBufferPointer(rebasing: $0[start...]), isBegun, promise) }
         }
         if blocks.isEmpty {
             // The array is kept whole, and its first `start` bytes count as sent.
             offset = start
             appendBlock(bytes)
-            note(promise, count, in: 1, at: start, isBegun: start > 0)
+            note(promise, count, in: 1, at: start, isBegun: isBegun)
         } else {
             appendBlock(start == 0 ? bytes : Array(bytes[start...]))
-            note(promise, count, in: 1, isBegun: start > 0)
+            note(promise, count, in: 1, isBegun: isBegun)
         }
     }
 
@@ -115,13 +117,6 @@ final class WriteQueue {
         note(promise, bytes.count, in: 1, at: place, isBegun: isBegun)
     }
 
-    /// Queues bytes that the rest of the stream depends on, such as a filter's output: the write cannot be withdrawn.
-    func appendFinal(_ bytes: [UInt8], _ promise: PromiseCore?) {
-        if bytes.count <= Self.coalesceLimit { return bytes.withUnsafeBytes { append($0, true, promise) } }
-        appendBlock(bytes)
-        note(promise, bytes.count, in: 1, isBegun: true)
-    }
-
     /// Takes the promises of the queued writes; their bytes are still sent.
     func takePromises() -> [PromiseCore] {
         let taken = promises
@@ -130,25 +125,6 @@ final class WriteQueue {
             if pending[number].isWithdrawn { withdrawnWrites += 1 }
         }
         return taken
-    }
-
-    /// Queues several buffers as one write, in separate blocks.
-    func append(_ buffers: [[UInt8]], _ promise: PromiseCore) {
-        let first = blocks.end
-        var count = 0
-        var small: [UInt8] = []
-        func close() {
-            if small.isEmpty { return }
-            appendBlock(small)
-            small = []
-        }
-        for buffer in buffers where !buffer.isEmpty {
-            count += buffer.count
-            if small.count + buffer.count > Self.coalesceLimit { close() }
-            if buffer.count > Self.coalesceLimit { appendBlock(buffer) } else { small += buffer }
-        }
-        close()
-        note(promise, count, in: blocks.end - first)
     }
 
     /// Queues the rest of several pieces as one write, in separate blocks.
@@ -323,43 +299,34 @@ final class WriteQueue {
         return true
     }
 
-    /// Removes all remains of withdrawn writes. Called when these outweigh the rest: so writes that are queued and
-    /// withdrawn after one that the peer does not read take no memory, at a constant cost for each.
+    /// Queues all writes anew, without the remains of withdrawn ones. Called when these outweigh the rest: so writes that
+    /// are queued and withdrawn after one that the peer does not read take no memory, at a constant cost for each.
     private func compactAll() {
-        for number in blocks.numbers where blocks[number].needsCompaction { compactBlock(number) }
-        var newBlocks = IndexedQueue<Block>()
-        // The new number of each block, or of the next block that is kept; `writeNumbers` has the same for writes.
-        var blockNumbers: [Int] = []
-        for number in blocks.numbers {
-            blockNumbers.append(newBlocks.end)
-            if blocks[number].count == 0 {
-                forget(blocks[number])
+        let (oldBlocks, oldPending, queued) = (blocks, pending, count)
+        // What is noted below has the sent bytes of the first write in it.
+        defer { count = queued }
+        (blocks, pending) = (IndexedQueue(), IndexedQueue())
+        (blockMemory, withdrawnWrites, withdrawnBytes) = (0, 0, 0)
+        if !oldBlocks.isEmpty && oldBlocks[oldBlocks.start].isShared { offset = 0 }
+        for number in oldPending.numbers where !oldPending[number].isWithdrawn {
+            let write = oldPending[number]
+            // A partly sent write may have lost its first blocks.
+            let places = (write.block..<write.block + write.blocks).clamped(to: oldBlocks.numbers)
+            if let place = places.first, oldBlocks[place].isShared {
+                let sent = number == oldPending.start ? sentOfFirst : 0
+                if sent > 0 { sentOfFirst = 0 }
+                oldBlocks[place].withUnsafeBytes {
+                    let rest = $0[write.offset + sent..<write.offset + write.count]
+                    append(UnsafeRawBufferPointer(rebasing: rest), write.isBegun || sent > 0, write.promise)
+                }
             } else {
-                newBlocks.append(blocks[number])
+                for place in places {
+                    blockMemory += oldBlocks[place].memory
+                    blocks.append(oldBlocks[place])
+                }
+                note(write.promise, write.count, in: places.count, at: write.offset, isBegun: write.isBegun)
             }
         }
-        blockNumbers.append(newBlocks.end)
-        var newPending = IndexedQueue<PendingWrite>()
-        var writeNumbers: [Int] = []
-        for number in pending.numbers {
-            writeNumbers.append(newPending.end)
-            var write = pending[number]
-            if write.isWithdrawn { continue }
-            write.promise?.queuedWrite.pointee.number = newPending.end
-            // A partly sent write may have lost its first blocks. It cannot be withdrawn, so they are not used.
-            write.block = write.block < blocks.start ? -1 : blockNumbers[write.block - blocks.start]
-            newPending.append(write)
-        }
-        writeNumbers.append(newPending.end)
-        for number in newBlocks.numbers {
-            let old = newBlocks[number].writes
-            let first = writeNumbers[max(old.lowerBound - pending.start, 0)]
-            let end = writeNumbers[max(old.upperBound + 1 - pending.start, 0)]
-            newBlocks[number].writes = first...max(end - 1, first)
-        }
-        blocks = newBlocks
-        pending = newPending
-        withdrawnWrites = 0
     }
 
     /// Removes withdrawn and sent bytes from a shared block.

@@ -1,5 +1,6 @@
 import Glibc
 
+@testable import Promises
 @testable import PromisesTestSupport
 
 /// Withdrawing writes that still wait for the kernel.
@@ -143,5 +144,65 @@ import Glibc
             try net.loop.run()
             expect(served!.isClosed)
         }
+    }
+
+    /// Whatever is queued, sent in parts and withdrawn: the kernel gets the bytes of the other writes, in order.
+    @Test(arguments: UInt64(0)..<6) func theQueueSendsWhatIsLeft(seed: UInt64) {
+        var dice = SplitMix64(seed)
+        let queue = WriteQueue()
+        var writes: [(promise: PromiseCore?, bytes: ArraySlice<UInt8>, isBegun: Bool)] = []
+        var next: UInt8 = 0
+        for _ in 0..<2000 {
+            switch Int.random(in: 0..<100, using: &dice) {
+            case 0...91:
+                let count = [0, 1, 1, 100, 100, 1000, 20_000].randomElement(using: &dice)!
+                next &+= 1
+                let bytes = [UInt8](repeating: next, count: count)
+                let promise = Int.random(in: 0..<8, using: &dice) > 0 ? PromiseCore.ofWrite(by: NoProducer()) : nil
+                let isFinal = Int.random(in: 0..<16, using: &dice) == 0
+                queue.append(bytes, isFinal: isFinal, promise)
+                if promise != nil || count > 0 { writes.append((promise, bytes[...], isFinal && count > 0)) }
+            case 92...93:
+                for _ in 0..<Int.random(in: 1...400, using: &dice) {
+                    guard let index = writes.indices.randomElement(using: &dice), let promise = writes[index].promise
+                    else { continue }
+                    let isWithdrawn = queue.withdraw(promise)
+                    expectEqual(isWithdrawn, !writes[index].isBegun)
+                    if isWithdrawn { writes.remove(at: index) }
+                }
+            default:
+                var all: [UInt8] = []
+                for write in writes { all += write.bytes }
+                let (_, offered) = queue.withIOVectors { pieces in
+                    var place = 0
+                    for piece in pieces {
+                        expect(
+                            all.withUnsafeBytes { memcmp($0.baseAddress! + place, piece.iov_base, piece.iov_len) } == 0)
+                        place += piece.iov_len
+                    }
+                    return 0
+                }
+                expect(offered > 0 || all.isEmpty)
+                var count = Int.random(in: 0...min(offered, 3000), using: &dice)
+                let finished = queue.advance(count)
+                var expected: [PromiseCore] = []
+                while let first = writes.first, first.bytes.count <= count {
+                    count -= first.bytes.count
+                    writes.removeFirst()
+                    if let promise = first.promise { expected.append(promise) }
+                }
+                if count > 0 {
+                    writes[0].bytes.removeFirst(count)
+                    writes[0].isBegun = true
+                }
+                expect(finished.elementsEqual(expected, by: ===))
+            }
+            expectEqual(queue.count, writes.reduce(0) { $0 + $1.bytes.count })
+            expect(queue.memory >= queue.count)
+        }
+    }
+
+    private final class NoProducer: IOProducer {
+        func stop(_ promise: PromiseCore) -> Bool { false }
     }
 }

@@ -1,17 +1,15 @@
 import Glibc
 import Reactor
 
-/// The descriptor of a connection: its number, its kind, and the system calls of that kind.
-struct ConnectionDescriptor {
-    let loop: EventLoop
-    let fd: CInt
-    let kind: DescriptorKind
+// The system calls of a connection, by the kind of its descriptor.
 
+extension Connection {
     var socket: Socket { Socket(fd, loop.kernel) }
     var readCall: SystemCall { kind.contains(.socket) ? .receive : .read }
-    var writeCall: SystemCall { kind.contains(.socket) ? .send : .write }
+    package var writeCall: SystemCall { kind.contains(.socket) ? .send : .write }
 
     /// Why `call`, which needs `direction`, cannot be made.
+    /// - Parameter isClosed: whether this side counts as closed for it.
     func refusal(of call: SystemCall, _ direction: DescriptorKind, isClosed: Bool) -> SystemError? {
         if isClosed { return SystemError(call, EBADF, detail: "the connection is closed") }
         if kind.contains(direction) { return nil }
@@ -28,7 +26,7 @@ struct ConnectionDescriptor {
 
     /// One recv(2), or read(2) if the descriptor is not a socket.
     @inline(__always)
-    func receive(into buffer: UnsafeMutableRawBufferPointer, atMost limit: Int) -> Int {
+    func callReceive(into buffer: UnsafeMutableRawBufferPointer, atMost limit: Int) -> Int {
         let count = min(limit, buffer.count)
         if kind.contains(.socket) { return loop.receive(fd, buffer.baseAddress!, count) }
         return loop.kernel.read(fd, buffer.baseAddress!, count)
@@ -36,18 +34,18 @@ struct ConnectionDescriptor {
 
     /// One send(2), or write(2).
     @inline(__always)
-    func send(_ bytes: UnsafeRawPointer, _ count: Int) -> Int {
+    func callSend(_ bytes: UnsafeRawPointer, _ count: Int) -> Int {
         if kind.contains(.socket) { return loop.send(fd, bytes, count) }
-        return write(bytes, count)
+        return callWrite(bytes, count)
     }
 
     @inline(never)
-    private func write(_ bytes: UnsafeRawPointer, _ count: Int) -> Int { loop.kernel.write(fd, bytes, count) }
+    private func callWrite(_ bytes: UnsafeRawPointer, _ count: Int) -> Int { loop.kernel.write(fd, bytes, count) }
 
-    /// One sendmsg(2), or writev(2); a single piece as `send`.
-    func send(_ pieces: UnsafeBufferPointer<iovec>) -> Int {
+    /// One sendmsg(2), or writev(2); a single piece as above.
+    func callSend(_ pieces: UnsafeBufferPointer<iovec>) -> Int {
         let first = pieces.baseAddress!
-        if pieces.count == 1 { return send(first.pointee.iov_base, first.pointee.iov_len) }
+        if pieces.count == 1 { return callSend(first.pointee.iov_base, first.pointee.iov_len) }
         if kind.contains(.socket) { return loop.kernel.sendVector(fd, first, pieces.count) }
         return loop.kernel.writeVector(fd, first, pieces.count)
     }

@@ -1,4 +1,3 @@
-import Glibc
 import Reactor
 
 extension Connection {
@@ -25,7 +24,7 @@ extension Connection {
             let cold = ensuredColdState
             cold.frameClock?.cancelTimer(on: loop)
             cold.frameClock = newValue.map { FrameClock($0, of: self, continuing: cold.frameClock) }
-            if reader.isWaiting && reader.form.isOfFrames { updateFrameDeadline(reader.form) }
+            if reader.isWaiting && reader.form.isOfFrames { cold.frameClock?.update(reader.form, of: self) }
         }
     }
 
@@ -41,7 +40,7 @@ extension Connection {
     }
 }
 
-// What reads tell the clock, and its timer.
+// What reads tell the clock.
 
 extension Connection {
     /// As `refusalToRead`, for a loop that looks for its next frame: this begins a message, unless the loop is in the
@@ -57,46 +56,5 @@ extension Connection {
     @usableFromInline @inline(never)
     func noteSkipped(_ count: Int, of unconsumed: Int) {
         cold?.frameClock?.skip(count, at: deliveredByteCount - unconsumed)
-    }
-
-    /// Computes the deadline of a read that begins to wait, or that has received a part of its frame.
-    func updateFrameDeadline(_ form: InputForm) {
-        guard let clock = cold?.frameClock else { return }
-        clock.waiting = Uncounted(self)
-        // A frame of the outer loop begins a message, not one of a loop in its body.
-        clock.update(
-            received: deliveredByteCount, buffered: bufferedByteCount,
-            beginsMessage: form == .frames && reader.loops < 2, at: loop.now)
-        startFrameTimer(clock)
-    }
-
-    /// Starts the timer. One that fires before the deadline is kept, and is set anew when it fires.
-    private func startFrameTimer(_ clock: FrameClock) {
-        if let moment = clock.momentToArm(on: loop) { startFrameTimer(clock, at: moment) }
-    }
-
-    /// The timer does not keep the loop alive, since it outlives the read. The read does.
-    private func startFrameTimer(_ clock: FrameClock, at moment: LoopInstant) {
-        // Without a reference to the connection: a weak one would make all others dearer to count.
-        let timer = loop.addBackgroundTimer(at: moment) {
-            clock.timerDidFire()
-            // If no read waits, the next one starts the timer. Retained until the end: the poller may retain the
-            // connection only for this read.
-            if let connection = clock.waiting?.object { connection.frameTimerFired(clock) }
-        }
-        clock.timerDidStart(timer)
-    }
-
-    private func frameTimerFired(_ clock: FrameClock) {
-        guard lifecycle.isOpen, reader.isWaiting else { return }
-        guard clock.deadline <= loop.now else { return startFrameTimer(clock) }
-        // Bytes that have reached the kernel in time are not late: they are read before the limit applies.
-        if clock.mayPostpone && isReadyInKernel {
-            clock.postpone()
-            return startFrameTimer(clock, at: loop.now)
-        }
-        let got = clock.expire(received: deliveredByteCount) ?? bufferedByteCount
-        rejectRead(StreamError.timedOut(got: got))
-        updateInterest()
     }
 }

@@ -1,6 +1,6 @@
 import Reactor
 
-/// The limits of `frameTimeouts`, and the deadline of the pending read. Connection+FrameTimeouts.swift has the timer.
+/// The limits of `frameTimeouts`, the deadline of the pending read, and its timer.
 ///
 /// Sentinels instead of optionals, and nanoseconds of the loop's clock as times: even an idle connection of a server
 /// with limits has one.
@@ -9,12 +9,12 @@ final class FrameClock {
     var limits: FrameTimeouts { shared.limits }
     /// The connection, while a read of a frame is pending. Not counted: the poller retains the connection then, or
     /// during an event of the descriptor the loop.
-    var waiting: Uncounted<Connection>?
+    private var waiting: Uncounted<Connection>?
     /// The timer, and when it fires: never after the deadline, often earlier.
     private var timer = FrameClock.noTimer
     private var due = LoopInstant.distantFuture
     /// `distantFuture` without one.
-    private(set) var deadline = LoopInstant.distantFuture
+    private var deadline = LoopInstant.distantFuture
     /// The position in the input at which an incomplete frame begins, after skipped bytes, and the time at which the
     /// first of all these bytes was found; `distantFuture` before the next wait.
     private var frame = (offset: FrameClock.nowhere, since: LoopInstant.distantFuture)
@@ -24,22 +24,22 @@ final class FrameClock {
     /// The message that reads belong to.
     // Unchecked: no user code is called during an access, and each frame of a loop makes one.
     @exclusivity(unchecked) private var message = Message()
-    /// Since when a read waits for a part of that message; `distantFuture` if none does.
-    private var waitSince = LoopInstant.distantFuture
-    /// Whether bytes were skipped before the message; they start its time.
-    private var messageHasSkipped = false
     /// Whether the deadline has passed while the kernel had input, which is read first.
     private var isLate = false
-    /// Like `isLate`, for the message.
-    private var isMessageLate = false
     /// Whether `deadline` is the message's.
     private var limitsMessage = false
+    /// Since when a read waits for a part of that message; `distantFuture` if none does.
+    private var waitSince = LoopInstant.distantFuture
 
     private struct Message {
         /// The position in the input at which it begins; `nowhere` if each read is a separate message.
         var offset = FrameClock.nowhere
         /// How long reads have waited for it, in nanoseconds.
         var used: Int64 = 0
+        /// Whether bytes were skipped before it; they start its time.
+        var hasSkipped = false
+        /// Like `FrameClock.isLate`, for the message.
+        var isLate = false
     }
 
     /// Before each position in an input.
@@ -54,31 +54,19 @@ final class FrameClock {
         guard let clock else { return }
         frame = clock.frame
         message = clock.message
-        messageHasSkipped = clock.messageHasSkipped
-        isMessageLate = clock.isMessageLate
     }
 
     // MARK: What happens to the input
 
     /// The next byte of `connection` that no read has consumed begins a message.
     func beginMessage(of connection: Connection, unbuffered: Int = 0) {
-        beginMessage(at: connection.deliveredByteCount - connection.bufferedByteCount - unbuffered)
-    }
-
-    private func beginMessage(at offset: Int) {
-        if message.offset == offset { return }
-        startMessage(Message(offset: offset))
-    }
-
-    private func startMessage(_ new: Message) {
-        message = new
-        messageHasSkipped = false
-        isMessageLate = false
+        let offset = connection.deliveredByteCount - connection.bufferedByteCount - unbuffered
+        if message.offset != offset { message = Message(offset: offset) }
     }
 
     /// Later reads are separate messages. A pending one keeps its deadline.
     func endMessages() {
-        startMessage(Message())
+        message = Message()
         limitsMessage = false
     }
 
@@ -90,7 +78,7 @@ final class FrameClock {
         if gap.offset == offset { gap.offset += count }
         guard message.offset == offset else { return }
         message.offset += count
-        messageHasSkipped = true
+        message.hasSkipped = true
     }
 
     /// A read of a frame no longer waits.
@@ -113,13 +101,12 @@ final class FrameClock {
         deadline = deadline.advanced(by: time)
     }
 
-    /// Computes the deadline of a pending read.
-    /// - Parameters:
-    ///   - received: the number of bytes received so far.
-    ///   - count: the number of buffered ones.
-    ///   - beginsMessage: whether the next byte begins a message.
-    ///   - now: the time.
-    func update(received: Int, buffered count: Int, beginsMessage: Bool, at now: LoopInstant) {
+    /// Computes the deadline of a read of `connection` that begins to wait, or that has received a part of its frame.
+    func update(_ form: InputForm, of connection: Connection) {
+        waiting = Uncounted(connection)
+        let (received, count, now) = (
+            connection.deliveredByteCount, connection.bufferedByteCount, connection.loop.now
+        )
         let offset = received - count
         endWait(at: now)
         deadline = .distantFuture
@@ -136,10 +123,12 @@ final class FrameClock {
             limit(limits.grown(limits.frame, by: count), from: frame.since)
             if message.offset == Self.nowhere { limit(limits.grown(limits.message, by: count), from: frame.since) }
         } else {
-            if beginsMessage { startMessage(Message(offset: offset)) }
+            // A frame of the outer loop begins a message, not one of a loop in its body.
+            if form == .frames && connection.reader.loops < 2 { message = Message(offset: offset) }
             frame.offset = Self.nowhere
         }
         limitMessage(received, now)
+        startTimer(for: connection)
     }
 
     private func limit(_ limit: Duration?, from start: LoopInstant) {
@@ -149,7 +138,7 @@ final class FrameClock {
     /// Applies the limit of a message that has begun.
     private func limitMessage(_ received: Int, _ now: LoopInstant) {
         limitsMessage = false
-        guard message.offset != Self.nowhere, received > message.offset || messageHasSkipped,
+        guard message.offset != Self.nowhere, received > message.offset || message.hasSkipped,
             let limit = limits.grown(limits.message, by: received - message.offset)
         else { return }
         waitSince = now
@@ -161,16 +150,24 @@ final class FrameClock {
 
     // MARK: The timer
 
-    /// - Returns: when a timer must be started; `nil` if the current one fires in time, or if there is no deadline.
-    func momentToArm(on loop: EventLoop) -> LoopInstant? {
-        if deadline == .distantFuture || timer != Self.noTimer && due <= deadline { return nil }
-        cancelTimer(on: loop)
+    /// Starts the timer, unless one fires before the deadline: that is set anew when it fires.
+    private func startTimer(for connection: Connection) {
+        if deadline == .distantFuture || timer != Self.noTimer && due <= deadline { return }
+        cancelTimer(on: connection.loop)
         due = deadline
-        return deadline
+        startTimer(at: deadline, on: connection.loop)
     }
 
-    func timerDidStart(_ id: UInt64) { timer = id }
-    func timerDidFire() { timer = Self.noTimer }
+    /// The timer does not keep the loop alive, since it outlives the read. The read does.
+    private func startTimer(at moment: LoopInstant, on loop: EventLoop) {
+        // Without a reference to the connection: a weak one would make all others dearer to count.
+        timer = loop.addBackgroundTimer(at: moment) { [self] in
+            timer = Self.noTimer
+            // If no read waits, the next one starts the timer. Retained until the end: the poller may retain the
+            // connection only for this read.
+            if let connection = waiting?.object { timerFired(connection) }
+        }
+    }
 
     func cancelTimer(on loop: EventLoop) {
         // A loop that has ended has no timer, and other threads may release its connections.
@@ -178,23 +175,24 @@ final class FrameClock {
         timer = Self.noTimer
     }
 
-    /// Whether a read whose deadline has passed may go on to read what the kernel has for it. Granted once per frame,
-    /// or per message, so that further bytes do not prolong it.
-    var mayPostpone: Bool { !(limitsMessage ? isMessageLate : isLate) }
-
-    func postpone() {
-        if limitsMessage { isMessageLate = true } else { isLate = true }
-        due = deadline
-    }
-
-    /// The read ends at its limit. One that continues this frame gets the whole time again: otherwise a handler that
-    /// reads on after each time-out would be called in every turn.
-    /// - Returns: the number of bytes of the message, if its limit was reached.
-    func expire(received: Int) -> Int? {
+    private func timerFired(_ connection: Connection) {
+        guard connection.lifecycle.isOpen, connection.reader.isWaiting else { return }
+        guard deadline <= connection.loop.now else { return startTimer(for: connection) }
+        // Bytes that have reached the kernel in time are not late: they are read before the limit applies. Once per
+        // frame, or per message, so that further bytes do not prolong it.
+        if !(limitsMessage ? message.isLate : isLate) && connection.isReadyInKernel {
+            if limitsMessage { message.isLate = true } else { isLate = true }
+            due = deadline
+            return startTimer(at: connection.loop.now, on: connection.loop)
+        }
+        // A read that continues this frame gets the whole time again: otherwise a handler that reads on after each
+        // time-out would be called in every turn.
         frame.offset = Self.nowhere
         waitSince = .distantFuture
         message.used = 0
-        return limitsMessage ? received - message.offset : nil
+        let got = limitsMessage ? connection.deliveredByteCount - message.offset : connection.bufferedByteCount
+        connection.rejectRead(StreamError.timedOut(got: got))
+        connection.updateInterest()
     }
 }
 
