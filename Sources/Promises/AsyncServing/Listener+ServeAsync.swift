@@ -49,12 +49,7 @@ extension Listener {
     ///
     /// Values that a handler makes may be used on the loop of its connection and need not be `Sendable`. Values that
     /// handlers share must be `Sendable`, such as an actor, or a `LoopLocal`, whose value on this loop is
-    /// `value(for: connection)`.
-    /// - Parameters:
-    ///   - group: the loops that run the handlers.
-    ///   - options: the limits, and the signals that stop the server.
-    ///   - onError: as for `serveAsync`; called on the connection's loop.
-    ///   - handler: called on the connection's loop.
+    /// `value(for: connection)`. `onError` is called on the connection's loop, too.
     /// - Returns: as `serve(on:)`. Also rejected at once with `DispatchError.badInput` if `handler` belongs to an
     ///   actor, such as the main actor.
     @discardableResult
@@ -64,25 +59,22 @@ extension Listener {
         handler: @escaping @isolated(any) @Sendable (Connection) async throws -> Void, file: StaticString = #fileID,
         line: UInt = #line
     ) -> Promise<DrainResult> {
-        if let error = refusal(ofOnGroup: handler.isolation) { return Promise(error: error, file, line) }
+        if let error = refusal(of: handler.isolation, onGroup: true) { return Promise(error: error, file, line) }
         return serve(options, on: group, file, line) { tracker, connection, transfer in
             tracker.serve(connection, transfer, onError, awaiting: handler, CallSite(file, line))
         }
     }
 
-    /// The error for a handler that belongs to `actor`, if it would not run on this loop.
-    private func refusal(of actor: (any Actor)?) -> DispatchError? {
-        guard let actor, !loop.runsJobs(of: actor) else { return nil }
+    /// The error for a handler that belongs to `actor`, if it would not run on this loop; each one on a group, which has
+    /// several loops.
+    private func refusal(of actor: (any Actor)?, onGroup: Bool = false) -> DispatchError? {
+        guard let actor, onGroup || !loop.runsJobs(of: actor) else { return nil }
+        let (form, reason) =
+            onGroup
+            ? ("serveAsync(on:)", "to which connections of several loops cannot belong")
+            : ("serveAsync", "which does not live on the listener's loop")
         return .badInput(
-            "serveAsync with a handler of the actor \(type(of: actor)), which does not live on the listener's loop; pass a "
-                + "handler that belongs to no actor, and await the actor's methods in it")
-    }
-
-    /// The error for a handler that belongs to `actor`, since a group has several loops.
-    private func refusal(ofOnGroup actor: (any Actor)?) -> DispatchError? {
-        guard let actor else { return nil }
-        return .badInput(
-            "serveAsync(on:) with a handler of the actor \(type(of: actor)), to which connections of several loops cannot "
-                + "belong; pass a handler that belongs to no actor, and await the actor's methods in it")
+            "\(form) with a handler of the actor \(type(of: actor)), \(reason); pass a handler that belongs to no actor, "
+                + "and await the actor's methods in it")
     }
 }

@@ -7,7 +7,10 @@ import Reactor
 final class Acceptor {
     private let loop: EventLoop
     private let sockets: [AcceptSocket]
-    private var pause = AcceptPause()
+    /// The timer of a pause.
+    private var pause: EventLoop.Timer?
+    /// Whether the last call found a shortage of descriptors or memory.
+    private var hasShortage = false
     /// Whether the listener had no room at the last update.
     private var lacksRoom = false
     /// Whether the last clients are being accepted, or have been, before the sockets are closed.
@@ -19,6 +22,8 @@ final class Acceptor {
     /// The number of connections accepted from a backlog: more than it holds, so that only repeated errors could reach
     /// it.
     private static var backlogBudget: Int { 65536 }
+    /// The number of clients in a row that may fail before they are accepted.
+    private static var refusalLimit: Int { 64 }
 
     init(_ sockets: [ListeningSocket], on loop: EventLoop) {
         self.loop = loop
@@ -54,28 +59,37 @@ final class Acceptor {
         var storage = sockaddr_storage()
         let result = loop.kernel.accept(socket.socket.fd, &storage)
         if result >= 0 {
-            pause.hasShortage = false
+            hasShortage = false
             socket.refusals = 0
             listener.take(Accepted(fd: CInt(result), peer: SocketAddress(storage), isUnix: socket.address.isUnix))
             return true
         }
         let code = CInt(-result)
-        switch pause.reaction(to: code, &socket.refusals) {
-        case .acceptNext: return true
-        case .wait: break
-        case .pause(let isNew): beginPause(socket.error(code), isNew: isNew, for: listener)
-        case .end: listener.end(socket.error(code))
+        switch code {
+        case EAGAIN: socket.refusals = 0
+        case EMFILE, ENFILE, ENOBUFS, ENOMEM:
+            let isNew = !hasShortage
+            hasShortage = true
+            beginPause(socket.error(code), isNew: isNew, for: listener)
+        case EBADF, EINVAL, ENOTSOCK, EOPNOTSUPP: listener.end(socket.error(code))
+        // Errors of one connection that failed before it was accepted; accept(2) lists the network errors that may
+        // occur here. A connection refused before it leaves the backlog stays there: the next call would find it again.
+        default:
+            socket.refusals += 1
+            if socket.refusals < Self.refusalLimit { return true }
+            beginPause(socket.error(code), isNew: socket.refusals == Self.refusalLimit, for: listener)
         }
         return false
     }
 
+    /// - Parameter isNew: whether the episode begins, which is reported.
     private func beginPause(_ error: SystemError, isNew: Bool, for listener: Listener) {
         if isNew { conf.log(.acceptPaused(error)) }
         // The log handler may have closed the listener.
         if isClosed { return }
-        pause.timer?.cancel()
-        pause.timer = loop.schedule(after: AcceptPause.length) { [self] in
-            pause.timer = nil
+        pause?.cancel()
+        pause = loop.schedule(after: .milliseconds(100)) { [self] in
+            pause = nil
             updateInterest(for: listener)
         }
         updateInterest(for: listener)
@@ -89,7 +103,7 @@ final class Acceptor {
         let hasRoom = listener.hasRoom
         lacksRoom = !hasRoom
         for socket in sockets where !isClosed {
-            let waits = pause.timer == nil && hasRoom
+            let waits = pause == nil && hasRoom
             socket.listener = waits ? listener : nil
             do throws(SystemError) {
                 try loop.setInterest(waits ? .reading : [], of: socket.socket.fd, handler: socket)
@@ -103,7 +117,52 @@ final class Acceptor {
     func close() {
         if isClosed { return }
         isClosed = true
-        if let timer = pause.timer.take(), !loop.hasEnded { timer.cancel() }
+        if let pause = pause.take(), !loop.hasEnded { pause.cancel() }
         for socket in sockets { socket.close(on: loop) }
+    }
+}
+
+/// One socket of a listener, for the poller.
+final class AcceptSocket: ReadinessHandler {
+    private let listening: ListeningSocket
+    /// Retained while this socket waits for clients: no other reference to the listener is needed then.
+    var listener: Listener?
+    /// The number of calls of `accept` in a row that failed with the error of a single connection.
+    var refusals = 0
+
+    init(_ listening: ListeningSocket) { self.listening = listening }
+
+    var socket: Socket { listening.socket }
+    var address: SocketAddress { listening.address }
+
+    /// The text in `keepAliveReasons`: if there are several sockets, the address of the waiting one.
+    package var label: String { "Listener(\(address))" }
+
+    func error(_ code: CInt) -> SystemError { SystemError(.accept, code, detail: address.description) }
+
+    func close(on loop: EventLoop) {
+        listener = nil
+        if loop.isOwnedByThisThread { loop.forget(socket.fd) }
+        listening.close()
+    }
+
+    package func descriptorIsReady(_ ready: Interest) -> Interest {
+        listener?.acceptReady(on: self)
+        return []
+    }
+
+    package func loopWillEnd() { listener?.loopWillEnd() }
+}
+
+/// A socket that accept4 has returned, before it becomes a connection.
+struct Accepted: Sendable {
+    let fd: CInt
+    let peer: SocketAddress?
+    let isUnix: Bool
+
+    /// Makes the connection, which belongs to `loop`, the current loop.
+    func connection(on loop: EventLoop) -> Connection {
+        loop.forget(fd)
+        return Connection(Socket(fd, loop.kernel), peer: peer, isUnix: isUnix, on: loop)
     }
 }

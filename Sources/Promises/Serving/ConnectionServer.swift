@@ -3,12 +3,9 @@ import Reactor
 /// Serves the connections of a listener: a `ConnectionTracker` on the listener's own loop, or a `GroupServer` on
 /// others. Called on the listener's thread.
 protocol ConnectionServer: AnyObject {
-    /// The number of connections whose handlers have not finished.
-    var activeCount: Int { get }
-    /// The number of connections whose handlers have finished, and whose descriptors are not closed yet.
-    var lingeringCount: Int { get }
-    /// The number of connections that are active or linger.
-    var openCount: Int { get }
+    /// The number of connections whose handlers have not finished, and of those whose handlers have finished and whose
+    /// descriptors are not closed yet.
+    var open: (active: Int, lingering: Int) { get }
 
     /// Calls `body` with each connection, on the thread of its loop.
     func collect<Value: Sendable>(_ body: @escaping @Sendable (Connection) -> Value) -> Guarantee<[Value]>

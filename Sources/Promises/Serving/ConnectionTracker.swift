@@ -5,8 +5,8 @@ import Reactor
 /// Accessed only on the loop's thread. Retained by the connections that it serves; also by the listener, if it serves
 /// on its own loop.
 final class ConnectionTracker: ConnectionServer {
-    private let loop: EventLoop
-    private let counts: ConnectionCounts
+    let loop: EventLoop
+    let counts: ConnectionCounts
     // `@exclusivity(unchecked)`: one thread, and no outside code is called during an access.
     @exclusivity(unchecked) private(set) var connections = OpenConnections()
     private let prepare: (@Sendable (Connection) -> Promise<Connection>)?
@@ -14,8 +14,10 @@ final class ConnectionTracker: ConnectionServer {
     /// The maximum number of lingering connections. One more evicts the one that has lingered longest.
     private let lingeringLimit: Int
     private var budget: MemoryBudget?
-    /// Present from the beginning of a drain.
-    private var drain: LoopDrain?
+    /// Set by a drain: the time from which even a connection that has just received something counts as idle.
+    var lastCall: LoopInstant?
+    /// Checks busy connections during a drain.
+    var sweeping: EventLoop.Timer?
     /// Called with the errors of handlers. Stored here and not per connection, since a tracker serves one listener;
     /// released with the last connection.
     private var onError: ((any Error, Connection) -> Void)?
@@ -42,9 +44,9 @@ final class ConnectionTracker: ConnectionServer {
         return connections.insert(connection)
     }
 
-    var activeCount: Int { connections.count - connections.lingeringCount }
-    var lingeringCount: Int { connections.lingeringCount }
-    var openCount: Int { connections.count }
+    var open: (active: Int, lingering: Int) {
+        (connections.count - connections.lingeringCount, connections.lingeringCount)
+    }
 
     func collect<Value: Sendable>(_ body: @escaping @Sendable (Connection) -> Value) -> Guarantee<[Value]> {
         .value(connections.all.map { body($0.connection) })
@@ -95,11 +97,8 @@ final class ConnectionTracker: ConnectionServer {
     @inline(never)
     fileprivate func report(_ error: any Error, at place: Int) {
         guard let onError, !error.isCancelled, let connection = connections[place] else { return }
-        if drain?.hasEnded(connection) != true { onError(error, connection) }
+        if ServedConnection.existing(of: connection)?.isLeaving != true { onError(error, connection) }
     }
-
-    /// Called when the handler of a connection has finished.
-    fileprivate func handlerDidFinish(_ connection: Connection) { drain?.handlerDidFinish(connection) }
 
     /// Called when a connection is still closing. It no longer counts as active: otherwise a slow peer would keep other
     /// clients from being served.
@@ -108,31 +107,23 @@ final class ConnectionTracker: ConnectionServer {
         keeper.connectionDidBeginLingering()
         // No eviction during a drain: the listener accepts no client that would need the descriptors, and there is a
         // deadline.
-        while drain == nil, connections.unevictedCount > lingeringLimit, let oldest = connections.evictOldest() {
+        while lastCall == nil, connections.unevictedCount > lingeringLimit, let oldest = connections.evictOldest() {
             oldest.close(linger: .zero)
         }
     }
 
     fileprivate func connectionDidClose(_ place: Int, _ keeper: some ConnectionKeeper) {
         let entry = connections.remove(place)
-        if let drain, let entry { drain.connectionDidClose(entry.connection) }
+        if lastCall != nil, let entry {
+            if ServedConnection.existing(of: entry.connection)?.isLeaving == true { counts.countLeft() }
+            if connections.count == 0 { sweeping.take()?.cancel() }
+        }
         // Released last: its captures may run code that serves on.
         var unused: ((any Error, Connection) -> Void)?
         if connections.count == 0 { swap(&unused, &onError) }
         keeper.connectionDidEnd()
         withExtendedLifetime(unused) {}
     }
-
-    // MARK: Draining
-
-    func drain(within deadline: Duration) {
-        let drain = LoopDrain(of: self, on: loop, counts, within: deadline)
-        self.drain = drain
-        drain.begin()
-    }
-
-    func noteDelivered() { drain?.noteDelivered() }
-    func abortAll() { drain?.abortAll() }
 }
 
 // One core per connection instead of a chain of operators: it lives as long as the connection.

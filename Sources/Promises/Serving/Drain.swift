@@ -19,7 +19,7 @@ public struct DrainResult: Hashable, Sendable {
     }
 }
 
-/// The drain of one listener: its state, its deadline and its result. A `LoopDrain` for each loop ends the connections.
+/// The drain of one listener: its state, its deadline and its result. The `ConnectionTracker` of each loop ends the connections.
 ///
 /// ```
 ///   [not begun] -- begin --> [draining] -- end --> [ended]
@@ -28,27 +28,21 @@ public struct DrainResult: Hashable, Sendable {
 /// The drain ends when the last connection has ended, at the deadline, by `abortDrain`, or with the loop. Accessed on
 /// the listener's thread, and when the last reference to the listener is released.
 final class Drain {
-    private enum State {
-        case notBegun
-        /// With the number of connections that were open at the beginning.
-        case draining(Int)
-        case ended(DrainResult)
-    }
-
-    private var state = State.notBegun
+    /// The number of connections that were open at the beginning.
+    private var open: Int?
+    private(set) var result: DrainResult?
     private var deadline: EventLoop.Timer?
     private lazy var pending = Guarantee<DrainResult>.pending()
     let counts = ConnectionCounts()
 
-    var hasBegun: Bool { if case .notBegun = state { false } else { true } }
-    var result: DrainResult? { if case .ended(let result) = state { result } else { nil } }
+    var hasBegun: Bool { open != nil }
     /// Present once it has begun.
     var guarantee: Guarantee<DrainResult> { pending.guarantee }
 
     /// - Returns: false if it had begun before.
     func begin(open: Int) -> Bool {
         if hasBegun { return false }
-        state = .draining(open)
+        self.open = open
         counts.beginDrain()
         return true
     }
@@ -61,9 +55,9 @@ final class Drain {
     /// Settles the guarantee, unless the drain has not begun or has ended before.
     /// - Parameter open: the number of remaining connections, for which the drain does not wait.
     func end(open: Int) {
-        guard case .draining(let all) = state else { return }
+        guard let all = self.open, result == nil else { return }
         let result = counts.result(all, open: open)
-        state = .ended(result)
+        self.result = result
         deadline.take()?.cancel()
         pending.resolve(result)
     }

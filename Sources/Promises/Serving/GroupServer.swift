@@ -53,13 +53,10 @@ final class GroupServer: ConnectionServer, @unchecked Sendable {
     private static let oneLingering = 1 << 32
 
     private static func active(in word: Int) -> Int { word % oneLingering / oneActive }
-    private static func lingering(in word: Int) -> Int { word / oneLingering }
 
-    var activeCount: Int { Self.active(in: word.load(ordering: .acquiring)) }
-    var lingeringCount: Int { Self.lingering(in: word.load(ordering: .acquiring)) }
-    var openCount: Int {
+    var open: (active: Int, lingering: Int) {
         let word = word.load(ordering: .acquiring)
-        return Self.active(in: word) + Self.lingering(in: word)
+        return (Self.active(in: word), word / Self.oneLingering)
     }
 
     // MARK: On the listener's thread

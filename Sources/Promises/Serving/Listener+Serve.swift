@@ -61,12 +61,8 @@ extension Listener {
     /// `maxConnections`, `close`, `drain` and `activeConnections` apply to all loops together. The group is retained
     /// until the last connection has ended; it is not stopped. When a loop of the group ends, it gets no more
     /// connections; its own end with it, and those being transferred to it are closed. At the deadline of a drain the
-    /// promise does not wait for the other loops, which abort their connections as soon as they respond.
-    /// - Parameters:
-    ///   - group: the loops that run the handlers.
-    ///   - options: the limits, and the signals that stop the server.
-    ///   - onError: as for `serve`; called on the connection's loop.
-    ///   - handler: called on the connection's loop.
+    /// promise does not wait for the other loops, which abort their connections as soon as they respond. `onError` is
+    /// called on the connection's loop, as `handler` is.
     /// - Returns: as `serve`. Also rejected with `ECANCELED` of `accept4` when all loops of the group have ended.
     @discardableResult
     public func serve<Done: Thenable & SendableMetatype>(

@@ -26,12 +26,15 @@ public final class Listener: CustomStringConvertible {
     public var localAddress: SocketAddress { localAddresses[0] }
     /// The number of active connections of `serve` on all loops: their handlers have not finished. `maxConnections`
     /// limits them.
-    public var activeConnections: Int { server?.activeCount ?? 0 }
+    public var activeConnections: Int { server?.open.active ?? 0 }
     /// The number of lingering connections of `serve` on all loops: their handlers have finished, and their descriptors
     /// are not closed yet. `maxLingering` limits them.
-    public var lingeringConnections: Int { server?.lingeringCount ?? 0 }
+    public var lingeringConnections: Int { server?.open.lingering ?? 0 }
     /// The number of connections that are active or linger.
-    var openConnections: Int { server?.openCount ?? 0 }
+    var openConnections: Int {
+        guard let open = server?.open else { return 0 }
+        return open.active + open.lingering
+    }
 
     /// The number of connections, on all loops, that were reset because of `ServeOptions.memoryLimit`.
     public var evictedConnections: Int { drain.counts.evicted }
@@ -115,7 +118,7 @@ public final class Listener: CustomStringConvertible {
     }
 
     private func endServerIfDone() {
-        guard isClosed, let server, server.openCount == 0 else { return }
+        guard isClosed, let server, openConnections == 0 else { return }
         self.server = nil
         server.end()
     }

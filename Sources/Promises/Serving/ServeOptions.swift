@@ -60,17 +60,7 @@ public struct ServeOptions {
     /// afterwards.
     public var cancelsWhenPeerGone: Bool
 
-    /// - Parameters:
-    ///   - maxConnections: the maximum number of active connections.
-    ///   - overflow: the treatment of further clients.
-    ///   - maxLingering: the maximum number of lingering connections.
-    ///   - memoryLimit: the memory that the connections may hold together, in bytes.
-    ///   - balancing: how the loop of the next connection is chosen, with a group.
-    ///   - stopSignals: the signals that stop the server.
-    ///   - drainTimeout: the time limit of the drain at the first signal.
-    ///   - onSignal: called with each signal.
-    ///   - prepare: prepares each connection before its handler is called.
-    ///   - cancelsWhenPeerGone: whether a handler is cancelled when its peer leaves.
+    /// Each parameter is the property of its name.
     public init(
         maxConnections: Int = .max, overflow: Overflow = .wait, maxLingering: Int? = nil,
         memoryLimit: Int? = nil,
@@ -78,16 +68,10 @@ public struct ServeOptions {
         drainTimeout: Duration = .seconds(10), onSignal: ((CInt) -> Void)? = nil,
         prepare: (@Sendable (Connection) -> Promise<Connection>)? = nil, cancelsWhenPeerGone: Bool = false
     ) {
-        self.maxConnections = maxConnections
-        self.overflow = overflow
-        self.maxLingering = maxLingering
-        self.memoryLimit = memoryLimit
-        self.balancing = balancing
-        self.stopSignals = stopSignals
-        self.drainTimeout = drainTimeout
-        self.onSignal = onSignal
-        self.prepare = prepare
-        self.cancelsWhenPeerGone = cancelsWhenPeerGone
+        (self.maxConnections, self.overflow, self.maxLingering) = (maxConnections, overflow, maxLingering)
+        (self.memoryLimit, self.balancing, self.stopSignals) = (memoryLimit, balancing, stopSignals)
+        (self.drainTimeout, self.onSignal) = (drainTimeout, onSignal)
+        (self.prepare, self.cancelsWhenPeerGone) = (prepare, cancelsWhenPeerGone)
     }
 
     /// Until SIGTERM or SIGINT; the drain may take ten seconds.

@@ -9,13 +9,18 @@ final class ServedConnection: ConnectionAttachment {
     private var work: PromiseCore?
     /// The events watched while the handler neither reads nor writes.
     private(set) var restingInterest: Interest = []
-    /// Set while the listener drains.
+    /// Set when the listener begins to drain. Weak, since it retains its connections.
+    weak var drain: ConnectionTracker? { didSet { isDraining = true } }
     // `@exclusivity(unchecked)`: one thread, and no user code is called during an access; each request reads it.
-    @exclusivity(unchecked) var drain: LoopDrain?
+    @exclusivity(unchecked) private(set) var isDraining = false
     /// Whether a waiting frame loop ends instead of waiting again.
     var endsFrameLoop = false { didSet { if endsFrameLoop { hasEndedLoop = true } } }
     /// Whether a loop was ended, so that the handler should finish.
     private(set) var hasEndedLoop = false
+    /// Whether the drain has ended the connection, and counted it.
+    var isLeaving = false
+    /// The number of bytes that the drain has seen it receive, and the time since which there were no more.
+    var received: (count: Int, since: LoopInstant)?
 
     static func existing(of connection: Connection) -> ServedConnection? {
         connection.cold?.attachment as? ServedConnection
@@ -43,10 +48,9 @@ final class ServedConnection: ConnectionAttachment {
     // MARK: Events
 
     var endsWithPeer: Bool { false }
-    var isDraining: Bool { drain != nil }
 
     func connectionMayBeIdle(_ connection: Connection) {
-        if drain == nil { return }
+        if !isDraining { return }
         // After the current handler.
         connection.loop.enqueue(InternalJob { [self] in drain?.endIfAnswered(connection) })
     }

@@ -6,31 +6,8 @@ import Reactor
 /// Accessed only on the loop's thread. Retained by its watches, until the process's previous actions are restored or
 /// the loop ends.
 final class StopSignals: IOProducer {
-    /// The request of the signals so far.
-    private enum State {
-        case serve
-        /// Since the first signal.
-        case drain(since: LoopInstant)
-        case abort
-        case over
-
-        /// How long further signals count as copies of the first one; see `ServeOptions.stopSignals`.
-        static var duplicateWindow: Duration { .milliseconds(100) }
-
-        /// - Returns: false if the signal counts as a copy of the first one.
-        mutating func signalDidArrive(at now: LoopInstant) -> Bool {
-            switch self {
-            case .serve: self = .drain(since: now)
-            case .drain(let since) where since.duration(to: now) < Self.duplicateWindow: return false
-            case .drain: self = .abort
-            case .abort: break
-            case .over: return false
-            }
-            return true
-        }
-
-        var drains: Bool { if case .serve = self { false } else { true } }
-    }
+    /// How long further signals count as copies of the first one; see `ServeOptions.stopSignals`.
+    private static var duplicateWindow: Duration { .milliseconds(100) }
 
     private var listeners: [Listener]
     private let timeout: Duration
@@ -39,7 +16,11 @@ final class StopSignals: IOProducer {
     private var watches: [EventLoop.Watch] = []
     /// Present while the signals are watched; the identifier of `loopWillEnd`.
     private var ending: Int?
-    private var state = State.serve
+    /// When the first signal arrived, which drains the listeners.
+    private var firstSignal: LoopInstant?
+    /// Whether another one has arrived, which aborts the rest.
+    private var aborts = false
+    private var isOver = false
     /// The promise of `Listener.drain(_:atFirstOf:)`, while it is pending.
     private var promise: PromiseCore?
     /// The indices of the listeners that it waits for.
@@ -66,23 +47,28 @@ final class StopSignals: IOProducer {
     }
 
     private func signalDidArrive(_ signal: CInt) {
-        let isFirst = !state.drains
-        guard state.signalDidArrive(at: loop.now) else { return }
+        if isOver { return }
+        let isFirst = firstSignal == nil
+        if let firstSignal {
+            if !aborts && firstSignal.duration(to: loop.now) < Self.duplicateWindow { return }
+            aborts = true
+        } else {
+            firstSignal = loop.now
+        }
         onSignal?(signal)
         // The closure may have ended this, or turned the loop so that another signal has arrived.
         for (index, listener) in listeners.enumerated() {
-            if case .over = state { return }
+            if isOver { return }
             if isFirst { watch(listener.drain(deadline: timeout).core, of: index) }
-            if case .abort = state { listener.abortDrain() }
+            if aborts { listener.abortDrain() }
         }
     }
 
     /// Stops watching. The process's previous actions are restored; after the first signal only when no copy of it can
     /// arrive any more, since that would end a process that has stopped in order.
     func end() {
-        var copiesEnd: LoopInstant?
-        if case .drain(let since) = state { copiesEnd = since.advanced(by: State.duplicateWindow) }
-        state = .over
+        let copiesEnd = isOver || aborts ? nil : firstSignal?.advanced(by: Self.duplicateWindow)
+        isOver = true
         // A listener that serves until these signals refers back to this object.
         let released = listeners
         listeners = []
@@ -104,7 +90,7 @@ final class StopSignals: IOProducer {
     }
 
     private func loopWillEnd() {
-        state = .over
+        isOver = true
         end()
         promise.take()?.producerDidEnd(.loopEnded)
     }
@@ -134,29 +120,18 @@ extension StopSignals {
         core.fulfill(listeners.reduce(DrainResult()) { $0 + ($1.drain.result ?? DrainResult()) })
     }
 
-    /// Waits for the promise of a listener's `serve` or `drain`.
-    private func watch(_ core: PromiseCore, of index: Int) {
-        core.watch { [self] source in
+    /// Notes the end of a listener's drain, or of its `serve`, whichever comes first.
+    private func watch(_ outcome: PromiseCore, of index: Int) {
+        outcome.watch { [self] source in
             if source.isFulfilled {
-                listenerDidEnd(index)
-            } else if listenerDidFail(source.error) {
+                missing.remove(index)
+                finishIfDone()
+            } else if let promise = promise.take() {
                 source.core.markHandled()
+                end()
+                promise.reject(source.error)
             }
         }
-    }
-
-    /// A listener's drain, or its `serve`, has ended, whichever comes first.
-    private func listenerDidEnd(_ index: Int) {
-        missing.remove(index)
-        finishIfDone()
-    }
-
-    /// - Returns: whether `error` has rejected the promise, which may have settled or been cancelled before.
-    private func listenerDidFail(_ error: any Error) -> Bool {
-        guard let core = promise.take() else { return false }
-        end()
-        core.reject(error)
-        return true
     }
 
     func stop(_ promise: PromiseCore) -> Bool {
