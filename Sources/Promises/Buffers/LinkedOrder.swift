@@ -10,7 +10,7 @@ struct LinkedOrder {
 
     private var links: [Int: Neighbours] = [:]
     private(set) var first: Int?
-    private(set) var last: Int?
+    private var last: Int?
 
     var count: Int { links.count }
     var isEmpty: Bool { links.isEmpty }
@@ -35,11 +35,5 @@ struct LinkedOrder {
         guard let first else { return nil }
         remove(first)
         return first
-    }
-
-    mutating func takeLast() -> Int? {
-        guard let last else { return nil }
-        remove(last)
-        return last
     }
 }

@@ -68,11 +68,7 @@ extension DatagramSocket {
 
     private func startReceiving(_ limit: Int) -> Promise<[Datagram]> {
         if let refusal = refusal(limit) { return Promise(refused: refusal) }
-        if !leftOver.isEmpty && !isDelivering {
-            let packets = Array(leftOver.prefix(limit))
-            leftOver.removeFirst(packets.count)
-            return .value(packets)
-        }
+        if !leftOver.isEmpty && !isDelivering { return .value(takeLeftOver(limit)) }
         let core = PromiseCore.pending([Datagram].self, by: self)
         reception = Reception(promise: core, limit: limit, body: nil)
         updateInterest()
@@ -156,13 +152,16 @@ extension DatagramSocket {
             }
         } else if !leftOver.isEmpty {
             self.reception = nil
-            let packets = Array(leftOver.prefix(reception.limit))
-            leftOver.removeFirst(packets.count)
-            reception.promise.fulfill(packets)
+            reception.promise.fulfill(takeLeftOver(reception.limit))
         }
         isDelivering = false
         deliverLater()
         updateInterest()
+    }
+
+    private func takeLeftOver(_ limit: Int) -> [Datagram] {
+        defer { leftOver.removeFirst(min(limit, leftOver.count)) }
+        return Array(leftOver.prefix(limit))
     }
 
     /// Delivers the rest in a job: another reception may have begun inside the previous body. The poller does not know

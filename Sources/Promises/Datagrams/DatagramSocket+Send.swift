@@ -44,11 +44,8 @@ extension DatagramSocket {
         return Promise(promise.core.traced(root: "send", Promise<Void>.self, file, line))
     }
 
-    /// Sends borrowed bytes, such as those of `forEachPacket`; see the form with bytes.
-    /// - Parameters:
-    ///   - span: the payload. Bytes that the kernel does not accept immediately are copied.
-    ///   - address: the destination; `nil` for the peer of a connected socket.
-    /// - Returns: as the form with bytes.
+    /// Sends borrowed bytes, such as those of `forEachPacket`; see the form with bytes. Bytes that the kernel does not
+    /// accept immediately are copied.
     public func send(
         _ span: RawSpan, to address: SocketAddress? = nil, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<Void> {

@@ -128,19 +128,19 @@ public final class DatagramSocket: IOProducer {
 
     private func end(_ reason: String) {
         guard !isClosed else { return }
-        release()
-        leftOver = []
-        let (reception, outgoing) = (reception, outgoing)
-        self.reception = nil
-        self.outgoing = []
-        reception?.promise.reject(SystemError(.receiveMessages, ECANCELED, detail: reason))
-        for each in outgoing { each.promise.reject(SystemError(.sendMessages, ECANCELED, detail: reason)) }
-    }
-
-    private func release() {
         isClosed = true
         interest = []
         loop.closeDescriptor(socket.fd)
+        leftOver = []
+        rejectAll { SystemError($0, ECANCELED, detail: reason) }
+    }
+
+    private func rejectAll(_ error: (SystemCall) -> SystemError) {
+        let (reception, outgoing) = (reception, outgoing)
+        self.reception = nil
+        self.outgoing = []
+        reception?.promise.reject(error(.receiveMessages))
+        for send in outgoing { send.promise.reject(error(.sendMessages)) }
     }
 
     /// Ends an operation that was cancelled. Returns `false` for a send of several datagrams if some have been sent.
@@ -168,10 +168,7 @@ public final class DatagramSocket: IOProducer {
         } catch {
             // The kernel refused the registration: it would never report an event.
             interest = []
-            let promises = [reception?.promise].compactMap { $0 } + outgoing.map(\.promise)
-            reception = nil
-            outgoing = []
-            for promise in promises { promise.reject(error) }
+            rejectAll { _ in error }
         }
     }
 }

@@ -26,8 +26,10 @@ extension Pool {
             if case .abort = action { member.connection?.abort() }
             member.work.take()?.cancel()
             member.close(closeResource)
-        case .reject(let request, let rejection):
-            let error = error(rejection, of: request)
+        case .reject(let request, var error):
+            if loop.hasEnded, case PoolError.closed = error {
+                error = SystemError(.connect, ECANCELED, detail: "the loop has ended")
+            }
             if let resolver = request.resolver.take() { resolver.reject(error) } else { request.refusal = error }
         }
     }
@@ -94,18 +96,6 @@ extension Pool {
         checking.catch(policy: .allErrors) { _ in }
     }
 
-    private func error(_ rejection: PoolRejection, of request: PoolRequest) -> any Error {
-        let (limits, key) = (state.limits, request.line.key)
-        switch rejection {
-        case .timedOut(let waited):
-            return PoolError.timedOut(key: key, limit: min(limits.perKey, limits.total), waited: waited)
-        case .tooManyWaiting: return PoolError.tooManyWaiting(key: key, limit: limits.waiting)
-        case .closed where loop.hasEnded: return SystemError(.connect, ECANCELED, detail: "the loop has ended")
-        case .closed: return PoolError.closed(key: key)
-        case .failed(let error): return error
-        }
-    }
-
     func didLose(_ member: PoolMember) {
         state.didLose(member)
         perform()
@@ -134,14 +124,14 @@ extension Pool {
         backgroundSources = sources
     }
 
-    func timerFired() {
+    private func timerFired() {
         timer.didFire()
         state.expire(at: loop.now)
         perform()
     }
 
     /// The loop ends: no handler of this pool will run any more.
-    func loopWillEnd() {
+    private func loopWillEnd() {
         draining?.noteRest(of: state)
         for member in state.members.all {
             member.connection?.loopWillEnd()

@@ -52,18 +52,8 @@ extension Pool {
 }
 
 extension Pool where Resource == Connection {
-    /// A pool of connections; see the form with a `prepare` that makes a resource.
-    /// - Parameters:
-    ///   - server: the key of requests without a key.
-    ///   - limits: the number of connections, and time limits.
-    ///   - options: the socket options of each connection.
-    ///   - lookup: finds the addresses of a name.
-    ///   - route: where to connect for a key, if not to the key itself: to a proxy, for example. Called on the pool's
-    ///     thread for each new connection. If it throws, a request is rejected with that error, as after a failed
-    ///     connect.
-    ///   - check: checks a connection before each reuse.
-    ///   - keepsAfter: whether a connection can be reused after this error of a body.
-    ///   - prepare: called once with each new connection and the key of the requests: it installs a filter, or logs in.
+    /// A pool of connections; see the form with a `prepare` that makes a resource. Here `prepare` is called once with
+    /// each new connection, and the connection is the resource: it installs a filter, or logs in.
     @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
     public convenience init(
         to server: PoolKey = "the pool", limits: PoolLimits = PoolLimits(), options: [SocketSetting] = [],

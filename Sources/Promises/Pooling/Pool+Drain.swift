@@ -53,8 +53,8 @@ final class PoolDrain {
     /// The number of requests at the beginning.
     private let all: Int
     var result = PoolDrainResult()
+    /// The deadline, until the end.
     var timer: EventLoop.Timer?
-    private var isFinished = false
 
     init(_ all: Int) {
         self.all = all
@@ -68,10 +68,8 @@ final class PoolDrain {
     }
 
     func finish() {
-        if isFinished { return }
-        isFinished = true
-        timer?.cancel()
-        timer = nil
+        guard let timer = timer.take() else { return }
+        timer.cancel()
         result.finished = max(all - result.aborted - result.rejected, 0)
         resolve(result)
     }

@@ -10,16 +10,8 @@ enum PoolAction {
     case close(PoolMember)
     /// Close the resource at once, although a request or a check uses it.
     case abort(PoolMember)
-    case reject(PoolRequest, PoolRejection)
-}
-
-/// Why a request gets no resource.
-enum PoolRejection {
-    case timedOut(waited: Duration)
-    case tooManyWaiting
-    case closed
-    /// With the error of making one.
-    case failed(any Error)
+    /// Reject the request, which gets no resource.
+    case reject(PoolRequest, any Error)
 }
 
 /// The pending actions of a pool, in order. A single one, the usual case, needs no queue.

@@ -27,16 +27,7 @@ public struct PoolLimits: Hashable, Sendable {
     /// operations on a connection that is reset for it fail with `ENOBUFS`.
     public var memoryLimit: Int?
 
-    /// - Parameters:
-    ///   - perKey: the maximum number of resources per key.
-    ///   - total: the maximum number of all keys together.
-    ///   - waiting: the maximum number of waiting requests per key.
-    ///   - waitTimeout: how long a request may wait.
-    ///   - makeTimeout: how long making a resource may take.
-    ///   - checkTimeout: how long a check may take.
-    ///   - idleTimeout: how long a resource may be idle.
-    ///   - maxLifetime: the maximum age of a resource.
-    ///   - memoryLimit: the memory that the connections may hold together, in bytes.
+    /// Each parameter is the property of its name.
     public init(
         perKey: Int = 8, total: Int = .max, waiting: Int = .max, waitTimeout: Duration? = .seconds(30),
         makeTimeout: Duration? = .seconds(10), checkTimeout: Duration? = .seconds(1),

@@ -154,8 +154,6 @@ protocol PoolOwner: AnyObject {
     var loop: EventLoop { get }
     /// The peer of an idle connection has closed, or the connection has failed.
     func didLose(_ member: PoolMember)
-    func timerFired()
-    func loopWillEnd()
     /// The body of a lease no longer needs the resource.
     func didFinish(_ lease: PoolRequest)
     /// A lease was released before its request could begin: the request was cancelled after the resource had been lent

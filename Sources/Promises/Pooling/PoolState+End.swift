@@ -40,7 +40,8 @@ extension PoolState {
         if let limit = limits.waitTimeout {
             while let first = waiting.first, first.since.advanced(by: limit) <= now {
                 withdraw(first)
-                actions.append(.reject(first, .timedOut(waited: first.since.duration(to: now))))
+                let (most, waited) = (min(limits.perKey, limits.total), first.since.duration(to: now))
+                actions.append(.reject(first, PoolError.timedOut(key: first.line.key, limit: most, waited: waited)))
                 cancelSurplus(first.line)
                 advance(first.line)
             }
@@ -59,7 +60,7 @@ extension PoolState {
         closeIdle()
         while let request = waiting.first {
             withdraw(request)
-            actions.append(.reject(request, .closed))
+            actions.append(.reject(request, PoolError.closed(key: request.line.key)))
         }
         for member in members.all where member.isMaking {
             drop(member)

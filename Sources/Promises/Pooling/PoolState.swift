@@ -88,7 +88,10 @@ final class PoolState {
         let isTooMany = !hasRoom(line) && line.waiting.count - line.making.count >= limits.waiting
         if phase != .open || isTooMany {
             forgetIfEmpty(line)
-            actions.append(.reject(request, isTooMany && phase == .open ? .tooManyWaiting : .closed))
+            let error =
+                isTooMany && phase == .open
+                ? PoolError.tooManyWaiting(key: line.key, limit: limits.waiting) : .closed(key: line.key)
+            actions.append(.reject(request, error))
             return request
         }
         waiting.append(request)
@@ -189,7 +192,7 @@ final class PoolState {
         drop(member)
         if let request = line.waiting.first {
             withdraw(request)
-            actions.append(.reject(request, .failed(error)))
+            actions.append(.reject(request, error))
         }
         advance(line)
     }

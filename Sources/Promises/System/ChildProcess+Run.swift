@@ -58,11 +58,12 @@ extension ChildProcess {
             // EPIPE means that the program does not want the rest.
             writer.write(input).ensure { writer.close() }.catch(policy: .allErrors) { _ in }
         }
-        let output = StreamCollector(child.standardOutput!, limit)
-        let errors = StreamCollector(child.standardError!, limit)
+        let (output, errors) = (StreamCollector(), StreamCollector())
         let end = child.waitOrKill()
         var isComplete = false
-        let all = when(fulfilled: [output.all(), errors.all(), end.asVoid()]).done { _ in isComplete = true }
+        let all = when(
+            fulfilled: output.all(child.standardOutput!, limit), errors.all(child.standardError!, limit), end
+        ).done { _ in isComplete = true }
         let promise = (timeout.map { all.timeout($0, file: file, line: line) } ?? all).ensure {
             // After a rejection the program may still run, or only the rest of its group.
             end.cancel()
@@ -82,23 +83,14 @@ extension ChildProcess {
 
 /// Collects one stream of a program from beginning to end.
 private final class StreamCollector {
-    private let connection: Connection
-    private let limit: Int
     private(set) var bytes: [UInt8] = []
 
-    init(_ connection: Connection, _ limit: Int) {
-        self.connection = connection
-        self.limit = limit
-    }
-
-    func all() -> Promise<Void> {
-        connection.receive().then { [self] chunk -> Promise<Void> in
-            if chunk.isEmpty { return .value }
-            bytes += chunk
+    func all(_ connection: Connection, _ limit: Int) -> Promise<Void> {
+        connection.forEachChunk { [self] chunk in
+            chunk.withUnsafeBytes { bytes.append(contentsOf: $0) }
             if bytes.count > limit {
                 throw SystemError(.read, EFBIG, detail: "a program has written more than \(limit) bytes")
             }
-            return all()
         }
     }
 }

@@ -77,14 +77,7 @@ public func writeFile(
     writeFile(bytes, to: path, mode: mode, manner, on: pool, calls: FileSyscalls(), file: file, line: line)
 }
 
-/// Writes `text` in UTF-8 to a file on a thread of `pool`. The form with bytes lists the errors.
-/// - Parameters:
-///   - text: the content.
-///   - path: the file.
-///   - mode: the permissions of a new file, before the process's umask applies.
-///   - manner: how an existing file is treated.
-///   - pool: the threads that write.
-/// - Returns: as the form with bytes.
+/// Writes `text` in UTF-8 to a file on a thread of `pool`; see the form with bytes.
 public func writeFile(
     _ text: String, to path: String, mode: UInt32 = 0o666, _ manner: FileWriting = .replacing,
     on pool: ThreadPool = .shared, file: StaticString = #fileID, line: UInt = #line

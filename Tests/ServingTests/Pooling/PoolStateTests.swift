@@ -30,9 +30,9 @@ private final class Numbers {
             case .park(let member): steps.append(.park(member.number))
             case .close(let member): steps.append(.close(member.number))
             case .abort(let member): steps.append(.abort(member.number))
-            case .reject(let request, let rejection):
-                let name = "\(rejection)".prefix { $0 != "(" }
-                steps.append(.reject(request.number, String(name)))
+            case .reject(let request, let error):
+                let name = if case PoolError.tooManyWaiting = error { "tooManyWaiting" } else { "failed" }
+                steps.append(.reject(request.number, name))
             }
         }
         return steps
