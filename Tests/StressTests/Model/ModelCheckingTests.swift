@@ -1,9 +1,3 @@
-import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
-
 @testable import PromisesTestSupport
 
 /// Random programs do exactly the same on the library as on the reference model: which handlers run, in which order
@@ -32,7 +26,7 @@ import Testing
     }
 
     /// Threads attach, settle, return and release the same promises at once. The result must be one that the model
-    /// allows; see `ThreadProgramVerdict`.
+    /// allows; see `ThreadProgramRules`.
     @Test(arguments: [2, 3, 4]) func programsOfSeveralThreads(_ threads: Int) {
         let first = UInt64(Setting.firstSeed ?? 1)
         let count = Setting.seeds ?? scaled(threads == 2 ? 6000 : 2000)
@@ -95,13 +89,11 @@ import Testing
 
 /// Settings from the environment.
 enum Setting {
-    static let seed = number("MODEL_SEED").map(UInt64.init)
-    static let seeds = number("MODEL_SEEDS")
-    static let firstSeed = number("MODEL_FIRST_SEED")
+    static let seed = environmentNumber("MODEL_SEED").map(UInt64.init)
+    static let seeds = environmentNumber("MODEL_SEEDS")
+    static let firstSeed = environmentNumber("MODEL_FIRST_SEED")
     static let forks = getenv("MODEL_FORK") != nil
     static let isVerbose = getenv("MODEL_VERBOSE") != nil
-
-    private static func number(_ name: String) -> Int? { getenv(name).flatMap { Int(String(cString: $0)) } }
 }
 
 /// One program, on the model and on the library.
@@ -140,7 +132,7 @@ struct Observation: CustomStringConvertible {
     var isComplete = true
 
     init(modelOf program: Program) {
-        let model = ReferenceModel()
+        let model = ModelPromises()
         defer { model.end() }
         let execution = Execution(model)
         perform(program, execution)
@@ -165,9 +157,9 @@ struct Observation: CustomStringConvertible {
         }
         defer { recorder.stop() }
         inLoop { loop in
-            let machine = LibraryMachine<Value>(loop, census)
-            let execution = Execution(machine)
-            reports.onAbandoned = { [unowned machine] in machine.onAbandoned($0) }
+            let implementation = LibraryPromises<Value>(loop, census)
+            let execution = Execution(implementation)
+            reports.onAbandoned = { [unowned implementation] in implementation.onAbandoned($0) }
             perform(program, execution)
             reports.onAbandoned = { _ in reports.others += 1 }
             waitingHandlers = loop.waitingHandlers
@@ -186,9 +178,9 @@ struct Observation: CustomStringConvertible {
         var onAbandoned: (Int) -> Void = { _ in }
     }
 
-    private mutating func perform(_ program: Program, _ execution: Execution<some Machine>) {
+    private mutating func perform(_ program: Program, _ execution: Execution<some PromiseImplementation>) {
         execution.run(program.steps)
-        execution.machine.turn()
+        execution.implementation.turn()
         execution.releaseResolvers()
         states = execution.states
         execution.cancelAll()

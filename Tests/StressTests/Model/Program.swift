@@ -24,12 +24,12 @@ enum Action {
     case dropResolver(Int)
     case dropPromise(Int)
     case attach(Operator, to: Int, Handler)
-    case gather(Combinator, [Int])
+    case combine(Combinator, [Int])
     case cancel(Int)
     /// The resolver's closure for the cancellation of its promise.
     case onCancel(Int, Handler)
     /// Reads the result, which handles an error.
-    case look(Int)
+    case readResult(Int)
     /// Runs the loop until it has nothing to do.
     case turn
 }
@@ -143,11 +143,11 @@ extension Step {
         case .dropResolver(let number): ["drop r\(number)"]
         case .dropPromise(let number): ["drop p\(number)"]
         case .attach(let op, let number, let handler): handler.lines("p\(name) = p\(number).\(op.rawValue)")
-        case .gather(let combinator, let numbers):
+        case .combine(let combinator, let numbers):
             ["p\(name) = \(combinator) \(numbers.map { "p\($0)" }.joined(separator: ", "))"]
         case .cancel(let number): ["cancel p\(number)"]
         case .onCancel(let number, let handler): handler.lines("c\(name): r\(number).onCancel")
-        case .look(let number): ["look p\(number)"]
+        case .readResult(let number): ["result of p\(number)"]
         case .turn: ["turn"]
         }
     }

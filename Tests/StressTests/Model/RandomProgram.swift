@@ -1,5 +1,3 @@
-import TestSupport
-
 @testable import PromisesTestSupport
 
 /// Makes programs for one thread.
@@ -64,8 +62,8 @@ struct RandomProgram {
         case ..<45:
             let sources = (0..<random.below(4)).map { _ in promise() }
             promises.append(name)
-            return .gather(random.pick(Combinator.allCases), sources)
-        case ..<47: return .look(promise())
+            return .combine(random.pick(Combinator.allCases), sources)
+        case ..<47: return .readResult(promise())
         case ..<48: return .turn
         case ..<54 where depth == 0: return .turn
         case ..<66 where cancels: return random.once(in: 4) ? onCancel(depth) : .cancel(promise())

@@ -1,5 +1,3 @@
-import TestSupport
-
 @testable import PromisesTestSupport
 
 /// The actions of the threads of one round.
@@ -102,7 +100,7 @@ private struct Drafter {
             let sources = (0..<1 + random.below(3)).map { _ in promise() }
             if depth == 0 { local.append(name) }
             let combinator = random.pick(Combinator.allCases.filter { cancels || !$0.isRace })
-            return Step(name: name, action: .gather(combinator, sources))
+            return Step(name: name, action: .combine(combinator, sources))
         case ..<38 where depth == 0: return Step(name: name, action: .turn)
         case ..<44 where cancels:
             let isWatch = random.once(in: 4)

@@ -1,8 +1,4 @@
-import Glibc
-import Promises
-import Reactor
 import Synchronization
-import TestSupport
 
 @testable import PromisesTestSupport
 
@@ -94,7 +90,7 @@ final class ThreadProgramRun: @unchecked Sendable {
 
     /// Runs the rounds of `seeds`, or as many as there is time for; returns the first failure.
     ///
-    /// On a busy machine, threads that wait for one another take very long.
+    /// On a busy implementation, threads that wait for one another take very long.
     func run(_ seeds: [UInt64], within limit: Duration?) -> String? {
         let end = limit.map { ContinuousClock.now + $0 }
         let recorder = LogRecorder(where: { [self] event in
@@ -150,16 +146,16 @@ final class ThreadProgramRun: @unchecked Sendable {
         barrier.wait()
         let census = census
         inLoop { loop in
-            let machine = LibraryMachine<Value>(loop, census)
-            machine.keepsPipes = true
-            let execution = Execution(machine)
-            seat.onAbandoned = { [unowned machine] in machine.onAbandoned($0) }
+            let implementation = LibraryPromises<Value>(loop, census)
+            implementation.keepsPipes = true
+            let execution = Execution(implementation)
+            seat.onAbandoned = { [unowned implementation] in implementation.onAbandoned($0) }
             execution.run(plan.prelude)
-            seat.board = execution.promises.map { ($0.key, $0.value, execution.key($0.key)) }
+            seat.board = execution.promises.map { ($0.key, $0.value, execution.resolver($0.key)) }
             barrier.wait()
             for other in seats where other !== seat {
                 for (name, promise, resolver) in other.board {
-                    execution.adopt(promise as! Promise<Value>, key: resolver as! Resolver<Value>?, as: name)
+                    execution.adopt(promise as! Promise<Value>, resolver: resolver as! Resolver<Value>?, as: name)
                 }
             }
             barrier.wait()
@@ -177,20 +173,20 @@ final class ThreadProgramRun: @unchecked Sendable {
             execution.releasePromises()
             comeToRest(loop, seed)
             seat.log.trace = execution.trace
-            seat.log.pipes = machine.pipes
+            seat.log.pipes = implementation.pipes
             seat.log.waitingHandlers = loop.waitingHandlers
             seat.onAbandoned = { seat.log.otherReports.append("p\($0) is abandoned too late") }
         }
         barrier.wait()
         if member == 0 {
-            var verdict = ThreadProgramVerdict(plans, seats.map(\.log))
-            verdict.judge()
-            if census.count != 0 { verdict.complain("\(census.count) witnesses are alive") }
+            var rules = ThreadProgramRules(plans, seats.map(\.log))
+            rules.check()
+            if census.count != 0 { rules.complain("\(census.count) witnesses are alive") }
             if census.strays != 0 {
-                verdict.complain("\(census.strays) handlers ran or were released on another thread")
+                rules.complain("\(census.strays) handlers ran or were released on another thread")
             }
-            if !verdict.complaints.isEmpty {
-                complaint = "MODEL_SEED=\(seed) on \(size) threads, with \(type)s:\n\(verdict)"
+            if !rules.complaints.isEmpty {
+                complaint = "MODEL_SEED=\(seed) on \(size) threads, with \(type)s:\n\(rules)"
                 isOver.store(true, ordering: .releasing)
             }
         }

@@ -1,7 +1,7 @@
 /// The required behaviour of the promises of one loop, in the simplest form: a promise is an outcome and a list of
 /// waiters, the loop is a list of jobs.
-final class ReferenceModel: Machine {
-    final class Promise {
+final class ModelPromises: PromiseImplementation {
+    final class Core {
         /// Its number, if it has a resolver.
         let origin: Int?
         /// Its outcome, and the origin of the error.
@@ -13,19 +13,19 @@ final class ReferenceModel: Machine {
         var isClaimed = false
         /// It has or had a waiter, or its outcome was read.
         var isHandled = false
-        /// The number of holders, apart from the machine. The library checks it for a promise that a handler has
+        /// The number of holders, apart from the model. The library checks it for a promise that a handler has
         /// returned.
-        var handles = 0
-        /// This promise, which only the machine holds, has merged with that of the handler for which it was made.
-        var link: Promise?
+        var holders = 0
+        /// This promise, which only the model holds, has merged with that of the handler for which it was made.
+        var link: Core?
         /// The reverse: the promise that will settle this one.
-        var producer: Promise?
+        var producer: Core?
         /// A handler returned that promise, and this one waits to settle as that one does.
-        var follows: Promise?
+        var follows: Core?
         /// The waiters with which it waits for others.
         var waits: [Waiter] = []
         /// True for a `when` or `race`.
-        var isGathering = false
+        var isCombinator = false
         var wasCancelled = false
         /// Its handler runs in any case, even when it is cancelled.
         var cleansUp = false
@@ -41,7 +41,7 @@ final class ReferenceModel: Machine {
 
         init(origin: Int? = nil) { self.origin = origin }
 
-        var root: Promise { link?.root ?? self }
+        var root: Core { link?.root ?? self }
         var isOpen: Bool { settlement == nil && !isClaimed }
         var isWanted: Bool { isWanted(besides: nil) }
         func isWanted(besides waiter: Waiter?) -> Bool {
@@ -58,17 +58,17 @@ final class ReferenceModel: Machine {
         /// Neither handles an error nor is a reason to continue.
         let isWatching: Bool
         /// The promise whose list it is in.
-        var source: Promise?
+        var source: Core?
         /// It has run, or was withdrawn.
         var isDone = false
         /// The handler has run, and its promise waits for the returned one.
-        var follower: Promise?
+        var follower: Core?
         var isFollowing: Bool { follower != nil }
         /// Called with the settled promise.
-        var run: (Promise) -> Void
+        var run: (Core) -> Void
 
         init(
-            _ promise: Promise, isInline: Bool, isWatching: Bool, run: @escaping (Promise) -> Void
+            _ promise: Core, isInline: Bool, isWatching: Bool, run: @escaping (Core) -> Void
         ) {
             source = promise.root
             self.isInline = isInline
@@ -83,30 +83,30 @@ final class ReferenceModel: Machine {
     }
 
     /// A promise as a program holds it.
-    final class Handle {
-        let promise: Promise
+    final class ProgramPromise {
+        let core: Core
 
-        init(_ promise: Promise) {
-            self.promise = promise
-            promise.handles += 1
+        init(_ core: Core) {
+            self.core = core
+            core.holders += 1
         }
 
-        deinit { promise.handles -= 1 }
+        deinit { core.holders -= 1 }
     }
 
     /// The copies of a resolver.
-    final class Token {
-        let promise: Promise
+    final class ProgramResolver {
+        let core: Core
         var copies = 1
-        init(_ promise: Promise) { self.promise = promise }
+        init(_ core: Core) { self.core = core }
     }
 
     private var jobs: [() -> Void] = []
     private var inlineJobs: [() -> Void] = []
     private var isInline = false
     /// The promise during whose settlement an inline job runs.
-    private var interrupted: Promise?
-    private var all: [Promise] = []
+    private var interrupted: Core?
+    private var all: [Core] = []
     var onAbandoned: (Int) -> Void = { _ in }
 
     /// Breaks the cycles: promises, waiters and the model refer to each other.
@@ -123,8 +123,8 @@ final class ReferenceModel: Machine {
         all = []
     }
 
-    private func make(_ origin: Int? = nil) -> Promise {
-        all.append(Promise(origin: origin))
+    private func make(_ origin: Int? = nil) -> Core {
+        all.append(Core(origin: origin))
         return all.last!
     }
 
@@ -132,8 +132,8 @@ final class ReferenceModel: Machine {
 
     @discardableResult
     private func wait(
-        for promise: Promise, inline isInline: Bool = false, watching isWatching: Bool = false,
-        _ run: @escaping (Promise) -> Void
+        for promise: Core, inline isInline: Bool = false, watching isWatching: Bool = false,
+        _ run: @escaping (Core) -> Void
     ) -> Waiter {
         let waiter = Waiter(promise, isInline: isInline, isWatching: isWatching, run: run)
         if !isWatching { promise.isHandled = true }
@@ -146,7 +146,7 @@ final class ReferenceModel: Machine {
         return waiter
     }
 
-    private func deliver(_ waiter: Waiter, _ source: Promise) {
+    private func deliver(_ waiter: Waiter, _ source: Core) {
         waiter.source = nil
         let job = {
             if waiter.isDone { return }
@@ -160,7 +160,7 @@ final class ReferenceModel: Machine {
         if !isInline { runInlineJobs() }
     }
 
-    private func settle(_ promise: Promise, _ outcome: Outcome, _ origin: Int? = nil) {
+    private func settle(_ promise: Core, _ outcome: Outcome, _ origin: Int? = nil) {
         let promise = promise.root
         precondition(promise.settlement == nil)
         promise.settlement = (outcome, origin)
@@ -171,25 +171,25 @@ final class ReferenceModel: Machine {
         interrupted = outer
     }
 
-    private func tellWaiters(of promise: Promise) {
+    private func tellWaiters(of promise: Core) {
         while !promise.waiters.isEmpty { deliver(promise.waiters.removeFirst(), promise) }
         promise.isSettling = false
     }
 
     /// Settles with a handler's result, if that still counts.
-    private func finish(_ promise: Promise, _ outcome: Outcome, _ origin: Int? = nil) {
+    private func finish(_ promise: Core, _ outcome: Outcome, _ origin: Int? = nil) {
         let outcome = promise.isCancelledLate ? .error(.cancelled) : outcome
         if promise.isOpen && promise.root.settlement == nil { settle(promise, outcome, origin) }
     }
 
-    private func finish(_ promise: Promise, as source: Promise) {
+    private func finish(_ promise: Core, as source: Core) {
         finish(promise, source.settlement!.outcome, source.settlement!.origin)
     }
 
-    private func follow(_ child: Promise, _ returned: Promise) {
+    private func follow(_ child: Core, _ returned: Core) {
         let (outer, inner) = (child.root, returned.root)
         guard child.isOpen else { return climb(inner, evenIfWanted: false) }
-        var next: Promise? = inner
+        var next: Core? = inner
         while let promise = next {
             if promise === outer { return settle(outer, .error(.returnedSelf)) }
             // A cancelled promise follows no other any more.
@@ -198,7 +198,7 @@ final class ReferenceModel: Machine {
         if inner.settlement != nil {
             inner.isHandled = true
             finish(child, as: inner)
-        } else if inner.waiters.isEmpty && inner.origin == nil && inner.handles == 0 {
+        } else if inner.waiters.isEmpty && inner.origin == nil && inner.holders == 0 {
             inner.link = outer
             outer.producer = inner.producer ?? inner
             outer.follows = inner.follows
@@ -217,8 +217,8 @@ final class ReferenceModel: Machine {
     }
 
     /// The waiter that waits to settle as a promise that nothing else will query.
-    private func onlyFollower(of promise: Promise) -> Waiter? {
-        guard promise.handles == 0, !promise.isEndingCancelled, promise.waiters.count == 1,
+    private func onlyFollower(of promise: Core) -> Waiter? {
+        guard promise.holders == 0, !promise.isEndingCancelled, promise.waiters.count == 1,
             let follower = promise.waiters[0].follower, !promise.waiters[0].isDone, !follower.isEndingCancelled
         else { return nil }
         return promise.waiters[0]
@@ -226,7 +226,7 @@ final class ReferenceModel: Machine {
 
     // MARK: Cancelling
 
-    private func climb(_ promise: Promise, evenIfWanted: Bool) {
+    private func climb(_ promise: Core, evenIfWanted: Bool) {
         var left = countBehindCleanUps(promise, evenIfWanted: evenIfWanted)
         var topmost: (() -> Void)?
         cancel(promise, evenIfWanted: evenIfWanted, &left, &topmost)
@@ -234,21 +234,21 @@ final class ReferenceModel: Machine {
     }
 
     /// The number of promises, from this one upwards, that a cancellation does not settle at once.
-    private func countBehindCleanUps(_ first: Promise, evenIfWanted: Bool) -> Int {
+    private func countBehindCleanUps(_ first: Core, evenIfWanted: Bool) -> Int {
         let chain = measure(first, besides: nil, evenIfWanted: evenIfWanted, startedAt: nil)
-        var inputs = chain.gathering?.waits ?? []
+        var inputs = chain.combinator?.waits ?? []
         while let input = inputs.popLast() {
             guard !input.isDone, let source = input.source else { continue }
             let above = measure(source, besides: input, evenIfWanted: false, startedAt: first)
             if above.count > 0 { return chain.height }
-            inputs += above.gathering?.waits ?? []
+            inputs += above.combinator?.waits ?? []
         }
         return chain.count
     }
 
     private func measure(
-        _ first: Promise, besides waiter: Waiter?, evenIfWanted: Bool, startedAt start: Promise?
-    ) -> (count: Int, height: Int, gathering: Promise?) {
+        _ first: Core, besides waiter: Waiter?, evenIfWanted: Bool, startedAt start: Core?
+    ) -> (count: Int, height: Int, combinator: Core?) {
         var (promise, waiter, evenIfWanted) = (first, waiter, evenIfWanted)
         var (count, height) = (0, 0)
         while promise !== (height == 0 ? start : start ?? first), promise.link == nil, promise.isOpen,
@@ -258,7 +258,7 @@ final class ReferenceModel: Machine {
             let producer = promise.producer ?? promise
             if promise.origin != nil { break }
             if producer.isEndingCancelled { return (height, height, nil) }
-            if producer.isGathering { return (count, height, producer) }
+            if producer.isCombinator { return (count, height, producer) }
             guard let wait = producer.waits.last(where: { !$0.isDone }) else { break }
             if producer.isShielding { return (wait.source != nil ? height : count, height, nil) }
             if producer.cleansUp && !wait.isFollowing { count = height }
@@ -269,10 +269,10 @@ final class ReferenceModel: Machine {
     }
 
     /// The combinator settles when those of its sources have settled that do not settle at once.
-    private func cancelLater(_ gathering: Promise) {
-        gathering.isEndingCancelled = true
-        var sources: [Promise] = []
-        for waiter in gathering.waits where !waiter.isDone {
+    private func cancelLater(_ combinator: Core) {
+        combinator.isEndingCancelled = true
+        var sources: [Core] = []
+        for waiter in combinator.waits where !waiter.isDone {
             waiter.end()
             guard let source = waiter.source else { continue }
             sources.append(source)
@@ -282,7 +282,7 @@ final class ReferenceModel: Machine {
             var count = 1
             let end = {
                 count -= 1
-                if count == 0 { self.finish(gathering, .error(.cancelled)) }
+                if count == 0 { self.finish(combinator, .error(.cancelled)) }
             }
             for source in sources where source.isEndingLater {
                 count += 1
@@ -294,7 +294,7 @@ final class ReferenceModel: Machine {
     }
 
     private func cancel(
-        _ promise: Promise, evenIfWanted: Bool, _ left: inout Int, _ topmost: inout (() -> Void)?
+        _ promise: Core, evenIfWanted: Bool, _ left: inout Int, _ topmost: inout (() -> Void)?
     ) {
         guard promise.isOpen, evenIfWanted || !promise.isWanted else { return }
         let (isLast, isBehind) = (left == 1, left > 1)
@@ -306,8 +306,8 @@ final class ReferenceModel: Machine {
         }
         let producer = promise.producer ?? promise
         if producer.isEndingCancelled { return }
-        if producer.isGathering && isLast { return cancelLater(producer) }
-        var source: Promise?
+        if producer.isCombinator && isLast { return cancelLater(producer) }
+        var source: Core?
         var isOver = true
         for waiter in producer.waits where !waiter.isDone {
             source = waiter.source
@@ -332,28 +332,28 @@ final class ReferenceModel: Machine {
                 wait(for: source, watching: true) { _ in self.finish(producer, .error(.cancelled)) }
             } else {
                 waiter.end()
-                if producer.isGathering, let source { enqueueCancel(source) }
+                if producer.isCombinator, let source { enqueueCancel(source) }
             }
         }
         if isOver && producer !== promise { producer.isClaimed = true }
         if isOver && promise.isOpen { settle(promise, .error(.cancelled)) }
-        if !producer.isGathering, let source { cancel(source, evenIfWanted: false, &left, &topmost) }
+        if !producer.isCombinator, let source { cancel(source, evenIfWanted: false, &left, &topmost) }
     }
 
     /// One of several, after the inline jobs in progress.
-    private func enqueueCancel(_ source: Promise) {
+    private func enqueueCancel(_ source: Core) {
         inlineJobs.append { self.climb(source, evenIfWanted: false) }
         if !isInline { runInlineJobs() }
     }
 
-    private lazy var cancelled: Promise = {
+    private lazy var cancelled: Core = {
         let promise = make()
         settle(promise, .error(.cancelled))
         return promise
     }()
 
-    func onCancel(_ token: Token, _ body: @escaping () -> Void) {
-        wait(for: token.promise, watching: true) { if $0.wasCancelled { body() } }
+    func onCancel(_ resolver: ProgramResolver, _ body: @escaping () -> Void) {
+        wait(for: resolver.core, watching: true) { if $0.wasCancelled { body() } }
     }
 
     // MARK: The loop
@@ -380,63 +380,65 @@ final class ReferenceModel: Machine {
 
     // MARK: Making and resolving
 
-    func pending(_ name: Int) -> (Handle, Token) {
+    func pending(_ name: Int) -> (ProgramPromise, ProgramResolver) {
         let promise = make(name)
-        return (Handle(promise), Token(promise))
+        return (ProgramPromise(promise), ProgramResolver(promise))
     }
 
-    func settled(_ outcome: Outcome, _ name: Int) -> Handle {
+    func settled(_ outcome: Outcome, _ name: Int) -> ProgramPromise {
         let promise = make()
         settle(promise, outcome, name)
-        return Handle(promise)
+        return ProgramPromise(promise)
     }
 
-    func settle(_ token: Token, _ outcome: Outcome) {
-        guard !token.promise.isClaimed else { return }
-        token.promise.isClaimed = true
-        settle(token.promise, outcome, token.promise.origin)
+    func settle(_ resolver: ProgramResolver, _ outcome: Outcome) {
+        guard !resolver.core.isClaimed else { return }
+        resolver.core.isClaimed = true
+        settle(resolver.core, outcome, resolver.core.origin)
     }
 
-    func copy(_ token: Token) -> Token {
-        token.copies += 1
-        return token
+    func copy(_ resolver: ProgramResolver) -> ProgramResolver {
+        resolver.copies += 1
+        return resolver
     }
 
-    func drop(_ token: Token) {
-        token.copies -= 1
-        guard token.copies == 0 && !token.promise.isClaimed else { return }
-        onAbandoned(token.promise.origin!)
-        settle(token, .error(.abandoned))
+    func drop(_ resolver: ProgramResolver) {
+        resolver.copies -= 1
+        guard resolver.copies == 0 && !resolver.core.isClaimed else { return }
+        onAbandoned(resolver.core.origin!)
+        settle(resolver, .error(.abandoned))
     }
 
-    func drop(_ handle: consuming Handle) {}
+    func drop(_ promise: consuming ProgramPromise) {}
 
-    func look(_ handle: Handle) -> Outcome? {
-        guard let outcome = handle.promise.settlement?.outcome else { return nil }
-        handle.promise.isHandled = true
+    func result(_ promise: ProgramPromise) -> Outcome? {
+        guard let outcome = promise.core.settlement?.outcome else { return nil }
+        promise.core.isHandled = true
         return outcome
     }
 
-    func peek(_ handle: Handle) -> String { handle.promise.settlement?.outcome.description ?? "pending" }
+    func state(_ promise: ProgramPromise) -> String { promise.core.settlement?.outcome.description ?? "pending" }
 
-    func cancel(_ handle: Handle) { climb(handle.promise, evenIfWanted: true) }
+    func cancel(_ promise: ProgramPromise) { climb(promise.core, evenIfWanted: true) }
 
     // MARK: Operators
 
-    func attach(_ op: Operator, to source: Handle, _ body: @escaping (Outcome) -> Answer<Handle>) -> Handle? {
-        let child = attach(op, to: source.promise) { outcome -> Answer<Promise> in
+    func attach(_ op: Operator, to source: ProgramPromise, _ body: @escaping (Outcome) -> Answer<ProgramPromise>)
+        -> ProgramPromise?
+    {
+        let child = attach(op, to: source.core) { outcome -> Answer<Core> in
             switch body(outcome) {
             case .value(let number): .value(number)
             case .failure(let number): .failure(number)
-            case .promise(let handle): .promise(handle.promise)
+            case .promise(let promise): .promise(promise.core)
             }
         }
-        return child.map(Handle.init)
+        return child.map(ProgramPromise.init)
     }
 
     private func attach(
-        _ op: Operator, to source: Promise, _ body: @escaping (Outcome) -> Answer<Promise>
-    ) -> Promise? {
+        _ op: Operator, to source: Core, _ body: @escaping (Outcome) -> Answer<Core>
+    ) -> Core? {
         let child = make()
         child.cleansUp = [.tap, .ensure, .ensureThen].contains(op)
         let waiter = wait(for: source, inline: op == .pipe) { source in
@@ -470,24 +472,24 @@ final class ReferenceModel: Machine {
         return op.makesPromise ? child : nil
     }
 
-    private func settled(_ outcome: Outcome) -> Promise {
+    private func settled(_ outcome: Outcome) -> Core {
         let promise = make()
         settle(promise, outcome)
         return promise
     }
 
-    func gather(_ combinator: Combinator, _ sources: [Handle]) -> Handle {
-        Handle(gather(combinator, sources.map(\.promise)))
+    func combine(_ combinator: Combinator, _ sources: [ProgramPromise]) -> ProgramPromise {
+        ProgramPromise(combine(combinator, sources.map(\.core)))
     }
 
-    private func gather(_ combinator: Combinator, _ sources: [Promise]) -> Promise {
+    private func combine(_ combinator: Combinator, _ sources: [Core]) -> Core {
         let result = make()
         var left = sources.count
         var sum = 0
         if sources.isEmpty { settle(result, combinator.isRace ? .error(.badInput) : .value(0)) }
         var isComplete = false
         var areCancelled = true
-        gather(sources, in: result) { source in
+        combine(sources, in: result) { source in
             guard result.isOpen && result.root.settlement == nil else { return }
             left -= 1
             switch (combinator, source.settlement!.outcome) {
@@ -514,7 +516,7 @@ final class ReferenceModel: Machine {
         return attach(.map, to: result) { _ in .value(sum) }!
     }
 
-    private func stopLosers(of race: Promise) {
+    private func stopLosers(of race: Core) {
         for waiter in race.waits where !waiter.isDone {
             waiter.end()
             guard let source = waiter.source else { continue }
@@ -522,8 +524,8 @@ final class ReferenceModel: Machine {
         }
     }
 
-    private func gather(_ sources: [Promise], in result: Promise, _ run: @escaping (Promise) -> Void) {
-        result.isGathering = true
+    private func combine(_ sources: [Core], in result: Core, _ run: @escaping (Core) -> Void) {
+        result.isCombinator = true
         for source in sources {
             if source.root.settlement != nil {
                 source.isHandled = true

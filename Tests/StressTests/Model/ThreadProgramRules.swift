@@ -1,5 +1,5 @@
-/// Judges a round of several threads: every outcome that the model allows, however the threads have met.
-struct ThreadProgramVerdict: CustomStringConvertible {
+/// Checks a round of several threads: every outcome that the model allows, however the threads have met.
+struct ThreadProgramRules: CustomStringConvertible {
     private let plans: [ThreadProgram]
     private let logs: [ThreadLog]
     private(set) var complaints: [String] = []
@@ -8,7 +8,7 @@ struct ThreadProgramVerdict: CustomStringConvertible {
     private var actions: [Int: Action] = [:]
     private var handlers: [Int: Handler] = [:]
     private var sources: [Int: (op: Operator, source: Int)] = [:]
-    private var gathered: [Int: (sources: [Int], combinator: Combinator)] = [:]
+    private var combined: [Int: (sources: [Int], combinator: Combinator)] = [:]
     private var replies: [Int: Int] = [:]
     private var handled: Set<Int> = []
     private var adopted: Set<Int> = []
@@ -26,15 +26,15 @@ struct ThreadProgramVerdict: CustomStringConvertible {
 
     mutating func complain(_ text: String) { complaints.append(text) }
 
-    mutating func judge() {
+    mutating func check() {
         collect()
-        judgeHandlers()
-        judgeOrder()
-        judgeOffers()
-        for name in sources.keys { judgeChild(name) }
-        for name in gathered.keys { judgeGathered(name) }
-        judgeCancellations()
-        judgeReports()
+        checkHandlers()
+        checkOrder()
+        checkOffers()
+        for name in sources.keys { checkChild(name) }
+        for name in combined.keys { checkCombined(name) }
+        checkCancellations()
+        checkReports()
         for log in logs {
             if log.waitingHandlers != 0 { complain("\(log.waitingHandlers) handlers wait in the end") }
             for report in log.otherReports { complain("reported: \(report)") }
@@ -51,13 +51,13 @@ struct ThreadProgramVerdict: CustomStringConvertible {
                 case .attached(let name, let op, let source):
                     sources[name] = (op, source)
                     handled.insert(source)
-                case .gathered(let name, let sources, let combinator):
-                    gathered[name] = (sources, combinator)
+                case .combined(let name, let sources, let combinator):
+                    combined[name] = (sources, combinator)
                     if combinator.isRace { cancelled = true }
                     handled.formUnion(sources)
                 case .replied(let name, let promise): replies[name] = promise
                 case .ran(let name, let outcome): runs[name, default: []].append(outcome)
-                case .asked: cancelled = true
+                case .cancelRequested: cancelled = true
                 case .cancelled(let name): stops[name, default: 0] += 1
                 default: break
                 }
@@ -108,7 +108,7 @@ struct ThreadProgramVerdict: CustomStringConvertible {
 
     // MARK: Each handler once, and in order
 
-    private mutating func judgeHandlers() {
+    private mutating func checkHandlers() {
         for (name, attachment) in sources where attachment.op != .pipe {
             let count = runs[name]?.count ?? 0
             guard let outcome = outcomes[attachment.source] else {
@@ -148,7 +148,7 @@ struct ThreadProgramVerdict: CustomStringConvertible {
 
     /// A cancellation takes effect at the latest when all threads are idle, unless a cleanup is waited for, or only the
     /// handlers were notified, since others wait for the promise that the promise's handler has returned.
-    private mutating func judgeCancellations() {
+    private mutating func checkCancellations() {
         for name in ignoring where !waitsForCleanUp(name) && !mayHaveTwoEnds(name) {
             complain("p\(name) was cancelled, and goes on")
         }
@@ -160,13 +160,13 @@ struct ThreadProgramVerdict: CustomStringConvertible {
         while let next = left.popLast() {
             if !seen.insert(next).inserted { continue }
             if sources[next]?.op == .ensureThen && replies[next] != nil { return true }
-            left += [sources[next]?.source, replies[next]].compactMap { $0 } + (gathered[next]?.sources ?? [])
+            left += [sources[next]?.source, replies[next]].compactMap { $0 } + (combined[next]?.sources ?? [])
         }
         return false
     }
 
     /// Handlers that one thread attached to one promise run in the order of attaching.
-    private mutating func judgeOrder() {
+    private mutating func checkOrder() {
         for log in logs {
             var place: [Int: Int] = [:]
             for (index, event) in log.trace.enumerated() {
@@ -187,7 +187,7 @@ struct ThreadProgramVerdict: CustomStringConvertible {
     // MARK: The right outcome
 
     /// A promise with a resolver ends as the first of some thread's offers, or is abandoned if there are none.
-    private mutating func judgeOffers() {
+    private mutating func checkOffers() {
         var offers: [Int: Set<String>] = [:]
         var abandoned: [Int: Int] = [:]
         for log in logs {
@@ -216,7 +216,7 @@ struct ThreadProgramVerdict: CustomStringConvertible {
         }
     }
 
-    private mutating func judgeChild(_ name: Int) {
+    private mutating func checkChild(_ name: Int) {
         guard let (op, source) = sources[name], op.makesPromise, let outcome = outcomes[name],
             let sourceOutcome = outcomes[source], !(cancelled && outcome == "cancelled"), !mayHaveTwoEnds(source)
         else { return }
@@ -245,8 +245,8 @@ struct ThreadProgramVerdict: CustomStringConvertible {
         return next == name
     }
 
-    private mutating func judgeGathered(_ name: Int) {
-        guard let (sources, combinator) = gathered[name], let outcome = outcomes[name] else { return }
+    private mutating func checkCombined(_ name: Int) {
+        guard let (sources, combinator) = combined[name], let outcome = outcomes[name] else { return }
         if cancelled && outcome == "cancelled" { return }
         let ends = sources.compactMap { outcomes[$0] }
         guard ends.count == sources.count, !sources.contains(where: mayHaveTwoEnds) else { return }
@@ -268,8 +268,8 @@ struct ThreadProgramVerdict: CustomStringConvertible {
 
     /// An unhandled rejection is reported once. For promises that follow one another, the threads decide how many
     /// merge, and whether a handler of one came before that.
-    private mutating func judgeReports() {
-        let all = Array(sources.keys.filter { sources[$0]!.op.makesPromise }) + Array(gathered.keys) + Array(made)
+    private mutating func checkReports() {
+        let all = Array(sources.keys.filter { sources[$0]!.op.makesPromise }) + Array(combined.keys) + Array(made)
         // Nothing can be expected of a promise that was released before the end.
         guard all.allSatisfy({ outcomes[$0] != nil }), !cancelled else { return }
         var leader: [Int: Int] = [:]

@@ -1,5 +1,3 @@
-import Glibc
-import Reactor
 import Synchronization
 
 @testable import Promises
@@ -105,8 +103,8 @@ struct WideValue: ModelValue {
     }
 }
 
-/// The library as a machine.
-final class LibraryMachine<Value: ModelValue>: Machine {
+/// The library under a program.
+final class LibraryPromises<Value: ModelValue>: PromiseImplementation {
     let census: Census
     private let loop: EventLoop
     var onAbandoned: (Int) -> Void = { _ in }
@@ -204,7 +202,7 @@ final class LibraryMachine<Value: ModelValue>: Machine {
         return promise.map { _ in }.recover { _ -> Guarantee<Void> in .value }
     }
 
-    func gather(_ combinator: Combinator, _ promises: [Promise<Value>]) -> Promise<Value> {
+    func combine(_ combinator: Combinator, _ promises: [Promise<Value>]) -> Promise<Value> {
         switch combinator {
         case .all: when(fulfilled: promises).map { values in self.value(values.reduce(0) { $0 + $1.number }) }
         case .each:
@@ -226,9 +224,9 @@ final class LibraryMachine<Value: ModelValue>: Machine {
         }
     }
 
-    func look(_ promise: Promise<Value>) -> Outcome? { promise.result.map { Outcome($0) } }
+    func result(_ promise: Promise<Value>) -> Outcome? { promise.result.map { Outcome($0) } }
 
-    func peek(_ promise: Promise<Value>) -> String { promise.outcome.map { Outcome($0).description } ?? "pending" }
+    func state(_ promise: Promise<Value>) -> String { promise.outcome.map { Outcome($0).description } ?? "pending" }
 
     func turn() {
         do { try loop.turn(.poll) } catch { fatalError("a turn without descriptors failed: \(error)") }
