@@ -23,7 +23,6 @@ enum StreamKind: CaseIterable {
 
     /// True if each direction is a separate descriptor. Such an end has no half-close in the strict sense: its writer
     /// is closed.
-    var isTwoPipes: Bool { self == .pipes }
 
     /// Both ends on one loop.
     func with(turns: Int = 4000, _ body: (StreamEnd, StreamEnd, Network) throws -> Void) throws {

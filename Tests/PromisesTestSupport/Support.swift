@@ -1,8 +1,4 @@
 import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
 
 /// The error of these tests; the number identifies it.
 struct Flaw: Error, Equatable {

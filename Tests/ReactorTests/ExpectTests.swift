@@ -1,6 +1,3 @@
-import TestSupport
-import Testing
-
 struct ExpectTests {
     @Test func reportsWhatDiffersAndWhatIsFalse() {
         let reports = Shared<[String]>([])

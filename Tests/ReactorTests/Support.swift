@@ -1,9 +1,5 @@
 import CLinux
-import Glibc
-import Reactor
 import Synchronization
-import TestSupport
-import Testing
 
 /// The suite of all tests that touch process-wide state, such as signal actions: one at a time.
 @Suite(.serialized) enum ProcessWide {}
@@ -21,15 +17,6 @@ extension EventLoop {
         guard case .virtual(let clock) = clock else { preconditionFailure("the test is not `.inLoop`") }
         return clock
     }
-}
-
-/// Calls a closure in its deinit.
-final class LastWords {
-    private let body: () -> Void
-
-    init(_ body: @escaping () -> Void) { self.body = body }
-
-    deinit { body() }
 }
 
 /// The elements appended by several threads, in order of arrival.

@@ -3,6 +3,9 @@ import Glibc
 // The capabilities of the machine and the limits of the process. A test that needs more is skipped, by `.enabled(if:)`
 // with a comment that names the missing part.
 
+/// The number in a variable of the environment.
+package func environmentNumber(_ name: String) -> Int? { getenv(name).flatMap { Int(String(cString: $0)) } }
+
 /// True if the IPv6 loopback address can be bound. A kernel or a container may lack it.
 package let hasIPv6 = { () -> Bool in
     let fd = socket(AF_INET6, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)

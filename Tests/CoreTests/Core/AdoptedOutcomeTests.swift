@@ -1,8 +1,3 @@
-import Promises
-import Reactor
-import TestSupport
-import Testing
-
 @testable import PromisesTestSupport
 
 /// `other = start.then { q }`: each of the two has one outcome, whoever asks, when, and by which query. The origin of
@@ -39,31 +34,30 @@ struct AdoptedOutcomeTests {
     }
 
     /// A failed `when` lets its other promises continue, and a cancellation from elsewhere does not end them.
-    @Test("after a failed when, which lets it continue", arguments: AdoptedShape.allCases, [false, true])
+    @Test("after a failed when, which lets it continue", .inLoop, arguments: AdoptedShape.allCases, [false, true])
     func released(shape: AdoptedShape, isHeld: Bool) throws {
-        try inLoop { loop throws in
-            var isStopped = false
-            var values: [Int] = []
-            let (source, resolver) = Promise<Int>.pending()
-            resolver.onCancel { isStopped = true }
-            let (failing, rejecter) = Promise<Int>.pending()
-            let held: Promise<Int>?
-            let other: Promise<Int>
-            do {
-                let q = shape.make(of: source).get { values.append($0) }
-                when(fulfilled: [failing, q]).ignoringErrors()
-                rejecter.reject(Flaw())
-                other = after(.milliseconds(1)).then { q }
-                held = isHeld ? q : nil
-            }
-            hang(after(.milliseconds(2)))
-            other.cancel()
-            expect(other.isCancelled && !isStopped)
-            resolver.fulfill(7)
-            try loop.run()
-            expectEqual(values, [7])
-            expectEqual(held?.settledValue, isHeld ? 7 : nil)
+        let loop = EventLoop.current
+        var isStopped = false
+        var values: [Int] = []
+        let (source, resolver) = Promise<Int>.pending()
+        resolver.onCancel { isStopped = true }
+        let (failing, rejecter) = Promise<Int>.pending()
+        let held: Promise<Int>?
+        let other: Promise<Int>
+        do {
+            let q = shape.make(of: source).get { values.append($0) }
+            when(fulfilled: [failing, q]).ignoringErrors()
+            rejecter.reject(Flaw())
+            other = after(.milliseconds(1)).then { q }
+            held = isHeld ? q : nil
         }
+        hang(after(.milliseconds(2)))
+        other.cancel()
+        expect(other.isCancelled && !isStopped)
+        resolver.fulfill(7)
+        try loop.run()
+        expectEqual(values, [7])
+        expectEqual(held?.settledValue, isHeld ? 7 : nil)
     }
 }
 

@@ -1,9 +1,3 @@
-import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
-
 @testable import PromisesTestSupport
 
 /// A promise that follows another, `outer = source.then { inner }`: all events happen to the two in every order, on

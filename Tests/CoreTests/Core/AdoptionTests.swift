@@ -1,8 +1,3 @@
-import Promises
-import Reactor
-import TestSupport
-import Testing
-
 @testable import PromisesTestSupport
 
 /// A promise that settles as another; AdoptionOrderTests has every order in which the two are held, settled and
@@ -23,22 +18,21 @@ struct AdoptionTests {
     }
 
     /// With one that adopts it, what it waits for may be handed on; each of several receives the outcome.
-    @Test(arguments: 1...3) func aPromiseThatOnlyItsAdoptersKnowWaitsOnceMore(count: Int) throws {
-        try inLoop { loop throws in
-            let (gate, open) = Promise<Void>.pending()
-            let (inner, resolver) = Promise<Int>.pending()
-            let outers = {
-                let middle = gate.then { inner }
-                return (0..<count).map { _ in Promise.value(()).then { middle } }
-            }()
-            try loop.run()
-            open.fulfill()
-            try loop.run()
-            expect(outers.allSatisfy(\.isPending))
-            resolver.fulfill(1)
-            try loop.run()
-            expectEqual(outers.map(\.settledValue), Array(repeating: 1, count: count))
-        }
+    @Test(.inLoop, arguments: 1...3) func aPromiseThatOnlyItsAdoptersKnowWaitsOnceMore(count: Int) throws {
+        let loop = EventLoop.current
+        let (gate, open) = Promise<Void>.pending()
+        let (inner, resolver) = Promise<Int>.pending()
+        let outers = {
+            let middle = gate.then { inner }
+            return (0..<count).map { _ in Promise.value(()).then { middle } }
+        }()
+        try loop.run()
+        open.fulfill()
+        try loop.run()
+        expect(outers.allSatisfy(\.isPending))
+        resolver.fulfill(1)
+        try loop.run()
+        expectEqual(outers.map(\.settledValue), Array(repeating: 1, count: count))
     }
 
     @Test func aHandlerThatIsLinkedAndNeverRuns() throws {

@@ -1,8 +1,3 @@
-import Promises
-import Reactor
-import TestSupport
-import Testing
-
 @testable import PromisesTestSupport
 
 /// Trees of operators and combinators over operations that take time to end, cancelled at any moment: when

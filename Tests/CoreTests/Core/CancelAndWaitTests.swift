@@ -1,8 +1,3 @@
-import Promises
-import Reactor
-import TestSupport
-import Testing
-
 @testable import PromisesTestSupport
 
 /// The end of a cancellation: of clean-ups, and of operations that `onCancelThen` stops.

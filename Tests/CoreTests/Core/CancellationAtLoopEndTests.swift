@@ -1,8 +1,3 @@
-import Promises
-import Reactor
-import TestSupport
-import Testing
-
 @testable import PromisesTestSupport
 
 /// A loop that ends releases objects that cancel promises, while another thread settles the sources of these. Under
@@ -14,8 +9,9 @@ struct CancellationAtLoopEndTests {
             let isReady = Gate()
             let thread = TestThread {
                 for _ in 0..<20 {
-                    let canceller = Canceller(promise.map { $0 + 1 })
-                    EventLoop.current.enqueue { withExtendedLifetime(canceller) {} }
+                    let mapped = promise.map { $0 + 1 }
+                    let words = LastWords { mapped.cancel() }
+                    EventLoop.current.enqueue { words.use() }
                 }
                 isReady.open()
             }
@@ -23,13 +19,5 @@ struct CancellationAtLoopEndTests {
             resolver.fulfill(1)
             thread.join()
         }
-    }
-
-    private final class Canceller {
-        private let promise: Promise<Int>
-
-        init(_ promise: Promise<Int>) { self.promise = promise }
-
-        deinit { promise.cancel() }
     }
 }

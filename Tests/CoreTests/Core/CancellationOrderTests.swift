@@ -1,9 +1,3 @@
-import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
-
 @testable import PromisesTestSupport
 
 /// A cancellation reaches the handlers below in the order of an error: each clean-up ends before the next begins.

@@ -1,7 +1,3 @@
-import Reactor
-import TestSupport
-import Testing
-
 @testable import Promises
 @testable import PromisesTestSupport
 
@@ -9,16 +5,9 @@ import Testing
 @Suite(.inLoop) struct CancellationReentryTests {
     private let loop = EventLoop.current
 
-    private final class AtRelease {
-        private let body: () -> Void
-        init(_ body: @escaping () -> Void) { self.body = body }
-        deinit { body() }
-        func use() {}
-    }
-
     /// `promise`, with a closure that calls `body` when it is dropped.
     private func dropping(_ promise: Promise<Int>, _ body: @escaping () -> Void) -> Promise<Int> {
-        let token = AtRelease(body)
+        let token = LastWords(body)
         return promise.map {
             token.use()
             return $0

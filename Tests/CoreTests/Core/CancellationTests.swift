@@ -1,7 +1,3 @@
-import Reactor
-import TestSupport
-import Testing
-
 @testable import Promises
 @testable import PromisesTestSupport
 
@@ -19,25 +15,6 @@ import Testing
         resolver.fulfill(1)
         promise.cancel()
         expectEqual(seen, ["\(PromiseError.cancelled)"])
-    }
-
-    @Test func itDropsTheOperationAtOnce() throws {
-        let tally = Tally()
-        let (source, resolver) = Promise<Int>.pending()
-        var ran = false
-        let mapped = {
-            let token = tally.token()
-            return source.map { value in
-                ran = true
-                return withExtendedLifetime(token) { value }
-            }
-        }()
-        mapped.cancel()
-        expectEqual(tally.alive, 0)
-        expect(mapped.error as? PromiseError == .cancelled)
-        resolver.fulfill(1)
-        try loop.run()
-        expect(!ran && loop.waitsForNothing)
     }
 
     @Test func itClimbsToTheResolverAndIsToldOnce() throws {
@@ -79,16 +56,6 @@ import Testing
         expect(mapped.isRejected && source.isRejected)
         resolver.fulfill(1)
         expectEqual(source.settledValue, nil)
-    }
-
-    @Test func itTakesATimerOutOfTheLoop() throws {
-        let late = after(.seconds(3600)).then { Promise.value(1) }
-        expect(loop.isAlive)
-        late.cancel()
-        expect(!loop.isAlive)
-        let timer = after(.seconds(1))
-        timer.cancel()
-        expect(!loop.isAlive && timer.settledValue == nil)
     }
 
     @Test(arguments: [false, true])
@@ -248,17 +215,13 @@ import Testing
     }
 
     @Test func closuresThatCancelWhenTheyAreReleased() throws {
-        final class Canceller {
-            var promise: Promise<Int>?
-            deinit { promise?.cancel() }
-        }
         let (source, resolver) = Promise<Int>.pending()
+        var own: Promise<Int>?
         let promise = {
-            let canceller = Canceller()
-            let promise = source.map { value in withExtendedLifetime(canceller) { value } }
-            canceller.promise = promise
-            return promise
+            let words = LastWords { own?.cancel() }
+            return source.map { value in withExtendedLifetime(words) { value } }
         }()
+        own = promise
         promise.cancel()
         try loop.run()
         expect(promise.error as? PromiseError == .cancelled && source.error as? PromiseError == .cancelled)

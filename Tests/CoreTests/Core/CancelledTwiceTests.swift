@@ -1,8 +1,3 @@
-import Promises
-import Reactor
-import TestSupport
-import Testing
-
 @testable import PromisesTestSupport
 
 /// Cancelling twice has the effect of cancelling once, even while the first cancellation is still in progress.

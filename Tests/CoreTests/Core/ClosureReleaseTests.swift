@@ -1,9 +1,3 @@
-import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
-
 @testable import PromisesTestSupport
 
 /// When the closure of an operator is released, and on which thread, whichever branch was taken.
@@ -91,40 +85,40 @@ struct ClosureReleaseTests {
     }
 
     @Test(
-        "while the promise that it returned is still pending", arguments: [ChainedOperator.then, .recover, .ensureThen])
+        "while the promise that it returned is still pending", .inLoop,
+        arguments: [ChainedOperator.then, .recover, .ensureThen])
     func beforeWhatItReturnedSettles(operation: ChainedOperator) throws {
-        try inLoop { loop throws in
-            let tally = Tally()
-            let (promise, resolver) = pair()
-            let (inner, innerResolver) = Promise<Int>.pending()
-            let token = tally.token()
-            let derived =
-                switch operation {
-                case .then:
-                    promise.then { [token] _ -> Promise<Int> in
-                        token.use()
-                        return inner
-                    }
-                case .recover:
-                    promise.recover { [token] _ -> Promise<Int> in
-                        token.use()
-                        return inner
-                    }
-                default:
-                    promise.ensureThen { [token] in
-                        token.use()
-                        return inner.asVoid().recover { _ in .value }
-                    }
+        let loop = EventLoop.current
+        let tally = Tally()
+        let (promise, resolver) = pair()
+        let (inner, innerResolver) = Promise<Int>.pending()
+        let token = tally.token()
+        let derived =
+            switch operation {
+            case .then:
+                promise.then { [token] _ -> Promise<Int> in
+                    token.use()
+                    return inner
                 }
-            _ = consume token
-            settle(resolver, operation == .recover ? .rejected : .fulfilled)
-            try loop.run()
-            expect(derived.isPending)
-            expectEqual(tally.alive, 0)
-            innerResolver.fulfill(2)
-            try loop.run()
-            expect(derived.isFulfilled)
-        }
+            case .recover:
+                promise.recover { [token] _ -> Promise<Int> in
+                    token.use()
+                    return inner
+                }
+            default:
+                promise.ensureThen { [token] in
+                    token.use()
+                    return inner.asVoid().recover { _ in .value }
+                }
+            }
+        _ = consume token
+        settle(resolver, operation == .recover ? .rejected : .fulfilled)
+        try loop.run()
+        expect(derived.isPending)
+        expectEqual(tally.alive, 0)
+        innerResolver.fulfill(2)
+        try loop.run()
+        expect(derived.isFulfilled)
     }
 
     @Test("on the thread that attached, whoever settles the promise", arguments: ChainedOperator.allCases)

@@ -1,8 +1,3 @@
-import Promises
-import Reactor
-import TestSupport
-import Testing
-
 @testable import PromisesTestSupport
 
 /// Long rows of promises of every shape end in every way without recursion along the row.

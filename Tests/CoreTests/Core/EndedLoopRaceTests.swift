@@ -1,8 +1,3 @@
-import Promises
-import Reactor
-import TestSupport
-import Testing
-
 @testable import PromisesTestSupport
 
 /// When a loop ends, it releases the captures of handlers that wait for other threads on its own thread, before other

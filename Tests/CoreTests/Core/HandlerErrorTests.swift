@@ -1,9 +1,3 @@
-import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
-
 @testable import PromisesTestSupport
 
 /// The effect of one handler's error on the rest of its turn. (The loop's own callbacks cannot throw.)

@@ -1,9 +1,3 @@
-import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
-
 @testable import PromisesTestSupport
 
 /// A loop that ends while its handlers wait for promises of other threads leaves nothing behind.
@@ -33,23 +27,14 @@ import Testing
 
     /// A `deinit` at the end of the loop attaches once more.
     @Test func aHandlerThatIsAttachedDuringTheEndIsReleasedToo() {
-        final class Attaches {
-            let promise: Promise<Int>
-            let tally: Tally
-            init(_ promise: Promise<Int>, _ tally: Tally) {
-                self.promise = promise
-                self.tally = tally
-            }
-            deinit {
-                let token = tally.token()
-                promise.done { _ in token.use() }.ignoringErrors()
-            }
-        }
         let tally = Tally()
         let (promise, resolver) = Promise<Int>.pending()
         EventLoop.withLoop { _ in
-            let attaches = Attaches(promise, tally)
-            promise.done { _ in withExtendedLifetime(attaches) {} }.ignoringErrors()
+            let words = LastWords {
+                let token = tally.token()
+                promise.done { _ in token.use() }.ignoringErrors()
+            }
+            promise.done { _ in words.use() }.ignoringErrors()
         }
         expect(tally.alive == 0 && tally.peak == 1)
         resolver.fulfill(1)
@@ -57,11 +42,6 @@ import Testing
 
     /// The promises of a combinator are cancelled while the loop releases the waiters of the others.
     @Test func aCombinatorIsCancelledDuringTheEnd() {
-        final class Cancels {
-            let promise: Promise<[Int]>
-            init(_ promise: Promise<[Int]>) { self.promise = promise }
-            deinit { promise.cancel() }
-        }
         let tally = Tally()
         let pairs = (0..<10).map { _ in Promise<Int>.pending() }
         EventLoop.withLoop { _ in
@@ -70,8 +50,8 @@ import Testing
                 fulfilled: pairs.map { pair in
                     pair.promise.get { _ in token.use() }
                 })
-            let cancels = Cancels(all)
-            pairs[5].promise.done { _ in withExtendedLifetime(cancels) {} }.ignoringErrors()
+            let words = LastWords { all.cancel() }
+            pairs[5].promise.done { _ in words.use() }.ignoringErrors()
         }
         expectEqual(tally.alive, 0)
         for pair in pairs { pair.resolver.fulfill(1) }

@@ -1,8 +1,3 @@
-import Promises
-import Reactor
-import TestSupport
-import Testing
-
 @testable import PromisesTestSupport
 
 struct PipeTests {
@@ -25,18 +20,17 @@ struct PipeTests {
         expectEqual(seen.value, ["1", "flaw 2", "3"])
     }
 
-    @Test func beforeTheQueuedHandlersButNotInTheirPlace() throws {
-        try inLoop { loop throws in
-            let seen = Shared<[String]>([])
-            let (promise, resolver) = Promise<Int>.pending()
-            promise.done { _ in seen.change { $0.append("first") } }.orFail()
-            promise.pipe { _ in seen.change { $0.append("pipe") } }
-            promise.done { _ in seen.change { $0.append("second") } }.orFail()
-            resolver.fulfill(1)
-            expectEqual(seen.value, ["pipe"])
-            try loop.run()
-            expectEqual(seen.value, ["pipe", "first", "second"])
-        }
+    @Test(.inLoop) func beforeTheQueuedHandlersButNotInTheirPlace() throws {
+        let loop = EventLoop.current
+        let seen = Shared<[String]>([])
+        let (promise, resolver) = Promise<Int>.pending()
+        promise.done { _ in seen.change { $0.append("first") } }.orFail()
+        promise.pipe { _ in seen.change { $0.append("pipe") } }
+        promise.done { _ in seen.change { $0.append("second") } }.orFail()
+        resolver.fulfill(1)
+        expectEqual(seen.value, ["pipe"])
+        try loop.run()
+        expectEqual(seen.value, ["pipe", "first", "second"])
     }
 
     @Test func aHandlerMaySettleAndAttach() {

@@ -1,8 +1,3 @@
-import Promises
-import Reactor
-import TestSupport
-import Testing
-
 @testable import PromisesTestSupport
 
 struct PromiseTests {
@@ -14,28 +9,6 @@ struct PromiseTests {
         }
         expect(ran)
         expectEqual(promise.settledValue, 3)
-    }
-
-    @Test func bodyMaySettleLater() throws {
-        try inLoop { loop throws in
-            let promise = Promise<Int> { resolver in
-                loop.enqueue { resolver.fulfill(3) }
-            }
-            expect(promise.isPending)
-            expect(promise, gives: 3)
-        }
-    }
-
-    @Test func pendingGivesPromiseAndResolver() {
-        let pair = Promise<String>.pending()
-        expect(pair.promise.isPending)
-        pair.resolver.fulfill("a")
-        expectEqual(pair.promise.settledValue, "a")
-    }
-
-    @Test func bornSettled() {
-        expectEqual(Promise.value(3).settledValue, 3)
-        expectEqual(Promise<Int>(error: Flaw(2)).flaw, Flaw(2))
     }
 
     @Test func voidHasManySpellings() {
@@ -68,12 +41,6 @@ struct PromiseTests {
 }
 
 struct ResolverTests {
-    private func promise<T>(_ settle: (Resolver<T>) -> Void) -> Promise<T> {
-        let (promise, resolver) = Promise<T>.pending()
-        settle(resolver)
-        return promise
-    }
-
     @Test func whatComesTooLateForACancelledPromiseIsTheCallersStill() {
         let (promise, resolver) = Promise<Int>.pending()
         let end = promise.map { $0 + 1 }

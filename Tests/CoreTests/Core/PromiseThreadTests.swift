@@ -1,9 +1,3 @@
-import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
-
 @testable import PromisesTestSupport
 
 struct PromiseThreadTests {

@@ -1,8 +1,3 @@
-import Promises
-import Reactor
-import TestSupport
-import Testing
-
 @testable import PromisesTestSupport
 
 /// Loops written as recursion run forever: a promise that a handler returns is linked to the one that it settles, so

@@ -1,8 +1,3 @@
-import Promises
-import Reactor
-import TestSupport
-import Testing
-
 @testable import PromisesTestSupport
 
 /// Values, sources and waiting chains are released as soon as nothing needs them; ClosureReleaseTests has the handlers.

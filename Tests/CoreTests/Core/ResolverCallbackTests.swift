@@ -1,8 +1,3 @@
-import Promises
-import Reactor
-import TestSupport
-import Testing
-
 @testable import PromisesTestSupport
 
 // Calls that report by callback, in every form that `Resolver.resolve` must fit.
@@ -69,15 +64,14 @@ struct ResolverCallbackTests {
     }
 
     /// Where the compiler infers the type of the value, it must not choose an optional for the missing value.
-    @Test func neitherValueNorErrorOfATypeThatIsInferred() throws {
-        try inLoop { loop throws in
-            var errors = 0
-            Promise { optional(nil, nil, $0.resolve) }.done { print($0 as Any) }.catch { _ in errors += 1 }
-            Promise { reversed(nil, nil, $0.resolve) }.done { print($0 as Any) }.catch { _ in errors += 1 }
-            #expect(throws: PromiseError.self) { print(try hang(Promise { optional(nil, nil, $0.resolve) }) as Any) }
-            try loop.run()
-            expectEqual(errors, 2)
-        }
+    @Test(.inLoop) func neitherValueNorErrorOfATypeThatIsInferred() throws {
+        let loop = EventLoop.current
+        var errors = 0
+        Promise { optional(nil, nil, $0.resolve) }.done { print($0 as Any) }.catch { _ in errors += 1 }
+        Promise { reversed(nil, nil, $0.resolve) }.done { print($0 as Any) }.catch { _ in errors += 1 }
+        #expect(throws: PromiseError.self) { print(try hang(Promise { optional(nil, nil, $0.resolve) }) as Any) }
+        try loop.run()
+        expectEqual(errors, 2)
     }
 
     @Test func aValueThatIsAlwaysThere() {

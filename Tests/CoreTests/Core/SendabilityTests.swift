@@ -1,8 +1,3 @@
-import Promises
-import Reactor
-import TestSupport
-import Testing
-
 @testable import PromisesTestSupport
 
 /// Handlers stay on the thread that attached them, so they may capture non-Sendable objects. The test is that this
@@ -12,29 +7,28 @@ struct SendabilityTests {
         var entries: [Int] = []
     }
 
-    @Test func handlersMayCaptureAnything() throws {
-        try inLoop { loop throws in
-            let ledger = Ledger()
-            var sum = 0
-            Promise.value(1)
-                .map { value -> Ledger in
-                    ledger.entries.append(value)
-                    return ledger
-                }
-                .then { ledger -> Promise<Ledger> in
-                    sum += ledger.entries.count
-                    return .value(ledger)
-                }
-                .get { $0.entries.append(2) }
-                .tap { _ in sum += 1 }
-                .ensure { ledger.entries.append(3) }
-                .done { sum += $0.entries.count }
-                .catch { _ in ledger.entries = [] }
-                .finally { sum += 100 }
-            try loop.run()
-            expectEqual(ledger.entries, [1, 2, 3])
-            expectEqual(sum, 105)
-        }
+    @Test(.inLoop) func handlersMayCaptureAnything() throws {
+        let loop = EventLoop.current
+        let ledger = Ledger()
+        var sum = 0
+        Promise.value(1)
+            .map { value -> Ledger in
+                ledger.entries.append(value)
+                return ledger
+            }
+            .then { ledger -> Promise<Ledger> in
+                sum += ledger.entries.count
+                return .value(ledger)
+            }
+            .get { $0.entries.append(2) }
+            .tap { _ in sum += 1 }
+            .ensure { ledger.entries.append(3) }
+            .done { sum += $0.entries.count }
+            .catch { _ in ledger.entries = [] }
+            .finally { sum += 100 }
+        try loop.run()
+        expectEqual(ledger.entries, [1, 2, 3])
+        expectEqual(sum, 105)
     }
 
     @Test func promisesOfSendableValuesCrossThreads() {

@@ -1,8 +1,4 @@
-import Promises
-import Reactor
 import Synchronization
-import TestSupport
-import Testing
 
 @testable import PromisesTestSupport
 

@@ -1,9 +1,3 @@
-import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
-
 @testable import PromisesTestSupport
 
 /// The threads of closures that are not handlers.
@@ -33,24 +27,23 @@ struct ThreadAffinityTests {
     }
 
     /// An inline handler hangs on a promise that a handler queued after it fulfills.
-    @Test func whatWaitsBehindAnInlineHandlerIsWork() {
-        inLoop { loop in
-            let (start, startResolver) = Promise<Void>.pending()
-            let (end, endResolver) = Promise<Int>.pending()
-            let (second, secondResolver) = Promise<Void>.pending()
-            let seen = Shared<Int?>(nil)
-            start.pipe { _ in
-                // Queued on the trampoline after this very handler.
-                secondResolver.fulfill()
-                let value = try? hang(end, timeout: .seconds(3600))
-                seen.change { $0 = value }
-            }
-            second.pipe { _ in endResolver.fulfill(7) }
-            let before = loop.now
-            startResolver.fulfill()
-            expectEqual(seen.value, 7)
-            expectEqual(loop.now, before, "it slept")
+    @Test(.inLoop) func whatWaitsBehindAnInlineHandlerIsWork() {
+        let loop = EventLoop.current
+        let (start, startResolver) = Promise<Void>.pending()
+        let (end, endResolver) = Promise<Int>.pending()
+        let (second, secondResolver) = Promise<Void>.pending()
+        let seen = Shared<Int?>(nil)
+        start.pipe { _ in
+            // Queued on the trampoline after this very handler.
+            secondResolver.fulfill()
+            let value = try? hang(end, timeout: .seconds(3600))
+            seen.change { $0 = value }
         }
+        second.pipe { _ in endResolver.fulfill(7) }
+        let before = loop.now
+        startResolver.fulfill()
+        expectEqual(seen.value, 7)
+        expectEqual(loop.now, before, "it slept")
     }
 
     @Test func driftingIntoTheOuterLoopKeepsTheAccountsOfBoth() throws {

@@ -1,8 +1,3 @@
-import Promises
-import Reactor
-import TestSupport
-import Testing
-
 @testable import PromisesTestSupport
 
 /// Values of every size and kind are stored in a promise and released with it: 24 bytes fit inside, larger ones take a

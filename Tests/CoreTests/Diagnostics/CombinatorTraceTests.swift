@@ -1,7 +1,3 @@
-import Promises
-import Reactor
-import Testing
-
 @testable import PromisesTestSupport
 
 /// Traces of combinators.

@@ -1,6 +1,3 @@
-import Promises
-import Reactor
-import TestSupport
 import XCTest
 
 @testable import PromisesTestSupport

@@ -1,8 +1,3 @@
-import Promises
-import Reactor
-import TestSupport
-import Testing
-
 @testable import PromisesTestSupport
 
 /// Promise handlers that block their loop for long.
@@ -47,16 +42,15 @@ struct SlowPromiseHandlerTests {
         }
     }
 
-    @Test func handlersThatWaitAreCounted() {
-        inLoop { loop in
-            let (promise, resolver) = Promise<Int>.pending()
-            let ends = (0..<3).map { _ in promise.done { _ in } }
-            expectEqual(loop.metrics.waitingHandlers, 3)
-            resolver.fulfill(1)
-            expectEqual(loop.metrics.readyJobs, 3)
-            for end in ends { hang(end.recover { _ in .value }) }
-            expectEqual(loop.metrics.waitingHandlers, 0)
-        }
+    @Test(.inLoop) func handlersThatWaitAreCounted() {
+        let loop = EventLoop.current
+        let (promise, resolver) = Promise<Int>.pending()
+        let ends = (0..<3).map { _ in promise.done { _ in } }
+        expectEqual(loop.metrics.waitingHandlers, 3)
+        resolver.fulfill(1)
+        expectEqual(loop.metrics.readyJobs, 3)
+        for end in ends { hang(end.recover { _ in .value }) }
+        expectEqual(loop.metrics.waitingHandlers, 0)
     }
 }
 

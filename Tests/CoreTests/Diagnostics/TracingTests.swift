@@ -1,8 +1,3 @@
-import Promises
-import Reactor
-import TestSupport
-import Testing
-
 @testable import PromisesTestSupport
 
 private func at(_ line: UInt) -> String { "\(#fileID):\(line)" }
@@ -28,15 +23,13 @@ struct TracingTests {
         await #expect(processExitsWith: .success) { try Bodies.namesOfThoseBefore() }
     }
 
-    @Test func whatItWasNotOnForCostsNothing() {
-        inLoop { _ in
-            expect(!conf.trace)
-            let (promise, resolver) = Promise<Int>.pending()
-            let next = promise.map { $0 }
-            expectEqual(String(reflecting: next), "Promise<Int>.pending")
-            expect(EventLoop.pendingPromises.isEmpty)
-            resolver.fulfill(1)
-        }
+    @Test(.inLoop) func whatItWasNotOnForCostsNothing() {
+        expect(!conf.trace)
+        let (promise, resolver) = Promise<Int>.pending()
+        let next = promise.map { $0 }
+        expectEqual(String(reflecting: next), "Promise<Int>.pending")
+        expect(EventLoop.pendingPromises.isEmpty)
+        resolver.fulfill(1)
     }
 }
 

@@ -1,9 +1,3 @@
-import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
-
 @testable import PromisesTestSupport
 
 /// Handlers on threads whose loop is not driven are reported with their line.
@@ -221,20 +215,19 @@ import Testing
         expectEqual(lines, [])
     }
 
-    @Test func aReadyHandlerIsCountedOnce() {
-        inLoop { loop in
-            let mapped = Promise.value(1).map { $0 + 1 }
-            expectEqual(loop.undeliveredCount, 1)
-            let (promise, resolver) = Promise<Int>.pending()
-            let waiting = promise.map { $0 }
-            expectEqual(loop.undeliveredCount, 2)
-            loop.enqueue {}
-            expectEqual(loop.undeliveredCount, 3)
-            _ = try? loop.turn(.poll)
-            waiting.cancel()
-            expectEqual(loop.undeliveredCount, 0)
-            withExtendedLifetime((mapped, resolver)) {}
-        }
+    @Test(.inLoop) func aReadyHandlerIsCountedOnce() {
+        let loop = EventLoop.current
+        let mapped = Promise.value(1).map { $0 + 1 }
+        expectEqual(loop.undeliveredCount, 1)
+        let (promise, resolver) = Promise<Int>.pending()
+        let waiting = promise.map { $0 }
+        expectEqual(loop.undeliveredCount, 2)
+        loop.enqueue {}
+        expectEqual(loop.undeliveredCount, 3)
+        _ = try? loop.turn(.poll)
+        waiting.cancel()
+        expectEqual(loop.undeliveredCount, 0)
+        withExtendedLifetime((mapped, resolver)) {}
     }
 
     @Test(.ownThread) func theEndOfTheProcessReportsLivingThreadsInTheWordsOfTheLog() async throws {

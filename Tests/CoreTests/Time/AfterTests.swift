@@ -1,8 +1,3 @@
-import Promises
-import Reactor
-import TestSupport
-import Testing
-
 @testable import PromisesTestSupport
 
 @Suite(.inLoop) struct AfterTests {
@@ -59,14 +54,6 @@ import Testing
         try loop.run()
         expectEqual(order, [0, 1, 2])
         expectEqual(loop.metrics.timersFired, 1)
-    }
-
-    @Test func aTimerWithoutAReferenceStillFires() throws {
-        var fired = false
-        after(.seconds(1)).done { fired = true }
-        expect(loop.isAlive)
-        try loop.run()
-        expect(fired)
     }
 
     @Test func oneThatNeverFiresTellsItsWaitersWhenTheLoopEnds() {

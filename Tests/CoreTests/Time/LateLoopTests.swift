@@ -1,8 +1,3 @@
-import Promises
-import Reactor
-import TestSupport
-import Testing
-
 @testable import PromisesTestSupport
 
 /// Decisions by time on a late loop: it first handles what was due before that time, with its consequences.

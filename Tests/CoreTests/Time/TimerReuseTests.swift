@@ -1,7 +1,3 @@
-import Reactor
-import TestSupport
-import Testing
-
 @testable import Promises
 @testable import PromisesTestSupport
 
@@ -58,21 +54,15 @@ import Testing
         }
     }
 
-    private final class AtEnd {
-        let body: () -> Void
-        init(_ body: @escaping () -> Void) { self.body = body }
-        deinit { body() }
-    }
-
     @Test func aTimerThatIsStartedWhileTheLoopEndsIsRejected() throws {
         var timers: [Guarantee<Void>] = []
         inLoop { loop in
             // Released with the timer's closure, when the loop ends.
-            let atEnd = AtEnd {
+            let words = LastWords {
                 timers.append(after(.seconds(1)))
                 timers.append(after(deadline: loop.now))
             }
-            loop.schedule(after: .seconds(1)) { withExtendedLifetime(atEnd) {} }
+            loop.schedule(after: .seconds(1)) { words.use() }
         }
         expectEqual(timers.count, 2)
         for timer in timers { expect(timer.asPromise().error as? PromiseError == .loopEnded) }

@@ -1,8 +1,3 @@
-import Promises
-import Reactor
-import TestSupport
-import Testing
-
 @testable import PromisesTestSupport
 
 /// A virtual clock and the tasks of `Promise { … }`: it stands still while they work, and advances while they wait for
@@ -72,21 +67,20 @@ struct VirtualTimeTasksTests {
         }
     }
 
-    @Test func theLoopWakesWhenAllOtherWorkHasEnded() throws {
-        try inLoop { loop throws in
-            let remote = loop.remote
-            remote.beginExternalWork()
-            remote.beginExternalWork()
-            remote.beginWaitingForLoop()
-            try loop.turn(.poll)
-            expectEqual(loop.keepAliveReport.readyJobs, 0)
-            TestThread { remote.endExternalWork() }.join()
-            // The job that wakes the loop. All other work waits for the loop, so the clock may advance.
-            expectEqual(loop.keepAliveReport.readyJobs, 1)
-            remote.endWaitingForLoop()
-            remote.endExternalWork()
-            expectEqual(loop.metrics.externalWork, 0)
-        }
+    @Test(.inLoop) func theLoopWakesWhenAllOtherWorkHasEnded() throws {
+        let loop = EventLoop.current
+        let remote = loop.remote
+        remote.beginExternalWork()
+        remote.beginExternalWork()
+        remote.beginWaitingForLoop()
+        try loop.turn(.poll)
+        expectEqual(loop.keepAliveReport.readyJobs, 0)
+        TestThread { remote.endExternalWork() }.join()
+        // The job that wakes the loop. All other work waits for the loop, so the clock may advance.
+        expectEqual(loop.keepAliveReport.readyJobs, 1)
+        remote.endWaitingForLoop()
+        remote.endExternalWork()
+        expectEqual(loop.metrics.externalWork, 0)
     }
 
     @Test func aTaskThatWaitsOutlastsTasksThatWork() throws {

@@ -1,7 +1,3 @@
-import Promises
-import Reactor
-import Testing
-
 @testable import PromisesTestSupport
 
 /// The clauses 2.1 to 2.3 of Promises/A+ 1.1, each once; docs/coming-from/javascript.md has the departures.

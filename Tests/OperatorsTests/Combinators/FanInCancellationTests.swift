@@ -1,24 +1,18 @@
-import Promises
-import Reactor
-import TestSupport
-import Testing
-
 @testable import PromisesTestSupport
 
 /// A cancelled combinator releases everything at once.
 struct FanInCancellationTests {
-    @Test func theValuesThatItHasGathered() throws {
-        try inLoop { loop throws in
-            let tally = Tally()
-            let (promise, resolver) = Promise<Tally.Token>.pending()
-            let all = when(fulfilled: [Promise.value(tally.token()), promise])
-            let outcomes = when(resolved: [Promise.value(tally.token()), promise])
-            all.cancel()
-            outcomes.cancel()
-            expect(all.isCancelled && tally.alive == 0)
-            try loop.run()
-            withExtendedLifetime((resolver, all, outcomes)) {}
-        }
+    @Test(.inLoop) func theValuesThatItHasGathered() throws {
+        let loop = EventLoop.current
+        let tally = Tally()
+        let (promise, resolver) = Promise<Tally.Token>.pending()
+        let all = when(fulfilled: [Promise.value(tally.token()), promise])
+        let outcomes = when(resolved: [Promise.value(tally.token()), promise])
+        all.cancel()
+        outcomes.cancel()
+        expect(all.isCancelled && tally.alive == 0)
+        try loop.run()
+        withExtendedLifetime((resolver, all, outcomes)) {}
     }
 
     @Test func eachOfARowThatIsGoneWithoutRecursion() {

@@ -1,8 +1,3 @@
-import Promises
-import Reactor
-import TestSupport
-import Testing
-
 @testable import PromisesTestSupport
 
 /// Combinators whose loop has ended, with sources that several threads settle at once. Under ThreadSanitizer.

@@ -1,7 +1,3 @@
-import Reactor
-import TestSupport
-import Testing
-
 @testable import Promises
 @testable import PromisesTestSupport
 

@@ -1,8 +1,3 @@
-import Promises
-import Reactor
-import TestSupport
-import Testing
-
 @testable import PromisesTestSupport
 
 /// `race(fulfilled:)`.
@@ -68,12 +63,6 @@ import Testing
             expect(race(fulfilled: [Promise<Int> { _ in }, after(.seconds(1)).map { 1 }.asPromise()]), gives: 1)
         }
         expectEqual(lines.count, 1)
-    }
-
-    @Test func cancellingItCancelsAll() throws {
-        let winner = race(fulfilled: [after(.seconds(1)).map { 1 }, after(.seconds(2)).map { 2 }])
-        winner.cancel()
-        expect(winner.error as? PromiseError == .cancelled && loop.nextDeadline == nil)
     }
 
     @Test func errorsAreReleasedWithTheRace() throws {

@@ -1,7 +1,3 @@
-import Reactor
-import TestSupport
-import Testing
-
 @testable import Promises
 @testable import PromisesTestSupport
 
@@ -142,16 +138,11 @@ import Testing
     }
 
     @Test func whatIsReleasedMayStartAnotherRace() throws {
-        final class Starter {
-            let source: Promise<Int>
-            init(_ source: Promise<Int>) { self.source = source }
-            deinit { race(source, .value(3)).ignoringErrors() }
-        }
         let (first, resolver) = Promise<Int>.pending()
         let (last, lastResolver) = Promise<Int>.pending()
         let slow = {
-            let starter = Starter(last)
-            return after(.seconds(60)).map { withExtendedLifetime(starter) { 1 } }.asPromise()
+            let words = LastWords { race(last, .value(3)).ignoringErrors() }
+            return after(.seconds(60)).map { withExtendedLifetime(words) { 1 } }.asPromise()
         }()
         let winner = race(first, slow, last)
         resolver.fulfill(1)

@@ -1,18 +1,12 @@
-import Promises
-import Reactor
-import TestSupport
-import Testing
-
 @testable import PromisesTestSupport
 
 struct RaceTests {
-    @Test func theFirstToSettleWins() throws {
-        try inLoop { loop throws in
-            let winner = race((1...3).map { number in after(.seconds(4 - number)).map { number } })
-            expect(winner, gives: 3)
-            expectEqual(loop.now.nanoseconds, 1_000_000_000)
-            try loop.run()
-        }
+    @Test(.inLoop) func theFirstToSettleWins() throws {
+        let loop = EventLoop.current
+        let winner = race((1...3).map { number in after(.seconds(4 - number)).map { number } })
+        expect(winner, gives: 3)
+        expectEqual(loop.now.nanoseconds, 1_000_000_000)
+        try loop.run()
     }
 
     @Test func ofSeveralSettledAlreadyTheFirstInTheListWins() {

@@ -1,8 +1,3 @@
-import Promises
-import Reactor
-import TestSupport
-import Testing
-
 @testable import PromisesTestSupport
 
 /// A guarantee sealed by the program, such as a stop signal: it is raced round after round, and sealed at the end.

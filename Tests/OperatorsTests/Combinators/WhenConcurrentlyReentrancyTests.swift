@@ -1,8 +1,3 @@
-import Promises
-import Reactor
-import TestSupport
-import Testing
-
 @testable import PromisesTestSupport
 
 /// Iterators and closures that misuse `when(…concurrently:)`, and its cancellation.
@@ -111,13 +106,10 @@ import Testing
     }
 
     @Test func whatIsReleasedWhenItIsCancelledMayDriveTheLoop() throws {
-        final class Driver {
-            deinit { hang(after(.seconds(1))) }
-        }
         let pairs = (0..<3).map { _ in Promise<Int>.pending() }
         let all = when(fulfilled: 0..<10, concurrently: 3) { number -> Promise<Int> in
-            let driver = Driver()
-            return pairs[number].promise.map { value in withExtendedLifetime(driver) { value } }
+            let words = LastWords { hang(after(.seconds(1))) }
+            return pairs[number].promise.map { value in withExtendedLifetime(words) { value } }
         }
         loop.schedule(after: .milliseconds(1)) { for pair in pairs { pair.resolver.fulfill(1) } }
         all.cancel()

@@ -1,8 +1,3 @@
-import Promises
-import Reactor
-import TestSupport
-import Testing
-
 @testable import PromisesTestSupport
 
 /// `when(resolved:)`, `when(notAllRejected:)` and `when(guarantees:)`.
@@ -24,10 +19,6 @@ import Testing
         let outcomes = try #require(all.settledValue)
         expectEqual(outcomes.map(\.number), [0, nil, 2, nil])
         expectEqual(outcomes.map(\.flaw), [nil, Flaw(1), nil, Flaw(3)])
-    }
-
-    @Test func needNoTurnOfTheLoop() {
-        expectEqual(when(resolved: [Promise.value(1), Promise(error: Flaw())]).settledValue?.count, 2)
     }
 
     @Test func ofNothing() {
@@ -53,13 +44,6 @@ import Testing
             try loop.run()
         }
         expectEqual(lines, [])
-    }
-
-    @Test func cancellingItCancelsAll() throws {
-        let sources = (1...3).map { number in after(.seconds(number)).map { number } }
-        let all = when(resolved: sources)
-        all.cancel()
-        expect(all.asPromise().error as? PromiseError == .cancelled && loop.nextDeadline == nil)
     }
 
     @Test func aCancelledSourceIsAnOutcome() throws {

@@ -1,8 +1,3 @@
-import Promises
-import Reactor
-import TestSupport
-import Testing
-
 @testable import PromisesTestSupport
 
 @Suite(.inLoop) struct WhenTests {
@@ -15,10 +10,6 @@ import Testing
         expect(all.isPending)
         pairs[2].resolver.fulfill(2)
         expect(all, gives: [0, 1, 2, 3, 4])
-    }
-
-    @Test func needsNoTurnOfTheLoop() {
-        expectEqual(when(fulfilled: [Promise.value(1), .value(2)]).settledValue, [1, 2])
     }
 
     @Test func anEmptyListIsFulfilled() {

@@ -1,9 +1,4 @@
 import Dispatch
-import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
 
 @testable import PromisesTestSupport
 

@@ -1,9 +1,3 @@
-import PromiseKitNames
-import Promises
-import Reactor
-import TestSupport
-import Testing
-
 @testable import PromisesTestSupport
 
 /// `ensureThen(on:)` and `finally(on:)`.
@@ -68,19 +62,18 @@ import Testing
 }
 
 struct FinallyOnTests {
-    @Test func runsWhateverTheOutcomeIs() throws {
-        try inLoop { loop throws in
-            let shelf = Shelf()
-            let log = Shared<[String]>([])
-            Promise.value(1).catch { _ in }.finally(on: shelf) { log.change { $0.append("value") } }
-            Promise<Int>(error: Flaw()).catch { _ in log.change { $0.append("catch") } }
-                .finally(on: shelf) { log.change { $0.append("error") } }
-            Promise<Int>(error: PromiseError.cancelled).cauterize()
-                .finally(on: shelf) { log.change { $0.append("cancelled") } }
-            try loop.run()
-            expect(log.value == ["catch"] && shelf.count == 3)
-            shelf.run()
-            expectEqual(log.value.sorted(), ["cancelled", "catch", "error", "value"])
-        }
+    @Test(.inLoop) func runsWhateverTheOutcomeIs() throws {
+        let loop = EventLoop.current
+        let shelf = Shelf()
+        let log = Shared<[String]>([])
+        Promise.value(1).catch { _ in }.finally(on: shelf) { log.change { $0.append("value") } }
+        Promise<Int>(error: Flaw()).catch { _ in log.change { $0.append("catch") } }
+            .finally(on: shelf) { log.change { $0.append("error") } }
+        Promise<Int>(error: PromiseError.cancelled).cauterize()
+            .finally(on: shelf) { log.change { $0.append("cancelled") } }
+        try loop.run()
+        expect(log.value == ["catch"] && shelf.count == 3)
+        shelf.run()
+        expectEqual(log.value.sorted(), ["cancelled", "catch", "error", "value"])
     }
 }

@@ -1,9 +1,3 @@
-import PromiseKitNames
-import Promises
-import Reactor
-import TestSupport
-import Testing
-
 @testable import PromisesTestSupport
 
 /// A `hang` knows that a dispatcher has a handler of its thread, and so does not report that its promise cannot be

@@ -1,7 +1,3 @@
-import Reactor
-import TestSupport
-import Testing
-
 @testable import Promises
 @testable import PromisesTestSupport
 
@@ -240,20 +236,18 @@ struct OnLateCancellationTests {
         pool.shutDown()
     }
 
-    @Test func aRejectedPromiseThatComesTooLateIsNotReported() {
-        inLoop { _ in
-            let (shelf, box) = (Shelf(), Shared<Promise<Int>?>(nil))
-            let lines = logged {
-                let outer = Promise.value(1).then(on: shelf) { _ in
-                    box.value?.cancel()
-                    return Promise<Int>(error: Flaw())
-                }
-                box.change { $0 = outer }
-                shelf.run()
-                expectEqual(outer.error?.isCancelled, true)
-                box.change { $0 = nil }
+    @Test(.inLoop) func aRejectedPromiseThatComesTooLateIsNotReported() {
+        let (shelf, box) = (Shelf(), Shared<Promise<Int>?>(nil))
+        let lines = logged {
+            let outer = Promise.value(1).then(on: shelf) { _ in
+                box.value?.cancel()
+                return Promise<Int>(error: Flaw())
             }
-            expectEqual(lines, [])
+            box.change { $0 = outer }
+            shelf.run()
+            expectEqual(outer.error?.isCancelled, true)
+            box.change { $0 = nil }
         }
+        expectEqual(lines, [])
     }
 }

@@ -1,9 +1,3 @@
-import PromiseKitNames
-import Promises
-import Reactor
-import TestSupport
-import Testing
-
 @testable import PromisesTestSupport
 
 /// `on: nil`: inline, where the promise is settled.

@@ -1,9 +1,3 @@
-import PromiseKitNames
-import Promises
-import Reactor
-import TestSupport
-import Testing
-
 @testable import PromisesTestSupport
 
 private func half(_ number: Int) throws -> Int {
@@ -36,13 +30,6 @@ private func half(_ number: Int) throws -> Int {
             Promise.value("four").compactMap(on: pool) { Int($0) },
             failsWith: PromiseError.compactMap(value: "four", type: "Int"))
         expect(failed.compactMap(on: pool) { $0 as Int? }, failsWith: Flaw(1))
-        let long = String(repeating: "x", count: 201)
-        let shown = String(repeating: "x", count: 200) + "…"
-        expect(
-            Promise.value(long).compactMap(on: pool) { Int($0) },
-            failsWith: PromiseError.compactMap(value: shown, type: "Int"))
-        let error = PromiseError.compactMap(value: "four", type: "Int")
-        expectEqual("\(error)", "compactMap found no Int in four")
     }
 
     @Test func then() {

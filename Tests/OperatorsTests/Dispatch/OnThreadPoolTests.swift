@@ -1,8 +1,3 @@
-import Promises
-import Reactor
-import TestSupport
-import Testing
-
 @testable import PromisesTestSupport
 
 /// A loop counts the jobs of a pool that its promises wait for.
@@ -154,14 +149,13 @@ struct OnThreadPoolTests {
         }
     }
 
-    @Test func otherDispatchersAreNotCounted() {
-        inLoop { loop in
-            let shelf = Shelf()
-            let mapped = Promise.value(1).map(on: shelf) { $0 }
-            expect(!loop.isAlive)
-            shelf.run()
-            expectEqual(mapped.settledValue, 1)
-        }
+    @Test(.inLoop) func otherDispatchersAreNotCounted() {
+        let loop = EventLoop.current
+        let shelf = Shelf()
+        let mapped = Promise.value(1).map(on: shelf) { $0 }
+        expect(!loop.isAlive)
+        shelf.run()
+        expectEqual(mapped.settledValue, 1)
     }
 
     @Test func hangKnowsThatThePoolCanSettle() throws {
@@ -255,7 +249,7 @@ struct OnThreadPoolTests {
             // Asked while this thread waits for the gate.
             nonisolated(unsafe) let unsafeLoop = loop
             let waiting = Promise.value(1).then(on: ThreadPool.shared) { value -> Promise<Int> in
-                let last = AtItsEnd {
+                let last = LastWords {
                     isCounted.change { $0 = unsafeLoop.isAlive && !unsafeLoop.isReady }
                     isGone.open()
                 }
@@ -267,13 +261,4 @@ struct OnThreadPoolTests {
             expect(waiting.error as? PromiseError == .loopEnded)
         }
     }
-}
-
-/// Calls its closure in its deinit.
-private final class AtItsEnd {
-    private let body: () -> Void
-
-    init(_ body: @escaping () -> Void) { self.body = body }
-
-    deinit { body() }
 }

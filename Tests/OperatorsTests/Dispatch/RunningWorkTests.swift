@@ -1,8 +1,3 @@
-import Promises
-import Reactor
-import TestSupport
-import Testing
-
 @testable import PromisesTestSupport
 
 /// A promise is cancelled while a thread runs its closure, which nothing can stop: everything after the promise waits

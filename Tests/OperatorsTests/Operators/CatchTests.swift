@@ -1,8 +1,3 @@
-import Promises
-import Reactor
-import TestSupport
-import Testing
-
 @testable import PromisesTestSupport
 
 /// An error defined by a user that may mean "cancelled".
@@ -125,17 +120,16 @@ struct FinallyTests {
         }
     }
 
-    @Test func notBeforeTheChainHasEnded() throws {
-        try inLoop { loop throws in
-            let (promise, resolver) = Promise<Int>.pending()
-            var ended = false
-            promise.catch { _ in }.finally { ended = true }
-            try loop.run()
-            expect(!ended)
-            resolver.fulfill(1)
-            expect(!ended)
-            try loop.run()
-            expect(ended)
-        }
+    @Test(.inLoop) func notBeforeTheChainHasEnded() throws {
+        let loop = EventLoop.current
+        let (promise, resolver) = Promise<Int>.pending()
+        var ended = false
+        promise.catch { _ in }.finally { ended = true }
+        try loop.run()
+        expect(!ended)
+        resolver.fulfill(1)
+        expect(!ended)
+        try loop.run()
+        expect(ended)
     }
 }

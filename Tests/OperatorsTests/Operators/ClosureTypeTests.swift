@@ -1,8 +1,3 @@
-import Promises
-import Reactor
-import TestSupport
-import Testing
-
 @testable import PromisesTestSupport
 
 /// Closures whose type the compiler infers from the operator: `.value(…)` beside promises, and promises beside

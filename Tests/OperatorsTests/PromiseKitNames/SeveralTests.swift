@@ -1,9 +1,3 @@
-import PromiseKitNames
-import Promises
-import Reactor
-import TestSupport
-import Testing
-
 @testable import PromisesTestSupport
 
 /// The forms of `when` and `recover`.

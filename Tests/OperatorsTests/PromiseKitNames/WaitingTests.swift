@@ -1,19 +1,12 @@
-import PromiseKitNames
-import Promises
-import Reactor
-import TestSupport
-import Testing
-
 @testable import PromisesTestSupport
 
 /// `after(seconds:)`, `wait()` and `async()`.
 struct WaitingTests {
-    @Test func aGuaranteeThrowsNothing() {
-        inLoop { loop in
-            let number = after(seconds: 0.25).map { 5 }
-            expectEqual(number.wait(), 5)
-            expectEqual(loop.now.nanoseconds, 250_000_000)
-        }
+    @Test(.inLoop) func aGuaranteeThrowsNothing() {
+        let loop = EventLoop.current
+        let number = after(seconds: 0.25).map { 5 }
+        expectEqual(number.wait(), 5)
+        expectEqual(loop.now.nanoseconds, 250_000_000)
     }
 
     @Test func aPromiseMayThrow() throws {

@@ -1,8 +1,3 @@
-import Glibc
-import Reactor
-import TestSupport
-import Testing
-
 extension ProcessWide {
     /// Why a loop does not end.
     @Suite(.inLoop) struct KeepAliveReasonsTests {

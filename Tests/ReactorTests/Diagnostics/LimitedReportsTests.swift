@@ -1,7 +1,3 @@
-import Reactor
-import TestSupport
-import Testing
-
 struct LimitedReportsTests {
     private let limit = ReportLimit(burst: 2, period: 100)
 

@@ -1,8 +1,3 @@
-import Glibc
-import Reactor
-import TestSupport
-import Testing
-
 /// The pending work of a loop, and how long it waits.
 @Suite(.inLoop) struct LoopGaugeTests {
     private let loop = EventLoop.current

@@ -1,7 +1,3 @@
-import Reactor
-import TestSupport
-import Testing
-
 /// The counters of a loop.
 @Suite(.inLoop) struct LoopMetricsTests {
     private let loop = EventLoop.current

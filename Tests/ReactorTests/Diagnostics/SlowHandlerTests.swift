@@ -1,8 +1,3 @@
-import Glibc
-import Reactor
-import TestSupport
-import Testing
-
 extension ProcessWide {
     /// Handlers that block their loop for long.
     struct SlowHandlerTests {

@@ -1,6 +1,3 @@
-import TestSupport
-import Testing
-
 @testable import Reactor
 
 /// Jobs that run when no other job of their turn is ready.

@@ -1,7 +1,3 @@
-import Reactor
-import TestSupport
-import Testing
-
 /// The order of jobs, and the limits of what they may delay.
 @Suite(.inLoop) struct JobFairnessTests {
     private let loop = EventLoop.current

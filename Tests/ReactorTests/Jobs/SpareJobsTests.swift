@@ -1,6 +1,3 @@
-import TestSupport
-import Testing
-
 @testable import Reactor
 
 /// The jobs that a loop keeps for reuse.

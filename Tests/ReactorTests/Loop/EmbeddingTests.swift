@@ -1,8 +1,3 @@
-import Glibc
-import Reactor
-import TestSupport
-import Testing
-
 /// Embedding a loop in another event loop by its descriptor.
 @Suite(.inRealTime) struct EmbeddingTests {
     private let loop = EventLoop.current

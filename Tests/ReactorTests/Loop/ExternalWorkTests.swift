@@ -1,7 +1,3 @@
-import Reactor
-import TestSupport
-import Testing
-
 /// Work of other threads that a loop counts.
 @Suite(.inRealTime) struct ExternalWorkTests {
     private let loop = EventLoop.current

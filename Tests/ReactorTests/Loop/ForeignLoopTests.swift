@@ -1,8 +1,4 @@
 import CLinux
-import Glibc
-import Reactor
-import TestSupport
-import Testing
 
 /// Other event loops that embed ours, and their descriptors in ours.
 @Suite(.inRealTime) struct ForeignLoopTests {

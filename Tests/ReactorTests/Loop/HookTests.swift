@@ -1,8 +1,3 @@
-import Glibc
-import Reactor
-import TestSupport
-import Testing
-
 /// Hooks before and after a wait.
 @Suite(.inLoop) struct HookTests {
     private let loop = EventLoop.current

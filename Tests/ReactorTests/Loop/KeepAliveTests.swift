@@ -1,7 +1,3 @@
-import Reactor
-import TestSupport
-import Testing
-
 /// Everything that keeps a loop alive, each counted once.
 @Suite(.inLoop) struct KeepAliveTests {
     private let loop = EventLoop.current

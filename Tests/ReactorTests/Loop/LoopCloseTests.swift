@@ -1,8 +1,3 @@
-import Glibc
-import Reactor
-import TestSupport
-import Testing
-
 /// The fate of everything that a loop still has when it ends.
 struct LoopCloseTests {
     private let clock = VirtualClock()

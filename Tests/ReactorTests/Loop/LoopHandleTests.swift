@@ -1,8 +1,3 @@
-import Glibc
-import Reactor
-import TestSupport
-import Testing
-
 /// The rule of all handles: see `LoopHandle`.
 struct LoopHandleTests {
     /// A handle, its callback, and whether its activity continues when the handle is released.

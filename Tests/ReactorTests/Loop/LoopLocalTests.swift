@@ -1,8 +1,3 @@
-import Glibc
-import Reactor
-import TestSupport
-import Testing
-
 /// Values that each loop has separately.
 struct LoopLocalTests {
     private final class Store {

@@ -1,8 +1,5 @@
-import Glibc
-import Reactor
 import Synchronization
 import XCTest
-import TestSupport
 
 /// Tests that need the process's real main thread: its own loop, signals that the kernel sends there, and fork(2),
 /// after which only the calling thread lives.
@@ -119,20 +116,7 @@ final class MainThreadTests: XCTestCase {
                 reads += 1
             }
             try loop.turn(.poll)
-            let child = fork()
-            if child == 0 {
-                // If anything here waits forever, the parent sees the signal.
-                alarm(20)
-                do throws(SystemError) {
-                    try loop.turn(.poll)
-                    _exit(1)
-                } catch {
-                    _exit(error == SystemError(.epollWait, EPERM) ? 42 : 2)
-                }
-            }
-            var status: CInt = 0
-            XCTAssertEqual(waitpid(child, &status, 0), child)
-            XCTAssertEqual(status, 42 << 8)
+            inForkedChild { isRefused(.epollWait) { try loop.turn(.poll) } }
             put(into: pipe.far)
             try loop.turn(.poll)
             XCTAssertEqual(reads, 1)
@@ -144,27 +128,17 @@ final class MainThreadTests: XCTestCase {
         try EventLoop.withLoop { loop in
             let pipe = Ends.pipe()
             let watch = try loop.watch(pipe.near, for: .reading) { _ in take(from: pipe.near) }
-            let child = fork()
-            if child == 0 {
-                alarm(20)
+            inForkedChild {
                 let calls: [() throws -> Void] = [
                     { _ = try loop.onSignal(SIGUSR1) {} }, { _ = try loop.fileDescriptor },
                     { _ = try loop.watch(pipe.far, for: .writing) { _ in } },
                     { _ = try loop.spawn(SpawnRequest("/bin/true")) },
                 ]
-                for call in calls {
-                    do {
-                        try call()
-                        _exit(1)
-                    } catch { if error as? SystemError != SystemError(.epollControl, EPERM) { _exit(2) } }
-                }
+                let areRefused = calls.allSatisfy { isRefused(.epollControl, $0) }
                 // Cancelling a handle does not count as using the loop.
                 watch.cancel()
-                _exit(42)
+                return areRefused
             }
-            var status: CInt = 0
-            XCTAssertEqual(waitpid(child, &status, 0), child)
-            XCTAssertEqual(status, 42 << 8)
             put(into: pipe.far)
             try loop.turn(.poll)
             XCTAssertEqual(take(from: pipe.near), -Int(EAGAIN), "the parent's watch still stands")
@@ -176,12 +150,22 @@ final class MainThreadTests: XCTestCase {
     private func inForkedChild(line: UInt = #line, _ body: () -> Bool) {
         let child = fork()
         if child == 0 {
+            // If anything here waits forever, the parent sees the signal.
             alarm(20)
             _exit(body() ? 42 : 1)
         }
+        expectSuccess(of: child, line: line)
+    }
+
+    private func expectSuccess(of child: pid_t, line: UInt = #line) {
         var status: CInt = 0
         XCTAssertEqual(waitpid(child, &status, 0), child, line: line)
         XCTAssertEqual(status, 42 << 8, line: line)
+    }
+
+    private func isRefused(_ call: SystemCall, _ body: () throws -> Void) -> Bool {
+        do { try body() } catch { return error as? SystemError == SystemError(call, EPERM) }
+        return false
     }
 
     /// True if the loop's descriptor is readable.
@@ -229,9 +213,7 @@ final class MainThreadTests: XCTestCase {
             if child == 0 {
                 alarm(20)
             } else {
-                var status: CInt = 0
-                XCTAssertEqual(waitpid(child, &status, 0), child)
-                XCTAssertEqual(status, 42 << 8)
+                expectSuccess(of: child)
             }
             return child
         }
@@ -270,18 +252,13 @@ final class MainThreadTests: XCTestCase {
         var pool: ThreadPool? = try ThreadPool(name: "parental", threads: 1)
         let latch = Gate()
         try pool?.block(by: latch)
-        let child = fork()
-        if child == 0 {
-            alarm(20)
+        inForkedChild {
             let error = refusal { try pool?.dispatch {} }
             pool?.shutDown()
             let figures = pool?.figures
             pool = nil
-            _exit(error == .poolIsForked(name: "parental") && figures == [0, 0, 0, 0] ? 42 : 2)
+            return error == .poolIsForked(name: "parental") && figures == [0, 0, 0, 0]
         }
-        var status: CInt = 0
-        XCTAssertEqual(waitpid(child, &status, 0), child)
-        XCTAssertEqual(status, 42 << 8)
         latch.open()
         pool?.shutDown()
     }
@@ -312,9 +289,7 @@ final class MainThreadTests: XCTestCase {
                 }
                 _exit(entries(of: "/proc/self/task") == threads && ran.value == 0 ? 42 : 2)
             }
-            var status: CInt = 0
-            XCTAssertEqual(waitpid(child, &status, 0), child)
-            XCTAssertEqual(status, 42 << 8)
+            expectSuccess(of: child)
             spin { ran.value == 1 }
         }
     }

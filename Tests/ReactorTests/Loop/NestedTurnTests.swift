@@ -1,7 +1,3 @@
-import Reactor
-import TestSupport
-import Testing
-
 /// Turning the loop inside one of its own callbacks.
 @Suite(.inLoop) struct NestedTurnTests {
     private let loop = EventLoop.current

@@ -1,7 +1,3 @@
-import Reactor
-import TestSupport
-import Testing
-
 /// When `run()` ends.
 @Suite(.inLoop) struct RunAndStopTests {
     private let loop = EventLoop.current

@@ -1,7 +1,3 @@
-import Reactor
-import TestSupport
-import Testing
-
 /// Any text is an address that can be written and read again, or is refused with a reason.
 struct SocketAddressFuzzingTests {
     private static let corpus = [

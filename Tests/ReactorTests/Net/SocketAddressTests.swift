@@ -1,8 +1,3 @@
-import Glibc
-import Reactor
-import TestSupport
-import Testing
-
 /// Addresses as text and as the kernel stores them.
 struct SocketAddressTests {
     @Test(arguments: [

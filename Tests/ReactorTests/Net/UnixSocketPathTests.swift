@@ -1,8 +1,4 @@
 import CLinux
-import Glibc
-import Reactor
-import TestSupport
-import Testing
 
 /// Unix addresses as text and as the kernel stores them.
 struct UnixSocketPathTests {

@@ -1,8 +1,3 @@
-import Glibc
-import Reactor
-import TestSupport
-import Testing
-
 /// Events fetched for a watch that ends before they are delivered.
 @Suite(.inLoop) struct StaleEventTests {
     private let loop = EventLoop.current

@@ -1,8 +1,4 @@
 import CLinux
-import Glibc
-import Reactor
-import TestSupport
-import Testing
 
 /// Descriptors closed before their watches are cancelled, while a copy stays open: the kernel keeps the registration,
 /// under a number by which it can no longer be removed.

@@ -1,8 +1,4 @@
 import CLinux
-import Glibc
-import Reactor
-import TestSupport
-import Testing
 
 /// Watching descriptors: refused ones, reported events, and two watches of one descriptor.
 @Suite(.inLoop) struct WatchTests {

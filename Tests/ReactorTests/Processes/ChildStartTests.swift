@@ -1,8 +1,4 @@
 import CLinux
-import Glibc
-import Reactor
-import TestSupport
-import Testing
 
 extension ProcessWide {
     /// The environment of a child at its start.

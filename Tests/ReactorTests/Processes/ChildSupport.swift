@@ -1,6 +1,4 @@
 import CLinux
-import Glibc
-import Reactor
 import Testing
 
 /// A child on this loop, and its exit status.

@@ -1,8 +1,4 @@
 import CLinux
-import Glibc
-import Reactor
-import TestSupport
-import Testing
 
 /// Children that outlive their loops. Each test has a separate process: elsewhere another test might start a child, and
 /// so reap the orphans first.

@@ -1,8 +1,3 @@
-import Glibc
-import Reactor
-import TestSupport
-import Testing
-
 /// The environment that a service manager passes, and the messages to it.
 struct ServiceEnvironmentTests {
     private func environment(

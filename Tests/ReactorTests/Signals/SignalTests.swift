@@ -1,12 +1,25 @@
-import Glibc
-import Reactor
 import Synchronization
-import TestSupport
-import Testing
+
+extension Trait where Self == Around {
+    /// Each test runs on a separate loop, and on a thread that accepts signals: the threads of tests leave them to
+    /// others.
+    fileprivate static var hearingSignals: Self {
+        Around { body in
+            var all = sigset_t()
+            var found = sigset_t()
+            sigfillset(&all)
+            pthread_sigmask(SIG_UNBLOCK, &all, &found)
+            EventLoop.withLoop { _ in body() }
+            pthread_sigmask(SIG_SETMASK, &found, nil)
+        }
+    }
+}
 
 extension ProcessWide {
     /// Watching signals. Each test restores the previous actions.
-    struct SignalTests {
+    @Suite(.hearingSignals) struct SignalTests {
+        private let loop = EventLoop.current
+
         private static let hitsOfOldAction = Atomic<Int>(0)
 
         /// The address of the handler that stands for `signal`.
@@ -14,18 +27,6 @@ extension ProcessWide {
             var action = sigaction()
             sigaction(signal, nil, &action)
             return unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self)
-        }
-
-        /// A loop on a thread that accepts signals: the threads of tests leave them to others.
-        private func withLoop(
-            clock: VirtualClock? = nil, syscalls: Syscalls = Syscalls(), _ body: (EventLoop) throws -> Void
-        ) rethrows {
-            var all = sigset_t()
-            var found = sigset_t()
-            sigfillset(&all)
-            pthread_sigmask(SIG_UNBLOCK, &all, &found)
-            defer { pthread_sigmask(SIG_SETMASK, &found, nil) }
-            try EventLoop.withLoop(clock: clock, syscalls: syscalls, body)
         }
 
         /// Runs `body` with the test's own, counting action for `signal`.
@@ -43,19 +44,17 @@ extension ProcessWide {
 
         @Test(arguments: [SIGTERM, SIGINT, SIGCHLD, SIGUSR1])
         func aHundredQuickSignalsAreReportedAtLeastOnce(signal: CInt) throws {
-            try withLoop { loop in
-                var reports = 0
-                let watch = try loop.onSignal(signal) { reports += 1 }
-                for _ in 0..<100 { raise(signal) }
-                expectEqual(reports, 0, "never inside the signal itself")
-                try loop.turn(.wait)
-                expect((1...100).contains(reports))
-                let before = reports
-                raise(signal)
-                try loop.turn(.wait)
-                expectEqual(reports, before + 1)
-                watch.cancel()
-            }
+            var reports = 0
+            let watch = try loop.onSignal(signal) { reports += 1 }
+            for _ in 0..<100 { raise(signal) }
+            expectEqual(reports, 0, "never inside the signal itself")
+            try loop.turn(.wait)
+            expect((1...100).contains(reports))
+            let before = reports
+            raise(signal)
+            try loop.turn(.wait)
+            expectEqual(reports, before + 1)
+            watch.cancel()
         }
 
         /// The eventfd's number belongs to another file, to which the signal cannot be written.
@@ -75,7 +74,7 @@ extension ProcessWide {
                 raise(SIGUSR1)
                 return -Int(EINTR)
             }
-            try withLoop(syscalls: table) { loop in
+            try EventLoop.withLoop(syscalls: table) { loop in
                 var reports = 0
                 let watch = try loop.onSignal(SIGUSR1) { reports += 1 }
                 let null = open("/dev/null", O_RDONLY | O_CLOEXEC)
@@ -91,7 +90,7 @@ extension ProcessWide {
         func theLastCancelPutsThePreviousActionBack(signal: CInt) throws {
             try withOldAction(for: signal) {
                 let old = handler(of: signal)
-                try withLoop { loop in
+                try EventLoop.withLoop { loop in
                     let first = try loop.onSignal(signal) {}
                     let second = try loop.onSignal(signal) {}
                     expect(handler(of: signal) != old)
@@ -110,7 +109,7 @@ extension ProcessWide {
             try withOldAction(for: SIGUSR1) {
                 let old = handler(of: SIGUSR1)
                 let tally = Tally()
-                try withLoop { loop in
+                try EventLoop.withLoop { loop in
                     _ = try loop.onSignal(SIGUSR1, tally.bound())
                     _ = try loop.onSignal(SIGUSR1, tally.bound())
                     expectEqual(tally.alive, 2)
@@ -122,7 +121,7 @@ extension ProcessWide {
 
         @Test func whatTheReleaseOfAHandlerQueuesAtTheEndIsReleasedToo() throws {
             let tally = Tally()
-            try withLoop { loop in
+            try EventLoop.withLoop { loop in
                 let words = LastWords {
                     loop.enqueue(tally.bound())
                     loop.schedule(after: .zero, tally.bound())
@@ -133,7 +132,7 @@ extension ProcessWide {
         }
 
         @Test func aSignalOnItsWayWhenTheWatchIsCancelledIsForgotten() throws {
-            try withLoop(clock: VirtualClock()) { loop in
+            try EventLoop.withLoop(clock: VirtualClock()) { loop in
                 let tally = Tally()
                 let watch = try loop.onSignal(SIGUSR2, tally.bound { Issue.record("cancelled") })
                 raise(SIGUSR2)
@@ -149,7 +148,7 @@ extension ProcessWide {
 
         @Test func aSignalThatIsBlockedWhenTheWatchIsCancelledGoesToThePreviousAction() throws {
             try withOldAction(for: SIGUSR2) {
-                try withLoop { loop in
+                try EventLoop.withLoop { loop in
                     let watch = try loop.onSignal(SIGUSR2) { Issue.record("cancelled") }
                     var blocked = sigset_t()
                     sigemptyset(&blocked)
@@ -169,36 +168,34 @@ extension ProcessWide {
 
         /// raise(3) signals the calling thread, and the library's threads block unwatched signals.
         @Test(arguments: Raiser.allCases) func whatAThreadOfTheLibraryRaisesIsHeard(raiser: Raiser) throws {
-            try withLoop { loop in
-                let pool = try ThreadPool(name: "raising", threads: 1)
-                var worker: LoopRemote?
-                if raiser == .loop { worker = try EventLoop.spawn(name: "raising") }
-                let hasBegun = Counter()
-                if raiser == .pool { try pool.dispatch { hasBegun.add() } } else { hasBegun.add() }
-                spin { hasBegun.value == 1 }
-                var reports = 0
-                let watch = try loop.onSignal(SIGUSR1) { reports += 1 }
-                if raiser == .laterLoop { worker = try EventLoop.spawn(name: "raising") }
-                for number in 1...3 {
-                    if let worker { worker.submit { raise(SIGUSR1) } } else { try pool.dispatch { raise(SIGUSR1) } }
-                    try loop.drive { reports == number }
-                }
-                // Unwatched signals stay blocked.
-                let blocked = Shared<[CInt]>([])
-                let look: @Sendable () -> Void = {
-                    var mask = sigset_t()
-                    pthread_sigmask(SIG_SETMASK, nil, &mask)
-                    blocked.value = [SIGUSR1, SIGVTALRM, SIGPIPE].filter { sigismember(&mask, $0) == 1 }
-                    hasBegun.add()
-                }
-                if let worker { worker.submit(look) } else { try pool.dispatch(look) }
-                spin { hasBegun.value == 2 }
-                expectEqual(blocked.value, [SIGVTALRM, SIGPIPE])
-                watch.cancel()
-                worker?.stop()
-                worker?.join()
-                pool.shutDown()
+            let pool = try ThreadPool(name: "raising", threads: 1)
+            var worker: LoopRemote?
+            if raiser == .loop { worker = try EventLoop.spawn(name: "raising") }
+            let hasBegun = Counter()
+            if raiser == .pool { try pool.dispatch { hasBegun.add() } } else { hasBegun.add() }
+            spin { hasBegun.value == 1 }
+            var reports = 0
+            let watch = try loop.onSignal(SIGUSR1) { reports += 1 }
+            if raiser == .laterLoop { worker = try EventLoop.spawn(name: "raising") }
+            for number in 1...3 {
+                if let worker { worker.submit { raise(SIGUSR1) } } else { try pool.dispatch { raise(SIGUSR1) } }
+                try loop.drive { reports == number }
             }
+            // Unwatched signals stay blocked.
+            let blocked = Shared<[CInt]>([])
+            let look: @Sendable () -> Void = {
+                var mask = sigset_t()
+                pthread_sigmask(SIG_SETMASK, nil, &mask)
+                blocked.value = [SIGUSR1, SIGVTALRM, SIGPIPE].filter { sigismember(&mask, $0) == 1 }
+                hasBegun.add()
+            }
+            if let worker { worker.submit(look) } else { try pool.dispatch(look) }
+            spin { hasBegun.value == 2 }
+            expectEqual(blocked.value, [SIGVTALRM, SIGPIPE])
+            watch.cancel()
+            worker?.stop()
+            worker?.join()
+            pool.shutDown()
         }
 
         @Test func severalLoopsHearTheSameSignalUntilEachHasEnded() throws {
@@ -218,7 +215,7 @@ extension ProcessWide {
                         try! loop.drive { reports == 1 }
                     }
                 }
-                try withLoop { loop in
+                try EventLoop.withLoop { loop in
                     var reports = 0
                     let watch = try loop.onSignal(SIGUSR1) { reports += 1 }
                     spin { ready.value == 3 }
@@ -239,152 +236,134 @@ extension ProcessWide {
         }
 
         @Test func aSignalEndsASleepAndLeavesErrnoAlone() throws {
-            try withLoop { loop in
-                var reports = 0
-                let watch = try loop.onSignal(SIGUSR1) { reports += 1 }
-                let helper = TestThread { kill(getpid(), SIGUSR1) }
-                try loop.drive { reports == 1 }
-                helper.join()
-                errno = 77
-                raise(SIGUSR1)
-                expectEqual(errno, 77)
-                try loop.turn(.wait)
-                watch.cancel()
-            }
+            var reports = 0
+            let watch = try loop.onSignal(SIGUSR1) { reports += 1 }
+            let helper = TestThread { kill(getpid(), SIGUSR1) }
+            try loop.drive { reports == 1 }
+            helper.join()
+            errno = 77
+            raise(SIGUSR1)
+            expectEqual(errno, 77)
+            try loop.turn(.wait)
+            watch.cancel()
         }
 
         @Test func aHandlerMayCancelTheOthersOfItsSignal() throws {
-            try withLoop { loop in
-                var log: [String] = []
-                var watches: [EventLoop.Watch] = []
-                for name in ["first", "second", "third"] {
-                    watches.append(
-                        try loop.onSignal(SIGUSR1) {
-                            log.append(name)
-                            if name == "first" { watches[1].cancel() }
-                        })
-                }
-                watches.append(try loop.onSignal(SIGUSR2) { log.append("other signal") })
-                raise(SIGUSR1)
-                try loop.turn(.wait)
-                expectEqual(log, ["first", "third"])
-                for watch in watches { watch.cancel() }
-                expect(!loop.isAlive)
+            var log: [String] = []
+            var watches: [EventLoop.Watch] = []
+            for name in ["first", "second", "third"] {
+                watches.append(
+                    try loop.onSignal(SIGUSR1) {
+                        log.append(name)
+                        if name == "first" { watches[1].cancel() }
+                    })
             }
+            watches.append(try loop.onSignal(SIGUSR2) { log.append("other signal") })
+            raise(SIGUSR1)
+            try loop.turn(.wait)
+            expectEqual(log, ["first", "third"])
+            for watch in watches { watch.cancel() }
+            expect(!loop.isAlive)
         }
 
         @Test func aTurnInAHandlerDeliversTheOtherSignalsThatHaveCome() throws {
-            try withLoop { loop in
-                var log: [String] = []
-                let first = try loop.onSignal(SIGUSR1) {
-                    log.append("first begins")
-                    for _ in 0..<10 where !log.contains("second") { try! loop.turn(.poll) }
-                    log.append("first ends")
-                }
-                let second = try loop.onSignal(SIGUSR2) { log.append("second") }
-                let again = try loop.onSignal(SIGUSR1) { log.append("again") }
-                raise(SIGUSR1)
-                raise(SIGUSR2)
-                try loop.turn(.wait)
-                expectEqual(log, ["first begins", "second", "again", "first ends"])
-                for watch in [first, second, again] { watch.cancel() }
+            var log: [String] = []
+            let first = try loop.onSignal(SIGUSR1) {
+                log.append("first begins")
+                for _ in 0..<10 where !log.contains("second") { try! loop.turn(.poll) }
+                log.append("first ends")
             }
+            let second = try loop.onSignal(SIGUSR2) { log.append("second") }
+            let again = try loop.onSignal(SIGUSR1) { log.append("again") }
+            raise(SIGUSR1)
+            raise(SIGUSR2)
+            try loop.turn(.wait)
+            expectEqual(log, ["first begins", "second", "again", "first ends"])
+            for watch in [first, second, again] { watch.cancel() }
         }
 
         @Test func signalsThatKeepArrivingDoNotHoldUpTheTurn() throws {
-            try withLoop { loop in
-                var (calls, jobs) = (0, 0)
-                let watches = try (0..<2).map { _ in
-                    try loop.onSignal(SIGUSR1) {
-                        calls += 1
-                        loop.enqueue { jobs += 1 }
-                        // Bounded, so that the test ends even if the turn does not.
-                        if calls < 1000 { raise(SIGUSR1) }
-                    }
+            var (calls, jobs) = (0, 0)
+            let watches = try (0..<2).map { _ in
+                try loop.onSignal(SIGUSR1) {
+                    calls += 1
+                    loop.enqueue { jobs += 1 }
+                    // Bounded, so that the test ends even if the turn does not.
+                    if calls < 1000 { raise(SIGUSR1) }
                 }
-                raise(SIGUSR1)
-                for turn in 1...3 {
-                    try loop.turn(.poll)
-                    expect(calls == 2 * turn && jobs == calls, "each watch is called once a turn")
-                }
-                for watch in watches { watch.cancel() }
             }
+            raise(SIGUSR1)
+            for turn in 1...3 {
+                try loop.turn(.poll)
+                expect(calls == 2 * turn && jobs == calls, "each watch is called once a turn")
+            }
+            for watch in watches { watch.cancel() }
         }
 
         @Test func cancelReleasesAWatchWhoseSignalHasArrived() throws {
-            try withLoop { loop in
-                let tally = Tally()
-                var second: EventLoop.Watch?
-                var aliveAfterCancel: Int?
-                let first = try loop.onSignal(SIGUSR1) {
-                    second?.cancel()
-                    aliveAfterCancel = tally.alive
-                }
-                second = try loop.onSignal(SIGUSR1, tally.bound { Issue.record("cancelled") })
-                raise(SIGUSR1)
-                try loop.turn(.wait)
-                expectEqual(aliveAfterCancel, 0)
-                first.cancel()
+            let tally = Tally()
+            var second: EventLoop.Watch?
+            var aliveAfterCancel: Int?
+            let first = try loop.onSignal(SIGUSR1) {
+                second?.cancel()
+                aliveAfterCancel = tally.alive
             }
+            second = try loop.onSignal(SIGUSR1, tally.bound { Issue.record("cancelled") })
+            raise(SIGUSR1)
+            try loop.turn(.wait)
+            expectEqual(aliveAfterCancel, 0)
+            first.cancel()
         }
 
         @Test func aHandlerMayCancelItsOwnWatch() throws {
-            try withLoop { loop in
-                let tally = Tally()
-                var calls = 0
-                var watch: EventLoop.Watch?
-                watch = try loop.onSignal(
-                    SIGUSR1,
-                    tally.bound {
-                        raise(SIGUSR1)
-                        watch?.cancel()
-                        calls += 1
-                    })
-                raise(SIGUSR1)
-                for _ in 0..<3 { try loop.turn(.poll) }
-                expect(calls == 1 && tally.alive == 0 && !loop.isAlive)
-            }
+            let tally = Tally()
+            var calls = 0
+            var watch: EventLoop.Watch?
+            watch = try loop.onSignal(
+                SIGUSR1,
+                tally.bound {
+                    raise(SIGUSR1)
+                    watch?.cancel()
+                    calls += 1
+                })
+            raise(SIGUSR1)
+            for _ in 0..<3 { try loop.turn(.poll) }
+            expect(calls == 1 && tally.alive == 0 && !loop.isAlive)
         }
 
         @Test func anUnreferencedWatchDoesNotKeepTheLoop() throws {
-            try withLoop { loop in
-                let watch = try loop.onSignal(SIGUSR1) {}
-                expect(loop.isAlive)
-                watch.unref()
-                expect(!loop.isAlive)
-                try loop.run()
-                watch.ref()
-                expect(loop.isAlive)
-                watch.cancel()
-                expect(!loop.isAlive)
-            }
+            let watch = try loop.onSignal(SIGUSR1) {}
+            expect(loop.isAlive)
+            watch.unref()
+            expect(!loop.isAlive)
+            try loop.run()
+            watch.ref()
+            expect(loop.isAlive)
+            watch.cancel()
+            expect(!loop.isAlive)
         }
 
         @Test(arguments: [-1, 0, 65, CInt.max, SIGKILL, SIGSTOP]) func anUncatchableSignalIsRefused(signal: CInt) {
-            withLoop { loop in
-                let tally = Tally()
-                #expect(throws: SystemError(.sigaction, EINVAL)) { _ = try loop.onSignal(signal, tally.bound()) }
-                expectEqual(tally.alive, 0)
-                expect(!loop.isAlive)
-            }
+            let tally = Tally()
+            #expect(throws: SystemError(.sigaction, EINVAL)) { _ = try loop.onSignal(signal, tally.bound()) }
+            expectEqual(tally.alive, 0)
+            expect(!loop.isAlive)
         }
 
         @Test func aHundredThousandWatchesOfOneSignalComeAndGo() throws {
-            try withLoop { loop in
-                let began = ContinuousClock.now
-                var reports = 0
-                let watches = try (0..<100_000).map { _ in try loop.onSignal(SIGUSR1) { reports += 1 } }
-                raise(SIGUSR1)
-                try loop.run(until: { reports == 100_000 })
-                for index in watches.indices { watches[index * 7919 % watches.count].cancel() }
-                // A search for each would take minutes.
-                expect(ContinuousClock.now - began < .seconds(20))
-            }
+            let began = ContinuousClock.now
+            var reports = 0
+            let watches = try (0..<100_000).map { _ in try loop.onSignal(SIGUSR1) { reports += 1 } }
+            raise(SIGUSR1)
+            try loop.run(until: { reports == 100_000 })
+            for index in watches.indices { watches[index * 7919 % watches.count].cancel() }
+            // A search for each would take minutes.
+            expect(ContinuousClock.now - began < .seconds(20))
         }
 
         @Test func loopsThatComeAndGoGiveTheirPlacesBack() throws {
             for _ in 0..<200 {
-                try withLoop { loop in
+                try EventLoop.withLoop { loop in
                     var reports = 0
                     _ = try loop.onSignal(SIGUSR1) { reports += 1 }
                     raise(SIGUSR1)

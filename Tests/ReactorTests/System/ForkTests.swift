@@ -1,9 +1,5 @@
 import CLinux
-import Glibc
-import Reactor
 import Synchronization
-import TestSupport
-import Testing
 
 /// The process's state in a forked child. In separate processes, which have only the test's threads.
 struct ForkTests {

@@ -1,8 +1,4 @@
 import CLinux
-import Glibc
-import Reactor
-import TestSupport
-import Testing
 
 /// System calls interrupted by a signal: no caller notices.
 struct InterruptedCallTests {

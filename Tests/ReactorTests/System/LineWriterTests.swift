@@ -1,8 +1,3 @@
-import Glibc
-import Reactor
-import TestSupport
-import Testing
-
 /// Lines written without blocking.
 struct LineWriterTests {
     private func text(from fd: CInt) -> String {

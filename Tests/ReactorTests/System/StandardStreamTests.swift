@@ -1,8 +1,3 @@
-import Glibc
-import Reactor
-import TestSupport
-import Testing
-
 /// A process that was started with closed standard streams writes to whatever has their numbers.
 struct StandardStreamTests {
     /// Each way in which the library creates descriptors.

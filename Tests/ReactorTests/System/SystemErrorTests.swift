@@ -1,8 +1,4 @@
 import CLinux
-import Glibc
-import Reactor
-import TestSupport
-import Testing
 
 /// Errors of the kernel: their texts, and the state after one.
 struct SystemErrorTests {

@@ -1,8 +1,3 @@
-import Glibc
-import Reactor
-import TestSupport
-import Testing
-
 /// Several loops as one, and the distribution of work over them.
 struct LoopGroupTests {
     private func with(_ loops: Int, _ body: (LoopGroup) throws -> Void) throws {

@@ -1,8 +1,5 @@
 import CLinux
-import Glibc
-import Reactor
 import XCTest
-import TestSupport
 
 /// Code of the main actor together with the main thread's loop. (In XCTest, since it needs the main thread.)
 final class MainActorJobTests: XCTestCase {

@@ -1,8 +1,3 @@
-import Glibc
-import Reactor
-import TestSupport
-import Testing
-
 /// Loops on threads that the library starts.
 struct SpawnTests {
     @Test func itRunsWhatIsSubmittedOnOneThreadOfThatName() throws {

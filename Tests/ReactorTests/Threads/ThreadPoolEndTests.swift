@@ -1,8 +1,3 @@
-import Glibc
-import Reactor
-import TestSupport
-import Testing
-
 /// The end of a pool: by `shutDown()`, or with its last reference.
 struct ThreadPoolEndTests {
     @Test func shuttingDownRunsWhatWaitsAndTakesNoMore() throws {

@@ -1,8 +1,3 @@
-import Glibc
-import Reactor
-import TestSupport
-import Testing
-
 /// How a pool handles jobs, and the jobs that it refuses.
 struct ThreadPoolJobTests {
     @Test func oneThreadRunsThemInOrder() throws {

@@ -1,7 +1,4 @@
 import CLinux
-import Glibc
-import Reactor
-import TestSupport
 
 extension ThreadPool {
     /// Blocks `count` threads until the latch is opened as often; they are running when this returns.

@@ -1,8 +1,4 @@
 import CLinux
-import Glibc
-import Reactor
-import TestSupport
-import Testing
 
 /// The threads of a pool: names, signals, failures to start, and their loops.
 struct ThreadPoolThreadTests {

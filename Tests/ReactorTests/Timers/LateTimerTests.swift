@@ -1,7 +1,3 @@
-import Reactor
-import TestSupport
-import Testing
-
 /// Several timers that are due in one turn of a late loop, and the jobs that they make ready.
 @Suite(.inLoop) struct LateTimerTests {
     private let loop = EventLoop.current

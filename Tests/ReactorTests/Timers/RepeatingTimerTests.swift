@@ -1,7 +1,3 @@
-import Reactor
-import TestSupport
-import Testing
-
 /// Timers on a grid.
 @Suite(.inLoop) struct RepeatingTimerTests {
     private let loop = EventLoop.current

@@ -1,7 +1,3 @@
-import Reactor
-import TestSupport
-import Testing
-
 /// The effect of cancelling a timer, and when its closure is released.
 @Suite(.inLoop) struct TimerCancellationTests {
     private let loop = EventLoop.current

@@ -1,7 +1,3 @@
-import Reactor
-import TestSupport
-import Testing
-
 /// Timers compared with a list that is searched for the earliest one.
 struct TimerModelTests {
     private struct Expected {

@@ -1,7 +1,3 @@
-import Reactor
-import TestSupport
-import Testing
-
 /// The order in which timers fire, by a clock that stands still.
 @Suite(.inLoop) struct TimerOrderTests {
     private let loop = EventLoop.current

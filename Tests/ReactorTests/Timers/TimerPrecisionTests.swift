@@ -1,8 +1,3 @@
-import Glibc
-import Reactor
-import TestSupport
-import Testing
-
 /// When timers fire by the real clock, and the cost.
 @Suite(.inRealTime) struct TimerPrecisionTests {
     private let loop = EventLoop.current

@@ -1,7 +1,3 @@
-import Reactor
-import TestSupport
-import Testing
-
 /// Timers started with a delay by the real clock: their deadlines are computed when the loop next reads it.
 @Suite(.inRealTime) struct UndatedTimerTests {
     private let loop = EventLoop.current

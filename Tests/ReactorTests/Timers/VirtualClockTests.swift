@@ -1,8 +1,3 @@
-import Glibc
-import Reactor
-import TestSupport
-import Testing
-
 /// A loop whose time stands still while there is anything to do.
 @Suite(.inLoop) struct VirtualClockTests {
     private let loop = EventLoop.current

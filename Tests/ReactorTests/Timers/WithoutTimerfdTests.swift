@@ -1,8 +1,3 @@
-import Glibc
-import Reactor
-import TestSupport
-import Testing
-
 /// A process that has no descriptors left, or may not create a timerfd, still needs its timers.
 struct WithoutTimerfdTests {
     @Test(arguments: [EMFILE, ENFILE, ENOMEM, ENOSYS, EPERM, EACCES, ENODEV, EINVAL])

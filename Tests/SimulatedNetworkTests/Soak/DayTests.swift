@@ -11,7 +11,7 @@ import Testing
 /// the server allows.
 struct DayTests {
     /// `SIMULATION_HOURS`, as in the step `simulation`, says how long. An hour takes unoptimised code some seconds.
-    private static let hours = getenv("SIMULATION_HOURS").flatMap { Int64(String(cString: $0)) }
+    private static let hours = environmentNumber("SIMULATION_HOURS").map(Int64.init)
 
     @Test(.enabled(if: hours != nil)) func hoursOfAThousandClients() throws {
         let hours = Self.hours ?? 1

@@ -1,9 +1,3 @@
-import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
-
 @testable import PromisesTestSupport
 
 /// Async handlers on two loops, with clients on a third, which send one line after the other and disconnect now and
@@ -13,7 +7,7 @@ import Testing
 /// `swift test --sanitize=thread --filter AsyncHandlerStorm`.
 @Suite(.serialized, .ownThread) struct AsyncHandlerStormTests {
     @Test func everyLineIsAnsweredOnTheLoopOfItsConnection() throws {
-        let lines = getenv("STORM_LINES").flatMap { Int(String(cString: $0)) } ?? scaled(20_000)
+        let lines = environmentNumber("STORM_LINES") ?? scaled(20_000)
         let hall = Hall()
         try withGroup(2) { _, group in
             let listener = try Listener.bind("127.0.0.1:0")

@@ -1,6 +1,3 @@
-import Glibc
-import TestSupport
-
 @testable import PromisesTestSupport
 
 /// The bytes allocated by malloc(3) and not freed, in all arenas; `nil` if the allocator does not tell. Memory that a

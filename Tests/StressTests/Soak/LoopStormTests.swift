@@ -1,9 +1,4 @@
-import Glibc
-import Promises
-import Reactor
 import Synchronization
-import TestSupport
-import Testing
 
 @testable import PromisesTestSupport
 
@@ -14,7 +9,7 @@ import Testing
 /// `swift test --sanitize=thread --filter LoopStorm`.
 @Suite(.serialized, .ownThread) struct LoopStormTests {
     @Test func everyHandlerRunsOnceOrIsReleased() throws {
-        let seconds = getenv("STORM_SECONDS").flatMap { Int(String(cString: $0)) }
+        let seconds = environmentNumber("STORM_SECONDS")
         let storm = try Storm()
         // Abandoned promises, and those that a stopped loop leaves behind, are reported; both happen here.
         let reports = LogRecorder(where: { event in
@@ -36,16 +31,12 @@ import Testing
     }
 }
 
-private final class Count: Sendable {
-    private let number = Atomic(0)
-    var value: Int { number.load(ordering: .relaxed) }
-    func add() { number.add(1, ordering: .relaxed) }
-}
-
 private struct Counts: Sendable {
-    let steps = Count(), tickets = Count(), ran = Count(), ended = Count(), twice = Count(), strays = Count()
-    let settled = Count(), cancelled = Count(), dropped = Count(), hops = Count(), stops = Count()
-    let waits = Count(), resumed = Count()
+    let steps = StormCount(), tickets = StormCount(), ran = StormCount(), ended = StormCount(), twice = StormCount(),
+        strays = StormCount()
+    let settled = StormCount(), cancelled = StormCount(), dropped = StormCount(), hops = StormCount(),
+        stops = StormCount()
+    let waits = StormCount(), resumed = StormCount()
 
     var text: String {
         "\(steps.value) steps, \(tickets.value) handlers of which \(ran.value) ran, \(settled.value) settled, "

@@ -1,8 +1,4 @@
-import Glibc
-import Promises
-import Reactor
 import Synchronization
-import TestSupport
 
 @testable import PromisesTestSupport
 

@@ -1,9 +1,3 @@
-import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
-
 @testable import PromisesTestSupport
 
 /// Nearly every operator and combinator in random expressions on several threads at once: two loops, a plain thread, a
@@ -15,13 +9,11 @@ import Testing
 /// failure names the seed of its expression; `STORM_SEED=1234` repeats that one, since threads never meet in the same
 /// way twice. Without it the seeds of `STORM_SECONDS` begin with `STORM_FIRST_SEED`, or with the time.
 @Suite(.serialized, .ownThread) struct OperatorStormTests {
-    private static func number(_ name: String) -> Int? { getenv(name).flatMap { Int(String(cString: $0)) } }
-
     @Test func everyPromiseEndsAsTheReferenceAllows() throws {
-        let seconds = Self.number("STORM_SECONDS")
-        let seed = Self.number("STORM_SEED").map(UInt64.init)
+        let seconds = environmentNumber("STORM_SECONDS")
+        let seed = environmentNumber("STORM_SEED").map(UInt64.init)
         let descriptors = Self.descriptors
-        let firstOfMany = Self.number("STORM_FIRST_SEED").map(UInt64.init) ?? UInt64(time(nil)) << 20
+        let firstOfMany = environmentNumber("STORM_FIRST_SEED").map(UInt64.init) ?? UInt64(time(nil)) << 20
         let first = seed ?? (seconds == nil ? 1 : firstOfMany)
         let storm = try OperatorStorm(seed: first, repeatsSeed: seed != nil)
         // Dropped rejected promises, and dropped resolvers, are part of it.

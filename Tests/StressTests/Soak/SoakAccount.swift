@@ -1,5 +1,3 @@
-import Glibc
-
 @testable import PromisesTestSupport
 
 /// The result of a long soak: all its rounds, and the state of the process before each slice of them.

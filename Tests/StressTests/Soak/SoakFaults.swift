@@ -1,8 +1,3 @@
-import Glibc
-import Promises
-import Reactor
-import TestSupport
-
 @testable import PromisesTestSupport
 
 /// Stands between a loop and the kernel, injects random errors and short counts, and records the conversations that

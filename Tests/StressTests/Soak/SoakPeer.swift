@@ -1,8 +1,3 @@
-import Glibc
-import Promises
-import Reactor
-import TestSupport
-
 @testable import PromisesTestSupport
 
 /// A client of a soak without promises: a bare socket, moved a step at a time by timers of the loop.

@@ -1,7 +1,3 @@
-import Glibc
-import Promises
-import Reactor
-
 @testable import PromisesTestSupport
 
 extension SoakRound {

@@ -1,8 +1,3 @@
-import Glibc
-import Promises
-import Reactor
-import TestSupport
-
 @testable import PromisesTestSupport
 
 /// A conversation of a round, identified by facts that both ends know.

@@ -1,9 +1,3 @@
-import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
-
 @testable import PromisesTestSupport
 
 /// Servers and clients on real sockets, socket pairs and pipes, while system calls fail at random and half of the
@@ -13,10 +7,8 @@ import Testing
 /// of the process, so let it run alone: `swift test --filter Soak`. Its rounds begin with `SOAK_FIRST_SEED`, or with
 /// the time. `SOAK_SEED=17` repeats one round.
 @Suite(.serialized, .ownThread) struct SoakTests {
-    private static let seconds = number("SOAK_SECONDS")
-    private static let seed = number("SOAK_SEED").map(UInt64.init)
-
-    private static func number(_ name: String) -> Int? { getenv(name).flatMap { Int(String(cString: $0)) } }
+    private static let seconds = environmentNumber("SOAK_SECONDS")
+    private static let seed = environmentNumber("SOAK_SEED").map(UInt64.init)
 
     @Test(.enabled(if: seconds == nil && seed == nil), arguments: UInt64(0)..<12)
     func inVirtualTime(seed: UInt64) { _ = round(seed, isVirtual: true) }
@@ -32,7 +24,7 @@ import Testing
     /// The maximum growth of the heap, whatever the number of rounds. Not zero, since Swift Testing keeps something for
     /// each case, and malloc's remainders vary.
     private static let mostGrowth = 32 << 10
-    private static let account = Shared(SoakAccount(firstSeed: number("SOAK_FIRST_SEED").map(UInt64.init)))
+    private static let account = Shared(SoakAccount(firstSeed: environmentNumber("SOAK_FIRST_SEED").map(UInt64.init)))
 
     /// Each slice is a separate case on a separate thread, so that growth from one to the next is the library's. Until
     /// the case ends, Swift Testing keeps a backtrace for every address at which an error was thrown, and until the

@@ -1,6 +1,3 @@
-import Glibc
-import TestSupport
-
 @testable import PromisesTestSupport
 
 /// The text of a client of a soak: bytes that show their position, or lines.

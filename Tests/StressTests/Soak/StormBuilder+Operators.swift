@@ -1,6 +1,3 @@
-import Promises
-import Reactor
-
 @testable import PromisesTestSupport
 
 extension StormBuilder {

@@ -1,6 +1,3 @@
-import Promises
-import Reactor
-
 @testable import PromisesTestSupport
 
 /// Builds an expression of the operator storm from the library's operators, on the loop of one thread.

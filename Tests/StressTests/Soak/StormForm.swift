@@ -1,6 +1,3 @@
-import Promises
-import Reactor
-
 @testable import PromisesTestSupport
 
 /// The ways in which a promise of the operator storm waits for one that nothing settles: a cancellation must reach it,

@@ -1,5 +1,3 @@
-import Promises
-
 @testable import PromisesTestSupport
 
 /// The error of the operator storm; the number tells one from another.

@@ -1,5 +1,3 @@
-import TestSupport
-
 @testable import PromisesTestSupport
 
 /// A random expression over promises: the operator storm builds it from the library's operators, and `possible` returns

@@ -1,0 +1,3 @@
+// Visible in all files of this module.
+@_exported import Glibc
+@_exported import PromiseKitNames
