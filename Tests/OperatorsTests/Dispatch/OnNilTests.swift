@@ -40,6 +40,25 @@
         expectEqual(log.value, ["first begins", "first ends", "second"])
     }
 
+    /// The ready jobs end the `hang`, or a turn of the loop does.
+    @Test(arguments: [false, true]) func aHangInOneLetsThoseThatWaitRunAndLaterOnesWait(needsTurn: Bool) {
+        let log = Shared<[String]>([])
+        let (promise, resolver) = Promise<Int>.pending()
+        let (second, secondResolver) = Promise<Int>.pending()
+        let (third, thirdResolver) = Promise<Int>.pending()
+        second.done(on: nil) { _ in log.change { $0.append("second") } }.orFail()
+        third.done(on: nil) { _ in log.change { $0.append("third") } }.orFail()
+        promise.done(on: nil) { _ in
+            secondResolver.fulfill(2)
+            try hang(needsTurn ? after(.zero).asPromise() : Promise.value(1).asVoid())
+            log.change { $0.append("hung") }
+            thirdResolver.fulfill(3)
+            log.change { $0.append("first ends") }
+        }.orFail()
+        resolver.fulfill(1)
+        expectEqual(log.value, ["second", "hung", "first ends", "third"])
+    }
+
     /// Also where the promise has settled, so that nothing but the running handler is in the way.
     @Test func attachedInsideAnotherOneItRunsAfterIt() {
         let log = Shared<[String]>([])
