@@ -107,8 +107,9 @@ struct Network {
 }
 
 extension Listener {
-    /// Closes it, and returns when the last of its connections has ended.
-    func end(_ served: Promise<DrainResult>) throws {
+    /// Closes the clients and then the listener, and returns when the last of its connections has ended.
+    func end(_ served: Promise<DrainResult>, closing clients: [Peer] = []) throws {
+        for client in clients { client.close() }
         close()
         try hang(served, timeout: patience)
     }

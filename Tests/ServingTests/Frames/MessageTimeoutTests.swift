@@ -58,6 +58,11 @@ import Glibc
         }
     }
 
+    /// Reads lines until one is late.
+    private func parts(_ connection: Connection) -> Promise<Void> {
+        connection.readLine().then { _ in parts(connection) }
+    }
+
     private let limits = FrameTimeouts(frame: .seconds(10), message: .seconds(20))
 
     @Test func theReadsOfABodyAreOneMessage() throws {
@@ -128,8 +133,7 @@ import Glibc
         let clock = VirtualClock()
         try withPair(clock: clock) { net, connection, peer in
             connection.frameTimeouts = limits
-            func parts() -> Promise<Void> { connection.readLine().then { _ in parts() } }
-            let all = connection.forEachLine { _ in parts() }
+            let all = connection.forEachLine { _ in parts(connection) }
             for _ in 0..<3 where all.isPending {
                 try net.deliver("part\n", from: peer)
                 try net.loop.turn(.poll)
@@ -145,9 +149,8 @@ import Glibc
         for says in [false, true] {
             try withPair(clock: VirtualClock()) { net, connection, peer in
                 connection.frameTimeouts = limits
-                func parts() -> Promise<Void> { connection.readLine().then { _ in parts() } }
                 if says { connection.beginMessage() }
-                let all = parts()
+                let all = parts(connection)
                 for _ in 0..<5 where all.isPending {
                     try net.deliver("part\n", from: peer)
                     try net.loop.turn(.poll)
@@ -191,8 +194,7 @@ import Glibc
             try net.loop.run(until: { listener.activeConnections == 1 })
             try repeatedly("\nb", from: peer, net) { !errors.isEmpty }
             expect(errors.isEmpty && count == 8)
-            peer.close()
-            try listener.end(served)
+            try listener.end(served, closing: [peer])
         }
     }
 
@@ -218,10 +220,9 @@ import Glibc
     @Test(arguments: [false, true]) func aLoopInABodyReadsAPartOfItsMessage(isInside: Bool) throws {
         try withPair(clock: VirtualClock(), turns: 4000) { net, connection, peer in
             connection.frameTimeouts = limits
-            func parts() -> Promise<Void> { connection.readLine().then { _ in parts() } }
             let all = connection.forEachLine { _ in
                 connection.forEachLine { _ -> Promise<Void> in if isInside { .value } else { throw StopReading() } }
-                    .then { parts() }
+                    .then { parts(connection) }
             }
             try repeatedly("part\n", from: peer, net) { !all.isPending }
             guard case StreamError.timedOut? = all.error else { return expect(Bool(false), "\(all)") }
@@ -246,9 +247,8 @@ import Glibc
     @Test func aLoopBehindALoopBeginsMessages() throws {
         try withPair(clock: VirtualClock(), turns: 4000) { net, connection, peer in
             connection.frameTimeouts = limits
-            func parts() -> Promise<Void> { connection.readLine().then { _ in parts() } }
             let all = connection.forEachLine { _ -> Promise<Void> in throw StopReading() }
-                .then { connection.forEachLine { _ in parts() } }
+                .then { connection.forEachLine { _ in parts(connection) } }
             try repeatedly("part\n", from: peer, net) { !all.isPending }
             guard case StreamError.timedOut? = all.error else { return expect(Bool(false), "\(all)") }
         }

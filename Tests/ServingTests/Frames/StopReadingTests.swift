@@ -6,6 +6,14 @@ import Glibc
 @Suite struct StopReadingTests {
     enum Way: CaseIterable { case thrown, rejected, rejectedLater, thrownWithoutPromises }
 
+    private func stop(_ way: Way) throws -> Promise<Void> {
+        switch way {
+        case .rejected: return Promise(error: StopReading())
+        case .rejectedLater: return after(.milliseconds(10)).done { throw StopReading() }
+        case .thrown, .thrownWithoutPromises: throw StopReading()
+        }
+    }
+
     /// Lines until `stop`, which ends the loop.
     private func lines(_ connection: Connection, _ way: Way, _ handle: @escaping (String) -> Void) -> Promise<Void> {
         if way == .thrownWithoutPromises {
@@ -19,11 +27,7 @@ import Glibc
                 handle(line)
                 return .value
             }
-            switch way {
-            case .rejected: return Promise(error: StopReading())
-            case .rejectedLater: return after(.milliseconds(10)).done { throw StopReading() }
-            case .thrown, .thrownWithoutPromises: throw StopReading()
-            }
+            return try stop(way)
         }
     }
 
@@ -80,11 +84,7 @@ import Glibc
                 all = a.forEachChunk { chunk -> Promise<Void> in
                     count += chunk.byteCount
                     if count < 4 { return .value }
-                    switch way {
-                    case .rejected: return Promise(error: StopReading())
-                    case .rejectedLater: return after(.milliseconds(10)).done { throw StopReading() }
-                    case .thrown, .thrownWithoutPromises: throw StopReading()
-                    }
+                    return try stop(way)
                 }
             }
             for _ in 0..<2 {

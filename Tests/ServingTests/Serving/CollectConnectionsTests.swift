@@ -33,12 +33,8 @@ import Glibc
     }
 
     @Test func onAGroup() throws {
-        try EventLoop.withLoop { _ in
-            let group = try LoopGroup(loops: 2, name: "collected")
-            let listener = try Listener.bind("127.0.0.1:0")
+        try withGroup(2) { _, group, listener in
             try converse(with: listener, listener.serve(on: group) { echo($0) })
-            group.stop()
-            group.join()
         }
     }
 

@@ -41,16 +41,12 @@ import Glibc
     }
 
     @Test func isCalledOnTheLoopsOfAGroup() throws {
-        try EventLoop.withLoop { _ in
-            let group = try LoopGroup(loops: 2, name: "prepared")
-            let listener = try Listener.bind("127.0.0.1:0")
+        try withGroup(2) { _, group, listener in
             let errors = Shared<[String]>([])
             let served = listener.serve(
                 on: group, Self.options, onError: { error, _ in errors.change { $0.append("\(error)") } }
             ) { connection in connection.forEachLine { line in connection.write(line + "\n") } }
             try expectService(listener, served) { errors.value }
-            group.stop()
-            group.join()
         }
     }
 

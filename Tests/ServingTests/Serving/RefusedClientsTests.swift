@@ -32,9 +32,7 @@ import Glibc
     }
 
     @Test func onAGroup() throws {
-        try EventLoop.withLoop { _ in
-            let group = try LoopGroup(loops: 2, name: "refusing")
-            let listener = try Listener.bind("127.0.0.1:0")
+        try withGroup(2) { _, group, listener in
             let done = listener.serve(on: group, ServeOptions(maxConnections: 3, overflow: .refuse([0x21]))) {
                 connection in echo(connection)
             }
@@ -46,8 +44,6 @@ import Glibc
             for client in clients { client.close() }
             listener.close()
             try hang(done, timeout: patience)
-            group.stop()
-            group.join()
         }
     }
 

@@ -21,8 +21,7 @@ import Glibc
             }
             expectEqual(places.value, ["loop-1", "loop-2", "loop-3", "loop-1", "loop-2", "loop-3"])
             expectEqual(group.loads, [2, 2, 2])
-            for client in clients { client.close() }
-            try listener.end(served)
+            try listener.end(served, closing: clients)
             expectEqual(group.loads, [0, 0, 0])
             expectEqual(listener.activeConnections, 0)
         }
@@ -38,8 +37,7 @@ import Glibc
             spin { group.loads == [0, 2] }
             clients += try (0..<2).map { _ in try welcome(to: listener) }
             expectEqual(group.loads, expected)
-            for client in clients { client.close() }
-            try listener.end(served)
+            try listener.end(served, closing: clients)
         }
     }
 
@@ -188,8 +186,7 @@ import Glibc
             let client = try welcome(to: listener)
             expect(try answers(client))
             expectEqual(remotes.map(\.hasEnded), [false, false])
-            client.close()
-            try listener.end(served)
+            try listener.end(served, closing: [client])
             for remote in remotes { remote.join() }
             withExtendedLifetime(listener) {}
         }

@@ -123,8 +123,7 @@ import Glibc
             isExhausted = false
             try net.loop.run(until: { listener.activeConnections == 2 })
             expectEqual(clock.now, LoopInstant(nanoseconds: 150_000_000))
-            for client in clients { client.close() }
-            try listener.end(served)
+            try listener.end(served, closing: clients)
         }
     }
 
@@ -202,8 +201,7 @@ import Glibc
 
             net.kernel.accept = real
             try net.loop.run(until: { listener.activeConnections == 1 })
-            client.close()
-            try listener.end(served)
+            try listener.end(served, closing: [client])
         }
     }
 

@@ -86,8 +86,7 @@ import Glibc
             let late = try Peer(to: listener.localAddress)
             try net.loop.run(until: { listener.activeConnections == 2 })
             early.close()
-            late.close()
-            try listener.end(served)
+            try listener.end(served, closing: [late])
         }
     }
 }

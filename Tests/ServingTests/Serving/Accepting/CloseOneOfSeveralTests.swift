@@ -69,8 +69,7 @@ import Glibc
             group[0].join()
             let served = listener.serve(on: group) { echo($0) }
             for client in clients { expectEqual(try isReset(client), false) }
-            for client in clients { client.close() }
-            try listener.end(served)
+            try listener.end(served, closing: clients)
         }
     }
 }

@@ -84,8 +84,7 @@ import Glibc
                 }
             }
             expect(listener.evictedConnections == 0 && listener.activeConnections == 3)
-            for client in clients { client.close() }
-            try listener.end(served)
+            try listener.end(served, closing: clients)
         }
     }
 
@@ -105,8 +104,7 @@ import Glibc
             let client = try Peer(to: listener.localAddress, receiveBuffer: 4096)
             try net.loop.run(until: { !errors.isEmpty })
             expect(errors == [ENOBUFS] && listener.evictedConnections == 1)
-            client.close()
-            try listener.end(served)
+            try listener.end(served, closing: [client])
         }
     }
 

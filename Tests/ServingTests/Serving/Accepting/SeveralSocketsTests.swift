@@ -90,8 +90,7 @@ import Glibc
             expect(net.calls(.accept) <= 10)
             isExhausted = false
             try net.loop.run(until: { listener.activeConnections == 2 })
-            for client in clients { client.close() }
-            try listener.end(served)
+            try listener.end(served, closing: clients)
         }
     }
 

@@ -86,8 +86,7 @@ private actor Log {
             try network.loop.run(until: { connections.count == 1 })
             if how == "abort" { connections[0].abort() } else { connections[0].close() }
             open.fulfill()
-            client.close()
-            try listener.end(served)
+            try listener.end(served, closing: [client])
             expectEqual(ends, (how == "abort" ? ["CancellationError", "true"] : ["false"]))
         }
     }

@@ -107,8 +107,7 @@ private final class Store {
             }
             let client = try Peer(to: listener.localAddress)
             expectEqual(try reply(of: client), "")
-            client.close()
-            try listener.end(served)
+            try listener.end(served, closing: [client])
             expectEqual(store.places, Array(repeating: true, count: 12))
         }
         other.stop()
@@ -151,8 +150,7 @@ private final class Store {
             #expect((begun, listener.activeConnections) == (1, 1), "the handler goes on without its connection")
             open.fulfill()
             expectEqual(try reply(of: clients[1]), "")
-            for client in clients { client.close() }
-            try listener.end(served)
+            try listener.end(served, closing: clients)
             expectEqual(begun, 2)
         }
     }

@@ -115,8 +115,7 @@ import Glibc
                 net.settle(.seconds(1))
             }
             expectEqual(listener.lingeringConnections, 0)
-            honest.close()
-            try listener.end(served)
+            try listener.end(served, closing: [honest])
         }
     }
 }

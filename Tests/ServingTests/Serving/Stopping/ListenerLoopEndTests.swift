@@ -17,8 +17,7 @@ import Glibc
             for client in [clients[1], clients[3]] + late { expect(try answers(client)) }
             expectEqual(group.loads, [0, 6])
             expectEqual(listener.activeConnections, 6, "those that ended with the loop are counted no more")
-            for client in clients + late { client.close() }
-            try listener.end(served)
+            try listener.end(served, closing: clients + late)
         }
     }
 
@@ -29,8 +28,7 @@ import Glibc
             let late = try Peer(to: listener.localAddress)
             group[0].stop()
             expect(try answers(late))
-            for client in clients + [late] { client.close() }
-            try listener.end(served)
+            try listener.end(served, closing: clients + [late])
         }
     }
 
@@ -80,8 +78,7 @@ import Glibc
             expect(try answers(clients[1]))
             group[0].join()
             expectEqual(group.loads, [0, 1])
-            for client in clients { client.close() }
-            try listener.end(served)
+            try listener.end(served, closing: clients)
         }
         expectEqual(recorder.count, 1)
     }
