@@ -1,11 +1,9 @@
 #if TLS
 import COpenSSL
 import Glibc
-import Promises
-import Reactor
 import ReactorTLS
-import TestSupport
-import Testing
+
+@testable import PromisesTestSupport
 
 /// Peers that break the protocol, and certificates that must not be accepted: each ends with its error, on both sides.
 @Suite struct BadPeerTests {

@@ -1,11 +1,8 @@
 #if TLS
 import COpenSSL
 import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
 
+@testable import PromisesTestSupport
 @testable import ReactorTLS
 
 /// How streams end: with an end record, without one, and in one direction.

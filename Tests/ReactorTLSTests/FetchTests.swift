@@ -1,10 +1,8 @@
 #if TLS
-import Promises
-import Reactor
 import ReactorHTTP
 import ReactorTLS
-import TestSupport
-import Testing
+
+@testable import PromisesTestSupport
 
 /// ReactorHTTP over TLS.
 @Suite struct FetchTests {

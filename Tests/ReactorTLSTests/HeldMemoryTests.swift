@@ -1,11 +1,8 @@
 #if TLS
 import COpenSSL
 import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
 
+@testable import PromisesTestSupport
 @testable import ReactorTLS
 
 /// Memory that TLS holds for a peer, before authentication and afterwards.

@@ -1,10 +1,6 @@
 #if TLS
 import COpenSSL
 import Glibc
-import Promises
-import Reactor
-import TestSupport
-import Testing
 
 @testable import PromisesTestSupport
 @testable import ReactorTLS

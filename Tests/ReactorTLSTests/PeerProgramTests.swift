@@ -1,10 +1,8 @@
 #if TLS
 import Glibc
-import Promises
-import Reactor
 import ReactorTLS
-import TestSupport
-import Testing
+
+@testable import PromisesTestSupport
 
 /// Other programs as peers, each in a separate process: openssl, curl, and Python's ssl.
 @Suite(.serialized) struct PeerProgramTests {

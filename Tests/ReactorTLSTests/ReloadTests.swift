@@ -1,10 +1,8 @@
 #if TLS
 import Glibc
-import Promises
-import Reactor
 import ReactorTLS
-import TestSupport
-import Testing
+
+@testable import PromisesTestSupport
 
 /// Reloads at a signal, and two at once.
 @Suite struct ReloadTests {

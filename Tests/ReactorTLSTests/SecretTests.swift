@@ -1,8 +1,8 @@
 #if TLS
 import Glibc
 import ReactorTLS
-import TestSupport
-import Testing
+
+@testable import PromisesTestSupport
 
 /// Traces of a key or its file in memory after it is released. In separate processes, whose memory is searched.
 @Suite struct SecretTests {

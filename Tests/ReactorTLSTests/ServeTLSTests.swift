@@ -1,11 +1,9 @@
 #if TLS
 import Glibc
-import Promises
-import Reactor
 import ReactorTLS
 import Synchronization
-import TestSupport
-import Testing
+
+@testable import PromisesTestSupport
 
 /// Listeners and connects with TLS.
 @Suite struct ServeTLSTests {

@@ -1,9 +1,7 @@
 #if TLS
-import Promises
-import Reactor
 import ReactorTLS
-import TestSupport
-import Testing
+
+@testable import PromisesTestSupport
 
 /// The name that a client expects, and the names in certificates.
 @Suite struct ServerNameTests {

@@ -1,10 +1,7 @@
 #if TLS
-import Promises
-import Reactor
 import ReactorTLS
-import TestSupport
-import Testing
 
+@testable import PromisesTestSupport
 @testable import SimulatedNetwork
 
 /// TLS on a network that cuts its records anywhere, and that breaks.

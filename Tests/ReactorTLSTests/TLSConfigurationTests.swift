@@ -1,11 +1,9 @@
 #if TLS
 import COpenSSL
 import Glibc
-import Promises
-import Reactor
 import ReactorTLS
-import TestSupport
-import Testing
+
+@testable import PromisesTestSupport
 
 /// Valid configurations, and refused ones.
 @Suite struct TLSConfigurationTests {

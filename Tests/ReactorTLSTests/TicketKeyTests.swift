@@ -1,10 +1,6 @@
 #if TLS
 import Glibc
-import Promises
-import Reactor
 import ReactorTLS
-import TestSupport
-import Testing
 
 @testable import PromisesTestSupport
 

@@ -1,8 +1,8 @@
 #if TLS
 import Glibc
-import Promises
-import Reactor
 import ReactorTLS
+
+@testable import PromisesTestSupport
 
 /// Certificates created by the openssl command for this process, signed by a test authority and by others.
 struct Certificates {
@@ -84,25 +84,8 @@ struct Certificates {
 
 /// A new folder that is removed with this object.
 final class CertificateFolder: Sendable {
-    let path: String
-
-    init() {
-        var template = Array("/tmp/reactor-tls-tests-XXXXXX".utf8CString)
-        guard let made = mkdtemp(&template) else { fatalError("no folder: errno \(errno)") }
-        path = String(cString: made)
-    }
-
-    deinit {
-        guard let folder = opendir(path) else { return }
-        while let entry = readdir(folder) {
-            let name = withUnsafeBytes(of: entry.pointee.d_name) {
-                String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
-            }
-            unlink("\(path)/\(name)")
-        }
-        closedir(folder)
-        rmdir(path)
-    }
+    private let folder = Folder()
+    var path: String { folder.path }
 
     func run(_ script: String) throws {
         let output = try EventLoop.withLoop { _ in

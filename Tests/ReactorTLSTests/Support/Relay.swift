@@ -1,6 +1,5 @@
 #if TLS
-import Promises
-import Reactor
+@testable import PromisesTestSupport
 
 /// Two ends of a TLS connection, and the relay between them.
 struct Relayed {

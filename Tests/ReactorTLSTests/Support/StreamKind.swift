@@ -1,9 +1,8 @@
 #if TLS
 import Glibc
-import Promises
-import Reactor
 import ReactorTLS
-import Testing
+
+@testable import PromisesTestSupport
 
 // The requirements of the library's stream conformance suite, with streams over TLS. That suite is a link to the
 // library's file.
