@@ -1,5 +1,3 @@
-import Glibc
-
 @testable import PromisesTestSupport
 
 /// The test's own socket, bound to `address`; listens if it is a stream.

@@ -1,5 +1,3 @@
-import Glibc
-
 @testable import PromisesTestSupport
 
 /// One direction from the server to the test: a pair of sockets, since these can be close-on-exec from the start and so

@@ -1,5 +1,3 @@
-import Glibc
-
 @testable import PromisesTestSupport
 
 /// The echo server as users run it, in a separate process. It is ended, and waited for, when the last reference is

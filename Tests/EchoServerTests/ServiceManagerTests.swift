@@ -1,5 +1,3 @@
-import Glibc
-
 @testable import PromisesTestSupport
 
 /// The protocol of systemd, played by the shell and by sockets of the test.

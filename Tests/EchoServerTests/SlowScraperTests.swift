@@ -1,5 +1,3 @@
-import Glibc
-
 @testable import echo_server
 @testable import PromisesTestSupport
 

@@ -1,5 +1,3 @@
-import Glibc
-
 @testable import PromisesTestSupport
 
 /// `--threads`: connections served on several loops belong to one server.

@@ -1,9 +1,3 @@
-import Promises
-import Reactor
-import ReactorHTTP
-import TestSupport
-import Testing
-
 /// Addresses for the client, and the texts of their errors.
 @Suite struct AddressTests {
     @Test(arguments: [

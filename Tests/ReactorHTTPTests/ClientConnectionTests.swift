@@ -1,10 +1,4 @@
-import Glibc
-import Promises
-import Reactor
-import ReactorHTTP
 import SimulatedNetwork
-import TestSupport
-import Testing
 
 /// When a connection serves the next request, and what a request tells about the client.
 @Suite struct ClientConnectionTests {

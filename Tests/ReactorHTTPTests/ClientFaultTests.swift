@@ -1,9 +1,3 @@
-import Glibc
-import Promises
-import Reactor
-import ReactorHTTP
-import Testing
-
 /// Faults of clients are no errors of the service, however frequent; other faults are.
 @Suite(.serialized) struct ClientFaultTests {
     private static let post = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nabc"

@@ -1,9 +1,3 @@
-import Glibc
-import Promises
-import Reactor
-import ReactorHTTP
-import Testing
-
 @Suite(.serialized) struct ClientTests {
     @Test func fetchesWithMethodFieldsAndBody() throws {
         let handler = { (request: Request) -> Answer in

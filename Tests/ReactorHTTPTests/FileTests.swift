@@ -1,10 +1,3 @@
-import Glibc
-import Promises
-import Reactor
-import ReactorHTTP
-import TestSupport
-import Testing
-
 @Suite struct FileTests {
     /// A folder with `page.html`, `large.bin`, `.secret` and `sub/index.html`, next to a file that must not be served.
     private func withFiles(_ body: (HTTPClient, _ address: String) throws -> Void) throws {

@@ -1,8 +1,3 @@
-import Promises
-import Reactor
-import ReactorHTTP
-import Testing
-
 /// The example programs of PromiseKit, with `fetch` in place of a URLSession.
 @Suite struct FirstProgramsTests {
     private func serve(_ request: Request) -> Answer {

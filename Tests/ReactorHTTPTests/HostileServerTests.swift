@@ -1,10 +1,3 @@
-import Glibc
-import Promises
-import Reactor
-import ReactorHTTP
-import TestSupport
-import Testing
-
 /// Servers that are slow, endless or broken, and clients that cancel. Afterwards the pool's one place is free again.
 @Suite struct HostileServerTests {
     /// A server that treats each connection as its first line says, on a virtual clock.

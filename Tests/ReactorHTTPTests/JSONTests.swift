@@ -1,8 +1,4 @@
-import Promises
-import Reactor
-import ReactorHTTP
 import ReactorHTTPJSON
-import Testing
 
 @Suite struct JSONTests {
     private struct User: Codable, Hashable {

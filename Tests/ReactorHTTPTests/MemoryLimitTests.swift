@@ -1,9 +1,3 @@
-import Glibc
-import Promises
-import Reactor
-import ReactorHTTP
-import Testing
-
 /// `ServeOptions.memoryLimit` and `PoolLimits.memoryLimit` for memory that HTTP peers cause.
 @Suite struct MemoryLimitTests {
     /// The bytes of a client that never finishes.

@@ -1,10 +1,3 @@
-import Glibc
-import Promises
-import Reactor
-import ReactorHTTP
-import TestSupport
-import Testing
-
 /// The client with other programs as servers and proxy, each in a separate process.
 @Suite(.serialized) struct PeerServerTests {
     private static func has(_ program: String, _ argument: String) -> Bool {

@@ -1,9 +1,3 @@
-import Glibc
-import Promises
-import Reactor
-import ReactorHTTP
-import Testing
-
 @Suite struct ProxyTests {
     /// A small proxy: records the heads of requests, forwards a request as its first line says, and opens tunnels.
     private final class SmallProxy {

@@ -1,9 +1,3 @@
-import Promises
-import Reactor
-import ReactorHTTP
-import TestSupport
-import Testing
-
 @Suite struct RedirectTests {
     /// The targets of references in a response from `http://a/b/c/d;p?q`: RFC 3986, section 5.4, without fragments,
     /// which are not sent.

@@ -1,8 +1,3 @@
-import Promises
-import Reactor
-import ReactorHTTP
-import Testing
-
 /// Requests that differ in little from one another: each is answered, or refused at once although the client would send
 /// more. `StrictnessTests` has one for each section of the RFCs.
 @Suite struct RequestFormTests {

@@ -1,9 +1,3 @@
-import Promises
-import Reactor
-import ReactorHTTP
-import TestSupport
-import Testing
-
 /// The meaning of response fields, and when they are ignored.
 @Suite struct ResponseFieldTests {
     /// Fields that do not delimit a body.

@@ -1,10 +1,4 @@
-import Glibc
-import Promises
-import Reactor
-import ReactorHTTP
 import ReactorHTTPJSON
-import TestSupport
-import Testing
 
 /// Services called without a socket.
 @Suite struct RouterTests {

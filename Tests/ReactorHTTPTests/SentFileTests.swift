@@ -1,10 +1,3 @@
-import Glibc
-import Promises
-import Reactor
-import ReactorHTTP
-import TestSupport
-import Testing
-
 /// Files that the kernel sends, and those that it does not.
 @Suite struct SentFileTests {
     /// What the kernel does with a file.

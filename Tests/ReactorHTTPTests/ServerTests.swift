@@ -1,8 +1,3 @@
-import Promises
-import Reactor
-import ReactorHTTP
-import Testing
-
 @Suite struct ServerTests {
     static let get = "GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 

@@ -1,8 +1,3 @@
-import Promises
-import Reactor
-import ReactorHTTP
-import Testing
-
 /// A message that two recipients could delimit or understand differently is refused, with the section that says why.
 @Suite struct StrictnessTests {
     struct Case: Sendable, CustomTestStringConvertible {

@@ -1,8 +1,4 @@
-import Promises
-import Reactor
-import ReactorHTTP
 import SimulatedNetwork
-import Testing
 
 /// Runs a server with `handler` on a simulated host, and `body` with an address to connect to.
 func withServer(

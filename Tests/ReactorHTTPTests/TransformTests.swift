@@ -1,8 +1,3 @@
-import Promises
-import Reactor
-import ReactorHTTP
-import Testing
-
 /// Programs that change, store and test responses, and need their bodies for that.
 @Suite struct TransformTests {
     /// Stands for a compressor: it collects pairs of bytes, so it keeps a byte between two parts, and has one left at

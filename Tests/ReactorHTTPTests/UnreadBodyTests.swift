@@ -1,8 +1,3 @@
-import Promises
-import Reactor
-import ReactorHTTP
-import Testing
-
 /// The handler's response is sent, whatever happens to a body that it has not read: it may have done its work.
 @Suite struct UnreadBodyTests {
     enum Kind: CaseIterable { case now, later, noBody, stream, readInPart, error }

@@ -1,8 +1,3 @@
-import Promises
-import Reactor
-import TestSupport
-import Testing
-
 @testable import ReactorHTTP
 
 /// The client's side of a WebSocket: RFC 6455.

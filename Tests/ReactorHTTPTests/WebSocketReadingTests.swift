@@ -1,8 +1,3 @@
-import Promises
-import Reactor
-import ReactorHTTP
-import Testing
-
 /// Pings and a client's close are answered whoever receives, and even if nobody does.
 @Suite struct WebSocketReadingTests {
     /// Actions of a handler, not all of which receive.

@@ -1,8 +1,3 @@
-import Promises
-import Reactor
-import ReactorHTTP
-import Testing
-
 @Suite struct WebSocketTests {
     static let handshake =
         "GET / HTTP/1.1\r\nHost: x\r\nUpgrade: WebSocket\r\nConnection: keep-alive, Upgrade\r\n"

@@ -1,9 +1,5 @@
 #if TLS
 import COpenSSL
-import Glibc
-import ReactorTLS
-
-@testable import PromisesTestSupport
 
 /// Peers that break the protocol, and certificates that must not be accepted: each ends with its error, on both sides.
 @Suite struct BadPeerTests {

@@ -1,8 +1,6 @@
 #if TLS
 import COpenSSL
-import Glibc
 
-@testable import PromisesTestSupport
 @testable import ReactorTLS
 
 /// How streams end: with an end record, without one, and in one direction.

@@ -1,8 +1,5 @@
 #if TLS
 import ReactorHTTP
-import ReactorTLS
-
-@testable import PromisesTestSupport
 
 /// ReactorHTTP over TLS.
 @Suite struct FetchTests {

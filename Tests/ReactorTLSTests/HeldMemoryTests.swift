@@ -1,8 +1,6 @@
 #if TLS
 import COpenSSL
-import Glibc
 
-@testable import PromisesTestSupport
 @testable import ReactorTLS
 
 /// Memory that TLS holds for a peer, before authentication and afterwards.

@@ -1,6 +1,5 @@
 #if TLS
 import COpenSSL
-import Glibc
 
 @testable import PromisesTestSupport
 @testable import ReactorTLS

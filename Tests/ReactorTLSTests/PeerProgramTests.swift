@@ -1,9 +1,4 @@
 #if TLS
-import Glibc
-import ReactorTLS
-
-@testable import PromisesTestSupport
-
 /// Other programs as peers, each in a separate process: openssl, curl, and Python's ssl.
 @Suite(.serialized) struct PeerProgramTests {
     private static let files: CertificateFolder = {

@@ -1,9 +1,4 @@
 #if TLS
-import Glibc
-import ReactorTLS
-
-@testable import PromisesTestSupport
-
 /// Reloads at a signal, and two at once.
 @Suite struct ReloadTests {
     private let folder = CertificateFolder()

@@ -1,9 +1,4 @@
 #if TLS
-import Glibc
-import ReactorTLS
-
-@testable import PromisesTestSupport
-
 /// Traces of a key or its file in memory after it is released. In separate processes, whose memory is searched.
 @Suite struct SecretTests {
     @Test(.ownThread) func noBytesOfAKeyRemain() async {

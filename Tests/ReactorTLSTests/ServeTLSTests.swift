@@ -1,9 +1,5 @@
 #if TLS
-import Glibc
-import ReactorTLS
 import Synchronization
-
-@testable import PromisesTestSupport
 
 /// Listeners and connects with TLS.
 @Suite struct ServeTLSTests {

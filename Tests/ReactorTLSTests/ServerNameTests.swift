@@ -1,8 +1,4 @@
 #if TLS
-import ReactorTLS
-
-@testable import PromisesTestSupport
-
 /// The name that a client expects, and the names in certificates.
 @Suite struct ServerNameTests {
     private func identity(_ path: KeyPath<Certificates, TLSIdentity> & Sendable) -> TLSIdentity {

@@ -1,7 +1,4 @@
 #if TLS
-import ReactorTLS
-
-@testable import PromisesTestSupport
 @testable import SimulatedNetwork
 
 /// TLS on a network that cuts its records anywhere, and that breaks.

@@ -1,9 +1,5 @@
 #if TLS
 import COpenSSL
-import Glibc
-import ReactorTLS
-
-@testable import PromisesTestSupport
 
 /// Valid configurations, and refused ones.
 @Suite struct TLSConfigurationTests {

@@ -1,7 +1,4 @@
 #if TLS
-import Glibc
-import ReactorTLS
-
 @testable import PromisesTestSupport
 
 /// Tickets that several servers, or a server before and after a reload, can decrypt.

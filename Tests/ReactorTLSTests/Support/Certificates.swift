@@ -1,9 +1,4 @@
 #if TLS
-import Glibc
-import ReactorTLS
-
-@testable import PromisesTestSupport
-
 /// Certificates created by the openssl command for this process, signed by a test authority and by others.
 struct Certificates {
     /// An authority, and the certificates of a server and of a client that it has signed.

@@ -1,8 +1,6 @@
 #if TLS
-import Glibc
-import ReactorTLS
-
-@testable import PromisesTestSupport
+/// The time that a test waits for an expected event. Only a failing test waits that long.
+let patience: Duration = .seconds(60)
 
 /// Gives `body` its own loop, which may not turn more often than `limit`. All OpenSSL objects that it creates must be
 /// released afterwards.
@@ -107,6 +105,23 @@ func serverConfiguration(_ change: (inout TLSConfiguration) -> Void = { _ in }) 
     change(&configuration)
     return configuration
 }
+
+/// Everything until the peer ends.
+func readToEnd(_ connection: Connection) -> Promise<[UInt8]> {
+    var all: [UInt8] = []
+    return connection.forEachChunk { chunk in chunk.withUnsafeBytes { all += $0 } }.map { all }
+}
+
+/// The code of the `SystemError` with which a promise was rejected.
+func code<T>(_ promise: Promise<T>) -> CInt? { (promise.error as? SystemError)?.code }
+
+/// That code, once the promise has been rejected.
+func rejection<T>(of promise: Promise<T>) throws -> CInt? {
+    try hang(promise.asVoid().recover(policy: .allErrors) { _ in .value }, timeout: patience)
+    return code(promise)
+}
+
+func failed(_ code: CInt) -> ReadOutcome { .failed(SystemError(.receive, code)) }
 
 /// The error with which a promise is rejected.
 func error<T>(of promise: Promise<T>) throws -> (any Error)? {

@@ -1,6 +1,5 @@
 #if TLS
 import COpenSSL
-import Glibc
 import Synchronization
 
 /// Counts the OpenSSL objects that are created while `counting` runs on this thread and are not yet released:

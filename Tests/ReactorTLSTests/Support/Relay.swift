@@ -1,6 +1,4 @@
 #if TLS
-@testable import PromisesTestSupport
-
 /// Two ends of a TLS connection, and the relay between them.
 struct Relayed {
     let client: Connection

@@ -1,9 +1,4 @@
 #if TLS
-import Glibc
-import ReactorTLS
-
-@testable import PromisesTestSupport
-
 // The requirements of the library's stream conformance suite, with streams over TLS. That suite is a link to the
 // library's file.
 

@@ -1,5 +1,3 @@
-import Glibc
-
 @testable import PromisesTestSupport
 
 /// Tasks that wait while several threads settle, cancel and drop at once. Under ThreadSanitizer.

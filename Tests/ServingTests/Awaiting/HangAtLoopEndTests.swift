@@ -1,5 +1,3 @@
-import Glibc
-
 @testable import PromisesTestSupport
 
 /// Actions of a `deinit` that runs while a loop ends.

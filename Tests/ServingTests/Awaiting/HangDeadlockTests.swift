@@ -1,5 +1,3 @@
-import Glibc
-
 @testable import PromisesTestSupport
 
 /// The report of a `hang` that cannot end, and its absence for one that can.

@@ -1,5 +1,3 @@
-import Glibc
-
 @testable import PromisesTestSupport
 
 /// The waiter that a `hang` leaves in a promise's list, which the thread's next `hang` reuses.

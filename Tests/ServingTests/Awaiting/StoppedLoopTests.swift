@@ -1,5 +1,3 @@
-import Glibc
-
 @testable import PromisesTestSupport
 
 /// The effect of `stop()` on waiters on the loop, and on waiters for its end.

@@ -1,5 +1,3 @@
-import Glibc
-
 @testable import PromisesTestSupport
 
 /// Two ends with filters that do everything in any order, over a kernel that takes and gives any number of bytes.

@@ -1,5 +1,3 @@
-import Glibc
-
 @testable import PromisesTestSupport
 
 private let hello = RecordFilter.record(.hello, [0x5A])

@@ -1,5 +1,3 @@
-import Glibc
-
 @testable import PromisesTestSupport
 
 /// Filters that stall: nothing that waits for them may wait forever.

@@ -1,5 +1,3 @@
-import Glibc
-
 @testable import PromisesTestSupport
 
 /// Returns the number of bytes as the frame, and the given `consumed`, valid or not.

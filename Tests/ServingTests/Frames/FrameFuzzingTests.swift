@@ -1,5 +1,3 @@
-import Glibc
-
 @testable import PromisesTestSupport
 
 /// Any stream in any pieces: every form of reading returns the same as if all bytes were there at once.

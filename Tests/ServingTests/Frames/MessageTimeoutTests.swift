@@ -1,5 +1,3 @@
-import Glibc
-
 @testable import PromisesTestSupport
 
 /// `FrameTimeouts.message` and `minimumRate`. A message is a line, followed by further lines up to one that says "end".

@@ -1,5 +1,3 @@
-import Glibc
-
 @testable import PromisesTestSupport
 
 /// Lines; empty ones, and those that begin with `#`, are skipped.

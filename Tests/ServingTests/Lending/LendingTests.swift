@@ -1,5 +1,3 @@
-import Glibc
-
 @testable import PromisesTestSupport
 
 /// A type of one byte, and a text after its length. Counts its calls.

@@ -1,5 +1,3 @@
-import Glibc
-
 @testable import PromisesTestSupport
 
 /// Lent bytes stay valid, whatever a decoder or a body does with the connection before it reads them.

@@ -1,5 +1,3 @@
-import Glibc
-
 @testable import PromisesTestSupport
 
 /// Connects that fail, hang or are no longer needed, while requests wait for them.

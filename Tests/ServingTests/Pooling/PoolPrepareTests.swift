@@ -1,5 +1,3 @@
-import Glibc
-
 @testable import PromisesTestSupport
 
 /// Preparation of a connection for its first request, and the state that a request must not leave behind.

@@ -1,5 +1,3 @@
-import Glibc
-
 @testable import Promises
 @testable import PromisesTestSupport
 

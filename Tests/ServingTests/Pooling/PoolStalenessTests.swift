@@ -1,5 +1,3 @@
-import Glibc
-
 @testable import PromisesTestSupport
 
 /// Requests that get a connection which its peer has closed, whatever the body does with it.

@@ -1,5 +1,3 @@
-import Glibc
-
 @testable import PromisesTestSupport
 
 /// Random requests to servers that answer, end, reset, are silent or speak unasked: every request settles, and the pool

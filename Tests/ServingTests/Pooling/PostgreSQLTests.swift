@@ -1,5 +1,3 @@
-import Glibc
-
 @testable import PromisesTestSupport
 
 /// A pool of sessions with PostgreSQL's own server, if Debian's package is installed: the server is started in a new

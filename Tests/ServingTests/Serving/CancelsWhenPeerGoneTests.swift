@@ -1,5 +1,3 @@
-import Glibc
-
 @testable import PromisesTestSupport
 
 /// `ServeOptions.cancelsWhenPeerGone`: work for a client that has left is cancelled.

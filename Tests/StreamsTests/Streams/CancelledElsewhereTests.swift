@@ -1,5 +1,3 @@
-import Glibc
-
 @testable import PromisesTestSupport
 
 /// A task that is cancelled on another thread ends its wait on the promise's loop: an element that arrives at that

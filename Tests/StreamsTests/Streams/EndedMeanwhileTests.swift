@@ -1,5 +1,3 @@
-import Glibc
-
 @testable import PromisesTestSupport
 
 /// Handlers of `pipe` run inside the call that settles, and may end the connection there.

@@ -1,5 +1,3 @@
-import Glibc
-
 @testable import PromisesTestSupport
 
 /// A connection that never stops sending lets the others have their turns. Counted in turns, and in virtual time.

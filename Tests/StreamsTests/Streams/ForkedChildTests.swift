@@ -1,4 +1,3 @@
-import Glibc
 import XCTest
 
 @testable import PromisesTestSupport

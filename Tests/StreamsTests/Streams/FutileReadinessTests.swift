@@ -1,5 +1,3 @@
-import Glibc
-
 @testable import PromisesTestSupport
 
 /// Readiness is level-triggered: if no call consumes it, the loop must not turn for it endlessly. In virtual time.

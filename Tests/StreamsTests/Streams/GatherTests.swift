@@ -1,5 +1,3 @@
-import Glibc
-
 @testable import PromisesTestSupport
 
 /// Answers to requests that arrived together are sent together, whether or not the handler waits for its writes.

@@ -1,5 +1,3 @@
-import Glibc
-
 @testable import PromisesTestSupport
 
 /// A loop that is blocked for longer than a deadline, and then finds the input that has arrived meanwhile.

@@ -1,5 +1,3 @@
-import Glibc
-
 @testable import PromisesTestSupport
 
 /// Written bytes are lost while the socket lives: its peer must see a reset, not an orderly end after a part of them.

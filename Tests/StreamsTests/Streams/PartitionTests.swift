@@ -1,4 +1,3 @@
-import Glibc
 import SimulatedNetwork
 
 @testable import PromisesTestSupport

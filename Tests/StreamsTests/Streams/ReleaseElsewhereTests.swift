@@ -1,5 +1,3 @@
-import Glibc
-
 @testable import PromisesTestSupport
 
 /// The last reference to an object of a loop may be released on another thread, as by an actor or a task. The object is

@@ -1,5 +1,3 @@
-import Glibc
-
 @testable import PromisesTestSupport
 
 func tcpOption(_ name: CInt) -> SocketOption<Int> { SocketOption(level: CInt(IPPROTO_TCP), name: name) }

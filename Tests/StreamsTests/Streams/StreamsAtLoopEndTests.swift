@@ -1,5 +1,3 @@
-import Glibc
-
 @testable import PromisesTestSupport
 
 /// A loop that ends releases everything that waits on it. `withNetwork` checks that every descriptor is closed.

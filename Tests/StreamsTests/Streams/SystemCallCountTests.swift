@@ -1,5 +1,3 @@
-import Glibc
-
 @testable import PromisesTestSupport
 
 @Suite struct SystemCallCountTests {

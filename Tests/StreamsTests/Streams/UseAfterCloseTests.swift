@@ -1,5 +1,3 @@
-import Glibc
-
 @testable import PromisesTestSupport
 
 /// `withNetwork` checks that none of these calls reaches the kernel under a number that may be another's.

@@ -1,5 +1,3 @@
-import Glibc
-
 @testable import PromisesTestSupport
 
 /// Virtual time: sent bytes have arrived before the clock moves.

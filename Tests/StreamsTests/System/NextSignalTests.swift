@@ -1,5 +1,3 @@
-import Glibc
-
 @testable import PromisesTestSupport
 
 /// Signals as guarantees. No other test of this process uses SIGURG.

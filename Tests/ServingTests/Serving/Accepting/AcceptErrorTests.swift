@@ -1,5 +1,3 @@
-import Glibc
-
 @testable import PromisesTestSupport
 
 /// Virtual time, so that the pauses are exact and pass at once.

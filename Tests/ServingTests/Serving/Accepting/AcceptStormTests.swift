@@ -1,5 +1,3 @@
-import Glibc
-
 @testable import PromisesTestSupport
 
 /// Very many clients at once, and a full table of descriptors with an empty backlog.

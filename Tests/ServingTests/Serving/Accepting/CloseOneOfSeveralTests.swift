@@ -1,5 +1,3 @@
-import Glibc
-
 @testable import PromisesTestSupport
 
 /// Clients that wait to be accepted when one of several listeners at an address is closed, or one of several loops that

@@ -1,5 +1,3 @@
-import Glibc
-
 @testable import PromisesTestSupport
 
 /// Listeners with several sockets, errors of handlers, and descriptors opened by others.

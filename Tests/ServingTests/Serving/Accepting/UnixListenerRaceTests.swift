@@ -1,5 +1,3 @@
-import Glibc
-
 @testable import PromisesTestSupport
 
 /// Servers that take one Unix path at the same time: the first one has it, the others are rejected.

@@ -1,5 +1,3 @@
-import Glibc
-
 @testable import PromisesTestSupport
 
 /// An async handler that neither reads nor writes while its client ends or fails.

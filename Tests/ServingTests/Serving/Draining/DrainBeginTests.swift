@@ -1,5 +1,3 @@
-import Glibc
-
 @testable import PromisesTestSupport
 
 /// Drains that begin where the listener is busy itself: in a handler, in a `deinit`, in a pause of accepting, at its limit.

@@ -1,5 +1,3 @@
-import Glibc
-
 @testable import PromisesTestSupport
 
 /// Where a drain ends the connections: loops over frames after a frame, others in a pause.

@@ -1,5 +1,3 @@
-import Glibc
-
 @testable import PromisesTestSupport
 
 /// While the promise of a body is pending, a drain treats the connection as busy, whatever the body waits for.

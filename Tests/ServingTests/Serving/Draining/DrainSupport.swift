@@ -1,5 +1,3 @@
-import Glibc
-
 @testable import PromisesTestSupport
 
 /// Serves a connection as its first byte says: `i` waits for another byte, `b` answers `done` after 100 ms, any other

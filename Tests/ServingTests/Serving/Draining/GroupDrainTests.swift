@@ -1,5 +1,3 @@
-import Glibc
-
 @testable import PromisesTestSupport
 
 /// The orderly end of a listener whose connections are on several loops.

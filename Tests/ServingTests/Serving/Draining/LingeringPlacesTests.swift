@@ -1,5 +1,3 @@
-import Glibc
-
 @testable import PromisesTestSupport
 
 /// Connections that the server has finished but their peers have not: they take no place of `maxConnections`.

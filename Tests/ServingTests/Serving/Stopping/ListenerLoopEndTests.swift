@@ -1,5 +1,3 @@
-import Glibc
-
 @testable import PromisesTestSupport
 
 /// Loops of a group that end while connections are served there, or are on their way.

@@ -1,5 +1,3 @@
-import Glibc
-
 @testable import PromisesTestSupport
 
 /// Servers that signals stop. No other test of this process uses SIGCONT and SIGPWR.

@@ -1,0 +1,2 @@
+// Visible in all files of this module.
+@_exported import Glibc
