@@ -16,7 +16,6 @@
                 let after = try await chunks.next(isolation: nil)
                 expect(end == nil && after == nil)
             }
-            a.close()
         }
     }
 
@@ -29,8 +28,6 @@
                 let after = try await lines.next(isolation: nil)
                 expectEqual(after, nil)
             }
-            a.close()
-            b.close()
         }
     }
 
@@ -127,7 +124,7 @@
     }
 
     @Test func onAnotherThreadItRefuses() throws {
-        try withConnections { _, a, b in
+        try withConnections { _, a, _ in
             nonisolated(unsafe) let lines = a.lines
             let text = try hang(
                 Promise { () -> String in
@@ -138,8 +135,6 @@
                 })
             expect(text.contains("connection.lines"))
             expect(text.contains("not its loop's"))
-            a.close()
-            b.close()
         }
     }
 
@@ -152,7 +147,6 @@
             try hang(b.write("1\n2\n3\n"), timeout: patience)
             b.close()
             expect(Promise { try await reader.sum() }, gives: 6)
-            a.close()
         }
     }
 }

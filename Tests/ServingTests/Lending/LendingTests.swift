@@ -69,8 +69,6 @@ private func text(of record: inout ByteReader) throws -> [UInt8] {
             let answers = b.read(exactly: whole.count)
             try hang(forEach(pieces(step)) { b.write($0) }, timeout: patience)
             expectEqual(try hang(answers, timeout: patience), whole)
-            a.abort()
-            b.abort()
         }
     }
 
@@ -123,7 +121,6 @@ private func text(of record: inout ByteReader) throws -> [UInt8] {
                 expectEqual(try hang(a.readFrame { try text(of: &$0) }, timeout: patience), second)
             }
             expect((try? result.get()) != nil || ![.readOn, .readFrame, .hang, .startLoop].contains(deed))
-            a.abort()
         }
     }
 

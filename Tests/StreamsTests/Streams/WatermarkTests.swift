@@ -62,19 +62,17 @@
     }
 
     @Test func whatCannotBeWrittenToIsNotWaitedFor() throws {
-        try withConnections { _, a, b in
+        try withConnections { _, a, _ in
             a.write(pattern(4_000_000)).catch(policy: .allErrors) { _ in }
             expect(!a.isWritable)
             let waiting = a.writable()
             a.abort()
             try hang(waiting, timeout: patience)
             expect(!a.isWritable && a.writable().isResolved)
-            _ = b
         }
-        try withConnections { _, a, b in
+        try withConnections { _, a, _ in
             a.shutdownWrite()
             expect(!a.isWritable && a.writable().isResolved)
-            _ = b
         }
     }
 
