@@ -31,6 +31,26 @@
         }
     }
 
+    @Test func aDecoderKeepsItsStateFromFrameToFrame() throws {
+        struct Counting: FrameDecoder {
+            var count = 0
+            mutating func decode(_ bytes: RawSpan) -> DecodedFrame<Int> {
+                if bytes.byteCount == 0 { return .incomplete(missing: 1) }
+                count += 1
+                return .frame(count, consumed: 1)
+            }
+        }
+        try withConnections { net, a, b in
+            try hang(b.write("abc").then { b.shutdownWrite() }, timeout: patience)
+            let numbers = try net.loop.run {
+                var numbers: [Int] = []
+                for try await number in a.frames(Counting()) { numbers.append(number) }
+                return numbers
+            }
+            expectEqual(numbers, [1, 2, 3])
+        }
+    }
+
     @Test func aCancelledWaitLosesNothing() throws {
         try withConnections { net, a, b in
             let task = Shared<Task<Void, Never>?>(nil)

@@ -171,6 +171,22 @@ private final class MeddlingDecoder: FrameDecoder {
         }
     }
 
+    /// The search for a delimiter goes on where it has ended, but begins anew for the next frame.
+    @Test(arguments: ["\n", "\r\n"]) func aShortFrameAfterALongOneIsFound(delimiter: String) throws {
+        try withConnections { net, a, b in
+            var frames: [String] = []
+            let all = a.forEachFrame(DelimiterDecoder(delimiter)) { frame, _ in
+                frames.append(String(decoding: frame, as: UTF8.self))
+            }
+            try hang(b.write("a long frame"), timeout: patience)
+            try net.loop.run(until: { a.bufferedByteCount == 12 })
+            let rest = ["", "1", "22", ""].joined(separator: delimiter)
+            try hang(b.write(rest).then { b.shutdownWrite() }, timeout: patience)
+            try hang(all, timeout: patience)
+            expectEqual(frames, ["a long frame", "1", "22"])
+        }
+    }
+
     @Test func cancellingALoopOfFramesCancelsWhatItWaitsFor() throws {
         try withConnections { net, a, b in
             let (answer, resolver) = Promise<Void>.pending()
