@@ -21,9 +21,6 @@ enum StreamKind: CaseIterable {
     /// True if the descriptor carries other bytes than its users see.
     var isFiltered: Bool { [.filteredClient, .filteredServer, .filteredInPieces].contains(self) }
 
-    /// True if each direction is a separate descriptor. Such an end has no half-close in the strict sense: its writer
-    /// is closed.
-
     /// Both ends on one loop.
     func with(turns: Int = 4000, _ body: (StreamEnd, StreamEnd, Network) throws -> Void) throws {
         try withNetwork(turns: turns) { net in
