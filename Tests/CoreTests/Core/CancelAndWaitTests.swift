@@ -1,10 +1,10 @@
 @testable import PromisesTestSupport
 
 /// The end of a cancellation: of clean-ups, and of operations that `onCancelThen` stops.
-@Suite(.inLoop) struct CancelAndWaitTests {
+struct CancelAndWaitTests {
     private let loop = EventLoop.current
 
-    @Test func cleanUpsAreWaitedFor() {
+    @Test(.inLoop) func cleanUpsAreWaitedFor() {
         var lines: [String] = []
         let work = endless().ensureThen {
             after(.seconds(5)).map { lines.append("clean-up") }
@@ -15,13 +15,13 @@
         expect(work.isCancelled)
     }
 
-    @Test func aSettledPromiseHasEnded() {
+    @Test(.inLoop) func aSettledPromiseHasEnded() {
         hang(Promise.value(1).cancelAndWait())
         hang(Promise<Int>(error: Flaw(1)).cancelAndWait())
         hang(Guarantee.value(1).cancelAndWait())
     }
 
-    @Test func aGuaranteeEndsWithoutAValue() {
+    @Test(.inLoop) func aGuaranteeEndsWithoutAValue() {
         let timer = after(.seconds(1))
         hang(timer.cancelAndWait())
         expect(timer.asPromise().isCancelled)
@@ -29,7 +29,7 @@
 
     /// The promise continues for others, as does the one that a handler has returned; the caller that cancelled no
     /// longer waits.
-    @Test func aPromiseThatGoesOnForOthers() throws {
+    @Test(.inLoop) func aPromiseThatGoesOnForOthers() throws {
         let (shared, resolver) = Promise<Int>.pending()
         let other = shared.map { $0 }
         let own = Promise.value(()).then { shared }
@@ -58,7 +58,7 @@
         }
     }
 
-    @Test func theWorkEndsBeforeWhatIsBehindIt() {
+    @Test(.inLoop) func theWorkEndsBeforeWhatIsBehindIt() {
         let job = Job()
         let work = job.start().ensure { job.lines.append("ensure") }.tap { _ in job.lines.append("tap") }
         let end = work.cancelAndWait().map { job.lines.append("end") }
@@ -70,7 +70,7 @@
         expectEqual(job.stops, 1)
     }
 
-    @Test func severalEndTogether() {
+    @Test(.inLoop) func severalEndTogether() {
         var lines: [String] = []
         let (promise, resolver) = Promise<Int>.pending()
         for seconds in [3, 1, 2] {
@@ -84,7 +84,7 @@
         expect(promise.isCancelled)
     }
 
-    @Test(arguments: 0..<4) func withoutACancellationItIsNotCalled(form: Int) throws {
+    @Test(.inLoop, arguments: 0..<4) func withoutACancellationItIsNotCalled(form: Int) throws {
         let tally = Tally()
         try inLoop { loop throws in
             let token = tally.token()
@@ -111,7 +111,7 @@
     }
 
     /// From a combinator, through a chain, and by another thread.
-    @Test(arguments: 0..<5) func cancellationsFromElsewhere(form: Int) throws {
+    @Test(.inLoop, arguments: 0..<5) func cancellationsFromElsewhere(form: Int) throws {
         try EventLoop.withLoop { loop throws in
             let job = Job()
             let work = job.start(for: .milliseconds(1))
@@ -132,7 +132,7 @@
         }
     }
 
-    @Test func theEndOfTheLoopIsTheEndOfTheWait() {
+    @Test(.inLoop) func theEndOfTheLoopIsTheEndOfTheWait() {
         let tally = Tally()
         let lines = loggedInLoop { loop in
             let token = tally.token()
@@ -148,7 +148,7 @@
         expectEqual(tally.alive, 0)
     }
 
-    @Test func theLimitOfTimeDoesNotWait() throws {
+    @Test(.inLoop) func theLimitOfTimeDoesNotWait() throws {
         let job = Job()
         let work = job.start(for: .seconds(60)).timeout(.seconds(1))
         #expect(throws: PromiseError.timedOut) { try hang(work) }

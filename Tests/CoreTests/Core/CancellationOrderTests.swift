@@ -1,7 +1,7 @@
 @testable import PromisesTestSupport
 
 /// A cancellation reaches the handlers below in the order of an error: each clean-up ends before the next begins.
-@Suite(.inLoop) struct CancellationOrderTests {
+struct CancellationOrderTests {
     private let loop = EventLoop.current
 
     /// The log of a chain of clean-ups.
@@ -22,7 +22,7 @@
         static var order: [String] { ["a begins", "a ends", "b begins", "b ends", "c"] }
     }
 
-    @Test(arguments: [false, true]) func asOnAnError(isCancelled: Bool) throws {
+    @Test(.inLoop, arguments: [false, true]) func asOnAnError(isCancelled: Bool) throws {
         let log = Log()
         let (source, resolver) = Promise<Int>.pending()
         resolver.onCancel { log.lines.append("stopped") }
@@ -36,7 +36,7 @@
     }
 
     /// The end of the chain may be an operator, a promise that a handler has returned, or one of several.
-    @Test(arguments: 0..<7) func hangReturnsAfterTheCleanUps(shape: Int) throws {
+    @Test(.inLoop, arguments: 0..<7) func hangReturnsAfterTheCleanUps(shape: Int) throws {
         let log = Log()
         let cleaned = { log.cleaned(after(.seconds(60)).map { 1 }.asPromise()) }
         let end: Promise<Int> =
@@ -57,7 +57,7 @@
         expectEqual(log.lines, Log.order)
     }
 
-    @Test func aCleanUpThatWorksIsWaitedFor() throws {
+    @Test(.inLoop) func aCleanUpThatWorksIsWaitedFor() throws {
         let log = Log()
         let end = log.cleaned(Promise.value(1)).map { $0 }
         loop.schedule(after: .milliseconds(500)) { end.cancel() }
@@ -66,7 +66,7 @@
     }
 
     /// All handlers of a promise with clean-ups lead to the cancelled promise.
-    @Test(arguments: 0..<5) func branchesThatMeetAtCleanUps(shape: Int) throws {
+    @Test(.inLoop, arguments: 0..<5) func branchesThatMeetAtCleanUps(shape: Int) throws {
         let log = Log()
         let shared = log.cleaned(endless())
         let branch = { shared.map { $0 } }
@@ -84,7 +84,7 @@
     }
 
     /// A clean-up waits for a combinator of the promise that it cleans up for. A cancellation breaks the cycle.
-    @Test(arguments: [false, true]) func aCircleOfBranchesEnds(isCleanUpCancelled: Bool) throws {
+    @Test(.inLoop, arguments: [false, true]) func aCircleOfBranchesEnds(isCleanUpCancelled: Bool) throws {
         var cleaned: Promise<Int>?
         var gathered: Promise<Int>?
         cleaned = Promise.value(1).ensureThen {
@@ -100,7 +100,7 @@
         expectEqual(loop.metrics.waitingHandlers, 0)
     }
 
-    @Test func branchesWithCleanUpsOfTheirOwn() throws {
+    @Test(.inLoop) func branchesWithCleanUpsOfTheirOwn() throws {
         let log = Log()
         let shared = log.cleaned(endless())
         let end = when(fulfilled: (0..<3).map { _ in shared.ensure { log.lines.append("d") } })
@@ -111,7 +111,7 @@
     }
 
     /// Each is visited once: quadratic time would be minutes.
-    @Test func ofNestedCombinators() throws {
+    @Test(.inLoop) func ofNestedCombinators() throws {
         let log = Log()
         var end = log.cleaned(endless())
         for _ in 0..<scaled(4_000) { end = when(fulfilled: end, endless()).map { $0.0 } }
@@ -121,7 +121,7 @@
     }
 
     /// For the thread sanitizer: the other thread cancels its promise while this one cancels a combinator that waits for it.
-    @Test func besideAPromiseOfAnotherThread() {
+    @Test(.inLoop) func besideAPromiseOfAnotherThread() {
         for _ in 0..<scaled(200) {
             let shared = Shared<Promise<Int>?>(nil)
             let thread = TestThread {
@@ -141,7 +141,7 @@
         }
     }
 
-    @Test func aSecondCancellationChangesNothing() throws {
+    @Test(.inLoop) func aSecondCancellationChangesNothing() throws {
         let log = Log()
         let middle = log.cleaned(after(.seconds(60)).map { 1 }.asPromise())
         let end = middle.map { $0 }
@@ -152,7 +152,7 @@
         expectEqual(log.lines, Log.order)
     }
 
-    @Test func aTimeLimitDoesNotWait() throws {
+    @Test(.inLoop) func aTimeLimitDoesNotWait() throws {
         let log = Log()
         let end = log.cleaned(after(.seconds(60)).map { 1 }.asPromise()).timeout(.seconds(2))
         #expect(throws: PromiseError.timedOut) { try hang(end) }
@@ -161,7 +161,7 @@
         expectEqual(log.lines, Log.order)
     }
 
-    @Test func whatOthersWaitForIsNotWaitedFor() throws {
+    @Test(.inLoop) func whatOthersWaitForIsNotWaitedFor() throws {
         let log = Log()
         let shared = log.cleaned(after(.seconds(60)).map { 1 }.asPromise())
         let (one, other) = (shared.map { $0 }, shared.map { $0 })
@@ -170,7 +170,7 @@
         expect(other, gives: 1)
     }
 
-    @Test func aHandlerBehindOneOfAnotherThread() throws {
+    @Test(.inLoop) func aHandlerBehindOneOfAnotherThread() throws {
         let log = Log()
         let end = log.cleaned(after(.seconds(60)).map { 1 }.asPromise()).map(on: nil) { $0 }.map { $0 }
         end.cancel()
@@ -178,7 +178,7 @@
         expectEqual(log.lines, Log.order)
     }
 
-    @Test func nothingIsLostAtTheEndOfTheLoop() {
+    @Test(.inLoop) func nothingIsLostAtTheEndOfTheLoop() {
         let log = Log()
         weak var ended: EventLoop?
         var end: Promise<Int>?

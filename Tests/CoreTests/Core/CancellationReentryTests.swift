@@ -2,7 +2,7 @@
 @testable import PromisesTestSupport
 
 /// A cancellation drops closures, whose captures run code: that may cancel again, settle, or turn the loop.
-@Suite(.inLoop) struct CancellationReentryTests {
+struct CancellationReentryTests {
     private let loop = EventLoop.current
 
     /// `promise`, with a closure that calls `body` when it is dropped.
@@ -14,7 +14,7 @@
         }
     }
 
-    @Test(arguments: 0..<5, [false, true]) func whatIsDroppedActs(act: Int, hasCleanUp: Bool) throws {
+    @Test(.inLoop, arguments: 0..<5, [false, true]) func whatIsDroppedActs(act: Int, hasCleanUp: Bool) throws {
         var lines: [String] = []
         let (source, resolver) = Promise<Int>.pending()
         resolver.onCancel { lines.append("stopped") }
@@ -41,7 +41,7 @@
     }
 
     /// Its rejection comes to a source of the race before the cancellation comes to the race.
-    @Test func aRaceThatOneOfItsSourcesFollows() {
+    @Test(.inLoop) func aRaceThatOneOfItsSourcesFollows() {
         let lines = loggedInLoop { loop in
             let (source, resolver) = Promise<Int>.pending()
             var outer: Promise<Int>?
@@ -60,7 +60,7 @@
     }
 
     /// The limit of time drops what the promise waits for, and does not wait for the clean-up, which runs.
-    @Test func aLimitOfACleanUp() throws {
+    @Test(.inLoop) func aLimitOfACleanUp() throws {
         var isCleaned = false
         let cleaned = endless().ensure { isCleaned = true }
         cleaned.core.cancel(.expired(PromiseError.timedOut))

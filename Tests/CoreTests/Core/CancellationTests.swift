@@ -2,10 +2,10 @@
 @testable import PromisesTestSupport
 
 /// `cancel()`: the work that it stops, the handlers that it notifies, and how far it climbs.
-@Suite(.inLoop) struct CancellationTests {
+struct CancellationTests {
     private let loop = EventLoop.current
 
-    @Test func itRejectsAndTellsByJobs() throws {
+    @Test(.inLoop) func itRejectsAndTellsByJobs() throws {
         var seen: [String] = []
         let (promise, resolver) = Promise<Int>.pending()
         promise.catch(policy: .allErrors) { seen.append("\($0)") }
@@ -17,7 +17,7 @@
         expectEqual(seen, ["\(PromiseError.cancelled)"])
     }
 
-    @Test func itClimbsToTheResolverAndIsToldOnce() throws {
+    @Test(.inLoop) func itClimbsToTheResolverAndIsToldOnce() throws {
         var stops = 0
         let promise = Promise<Int> { resolver in
             resolver.onCancel { stops += 1 }
@@ -34,7 +34,7 @@
         expect(promise.error as? PromiseError == .cancelled)
     }
 
-    @Test func itStopsWhereAnotherListens() throws {
+    @Test(.inLoop) func itStopsWhereAnotherListens() throws {
         let (source, resolver) = Promise<Int>.pending()
         var stopped = false
         resolver.onCancel { stopped = true }
@@ -46,7 +46,7 @@
         expect(!stopped && other.settledValue == 200 && one.error as? PromiseError == .cancelled)
     }
 
-    @Test func theLastListenerTakesItDown() throws {
+    @Test(.inLoop) func theLastListenerTakesItDown() throws {
         let (source, resolver) = Promise<Int>.pending()
         let mapped = source.map { $0 + 1 }
         let (one, other) = (mapped.map { $0 * 10 }, mapped.map { $0 * 100 })
@@ -58,7 +58,7 @@
         expectEqual(source.settledValue, nil)
     }
 
-    @Test(arguments: [false, true])
+    @Test(.inLoop, arguments: [false, true])
     func itReachesWhatAHandlerHasReturned(hasResolver: Bool) throws {
         var stopped = false
         let promise = Promise.value(0).then { _ -> Promise<Int> in
@@ -73,7 +73,7 @@
         expect(stopped && promise.error as? PromiseError == .cancelled)
     }
 
-    @Test func itReachesWhatWasReturnedBeforeThatWasReturnedInTurn() throws {
+    @Test(.inLoop) func itReachesWhatWasReturnedBeforeThatWasReturnedInTurn() throws {
         let (gate, resolver) = Promise<Int>.pending()
         var ran = false
         let inner = gate.map { value in
@@ -91,7 +91,7 @@
         expect(!ran)
     }
 
-    @Test func aHandlerCancelsItsOwnPromise() throws {
+    @Test(.inLoop) func aHandlerCancelsItsOwnPromise() throws {
         var promise: Promise<Int>?
         promise = Promise.value(1).map { value in
             promise?.cancel()
@@ -101,7 +101,7 @@
         expect(promise?.error as? PromiseError == .cancelled)
     }
 
-    @Test(arguments: [false, true])
+    @Test(.inLoop, arguments: [false, true])
     func whatAHandlerReturnsThatWasCancelledMeanwhileIsCancelledToo(isLinked: Bool) throws {
         var promise: Promise<Void>?
         let step = {
@@ -115,7 +115,7 @@
         expect(promise?.isCancelled == true && !loop.isAlive)
     }
 
-    @Test func whatWasCancelledMayBeReturnedByWhatItWaitedFor() throws {
+    @Test(.inLoop) func whatWasCancelledMayBeReturnedByWhatItWaitedFor() throws {
         let (gate, resolver) = Promise<Int>.pending()
         var cancelled: Promise<Int>?
         let source = gate.then { _ -> Promise<Int> in cancelled ?? Promise.value(0) }
@@ -129,7 +129,7 @@
         expect(source.error as? PromiseError == .cancelled)
     }
 
-    @Test(arguments: [false, true]) func cleanupRunsWhenItIsCancelledFromBelow(isQueued: Bool) throws {
+    @Test(.inLoop, arguments: [false, true]) func cleanupRunsWhenItIsCancelledFromBelow(isQueued: Bool) throws {
         var seen: [String] = []
         let source = isQueued ? Promise.value(0) : after(.seconds(60)).map { 0 }.asPromise()
         let cleaned =
@@ -150,7 +150,7 @@
         expectEqual(seen, ["ensure", "cancelled", "ensureThen", "done"])
     }
 
-    @Test func cleanupThatHasRunListensNoMore() throws {
+    @Test(.inLoop) func cleanupThatHasRunListensNoMore() throws {
         let (source, resolver) = Promise<Int>.pending()
         let cleaned = source.ensureThen { after(.seconds(1)) }
         let other = source.map { $0 }
@@ -165,7 +165,7 @@
         withExtendedLifetime(resolver) {}
     }
 
-    @Test func cleanupWhoseLoopEndsIsReleased() {
+    @Test(.inLoop) func cleanupWhoseLoopEndsIsReleased() {
         let tally = Tally()
         weak var ended: EventLoop?
         let lines = loggedInLoop { loop in
@@ -178,7 +178,7 @@
         #expect(ended == nil)
     }
 
-    @Test func whatWasToForwardAnotherLeavesNothing() {
+    @Test(.inLoop) func whatWasToForwardAnotherLeavesNothing() {
         let tally = Tally()
         let (inner, resolver) = Promise<Int>.pending()
         let outer = {
@@ -198,7 +198,7 @@
         expect(Promise<Int>(outer).isCancelled)
     }
 
-    @Test func aHandlerThatIsQueuedAlready() throws {
+    @Test(.inLoop) func aHandlerThatIsQueuedAlready() throws {
         let tally = Tally()
         var ran = false
         let promise = {
@@ -214,7 +214,7 @@
         expect(!ran && promise.error as? PromiseError == .cancelled && loop.waitsForNothing)
     }
 
-    @Test func closuresThatCancelWhenTheyAreReleased() throws {
+    @Test(.inLoop) func closuresThatCancelWhenTheyAreReleased() throws {
         let (source, resolver) = Promise<Int>.pending()
         var own: Promise<Int>?
         let promise = {
@@ -228,7 +228,7 @@
         withExtendedLifetime(resolver) {}
     }
 
-    @Test func aGuaranteeOfItsOwn() throws {
+    @Test(.inLoop) func aGuaranteeOfItsOwn() throws {
         var ran = false
         let guarantee = after(.seconds(1)).map { 1 }
         let end = guarantee.done { _ in ran = true }
@@ -238,7 +238,7 @@
         expect(guarantee.asPromise().error as? PromiseError == .cancelled)
     }
 
-    @Test func aGathering() throws {
+    @Test(.inLoop) func aGathering() throws {
         var stops: [Int] = []
         let sources = (0..<5).map { index in
             Promise<Int> { resolver in
@@ -255,7 +255,7 @@
         expect(sources[2].isPending)
     }
 
-    @Test func aHangListens() throws {
+    @Test(.inLoop) func aHangListens() throws {
         let (source, resolver) = Promise<Int>.pending()
         let mapped = source.map { $0 }
         loop.schedule(after: .seconds(1)) { mapped.cancel() }
@@ -263,7 +263,7 @@
         expectEqual(try hang(source), 7)
     }
 
-    @Test func itIsNotReportedAsUnhandled() throws {
+    @Test(.inLoop) func itIsNotReportedAsUnhandled() throws {
         let lines = try loggedInLoop { loop throws in
             let (promise, resolver) = Promise<Int>.pending()
             promise.map { $0 }.cancel()
@@ -273,7 +273,7 @@
         expectEqual(lines, [])
     }
 
-    @Test func onCancelIsReleasedUncalled() throws {
+    @Test(.inLoop) func onCancelIsReleasedUncalled() throws {
         let tally = Tally()
         var calls = 0
         for outcome in 0..<3 {
@@ -291,7 +291,7 @@
         expect(calls == 0 && tally.alive == 0)
     }
 
-    @Test func onCancelHandlesNoError() throws {
+    @Test(.inLoop) func onCancelHandlesNoError() throws {
         let lines = try loggedInLoop { loop throws in
             for isFirst in [true, false] {
                 let (_, resolver) = Promise<Int>.pending()
@@ -304,7 +304,7 @@
         expectEqual(lines.count { $0.hasPrefix("unhandled rejection") }, 2)
     }
 
-    @Test func handlersKeepTheirOrderAroundWithdrawnOnes() throws {
+    @Test(.inLoop) func handlersKeepTheirOrderAroundWithdrawnOnes() throws {
         var order: [Int] = []
         let (source, resolver) = Promise<Int>.pending()
         let handlers = (0..<200).map { index in source.map { _ in order.append(index) } }

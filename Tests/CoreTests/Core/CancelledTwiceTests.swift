@@ -1,10 +1,10 @@
 @testable import PromisesTestSupport
 
 /// Cancelling twice has the effect of cancelling once, even while the first cancellation is still in progress.
-@Suite(.inLoop) struct CancelledTwiceTests {
+struct CancelledTwiceTests {
     private let loop = EventLoop.current
 
-    @Test func theCleanupIsStillWaitedFor() throws {
+    @Test(.inLoop) func theCleanupIsStillWaitedFor() throws {
         var hasEnded = false
         let (source, resolver) = Promise<Int>.pending()
         let promise = source.ensureThen { after(.seconds(1)).done { hasEnded = true } }
@@ -17,7 +17,7 @@
         withExtendedLifetime(resolver) {}
     }
 
-    @Test(arguments: [false, true]) func throughThePromiseThatHasAdoptedIt(isFirst: Bool) throws {
+    @Test(.inLoop, arguments: [false, true]) func throughThePromiseThatHasAdoptedIt(isFirst: Bool) throws {
         var hasEnded = false
         let (source, resolver) = Promise<Int>.pending()
         let inner = source.ensureThen { after(.seconds(1)).done { hasEnded = true } }
@@ -33,7 +33,7 @@
         withExtendedLifetime(resolver) {}
     }
 
-    @Test func theCleanupCancelsItsOwnPromise() throws {
+    @Test(.inLoop) func theCleanupCancelsItsOwnPromise() throws {
         var runs = 0
         var promise: Promise<Int>?
         let (source, resolver) = Promise<Int>.pending()
@@ -51,10 +51,10 @@
 }
 
 /// A cleanup is notified when its source settles, even if its own promise has been cancelled by then.
-@Suite(.inLoop) struct CancelledOnItsWayTests {
+struct CancelledOnItsWayTests {
     private let loop = EventLoop.current
 
-    @Test func tapIsToldHowTheSourceHasSettled() throws {
+    @Test(.inLoop) func tapIsToldHowTheSourceHasSettled() throws {
         var seen: [String] = []
         let one = Promise.value(1).tap { seen.append("\($0)") }
         let two = Promise<Int>(error: Flaw(2)).tap { seen.append("\($0)") }
@@ -67,7 +67,7 @@
         expect(one.error as? PromiseError == .cancelled && two.flaw == Flaw(3))
     }
 
-    @Test func ensureThenIsWaitedFor() throws {
+    @Test(.inLoop) func ensureThenIsWaitedFor() throws {
         let tally = Tally()
         var hasEnded = false
         let token = tally.token()
@@ -83,7 +83,7 @@
         expect(hasEnded && !loop.isAlive)
     }
 
-    @Test func aPromiseThatHasAdoptedIt() throws {
+    @Test(.inLoop) func aPromiseThatHasAdoptedIt() throws {
         let (source, resolver) = Promise<Int>.pending()
         var seen: [String] = []
         let inner = source.tap { seen.append("\($0)") }
@@ -96,7 +96,7 @@
         expect(seen == ["success(1)"] && outer.flaw == Flaw(1) && inner.isCancelled)
     }
 
-    @Test func itIsReleasedWithItsLoop() {
+    @Test(.inLoop) func itIsReleasedWithItsLoop() {
         let tally = Tally()
         let lines = loggedInLoop { _ in
             let token = tally.token()

@@ -3,7 +3,7 @@
 
 /// A loop keeps the cores of steps that have run, and reuses them for further promises. This must not affect a promise
 /// that the program still holds, or an object that a promise has held.
-@Suite(.inLoop) struct CoreReuseTests {
+struct CoreReuseTests {
     private let loop = EventLoop.current
     private let tally = Tally()
 
@@ -26,7 +26,7 @@
         return (address(first), first.map { $0 + 1 })
     }
 
-    @Test(.disabled(if: isSanitized)) func aStepThatHasRunIsUsedAgain() throws {
+    @Test(.inLoop, .disabled(if: isSanitized)) func aStepThatHasRunIsUsedAgain() throws {
         let (promise, resolver) = Promise<Int>.pending()
         let (first, last) = twoSteps(after: promise)
         resolver.fulfill(1)
@@ -39,7 +39,7 @@
         expectEqual(next.settledValue, 10)
     }
 
-    @Test(.enabled(if: Self.keepsLinks)) func aStepThatBecameALinkIsUsedAgain() throws {
+    @Test(.inLoop, .enabled(if: Self.keepsLinks)) func aStepThatBecameALinkIsUsedAgain() throws {
         var steps: [UnsafeMutableRawPointer] = []
         // Held by the test, so its core is not reused for a step.
         let settled = Promise.value(7)
@@ -63,7 +63,7 @@
     }
 
     /// The promise that a handler returns has settled: its value moves on, and its core is kept for the next promise.
-    @Test(.enabled(if: Self.keepsLinks)) func aPromiseThatAHandlerReturnedIsKept() throws {
+    @Test(.inLoop, .enabled(if: Self.keepsLinks)) func aPromiseThatAHandlerReturnedIsKept() throws {
         let source = Promise.value(1)
         let all = (0..<10).map { number in source.then { _ in Promise.value([number]) } }
         expectEqual(keptCores(loop), 0)
@@ -74,7 +74,7 @@
     }
 
     /// The last promise of a recursion settles the first one in its place, and is kept like those in between.
-    @Test(.enabled(if: Self.keepsLinks)) func theLastLinkOfARecursionIsKept() throws {
+    @Test(.inLoop, .enabled(if: Self.keepsLinks)) func theLastLinkOfARecursionIsKept() throws {
         let settled = Promise.value([7])
         func descend(_ left: Int) -> Promise<[Int]> {
             settled.then { _ in left == 0 ? settled : descend(left - 1) }
@@ -85,7 +85,7 @@
         expectEqual(keptCores(loop), 2)
     }
 
-    @Test func aReturnedPromiseThatTheProgramHoldsKeepsItsValue() throws {
+    @Test(.inLoop) func aReturnedPromiseThatTheProgramHoldsKeepsItsValue() throws {
         final class Value: Sendable {}
         try inLoop { loop throws in
             weak var value: Value?
@@ -102,7 +102,7 @@
         }
     }
 
-    @Test func aStepThatTheProgramHoldsIsNot() throws {
+    @Test(.inLoop) func aStepThatTheProgramHoldsIsNot() throws {
         let (promise, resolver) = Promise<Int>.pending()
         let first = promise.map { $0 + 1 }
         let last = first.map { $0 + 1 }
@@ -115,7 +115,7 @@
         expectEqual(others.last?.settledValue, 200)
     }
 
-    @Test func aStepWithAWeakReferenceIsNot() throws {
+    @Test(.inLoop) func aStepWithAWeakReferenceIsNot() throws {
         let (promise, resolver) = Promise<Int>.pending()
         var weak = WeakCore(nil)
         func attach() -> Promise<Int> {
@@ -133,7 +133,7 @@
     }
 
     /// Checks the assertion that detects weak references of another kind.
-    @Test func aWeakReferenceMakesASideTable() {
+    @Test(.inLoop) func aWeakReferenceMakesASideTable() {
         let core = PromiseCore(root: Int.self)
         expect(!CoreLayout.hasSideTable(core.ref))
         weak let other: PromiseCore? = core
@@ -165,7 +165,7 @@
     }
 
     /// A field that `reuse` forgets keeps the value of the previous promise.
-    @Test(.disabled(if: isSanitized)) func noFieldIsLeftAsItWas() throws {
+    @Test(.inLoop, .disabled(if: isSanitized)) func noFieldIsLeftAsItWas() throws {
         expectEqual(annotationBits().map(\.nonzeroBitCount).reduce(0, +), 4)
         let (promise, resolver) = Promise<Int>.pending()
         let (first, last) = twoSteps(after: promise)
@@ -183,7 +183,7 @@
         expectEqual(last.settledValue, 3)
     }
 
-    @Test func aLoopKeepsNoMoreThanItsBound() throws {
+    @Test(.inLoop) func aLoopKeepsNoMoreThanItsBound() throws {
         let (promise, resolver) = Promise<Int>.pending()
         let last = (0..<1000).reduce(promise) { promise, _ in promise.map { $0 + 1 } }
         resolver.fulfill(0)
@@ -201,7 +201,7 @@
 
     private struct Carrier: Error { let token: Tally.Token }
 
-    @Test func theOnlyHandlerReceivesTheValueItself() throws {
+    @Test(.inLoop) func theOnlyHandlerReceivesTheValueItself() throws {
         var received: Tally.Token?
         let done = Promise.value(tally.token()).map { received = $0 }
         try loop.run()
@@ -210,7 +210,7 @@
         expectEqual(tally.alive, 0)
     }
 
-    @Test func aValueThatThePromiseStillOwesIsCopied() throws {
+    @Test(.inLoop) func aValueThatThePromiseStillOwesIsCopied() throws {
         let promise = Promise.value(tally.token())
         let first = promise.map { _ in }
         let second = promise.then { token in Promise.value(token) }
@@ -219,7 +219,7 @@
         expect(promise.settledValue != nil)
     }
 
-    @Test func anErrorIsReleased() throws {
+    @Test(.inLoop) func anErrorIsReleased() throws {
         try inLoop { loop throws in
             let (promise, resolver) = Promise<Int>.pending()
             var caught = 0
@@ -236,7 +236,7 @@
     }
 
     /// The value's deinit runs just before its core is kept.
-    @Test func aValueMayMakePromisesInItsDeinit() throws {
+    @Test(.inLoop) func aValueMayMakePromisesInItsDeinit() throws {
         var sum = 0
         var last = Promise<Int>.value(0)
         for number in 0..<100 {

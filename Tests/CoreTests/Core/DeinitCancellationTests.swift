@@ -1,7 +1,7 @@
 @testable import PromisesTestSupport
 
 /// Objects that cancel a promise in their deinit, and hold one another by the closures of those promises.
-@Suite(.inLoop) struct DeinitCancellationTests {
+struct DeinitCancellationTests {
     private func row(_ count: Int, _ source: Promise<Int>, _ tally: Tally) -> Promise<Int> {
         var promise = source
         for _ in 0..<count {
@@ -15,7 +15,7 @@
         return promise
     }
 
-    @Test func aLongRowIsCancelledWithoutRecursion() {
+    @Test(.inLoop) func aLongRowIsCancelledWithoutRecursion() {
         TestThread.run {
             EventLoop.withLoop { _ in
                 let tally = Tally()
@@ -28,7 +28,7 @@
         }
     }
 
-    @Test func eachIsCancelledInsideItsOwnCall() {
+    @Test(.inLoop) func eachIsCancelledInsideItsOwnCall() {
         var seen: [Bool] = []
         let (source, resolver) = Promise<Int>.pending()
         source.pipe { _ in }
@@ -45,7 +45,7 @@
         withExtendedLifetime(resolver) {}
     }
 
-    @Test func aHangInOneOfThemLetsTheOthersGo() {
+    @Test(.inLoop) func aHangInOneOfThemLetsTheOthersGo() {
         var seen: [Bool] = []
         let (source, resolver) = Promise<Int>.pending()
         source.pipe { _ in }

@@ -1,10 +1,10 @@
 @testable import PromisesTestSupport
 
 /// The order for several promises; APlusHandlerTests has the order for one.
-@Suite(.inLoop) struct HandlerOrderTests {
+struct HandlerOrderTests {
     private let loop = EventLoop.current
 
-    @Test func acrossPromisesInTheOrderOfSettling() throws {
+    @Test(.inLoop) func acrossPromisesInTheOrderOfSettling() throws {
         var order: [Int] = []
         let pairs = (0..<4).map { _ in Promise<Int>.pending() }
         for (index, pair) in pairs.enumerated() { pair.promise.done { _ in order.append(index) }.orFail() }
@@ -13,7 +13,7 @@
         expectEqual(order, [2, 0, 3, 1])
     }
 
-    @Test func ofAPromiseThatAHandlerHasReturnedBeforeThoseBehindTheHandler() throws {
+    @Test(.inLoop) func ofAPromiseThatAHandlerHasReturnedBeforeThoseBehindTheHandler() throws {
         var order: [Int] = []
         let (source, resolver) = Promise<Int>.pending()
         let inner = source.map { $0 }
@@ -28,7 +28,7 @@
         expectEqual(order, [1, 3, 0, 2])
     }
 
-    @Test func chainsTakeTurns() throws {
+    @Test(.inLoop) func chainsTakeTurns() throws {
         var order: [String] = []
         for name in ["a", "b"] {
             Promise.value(()).map { order.append("\(name)1") }.map { order.append("\(name)2") }

@@ -2,13 +2,15 @@
 @testable import PromisesTestSupport
 
 /// A promise that lives as long as the program and never settles: users of it that have ended leave nothing on it.
-@Suite(.inLoop) struct LongLivedPromiseTests {
+struct LongLivedPromiseTests {
     private let loop = EventLoop.current
 
     /// More than the number of withdrawn waiters at which a list is swept.
     private static let uses = 200
 
-    @Test(arguments: ["rejected later", "rejected before", "concurrently"]) func whenWhoseOtherInputRejects(how: String)
+    @Test(.inLoop, arguments: ["rejected later", "rejected before", "concurrently"]) func whenWhoseOtherInputRejects(
+        how: String
+    )
         throws
     {
         let tally = Tally()
@@ -32,7 +34,7 @@
     }
 
     /// It was passed to `when`, which another input had already rejected: as documented, it is not reported.
-    @Test func aLaterRejectionOfAnInputIsNotReported() throws {
+    @Test(.inLoop) func aLaterRejectionOfAnInputIsNotReported() throws {
         let lines = try loggedInLoop { loop throws in
             for isFirst in [false, true] {
                 let (late, resolver) = Promise<Int>.pending()
@@ -45,7 +47,7 @@
         expectEqual(lines, [])
     }
 
-    @Test(arguments: ["cancelled", "lost a race"]) func theEndOfALoopThatLives(how: String) throws {
+    @Test(.inLoop, arguments: ["cancelled", "lost a race"]) func theEndOfALoopThatLives(how: String) throws {
         let worker = try EventLoop.spawn()
         let group = try LoopGroup(loops: 1)
         for _ in 0..<Self.uses {
@@ -66,7 +68,7 @@
         hang(worker.ended)
     }
 
-    @Test func whatIsCancelled() throws {
+    @Test(.inLoop) func whatIsCancelled() throws {
         let tally = Tally()
         let (forever, resolver) = Promise<Int>.pending()
         for _ in 0..<Self.uses {

@@ -1,11 +1,11 @@
 @testable import PromisesTestSupport
 
 /// Values, sources and waiting chains are released as soon as nothing needs them; ClosureReleaseTests has the handlers.
-@Suite(.inLoop) struct ReleaseTests {
+struct ReleaseTests {
     private let loop = EventLoop.current
     private let tally = Tally()
 
-    @Test func aPipeGoesWhenItHasRunOrNeverWill() throws {
+    @Test(.inLoop) func aPipeGoesWhenItHasRunOrNeverWill() throws {
         let lines = try loggedInLoop { loop throws in
             for end in 0..<3 {
                 let (promise, resolver) = Promise<Int>.pending()
@@ -22,7 +22,7 @@
         expectEqual(lines.count, 1)
     }
 
-    @Test func valuesGoWithTheLastPromise() throws {
+    @Test(.inLoop) func valuesGoWithTheLastPromise() throws {
         do {
             let promise = Promise.value(tally.token())
             let copy = promise.get { _ in }
@@ -33,7 +33,7 @@
         expectEqual(tally.alive, 0)
     }
 
-    @Test func aDerivedPromiseDoesNotKeepItsSource() throws {
+    @Test(.inLoop) func aDerivedPromiseDoesNotKeepItsSource() throws {
         let derived = {
             let token = tally.token()
             return Promise.value(token).map { _ in 1 }
@@ -43,7 +43,7 @@
         expectEqual(derived.settledValue, 1)
     }
 
-    @Test func aWaitingChainLivesWithoutBeingHeld() throws {
+    @Test(.inLoop) func aWaitingChainLivesWithoutBeingHeld() throws {
         let (promise, resolver) = Promise<Int>.pending()
         var seen = 0
         do {
@@ -59,7 +59,7 @@
         expect(seen == 1 && tally.alive == 0)
     }
 
-    @Test func combinatorsReleaseTheirSources() throws {
+    @Test(.inLoop) func combinatorsReleaseTheirSources() throws {
         let tokens = when(fulfilled: [Promise.value(tally.token()), Promise.value(tally.token())]).map(\.count)
         let winner = race(Promise.value(tally.token()), Promise.value(tally.token())).map { _ in 1 }
         let both = when(fulfilled: Promise.value(tally.token()), Guarantee.value(tally.token())).map { _, _ in 2 }
@@ -68,7 +68,7 @@
         expect(tokens.settledValue == 2 && winner.settledValue == 1 && both.settledValue == 2)
     }
 
-    @Test func combinatorsThatHaveSettledKeepNoSource() throws {
+    @Test(.inLoop) func combinatorsThatHaveSettledKeepNoSource() throws {
         try inLoop { loop throws in
             let race = Promises.race(Promise.value(tally.token()), Promise.value(tally.token()))
             expectEqual(tally.alive, 1, "the winner's value")
@@ -86,7 +86,7 @@
         expectEqual(tally.alive, 0)
     }
 
-    @Test func aLoserOfWhenDoesNotKeepTheResult() throws {
+    @Test(.inLoop) func aLoserOfWhenDoesNotKeepTheResult() throws {
         try inLoop { _ throws in
             let (loser, resolver) = Promise<Tally.Token>.pending()
             do {

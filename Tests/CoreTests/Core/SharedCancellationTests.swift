@@ -2,10 +2,10 @@
 @testable import PromisesTestSupport
 
 /// Cancelling shared promises: by two handlers that return one, by threads, and by long or nested rows.
-@Suite(.inLoop) struct SharedCancellationTests {
+struct SharedCancellationTests {
     private let loop = EventLoop.current
 
-    @Test func whatTwoHandlersReturnGoesOnForTheOther() throws {
+    @Test(.inLoop) func whatTwoHandlersReturnGoesOnForTheOther() throws {
         for first in [true, false] {
             var told: [String] = []
             let shared = after(.seconds(1)).map { 42 }.asPromise()
@@ -22,7 +22,7 @@
         }
     }
 
-    @Test func aListenerThatCameAfterTheReturn() throws {
+    @Test(.inLoop) func aListenerThatCameAfterTheReturn() throws {
         let shared = after(.seconds(1)).map { 42 }.asPromise()
         let alice = after(.zero).then { shared }
         let end = alice.map { $0 }
@@ -43,7 +43,7 @@
         expect(other.isRejected && last.isRejected && !loop.isAlive)
     }
 
-    @Test func howItCameToTheFirstSaysNothingOfWhatItFollows() throws {
+    @Test(.inLoop) func howItCameToTheFirstSaysNothingOfWhatItFollows() throws {
         var isStopped = false
         let (inner, resolver) = Promise<Int>.pending()
         resolver.onCancel { isStopped = true }
@@ -58,7 +58,7 @@
         expect(isStopped && inner.isRejected && outer.settledValue == 1)
     }
 
-    @Test func aHangElsewhereOnAPromiseWhoseSourceGoesOn() throws {
+    @Test(.inLoop) func aHangElsewhereOnAPromiseWhoseSourceGoesOn() throws {
         let box = Shared<Promise<Int>?>(nil)
         let isThere = Gate()
         let owner = TestThread {
@@ -85,7 +85,7 @@
         owner.join()
     }
 
-    @Test func theLatestMayWithdrawFirst() throws {
+    @Test(.inLoop) func theLatestMayWithdrawFirst() throws {
         let (source, resolver) = Promise<Int>.pending()
         let all = (0..<2000).map { number in source.map { $0 + number } }
         for promise in all.dropFirst(1000).reversed() { promise.cancel() }
@@ -97,7 +97,7 @@
         expectEqual(values, Array(1...1000))
     }
 
-    @Test func itReachesTheEndOfALongRecursion() throws {
+    @Test(.inLoop) func itReachesTheEndOfALongRecursion() throws {
         func count(_ left: Int) -> Promise<Int> {
             Promise.value(left).then { left -> Promise<Int> in
                 left == 0 ? after(.seconds(60)).then { Promise.value(1) } : count(left - 1)
@@ -109,7 +109,7 @@
         expect(promise.isRejected && !loop.isAlive)
     }
 
-    @Test func whatIsReturnedTooLateGoesOnForAnotherWhoReturnedItBefore() throws {
+    @Test(.inLoop) func whatIsReturnedTooLateGoesOnForAnotherWhoReturnedItBefore() throws {
         let shared = after(.seconds(1)).map { 5 }.asPromise()
         let first = after(.zero).then { shared }
         hang(after(.milliseconds(1)))

@@ -34,12 +34,12 @@ private final class Wish<T: Sendable>: Catchable, Sendable {
     }
 }
 
-@Suite(.inLoop) struct ThenableTests {
+struct ThenableTests {
     private let loop = EventLoop.current
     private var three: Wish<Int> { Wish(.success(3)) }
     private var failed: Wish<Int> { Wish(.failure(Flaw(1))) }
 
-    @Test func hasTheVocabularyOfValues() throws {
+    @Test(.inLoop) func hasTheVocabularyOfValues() throws {
         expect(three.map { $0 + 1 }, gives: 4)
         expect(three.then { Promise.value("\($0)") }, gives: "3")
         expect(three.get { _ in }, gives: 3)
@@ -52,7 +52,7 @@ private final class Wish<T: Sendable>: Catchable, Sendable {
         expectEqual(seen, 3)
     }
 
-    @Test func hasTheVocabularyOfErrors() throws {
+    @Test(.inLoop) func hasTheVocabularyOfErrors() throws {
         expect(failed.recover { _ in Promise.value(5) }, gives: 5)
         expect(failed.recover { _ in Guarantee.value(6) }, gives: 6)
         var events: [String] = []
@@ -63,18 +63,18 @@ private final class Wish<T: Sendable>: Catchable, Sendable {
         expectEqual(events, ["ensure", "catch", "finally"])
     }
 
-    @Test func hasTheStates() {
+    @Test(.inLoop) func hasTheStates() {
         expect(three.isFulfilled && three.settledValue == 3 && failed.isRejected && failed.flaw == Flaw(1))
         expect(Wish<Int>().isPending)
     }
 
-    @Test func isReturnedFromHandlers() throws {
+    @Test(.inLoop) func isReturnedFromHandlers() throws {
         expect(Promise.value(1).then { value in Wish<Int>(.success(value + 1)) }, gives: 2)
         expect(firstly { three }, gives: 3)
         expect(Promise<Int>(error: Flaw()).recover { _ in Wish<Int>(.success(4)) }, gives: 4)
     }
 
-    @Test func goesIntoCombinators() throws {
+    @Test(.inLoop) func goesIntoCombinators() throws {
         let all = when(fulfilled: [three, three])
         expectEqual(all.settledValue, [3, 3])
         let both = when(fulfilled: three, Promise.value("a"))
@@ -85,7 +85,7 @@ private final class Wish<T: Sendable>: Catchable, Sendable {
         expectEqual(when(fulfilled: [three, failed]).flaw, Flaw(1))
     }
 
-    @Test func settlesLater() throws {
+    @Test(.inLoop) func settlesLater() throws {
         let wish = Wish<Int>()
         let promise = wish.map { $0 * 2 }
         loop.schedule(after: .seconds(1)) { wish.settle(.success(4)) }

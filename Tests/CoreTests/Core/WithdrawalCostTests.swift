@@ -2,7 +2,7 @@
 @testable import PromisesTestSupport
 
 /// Withdrawing thousands of waiters from one promise visits a few waiters each time, however many there are.
-@Suite(.inLoop) struct WithdrawalCostTests {
+struct WithdrawalCostTests {
     private let loop = EventLoop.current
 
     private static var count: Int { 2000 }
@@ -14,7 +14,7 @@
         expect(loop.nodesVisited - before < 40 * Self.count)
     }
 
-    @Test(.ownThread) func tasksThatAreCancelled() throws {
+    @Test(.inLoop, .ownThread) func tasksThatAreCancelled() throws {
         let (source, resolver) = Promise<Int>.pending()
         let promise = source.map { $0 }
         // At the usual priority they would start after all tests that wait for a thread, while this one spins.
@@ -26,7 +26,7 @@
         try loop.run()
     }
 
-    @Test func hangsWhoseTimeIsUp() throws {
+    @Test(.inLoop) func hangsWhoseTimeIsUp() throws {
         let (promise, resolver) = Promise<Int>.pending()
         for _ in 0..<Self.count { promise.done { _ in }.orFail() }
         // Otherwise each hang would be logged.
@@ -39,7 +39,7 @@
         try loop.run()
     }
 
-    @Test func whatAHangLeavesKeepsNoLoop() {
+    @Test(.inLoop) func whatAHangLeavesKeepsNoLoop() {
         let (promise, resolver) = Promise<Int>.pending()
         weak var ended: EventLoop?
         EventLoop.withLoop(clock: VirtualClock()) { loop in
@@ -52,7 +52,7 @@
         resolver.fulfill(1)
     }
 
-    @Test(arguments: [false, true]) func handlersAmongManyOnCancels(newestFirst: Bool) throws {
+    @Test(.inLoop, arguments: [false, true]) func handlersAmongManyOnCancels(newestFirst: Bool) throws {
         let (promise, resolver) = Promise<Int>.pending()
         var stops = 0
         var handlers: [Promise<Int>] = []
@@ -71,7 +71,7 @@
         expectEqual(stops, 2 * Self.count)
     }
 
-    @Test func handlersThatComeAndGoAboveManyOnCancels() throws {
+    @Test(.inLoop) func handlersThatComeAndGoAboveManyOnCancels() throws {
         let (promise, resolver) = Promise<Int>.pending()
         promise.done { _ in }.ignoringErrors()
         for _ in 0..<Self.count { resolver.onCancel {} }
@@ -87,7 +87,7 @@
         try loop.run()
     }
 
-    @Test func theLastListenerIsFoundToBeTheLast() throws {
+    @Test(.inLoop) func theLastListenerIsFoundToBeTheLast() throws {
         let (promise, resolver) = Promise<Int>.pending()
         var stops = 0
         var handlers: [Promise<Int>] = []
@@ -104,7 +104,7 @@
         expectEqual(stops, 100)
     }
 
-    @Test func nestedAdoptionsAreFollowedOnceForAReport() throws {
+    @Test(.inLoop) func nestedAdoptionsAreFollowedOnceForAReport() throws {
         let (source, resolver) = Promise<Int>.pending()
         var promises = [source.map { $0 }]
         for number in 0..<Self.count {

@@ -2,10 +2,10 @@
 
 private func at(_ line: UInt) -> String { "\(#fileID):\(line)" }
 
-@Suite(.inLoop) struct NamedTests {
+struct NamedTests {
     private let loop = EventLoop.current
 
-    @Test func areInDescriptions() {
+    @Test(.inLoop) func areInDescriptions() {
         let (promise, resolver) = Promise<Int>.pending()
         promise.named("login")
         expectEqual("\(promise)", "Promise(\"login\": …Int)")
@@ -19,7 +19,7 @@ private func at(_ line: UInt) -> String { "\(#fileID):\(line)" }
         expectEqual("\(guarantee)", "Guarantee(\"idle\": 4)")
     }
 
-    @Test func namingGivesTheSamePromise() throws {
+    @Test(.inLoop) func namingGivesTheSamePromise() throws {
         let (promise, resolver) = Promise<Int>.pending()
         let named = promise.map { $0 + 1 }.named("next")
         resolver.fulfill(1)
@@ -28,20 +28,20 @@ private func at(_ line: UInt) -> String { "\(#fileID):\(line)" }
         expectEqual("\(promise)", "Promise(1)")
     }
 
-    @Test func theLastOneCounts() {
+    @Test(.inLoop) func theLastOneCounts() {
         let promise = Promise<Int>.value(1).named("first")
         promise.named("second")
         expectEqual("\(promise)", "Promise(\"second\": 1)")
     }
 
-    @Test func theSharedPromiseOfVoidKeepsNone() {
+    @Test(.inLoop) func theSharedPromiseOfVoidKeepsNone() {
         expectEqual("\(Promise<Void>.value.named("mine"))", "\(Promise<Void>.value)")
         expectEqual("\(Guarantee<Void>.value.named("mine"))", "\(Guarantee<Void>.value)")
         // A promise with its own name keeps it.
         expectEqual("\(Promise.value(()).named("mine"))", "Promise(\"mine\": ())")
     }
 
-    @Test func goWithThePromise() {
+    @Test(.inLoop) func goWithThePromise() {
         // The next ones probably have the addresses of those before.
         for number in 0..<100 {
             let promise = Promise.value(number)
@@ -52,7 +52,7 @@ private func at(_ line: UInt) -> String { "\(#fileID):\(line)" }
     }
 
     /// A thread names promises and releases them while their loop does so too, and keeps their cores for others.
-    @Test func endWithThePromiseWhicheverThreadGivesThem() throws {
+    @Test(.inLoop) func endWithThePromiseWhicheverThreadGivesThem() throws {
         let handed = Shared<[Promise<Int>]>([])
         let rounds = Shared(0)
         let isOver = Shared(false)
@@ -89,7 +89,7 @@ private func at(_ line: UInt) -> String { "\(#fileID):\(line)" }
         }
     }
 
-    @Test func areInTheReports() throws {
+    @Test(.inLoop) func areInTheReports() throws {
         var line: UInt = 0
         let lines = try loggedInLoop { loop throws in
             line = #line + 1
@@ -115,7 +115,7 @@ private func at(_ line: UInt) -> String { "\(#fileID):\(line)" }
             ])
     }
 
-    @Test func areInTheDump() throws {
+    @Test(.inLoop) func areInTheDump() throws {
         let (promise, resolver) = Promise<Int>.pending()
         let line: UInt = #line - 1
         let next = promise.map { "\($0)" }.named("text")
@@ -136,7 +136,7 @@ private func at(_ line: UInt) -> String { "\(#fileID):\(line)" }
         withExtendedLifetime((promise, next)) {}
     }
 
-    @Test func fromAnyThread() {
+    @Test(.inLoop) func fromAnyThread() {
         let promises = (0..<scaled(1000)).map { _ in Promise<Int>.pending() }
         let shared = promises.map(\.promise)
         let threads = (0..<3).map { thread in
@@ -155,7 +155,7 @@ private func at(_ line: UInt) -> String { "\(#fileID):\(line)" }
         for promise in shared { expect("\(promise)".hasPrefix("Promise(\"by ")) }
     }
 
-    @Test func whoeverIsTheLastToRelease() {
+    @Test(.inLoop) func whoeverIsTheLastToRelease() {
         for _ in 0..<scaled(500) {
             let (promise, resolver) = Promise<Int>.pending()
             let thread = TestThread {

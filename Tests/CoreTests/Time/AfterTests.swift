@@ -1,9 +1,9 @@
 @testable import PromisesTestSupport
 
-@Suite(.inLoop) struct AfterTests {
+struct AfterTests {
     private let loop = EventLoop.current
 
-    @Test func isFulfilledAtItsMoment() throws {
+    @Test(.inLoop) func isFulfilledAtItsMoment() throws {
         try EventLoop.withLoop(clock: VirtualClock()) { loop throws in
             let guarantee = after(.milliseconds(1500))
             try loop.turn(.upTo(.milliseconds(1499)))
@@ -16,7 +16,7 @@
         }
     }
 
-    @Test func zeroAndLessMeanTheNextTurn() throws {
+    @Test(.inLoop) func zeroAndLessMeanTheNextTurn() throws {
         for delay in [Duration.zero, .seconds(-1), .nanoseconds(-1), .seconds(Int64.min / 2)] {
             let guarantee = after(delay)
             expect(guarantee.isPending)
@@ -26,7 +26,7 @@
         expectEqual(loop.now.nanoseconds, 0)
     }
 
-    @Test func inTheOrderOfTheirMomentsAndThenOfTheCalls() throws {
+    @Test(.inLoop) func inTheOrderOfTheirMomentsAndThenOfTheCalls() throws {
         var order: [Int] = []
         for (index, delay) in [3, 1, 2, 1, 3, 0].enumerated() {
             after(.seconds(delay)).done { order.append(index) }
@@ -35,7 +35,7 @@
         expectEqual(order, [5, 1, 3, 2, 0, 4])
     }
 
-    @Test func neverEarlyByTheRealClock() throws {
+    @Test(.inLoop) func neverEarlyByTheRealClock() throws {
         try EventLoop.withLoop { loop throws in
             let start = loop.now
             for delay in [Duration.microseconds(100), .microseconds(1500), .nanoseconds(1)] {
@@ -47,7 +47,7 @@
         }
     }
 
-    @Test func aTimerPerHandlerIsNotNeeded() throws {
+    @Test(.inLoop) func aTimerPerHandlerIsNotNeeded() throws {
         let guarantee = after(.seconds(1))
         var order: [Int] = []
         for index in 0..<3 { guarantee.done { order.append(index) } }
@@ -56,7 +56,7 @@
         expectEqual(loop.metrics.timersFired, 1)
     }
 
-    @Test func oneThatNeverFiresTellsItsWaitersWhenTheLoopEnds() {
+    @Test(.inLoop) func oneThatNeverFiresTellsItsWaitersWhenTheLoopEnds() {
         let tally = Tally()
         let lines = loggedInLoop { _ in
             let token = tally.token()

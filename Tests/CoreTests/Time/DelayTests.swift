@@ -1,28 +1,28 @@
 @testable import PromisesTestSupport
 
-@Suite(.inLoop) struct DelayTests {
+struct DelayTests {
     private let loop = EventLoop.current
 
-    @Test func theValueComesLater() throws {
+    @Test(.inLoop) func theValueComesLater() throws {
         expectEqual(try hang(after(.seconds(1)).then { Promise.value(4) }.delay(.seconds(2))), 4)
         expectEqual(loop.now.nanoseconds, 3_000_000_000)
         expectEqual(hang(Guarantee.value(5).delay(.milliseconds(500))), 5)
         expectEqual(loop.now.nanoseconds, 3_500_000_000)
     }
 
-    @Test func aRejectionComesAtOnce() throws {
+    @Test(.inLoop) func aRejectionComesAtOnce() throws {
         expect(Promise<Int>(error: Flaw(1)).delay(.seconds(2)), failsWith: Flaw(1))
         expect(loop.now.nanoseconds == 0 && loop.nextDeadline == nil)
     }
 
-    @Test func noneIsTheNextTurn() throws {
+    @Test(.inLoop) func noneIsTheNextTurn() throws {
         let promise = Promise.value(1).delay(.seconds(-1))
         expect(promise.isPending)
         expectEqual(try hang(promise), 1)
         expectEqual(loop.now.nanoseconds, 0)
     }
 
-    @Test func cancelledMeanwhileTheTimerGoes() throws {
+    @Test(.inLoop) func cancelledMeanwhileTheTimerGoes() throws {
         let promise = Promise.value(1).delay(.seconds(60))
         try loop.turn(.poll)
         expect(loop.nextDeadline != nil)
@@ -31,13 +31,13 @@
         expect(promise.isRejected)
     }
 
-    @Test func cancelledBeforeItReachesTheSource() throws {
+    @Test(.inLoop) func cancelledBeforeItReachesTheSource() throws {
         let promise = after(.seconds(60)).map { 1 }.delay(.seconds(60))
         promise.cancel()
         expect(loop.nextDeadline == nil && !loop.isAlive)
     }
 
-    @Test func afterADeadline() throws {
+    @Test(.inLoop) func afterADeadline() throws {
         hang(after(deadline: LoopInstant(nanoseconds: 1_500)))
         expectEqual(loop.now.nanoseconds, 1_500)
         hang(after(deadline: LoopInstant(nanoseconds: 7)))

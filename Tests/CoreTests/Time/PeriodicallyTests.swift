@@ -1,7 +1,7 @@
 @testable import PromisesTestSupport
 
 /// `periodically`.
-@Suite(.inLoop) struct PeriodicallyTests {
+struct PeriodicallyTests {
     private let loop = EventLoop.current
 
     /// The start times of rounds with the given lengths and a period of ten, all in seconds.
@@ -23,7 +23,7 @@
         }
     }
 
-    @Test(arguments: [false, true]) func aRoundBeginsAPeriodAfterTheLastOneOrAtOnce(isPromise: Bool) throws {
+    @Test(.inLoop, arguments: [false, true]) func aRoundBeginsAPeriodAfterTheLastOneOrAtOnce(isPromise: Bool) throws {
         expectEqual(try begins([1, 0, 9, 10, 1], isPromise: isPromise), [0, 10, 20, 30, 40])
         // If a round is a little late, the next one is on time again; if it is later than a period, the schedule
         // restarts.
@@ -31,7 +31,7 @@
         expectEqual(try begins([3], isPromise: isPromise), [0])
     }
 
-    @Test(arguments: [Duration.zero, .seconds(-1)]) func withoutAPause(period: Duration) throws {
+    @Test(.inLoop, arguments: [Duration.zero, .seconds(-1)]) func withoutAPause(period: Duration) throws {
         var rounds = 0
         try hang(
             periodically(every: period) { () -> Promise<Bool> in
@@ -41,7 +41,7 @@
         expect(rounds == 1000 && loop.now.nanoseconds == 0)
     }
 
-    @Test func anErrorEndsIt() throws {
+    @Test(.inLoop) func anErrorEndsIt() throws {
         var rounds = 0
         let thrown = periodically(every: .seconds(1)) { () throws -> Promise<Bool> in
             rounds += 1
@@ -54,7 +54,7 @@
     }
 
     /// In a round, and in a pause.
-    @Test(arguments: [false, true]) func aCancellationEndsTheRoundOrThePause(isInPause: Bool) throws {
+    @Test(.inLoop, arguments: [false, true]) func aCancellationEndsTheRoundOrThePause(isInPause: Bool) throws {
         var (begins, stops) = (0, 0)
         let rounds = periodically(every: .seconds(10)) { () -> Promise<Bool> in
             begins += 1
@@ -70,7 +70,7 @@
         expect(loop.now.nanoseconds <= 15_000_000_000)
     }
 
-    @Test func endlessRoundsTakeNoMemory() throws {
+    @Test(.inLoop) func endlessRoundsTakeNoMemory() throws {
         let tally = Tally()
         try inLoop { loop throws in
             var left = scaled(10_000)

@@ -1,9 +1,9 @@
 @testable import PromisesTestSupport
 
-@Suite(.inLoop) struct RetryTests {
+struct RetryTests {
     private let loop = EventLoop.current
 
-    @Test func aFirstSuccessIsTheLastAttempt() throws {
+    @Test(.inLoop) func aFirstSuccessIsTheLastAttempt() throws {
         var attempts: [Int] = []
         let promise = retry(maxAttempts: 3, delay: .constant(.seconds(1))) { attempt in
             attempts.append(attempt)
@@ -14,7 +14,7 @@
         expect(attempts == [1] && loop.now.nanoseconds == 0)
     }
 
-    @Test func goesOnUntilItSucceeds() throws {
+    @Test(.inLoop) func goesOnUntilItSucceeds() throws {
         var attempts: [Int] = []
         let promise = retry(maxAttempts: 5, delay: .constant(.seconds(10))) { attempt -> Promise<Int> in
             attempts.append(attempt)
@@ -25,7 +25,7 @@
         expectEqual(loop.now.nanoseconds, 20_000_000_000)
     }
 
-    @Test func theLastErrorIsTheResult() throws {
+    @Test(.inLoop) func theLastErrorIsTheResult() throws {
         var count = 0
         let promise = retry(maxAttempts: 4, delay: .constant(.seconds(1))) { attempt -> Promise<Int> in
             count += 1
@@ -36,13 +36,13 @@
         expectEqual(loop.now.nanoseconds, 3_000_000_000)
     }
 
-    @Test func withoutADelayItDoesNotWait() throws {
+    @Test(.inLoop) func withoutADelayItDoesNotWait() throws {
         let promise = retry(maxAttempts: 100) { $0 < 100 ? Promise(error: Flaw()) : Promise.value($0) }
         expectEqual(try hang(promise), 100)
         expectEqual(loop.now.nanoseconds, 0)
     }
 
-    @Test(arguments: [0, -1, Int.min])
+    @Test(.inLoop, arguments: [0, -1, Int.min])
     func lessThanOneAttemptIsBadInput(maxAttempts: Int) throws {
         var count = 0
         let promise = retry(maxAttempts: maxAttempts) { _ -> Promise<Int> in
@@ -54,7 +54,7 @@
         expectEqual(count, 0)
     }
 
-    @Test func theConditionDecides() throws {
+    @Test(.inLoop) func theConditionDecides() throws {
         var asked: [Flaw] = []
         let promise = retry(
             maxAttempts: 10,
@@ -67,7 +67,7 @@
         expectEqual(asked, [Flaw(1), Flaw(2)])
     }
 
-    @Test func theConditionIsNotAskedWhenNothingIsLeft() throws {
+    @Test(.inLoop) func theConditionIsNotAskedWhenNothingIsLeft() throws {
         var asked = 0
         let promise = retry(
             maxAttempts: 2,
@@ -79,12 +79,12 @@
         expectEqual(asked, 1)
     }
 
-    @Test func aConditionThatThrowsReplacesTheError() throws {
+    @Test(.inLoop) func aConditionThatThrowsReplacesTheError() throws {
         let promise = retry(maxAttempts: 3, while: { _ in throw Flaw(77) }, { _ in Promise<Int>(error: Flaw(1)) })
         expect(promise, failsWith: Flaw(77))
     }
 
-    @Test(arguments: [true, false])
+    @Test(.inLoop, arguments: [true, false])
     func aConditionThatTakesItsTime(isRetryable: Bool) throws {
         let promise = retry(
             maxAttempts: 3, delay: .constant(.seconds(1)),
@@ -99,7 +99,7 @@
         }
     }
 
-    @Test func aCancelledAttemptIsTheLast() throws {
+    @Test(.inLoop) func aCancelledAttemptIsTheLast() throws {
         var count = 0
         let promise = retry(maxAttempts: 3) { _ -> Promise<Int> in
             count += 1
@@ -109,7 +109,7 @@
         expect(promise.error is CancellationError && count == 1)
     }
 
-    @Test func cancelledDuringAPauseTheTimerGoes() throws {
+    @Test(.inLoop) func cancelledDuringAPauseTheTimerGoes() throws {
         var count = 0
         let promise = retry(maxAttempts: 3, delay: .constant(.seconds(60))) { _ -> Promise<Int> in
             count += 1
@@ -123,7 +123,7 @@
         expect(promise.error as? PromiseError == .cancelled)
     }
 
-    @Test func cancelledDuringAnAttemptThatIsCancelled() throws {
+    @Test(.inLoop) func cancelledDuringAnAttemptThatIsCancelled() throws {
         let promise = retry(maxAttempts: 3) { _ in after(.seconds(60)).map { 1 } }
         promise.cancel()
         expectEqual(loop.nextDeadline, nil)
@@ -131,7 +131,7 @@
         expect(promise.isRejected)
     }
 
-    @Test(arguments: [Duration.zero, .milliseconds(1)])
+    @Test(.inLoop, arguments: [Duration.zero, .milliseconds(1)])
     func manyAttemptsKeepNothingOfThoseBefore(pause: Duration) throws {
         let count = scaled(20_000)
         let tally = Tally()
@@ -147,7 +147,7 @@
         expect(tally.peak <= 2 && tally.alive == 0)
     }
 
-    @Test func anHourInMilliseconds() throws {
+    @Test(.inLoop) func anHourInMilliseconds() throws {
         try withVirtualTime { clock throws in
             var moments: [Int64] = []
             let promise = retry(
@@ -161,7 +161,7 @@
         }
     }
 
-    @Test func noAttemptIsBegunOnceAConditionHasCancelledTheResult() throws {
+    @Test(.inLoop) func noAttemptIsBegunOnceAConditionHasCancelledTheResult() throws {
         var result: Promise<Int>?
         var attempts = 0
         result = retry(maxAttempts: 5) { _ in
@@ -175,7 +175,7 @@
         expect(attempts == 1 && result?.isCancelled == true)
     }
 
-    @Test(arguments: [1, 2, 3], [false, true])
+    @Test(.inLoop, arguments: [1, 2, 3], [false, true])
     func noAttemptIsBegunOnceTheScheduleHasCancelledTheResult(last: Int, asks: Bool) throws {
         var result: Promise<Int>?
         var attempts = 0

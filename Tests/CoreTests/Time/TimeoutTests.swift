@@ -1,9 +1,9 @@
 @testable import PromisesTestSupport
 
-@Suite(.inLoop) struct TimeoutTests {
+struct TimeoutTests {
     private let loop = EventLoop.current
 
-    @Test func rejectsWhenTheTimeIsUpAndNotBefore() throws {
+    @Test(.inLoop) func rejectsWhenTheTimeIsUpAndNotBefore() throws {
         let late = Promise<Int>.pending()
         let limited = late.promise.timeout(.seconds(3))
         try loop.turn(.upTo(.nanoseconds(2_999_999_999)))
@@ -12,7 +12,7 @@
         expectEqual(loop.now.nanoseconds, 3_000_000_000)
     }
 
-    @Test(arguments: [true, false])
+    @Test(.inLoop, arguments: [true, false])
     func settlesAsTheSourceThatIsInTimeAndLeavesNoTimer(isFulfilled: Bool) throws {
         let source = after(.seconds(1)).then { isFulfilled ? .value(7) : Promise(error: Flaw(1)) }
         let limited = source.timeout(.seconds(3600))
@@ -23,13 +23,13 @@
         expectEqual(loop.now.nanoseconds, 1_000_000_000)
     }
 
-    @Test func ofASettledPromiseStartsNothingThatStays() throws {
+    @Test(.inLoop) func ofASettledPromiseStartsNothingThatStays() throws {
         expectEqual(try hang(Promise.value(1).timeout(.seconds(1))), 1)
         expect(Promise<Int>(error: Flaw()).timeout(.seconds(1)), failsWith: Flaw())
         expect(loop.nextDeadline == nil && !loop.isAlive)
     }
 
-    @Test func cancelsWhatItHasWaitedFor() throws {
+    @Test(.inLoop) func cancelsWhatItHasWaitedFor() throws {
         let day = after(.seconds(86_400))
         let limited = day.map { 1 }.timeout(.seconds(1))
         expect(limited, failsWith: PromiseError.timedOut)
@@ -37,7 +37,7 @@
         expectEqual(loop.now.nanoseconds, 1_000_000_000)
     }
 
-    @Test func cancelsAReadOfAResolverThroughOnCancel() throws {
+    @Test(.inLoop) func cancelsAReadOfAResolverThroughOnCancel() throws {
         var wasCancelled = false
         let (promise, resolver) = Promise<Int>.pending()
         resolver.onCancel { wasCancelled = true }
@@ -48,7 +48,7 @@
         expect(promise.error as? PromiseError == .cancelled)
     }
 
-    @Test func leavesAloneWhatOthersWaitFor() throws {
+    @Test(.inLoop) func leavesAloneWhatOthersWaitFor() throws {
         let shared = after(.seconds(10)).map { 5 }
         var seen = 0
         shared.done { seen = $0 }
@@ -59,19 +59,19 @@
         expectEqual(loop.now.nanoseconds, 10_000_000_000)
     }
 
-    @Test func cancelledItselfItTakesTheTimerAlong() throws {
+    @Test(.inLoop) func cancelledItselfItTakesTheTimerAlong() throws {
         let limited = after(.seconds(10)).timeout(.seconds(20))
         limited.cancel()
         expect(limited.isRejected)
         expect(loop.nextDeadline == nil && !loop.isAlive)
     }
 
-    @Test func anErrorOfOnesOwn() throws {
+    @Test(.inLoop) func anErrorOfOnesOwn() throws {
         let limited = endless().timeout(.seconds(1), error: Flaw(9))
         expect(limited, failsWith: Flaw(9))
     }
 
-    @Test func zeroAndLessAreOverInTheNextTurn() throws {
+    @Test(.inLoop) func zeroAndLessAreOverInTheNextTurn() throws {
         for limit in [Duration.zero, .seconds(-5)] {
             let limited = endless().timeout(limit)
             expect(limited.isPending)
@@ -80,7 +80,7 @@
         }
     }
 
-    @Test func byADeadlineThatStepsShare() throws {
+    @Test(.inLoop) func byADeadlineThatStepsShare() throws {
         expect(endless().timeout(.milliseconds(500)), failsWith: PromiseError.timedOut)
         expectEqual(loop.now.nanoseconds, 500_000_000)
         let deadline = loop.now.advanced(by: .seconds(5))
@@ -92,7 +92,7 @@
         expect(endless().timeout(deadline: deadline, error: Flaw(10)), failsWith: Flaw(10))
     }
 
-    @Test func whatHasComeInTheSameMomentIsInTime() throws {
+    @Test(.inLoop) func whatHasComeInTheSameMomentIsInTime() throws {
         // The timer of the source fires first, and its handler is queued when the limit is reached.
         let limited = after(.seconds(1)).map { 3 }.timeout(.seconds(2)).map { $0 }
         expectEqual(try hang(limited), 3)
@@ -104,21 +104,21 @@
         expect(second.isResolved)
     }
 
-    @Test func returnedByAHandlerItRejectsTheWholeChain() throws {
+    @Test(.inLoop) func returnedByAHandlerItRejectsTheWholeChain() throws {
         let chain = after(.seconds(1)).then { after(.seconds(100)).map { 1 }.timeout(.seconds(2)) }.map { $0 + 1 }
         expect(chain, failsWith: PromiseError.timedOut)
         expectEqual(loop.now.nanoseconds, 3_000_000_000)
         expectEqual(loop.nextDeadline, nil)
     }
 
-    @Test func isNotACancellationSoCatchSeesIt() throws {
+    @Test(.inLoop) func isNotACancellationSoCatchSeesIt() throws {
         var seen: PromiseError?
         endless().timeout(.seconds(1)).catch { seen = $0 as? PromiseError }
         try loop.run()
         expectEqual(seen, .timedOut)
     }
 
-    @Test func runsTheCleanupOfWhatItGivesUp() throws {
+    @Test(.inLoop) func runsTheCleanupOfWhatItGivesUp() throws {
         var order: [String] = []
         let work = after(.seconds(10)).asPromise().ensure { order.append("ensure") }
         work.timeout(.seconds(1)).catch { order.append("\($0)") }
@@ -127,7 +127,7 @@
         expectEqual(loop.now.nanoseconds, 1_000_000_000)
     }
 
-    @Test func aHundredThousandLeaveTheQueueAsTheirPromisesSettle() throws {
+    @Test(.inLoop) func aHundredThousandLeaveTheQueueAsTheirPromisesSettle() throws {
         let count = scaled(100_000)
         let promises = (0..<count).map { _ in Promise<Int>.pending() }
         let limited = promises.map { $0.promise.timeout(.seconds(60)) }
@@ -137,7 +137,7 @@
         expectEqual(loop.now.nanoseconds, 0)
     }
 
-    @Test func aLoopThatEndsTakesItsTimersAlong() throws {
+    @Test(.inLoop) func aLoopThatEndsTakesItsTimersAlong() throws {
         var limited: Promise<Int>?
         let lines = logged {
             inLoop { _ in limited = endless().named("x").timeout(.seconds(1)) }

@@ -2,7 +2,7 @@
 @testable import PromisesTestSupport
 
 /// The core of a timer is a plain one, which the loop reuses, with the timer's id in it.
-@Suite(.inLoop) struct TimerReuseTests {
+struct TimerReuseTests {
     private let loop = EventLoop.current
 
     private func address<T>(_ promise: Guarantee<T>) -> UnsafeMutableRawPointer {
@@ -15,7 +15,7 @@
         return (address(timer), timer.map { 1 })
     }
 
-    @Test(.disabled(if: isSanitized)) func theCoreOfATimerThatHasFiredIsUsedAgain() throws {
+    @Test(.inLoop, .disabled(if: isSanitized)) func theCoreOfATimerThatHasFiredIsUsedAgain() throws {
         let (first, step) = step(.seconds(1))
         try loop.run()
         expectEqual(step.settledValue, 1)
@@ -25,7 +25,7 @@
         expect(!next.isPending)
     }
 
-    @Test func cancellingAStepThatHasTheCoreOfATimerCancelsNoTimer() throws {
+    @Test(.inLoop) func cancellingAStepThatHasTheCoreOfATimerCancelsNoTimer() throws {
         let (_, first) = step(.seconds(1))
         try loop.run()
         expectEqual(first.settledValue, 1)
@@ -42,7 +42,7 @@
         withExtendedLifetime(resolver) {}
     }
 
-    @Test func cancellingATimerEndsThisOneAlone() throws {
+    @Test(.inLoop) func cancellingATimerEndsThisOneAlone() throws {
         for _ in 0..<3 {
             let kept = after(.seconds(2)).map { 2 }
             let cancelled = after(.seconds(1)).map { 1 }
@@ -54,7 +54,7 @@
         }
     }
 
-    @Test func aTimerThatIsStartedWhileTheLoopEndsIsRejected() throws {
+    @Test(.inLoop) func aTimerThatIsStartedWhileTheLoopEndsIsRejected() throws {
         var timers: [Guarantee<Void>] = []
         inLoop { loop in
             // Released with the timer's closure, when the loop ends.

@@ -2,10 +2,10 @@
 
 extension APlusTests {
     /// 2.3.1
-    @Suite(.inLoop) struct APlusCircleTests {
+    struct APlusCircleTests {
         private let loop = EventLoop.current
 
-        @Test("2.3.1 a circle of up to three, of every make", arguments: Settling.allCases, Member.allCases)
+        @Test("2.3.1 a circle of up to three, of every make", .inLoop, arguments: Settling.allCases, Member.allCases)
         func circles(settling: Settling, first: Member) throws {
             try checkCircle([first], settling)
             for second in Member.allCases {
@@ -14,13 +14,13 @@ extension APlusTests {
             }
         }
 
-        @Test("2.3.1 a long circle", arguments: Settling.allCases, [4, 5, 16, 100])
+        @Test("2.3.1 a long circle", .inLoop, arguments: Settling.allCases, [4, 5, 16, 100])
         func long(settling: Settling, length: Int) throws {
             let makes = Member.allCases
             try checkCircle((0..<length).map { makes[$0 % makes.count] }, settling)
         }
 
-        @Test("2.3.1 a circle of four that is closed in any order", arguments: orders(of: 4))
+        @Test("2.3.1 a circle of four that is closed in any order", .inLoop, arguments: orders(of: 4))
         func closedInAnyOrder(order: [Int]) throws {
             // Handlers decide which of them are linked and which wait for one another.
             for withHandlers in 0..<16 {
@@ -46,7 +46,7 @@ extension APlusTests {
             }
         }
 
-        @Test("2.3.1 a circle that others lead into", arguments: Settling.allCases)
+        @Test("2.3.1 a circle that others lead into", .inLoop, arguments: Settling.allCases)
         func withATail(settling: Settling) throws {
             let (start, resolver) = Promise<Void>.pending()
             var circle: [Promise<Int>] = []
@@ -61,7 +61,7 @@ extension APlusTests {
             tail = []
         }
 
-        @Test("2.3.1 a copy, and the promise that is made of a promise, are the promise itself")
+        @Test("2.3.1 a copy, and the promise that is made of a promise, are the promise itself", .inLoop)
         func inDisguise() throws {
             var promise: Promise<Int>?
             promise = Promise.value(1).then { _ -> Promise<Int> in
@@ -73,7 +73,7 @@ extension APlusTests {
             promise = nil
         }
 
-        @Test("2.3.1 nothing of a circle is leaked", arguments: Settling.allCases, 1...4)
+        @Test("2.3.1 nothing of a circle is leaked", .inLoop, arguments: Settling.allCases, 1...4)
         func nothingIsLeaked(settling: Settling, length: Int) throws {
             let tally = Tally()
             try inLoop { loop throws in
@@ -97,7 +97,8 @@ extension APlusTests {
             }
         }
 
-        @Test("2.3.1 returning the promise that the handler is attached to is no circle", arguments: Setting.all)
+        @Test(
+            "2.3.1 returning the promise that the handler is attached to is no circle", .inLoop, arguments: Setting.all)
         func theOneBefore(setting: Setting) throws {
             var results: [Promise<Int>] = []
             try setting.run(.success(1)) { promise in

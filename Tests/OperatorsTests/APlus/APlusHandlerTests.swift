@@ -2,11 +2,12 @@
 
 extension APlusTests {
     /// 2.2.2 to 2.2.6
-    @Suite(.inLoop) struct APlusHandlerTests {
+    struct APlusHandlerTests {
         private let loop = EventLoop.current
 
         @Test(
             "2.2.2, 2.2.3, 2.2.4 called once each, after the promise has settled, with its outcome, not inside a call",
+            .inLoop,
             arguments: Setting.all, Handler.allCases)
         func called(setting: Setting, handler: Handler) throws {
             var calls: [String] = []
@@ -30,7 +31,8 @@ extension APlusTests {
         }
 
         @Test(
-            "2.2.2, 2.2.3 not called for the other outcome", arguments: Setting.all, Handler.ofValues + Handler.ofErrors
+            "2.2.2, 2.2.3 not called for the other outcome", .inLoop, arguments: Setting.all,
+            Handler.ofValues + Handler.ofErrors
         )
         func notForTheOtherOutcome(setting: Setting, handler: Handler) throws {
             var calls = 0
@@ -42,7 +44,7 @@ extension APlusTests {
 
         // MARK: 2.2.4, on a clean stack
 
-        @Test("2.2.4 after the code that follows the settlement", arguments: Kind.allCases, Handler.allCases)
+        @Test("2.2.4 after the code that follows the settlement", .inLoop, arguments: Kind.allCases, Handler.allCases)
         func afterTheCodeThatSettles(kind: Kind, handler: Handler) throws {
             let (promise, resolver) = try kind.make(loop) as (Promise<Int>, Resolver<Int>)
             var order: [String] = []
@@ -55,7 +57,7 @@ extension APlusTests {
             expectEqual(order, ["after settling", "handler"])
         }
 
-        @Test("2.2.4 one that is attached in a handler runs after it", arguments: Handler.allCases)
+        @Test("2.2.4 one that is attached in a handler runs after it", .inLoop, arguments: Handler.allCases)
         func attachedInAHandler(handler: Handler) throws {
             let others = [Handler.ofValues, Handler.ofErrors, Handler.ofGuarantees].first { $0.contains(handler) }!
             for other in others {
@@ -72,7 +74,7 @@ extension APlusTests {
             }
         }
 
-        @Test("2.2.4 after jobs and handlers that were queued before it, before later ones")
+        @Test("2.2.4 after jobs and handlers that were queued before it, before later ones", .inLoop)
         func inTheQueue() throws {
             let (promise, resolver) = Promise<Int>.pending()
             var order: [Int] = []
@@ -87,7 +89,7 @@ extension APlusTests {
             expectEqual(order, [0, 1, 2, 3, 4, 5])
         }
 
-        @Test("2.2.4 no handler runs inside another, and none deeper in the stack than another")
+        @Test("2.2.4 no handler runs inside another, and none deeper in the stack than another", .inLoop)
         func theStackIsClean() throws {
             var depth = 0
             var deepest = 0
@@ -117,7 +119,7 @@ extension APlusTests {
             expect(isSanitized || addresses.max()! - addresses.min()! < 4096)
         }
 
-        @Test("2.2.4 never inside the call of another thread that settles")
+        @Test("2.2.4 never inside the call of another thread that settles", .inLoop)
         func notInsideAnotherThreadsCall() throws {
             try EventLoop.withLoop { loop throws in
                 let hold = loop.hold()
@@ -138,7 +140,7 @@ extension APlusTests {
         // MARK: 2.2.6, several
 
         @Test(
-            "2.2.6 in the order of the calls", arguments: Setting.all,
+            "2.2.6 in the order of the calls", .inLoop, arguments: Setting.all,
             [Handler.ofValues, Handler.ofErrors, Handler.ofGuarantees])
         func inOrder(setting: Setting, handlers: [Handler]) throws {
             var calls: [String] = []
@@ -155,7 +157,7 @@ extension APlusTests {
             expectEqual(calls, (0..<2).flatMap { round in handlers.map { "\(round) \($0)" } })
         }
 
-        @Test("2.2.6 in order also if some throw, each with a result of its own", arguments: Setting.all)
+        @Test("2.2.6 in order also if some throw, each with a result of its own", .inLoop, arguments: Setting.all)
         func someThrow(setting: Setting) throws {
             for outcome in [Result<Int, any Error>.success(1), .failure(Flaw(100))] {
                 var calls: [Int] = []
@@ -181,7 +183,7 @@ extension APlusTests {
         }
 
         @Test(
-            "2.2.6 one that is attached in a handler comes after all that wait", arguments: Setting.all,
+            "2.2.6 one that is attached in a handler comes after all that wait", .inLoop, arguments: Setting.all,
             Handler.allCases)
         func attachedInside(setting: Setting, handler: Handler) throws {
             var calls: [Int] = []
@@ -201,7 +203,9 @@ extension APlusTests {
             expectEqual(calls, [0, 1, 2, 3, 4, 5, 6])
         }
 
-        @Test("2.2.6 in order, whether attached before, during or after the settlement", arguments: Kind.allCases)
+        @Test(
+            "2.2.6 in order, whether attached before, during or after the settlement", .inLoop, arguments: Kind.allCases
+        )
         func beforeDuringAndAfter(kind: Kind) throws {
             for outcome in [Result<Int, any Error>.success(1), .failure(Flaw())] {
                 try inLoop { loop throws in

@@ -5,10 +5,10 @@ import Synchronization
 extension APlusTests {
     /// 2.3.3, of which the protocol `Thenable` remains in a typed language: `pipe` is the foreign `then`, and its
     /// handler is resolvePromise and rejectPromise in one.
-    @Suite(.inLoop) struct APlusThenableTests {
+    struct APlusThenableTests {
         private let loop = EventLoop.current
 
-        @Test("2.3.3.3 pipe is called once, at once, with a handler", arguments: Way.allCases)
+        @Test("2.3.3.3 pipe is called once, at once, with a handler", .inLoop, arguments: Way.allCases)
         func pipeIsCalledOnce(way: Way) throws {
             let foreign = Foreign<Int>([])
             var calls: [Int] = []
@@ -22,7 +22,7 @@ extension APlusTests {
             expectEqual(outer.settledValue, 1)
         }
 
-        @Test("2.3.3.3.1 to 2.3.3.3.3 of its calls the first counts", arguments: Way.allCases, Manner.allCases)
+        @Test("2.3.3.3.1 to 2.3.3.3.3 of its calls the first counts", .inLoop, arguments: Way.allCases, Manner.allCases)
         func theFirstCallCounts(way: Way, manner: Manner) throws {
             let outcomes: [Result<Int, any Error>] = [.success(1), .success(2), .failure(Flaw(1)), .failure(Flaw(2))]
             for first in outcomes {
@@ -35,7 +35,8 @@ extension APlusTests {
         }
 
         @Test(
-            "2.3.3.3.1 a thenable that settles with what another one has", arguments: Manner.allCases, Manner.allCases)
+            "2.3.3.3.1 a thenable that settles with what another one has", .inLoop, arguments: Manner.allCases,
+            Manner.allCases)
         func withAnother(outer: Manner, inner: Manner) throws {
             for outcome in [Result<Int, any Error>.success(4), .failure(Flaw(4))] {
                 try inLoop { loop throws in
@@ -51,7 +52,8 @@ extension APlusTests {
             }
         }
 
-        @Test("2.3.3.3.1 a thenable that hands its handler on to a promise or thenable", arguments: Setting.all)
+        @Test(
+            "2.3.3.3.1 a thenable that hands its handler on to a promise or thenable", .inLoop, arguments: Setting.all)
         func thatHandsOn(setting: Setting) throws {
             for outcome in [Result<Int, any Error>.success(4), .failure(Flaw(4))] {
                 var outers: [Promise<Int>] = []
@@ -64,7 +66,7 @@ extension APlusTests {
             }
         }
 
-        @Test("2.3.3.3 a thenable that is adopted by several, and adopts")
+        @Test("2.3.3.3 a thenable that is adopted by several, and adopts", .inLoop)
         func severalAdopt() throws {
             let foreign = Foreign<Int>([])
             let first = Promise.value(()).then { foreign }
@@ -76,7 +78,9 @@ extension APlusTests {
             expect(first.settledValue == 6 && second.settledValue == 6 && third.settledValue == 6)
         }
 
-        @Test("2.3.3.3 handlers run on a clean stack, although the thenable calls inline", arguments: Way.allCases)
+        @Test(
+            "2.3.3.3 handlers run on a clean stack, although the thenable calls inline", .inLoop,
+            arguments: Way.allCases)
         func onACleanStack(way: Way) throws {
             var isInside = false
             var seen: [Bool] = []
@@ -90,7 +94,7 @@ extension APlusTests {
             expectEqual(seen, [false])
         }
 
-        @Test("2.3.3.3 a thenable that lets the handler go uncalled has abandoned the promise")
+        @Test("2.3.3.3 a thenable that lets the handler go uncalled has abandoned the promise", .inLoop)
         func thatNeverCalls() throws {
             let lines = try loggedInLoop { loop throws in
                 let foreign = Foreign<Int>([])
@@ -104,7 +108,7 @@ extension APlusTests {
             expectEqual(lines.count, 1)
         }
 
-        @Test("2.3.3.3.4.1 an error thrown after settling is ignored", arguments: Settling.allCases)
+        @Test("2.3.3.3.4.1 an error thrown after settling is ignored", .inLoop, arguments: Settling.allCases)
         func throwsAfterSettling(settling: Settling) throws {
             let fulfilled = Promise<Int> { resolver in
                 resolver.fulfill(1)
@@ -122,7 +126,7 @@ extension APlusTests {
             expectEqual(seen, ["1", "Flaw(number: 1)"])
         }
 
-        @Test("2.3.3.3.4.2 an error thrown before settling rejects", arguments: Settling.allCases)
+        @Test("2.3.3.3.4.2 an error thrown before settling rejects", .inLoop, arguments: Settling.allCases)
         func throwsBeforeSettling(settling: Settling) throws {
             var resolvers: [Resolver<Int>] = []
             let promise = Promise<Int> { resolver in

@@ -1,7 +1,7 @@
 @testable import PromisesTestSupport
 
 /// Inline handlers of the sources and of the result, which run during a settlement.
-@Suite(.inLoop) struct FanInReentrancyTests {
+struct FanInReentrancyTests {
     private let loop = EventLoop.current
 
     enum Kind: CaseIterable {
@@ -22,7 +22,7 @@
 
     private func pairs(_ count: Int) -> [Pair] { (0..<count).map { _ in Promise<Int>.pending() } }
 
-    @Test(arguments: Kind.allCases, [false, true])
+    @Test(.inLoop, arguments: Kind.allCases, [false, true])
     func aSourceThatSettlesTheNext(kind: Kind, isFirst: Bool) throws {
         let pairs = pairs(50)
         // Otherwise the optimiser would release resolvers after the last use of the array, and so abandon promises.
@@ -43,7 +43,7 @@
         }
     }
 
-    @Test(arguments: Kind.allCases)
+    @Test(.inLoop, arguments: Kind.allCases)
     func aSourceThatRejectsTheNext(kind: Kind) throws {
         let pairs = pairs(3)
         defer { withExtendedLifetime(pairs) {} }
@@ -58,7 +58,7 @@
         }
     }
 
-    @Test(arguments: Kind.allCases)
+    @Test(.inLoop, arguments: Kind.allCases)
     func aSourceThatCancelsTheResult(kind: Kind) throws {
         let pairs = pairs(3)
         defer { withExtendedLifetime(pairs) {} }
@@ -71,7 +71,7 @@
         box.change { $0 = nil }
     }
 
-    @Test(arguments: Kind.allCases)
+    @Test(.inLoop, arguments: Kind.allCases)
     func theResultThatSettlesASource(kind: Kind) throws {
         let pairs = pairs(4)
         defer { withExtendedLifetime(pairs) {} }
@@ -84,7 +84,7 @@
         }
     }
 
-    @Test(arguments: Kind.allCases)
+    @Test(.inLoop, arguments: Kind.allCases)
     func aThenableThatSettlesAnotherWhileItIsAsked(kind: Kind) throws {
         let pairs = pairs(3)
         defer { withExtendedLifetime(pairs) {} }
@@ -99,7 +99,7 @@
         }
     }
 
-    @Test(arguments: Kind.allCases)
+    @Test(.inLoop, arguments: Kind.allCases)
     func manySourcesAreCancelled(kind: Kind) throws {
         let naps = (0..<scaled(25_000)).map { number in after(.seconds(1)).map { number }.asPromise() }
         let result = kind.gather(naps)

@@ -1,10 +1,10 @@
 @testable import PromisesTestSupport
 
 /// `forEach` and `thenReduce`.
-@Suite(.inLoop) struct ForEachTests {
+struct ForEachTests {
     private let loop = EventLoop.current
 
-    @Test func oneAfterTheOther() throws {
+    @Test(.inLoop) func oneAfterTheOther() throws {
         var log: [String] = []
         let body = { (number: Int) -> Promise<String> in
             log.append("begin \(number)")
@@ -17,7 +17,7 @@
         expectEqual(loop.now.nanoseconds, 3_000_000_000)
     }
 
-    @Test func folding() throws {
+    @Test(.inLoop) func folding() throws {
         let text = Promise.value(["a", "b", "c"]).thenReduce("-") { text, letter in
             after(.seconds(1)).map { text + letter }
         }
@@ -27,7 +27,7 @@
         expect(sum, gives: 10)
     }
 
-    @Test func ofNothing() throws {
+    @Test(.inLoop) func ofNothing() throws {
         let none = [Int]()
         var calls = 0
         expect(
@@ -39,7 +39,7 @@
         expectEqual(calls, 0)
     }
 
-    @Test func aRejectionEndsIt() throws {
+    @Test(.inLoop) func aRejectionEndsIt() throws {
         var begun: [Int] = []
         let body = { (number: Int) throws -> Promise<Int> in
             begun.append(number)
@@ -55,7 +55,7 @@
         expectEqual(begun.count, 7)
     }
 
-    @Test func itemsAreTakenWhenTheirTurnComes() throws {
+    @Test(.inLoop) func itemsAreTakenWhenTheirTurnComes() throws {
         var made = 0
         let items = sequence(first: 1) { last -> Int? in
             made += 1
@@ -71,7 +71,7 @@
         expectEqual(made, 4)
     }
 
-    @Test func cancellingClimbsToTheItemAtHand() throws {
+    @Test(.inLoop) func cancellingClimbsToTheItemAtHand() throws {
         let tally = Tally()
         var begun: [Int] = []
         func series() -> [Promise<Int>] {
@@ -97,7 +97,7 @@
         expectEqual(begun.count, 9)
     }
 
-    @Test func cancelledByItsOwnBody() throws {
+    @Test(.inLoop) func cancelledByItsOwnBody() throws {
         var result: Promise<Void>?
         var begun = 0
         let series = forEach(1...) { number -> Promise<Int> in
@@ -110,7 +110,7 @@
         expect(begun == 3 && loop.nextDeadline == nil, "what the body returned then is cancelled too")
     }
 
-    @Test func anItemThatAnotherWaitsForGoesOn() throws {
+    @Test(.inLoop) func anItemThatAnotherWaitsForGoesOn() throws {
         let shared = after(.seconds(1)).map { 5 }.asPromise()
         let other = shared.map { $0 + 1 }
         let series = forEach([1]) { _ in shared }
@@ -119,7 +119,7 @@
         expect(other, gives: 6)
     }
 
-    @Test func anItemThatComesTooLateGoesOnForAHandlerThatHasReturnedItBefore() throws {
+    @Test(.inLoop) func anItemThatComesTooLateGoesOnForAHandlerThatHasReturnedItBefore() throws {
         let shared = after(.seconds(1)).map { 5 }.asPromise()
         let first = after(.zero).then { shared }
         hang(after(.milliseconds(1)))
@@ -135,7 +135,7 @@
         expect(first, gives: 5)
     }
 
-    @Test func itsOwnPromiseAsAnItem() throws {
+    @Test(.inLoop) func itsOwnPromiseAsAnItem() throws {
         var own: Promise<Void>?
         let series = forEach([1, 2]) { number -> Promise<Void> in number == 1 ? .value : own! }
         own = series
@@ -146,7 +146,7 @@
         expect(fold, failsWith: PromiseError.returnedSelf)
     }
 
-    @Test func whenItsLoopEnds() {
+    @Test(.inLoop) func whenItsLoopEnds() {
         let tally = Tally()
         let box = Shared<Promise<Void>?>(nil)
         let lines = loggedInLoop { _ in
@@ -162,7 +162,7 @@
         expect(tally.alive == 0 && lines.count == 1)
     }
 
-    @Test func anItemThatIsAbandoned() throws {
+    @Test(.inLoop) func anItemThatIsAbandoned() throws {
         let lines = try loggedInLoop { _ throws in
             expect(forEach([1, 2]) { _ in Promise<Int> { _ in } }, failsWith: PromiseError.abandoned)
         }

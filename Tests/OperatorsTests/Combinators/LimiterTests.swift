@@ -1,9 +1,9 @@
 @testable import PromisesTestSupport
 
-@Suite(.inLoop) struct LimiterTests {
+struct LimiterTests {
     private let loop = EventLoop.current
 
-    @Test func atMostAsManyAtATimeInOrder() throws {
+    @Test(.inLoop) func atMostAsManyAtATimeInOrder() throws {
         let limiter = Limiter(3)
         var (running, most) = (0, 0)
         var order: [Int] = []
@@ -25,7 +25,7 @@
         expect(limiter.active == 0 && limiter.waiting == 0)
     }
 
-    @Test func anErrorGivesThePermitBack() throws {
+    @Test(.inLoop) func anErrorGivesThePermitBack() throws {
         let limiter = Limiter(1)
         expect(limiter.run { () -> Promise<Int> in throw Flaw(1) }, failsWith: Flaw(1))
         expect(limiter.run { Promise<Int>(error: Flaw(2)) }, failsWith: Flaw(2))
@@ -34,7 +34,7 @@
         expectEqual(limiter.active, 0)
     }
 
-    @Test func aWorkThatIsCancelledHoldsItsPermitUntilItHasEnded() throws {
+    @Test(.inLoop) func aWorkThatIsCancelledHoldsItsPermitUntilItHasEnded() throws {
         let limiter = Limiter(1)
         var lines: [String] = []
         let first = limiter.run {
@@ -53,7 +53,7 @@
     }
 
     /// An operation that another handler keeps alive continues, and keeps its permit.
-    @Test func aWorkThatGoesOnKeepsItsPermit() throws {
+    @Test(.inLoop) func aWorkThatGoesOnKeepsItsPermit() throws {
         let limiter = Limiter(1)
         let (shared, resolver) = Promise<Int>.pending()
         shared.pipe { _ in }
@@ -67,7 +67,7 @@
         expect(second, gives: 2)
     }
 
-    @Test func aWaiterThatIsCancelledLeavesTheOrder() throws {
+    @Test(.inLoop) func aWaiterThatIsCancelledLeavesTheOrder() throws {
         let limiter = Limiter(1)
         var order: [Int] = []
         let (gate, open) = Promise<Void>.pending()
@@ -87,7 +87,7 @@
     }
 
     /// Its permit was granted, but its handler has not run.
-    @Test func aPermitIsNotLostOnTheWay() throws {
+    @Test(.inLoop) func aPermitIsNotLostOnTheWay() throws {
         let limiter = Limiter(1)
         let first = limiter.run { Promise.value(1) }
         first.cancel()
@@ -98,7 +98,7 @@
         expectEqual(limiter.active, 0)
     }
 
-    @Test func aLimitOfNoneIsRefused() throws {
+    @Test(.inLoop) func aLimitOfNoneIsRefused() throws {
         let error = Limiter(0).run { Promise.value(1) }.error as? PromiseError
         guard case .badInput? = error else {
             Issue.record("\(String(describing: error))")
@@ -106,7 +106,7 @@
         }
     }
 
-    @Test func theEndOfTheLoop() {
+    @Test(.inLoop) func theEndOfTheLoop() {
         let tally = Tally()
         var limiter: Limiter?
         var waiting: Promise<Int>?
@@ -125,7 +125,7 @@
 
     /// Operations of all kinds, cancelled at any moment: no permit is lost or granted twice, and each clean-up runs
     /// once.
-    @Test(arguments: 0..<20) func tenThousandCancellations(seed: Int) throws {
+    @Test(.inLoop, arguments: 0..<20) func tenThousandCancellations(seed: Int) throws {
         var dice = SplitMix64(UInt64(seed))
         let limiter = Limiter(Int.random(in: 1...5, using: &dice))
         var (running, started, cleaned) = (0, 0, 0)

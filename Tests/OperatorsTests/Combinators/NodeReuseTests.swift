@@ -3,7 +3,7 @@
 
 /// A loop keeps the nodes with which combinators waited, and reuses them. No combinator may be affected by the earlier
 /// use of a node.
-@Suite(.inLoop) struct NodeReuseTests {
+struct NodeReuseTests {
     private let loop = EventLoop.current
     private let tally = Tally()
 
@@ -30,7 +30,7 @@
         Promises.race(pairs.map(\.promise))
     }
 
-    @Test(.enabled(if: Self.keepsNodes)) func losersGiveTheirNodesToTheNextRace() throws {
+    @Test(.inLoop, .enabled(if: Self.keepsNodes)) func losersGiveTheirNodesToTheNextRace() throws {
         expect(keptNodes(loop).isEmpty)
         let first = pairs(3)
         defer { withExtendedLifetime(first) {} }
@@ -49,7 +49,7 @@
         expect(Set(keptNodes(loop)).isSuperset(of: kept.dropFirst()))
     }
 
-    @Test func soDoTheSourcesOfWhen() throws {
+    @Test(.inLoop) func soDoTheSourcesOfWhen() throws {
         for round in 0..<3 {
             let sources = pairs(5)
             defer { withExtendedLifetime(sources) {} }
@@ -61,7 +61,7 @@
     }
 
     /// Its node is still in the source's list, after the other handler's.
-    @Test func aLoserWithAnotherHandlerDoesNot() throws {
+    @Test(.inLoop) func aLoserWithAnotherHandlerDoesNot() throws {
         let sources = pairs(2)
         defer { withExtendedLifetime(sources) {} }
         let winner = race(of: sources)
@@ -78,7 +78,7 @@
         expectEqual(second.settledValue, 3)
     }
 
-    @Test func aLoopKeepsNoMoreThanItsBound() throws {
+    @Test(.inLoop) func aLoopKeepsNoMoreThanItsBound() throws {
         let sources = pairs(300)
         defer { withExtendedLifetime(sources) {} }
         let winner = race(of: sources)
@@ -88,7 +88,7 @@
     }
 
     /// A kept node has released its combinator, and with it everything that the combinator held.
-    @Test func aKeptNodeHoldsNothing() throws {
+    @Test(.inLoop) func aKeptNodeHoldsNothing() throws {
         for _ in 0..<3 {
             let (promise, resolver) = Promise<Tally.Token>.pending()
             let (other, otherResolver) = Promise<Tally.Token>.pending()
@@ -101,7 +101,7 @@
     }
 
     /// Races, cancellations, rejections and handlers of losers in a random order, with their expected results.
-    @Test(arguments: [1, 2, 3]) func combinatorsOfOneLoopDoNotDisturbOneAnother(seed: UInt64) throws {
+    @Test(.inLoop, arguments: [1, 2, 3]) func combinatorsOfOneLoopDoNotDisturbOneAnother(seed: UInt64) throws {
         var dice = SplitMix64(seed)
         for _ in 0..<300 {
             let sources = pairs(Int.random(in: 1...6, using: &dice))

@@ -1,14 +1,14 @@
 @testable import PromisesTestSupport
 
 /// Each way to write a combinator compiles without annotations, and selects the documented form.
-@Suite(.inLoop) struct OverloadRankingTests {
+struct OverloadRankingTests {
     private let one = Promise.value(1)
     private let two = Guarantee.value(2)
     private let text = Promise.value("text")
     private let void = Promise<Void>.value
     private let wait = Guarantee<Void>.value
 
-    @Test func whenOfTen() throws {
+    @Test(.inLoop) func whenOfTen() throws {
         let all = when(
             fulfilled: one, two, text, void, wait, Doubled(one), Promise.value([1.5]), Guarantee<Int?>.value(nil),
             Promise<(Int, Int)>.value((8, 9)), Guarantee.value(true))
@@ -16,7 +16,7 @@
         expect(a == 1 && b == 2 && c == "text" && d == 2 && e == [1.5] && f == nil && g == (8, 9) && h)
     }
 
-    @Test func whenOfOne() throws {
+    @Test(.inLoop) func whenOfOne() throws {
         let single = when(fulfilled: one)
         let number: Int = try hang(single)
         let list = when(fulfilled: [one])
@@ -24,7 +24,7 @@
         expect(number == 1 && numbers == [1])
     }
 
-    @Test func whenOfVoids() throws {
+    @Test(.inLoop) func whenOfVoids() throws {
         let tuple = when(fulfilled: void, void, void)
         let _: Promise<(Void, Void, Void)> = tuple
         let _: Promise<Void> = when(fulfilled: [void, void])
@@ -35,14 +35,14 @@
         try hang(void.then { () -> Promise<Void> in when(fulfilled: [void, void]) })
     }
 
-    @Test func whenOfAMixture() throws {
+    @Test(.inLoop) func whenOfAMixture() throws {
         let numbers = when(fulfilled: [one, two, Doubled(one)])
         let _: Promise<[Int]> = numbers
         let typed: [any Thenable<Int>] = [one, two]
         expectEqual(try hang(when(fulfilled: typed)), [1, 2])
     }
 
-    @Test func whenOfLists() throws {
+    @Test(.inLoop) func whenOfLists() throws {
         expectEqual(try hang(when(fulfilled: [two, two])), [2, 2])
         let strict = when(fulfilled: (1...3).map { Promise.value($0) })
         let lazy = when(fulfilled: (1...3).lazy.map { Promise.value($0) })
@@ -54,7 +54,7 @@
         expectEqual(try hang(none), [])
     }
 
-    @Test func whenResolved() throws {
+    @Test(.inLoop) func whenResolved() throws {
         let mixed = when(resolved: one, text)
         let (number, word) = hang(mixed)
         expect(try number.get() == 1 && word.get() == "text")
@@ -69,11 +69,11 @@
         expect(hang(none).isEmpty)
     }
 
-    @Test func whenNotAllRejected() throws {
+    @Test(.inLoop) func whenNotAllRejected() throws {
         expectEqual(try hang(when(notAllRejected: [one, one])).count, 2)
     }
 
-    @Test func whenGuarantees() {
+    @Test(.inLoop) func whenGuarantees() {
         expectEqual(hang(when(guarantees: [two, two])), [2, 2])
         let (number, word) = hang(when(guarantees: two, .value("a")))
         expect(number == 2 && word == "a")
@@ -83,7 +83,7 @@
         expectEqual(hang(none), [])
     }
 
-    @Test func races() throws {
+    @Test(.inLoop) func races() throws {
         let guarantee: Guarantee<Int> = race(two, two)
         let inferred = race(two, two)
         let _: Guarantee<Int> = inferred
@@ -101,12 +101,12 @@
         expectEqual(try hang(limited), 1)
     }
 
-    @Test func racesForTheFirstValue() throws {
+    @Test(.inLoop) func racesForTheFirstValue() throws {
         expectEqual(try hang(race(fulfilled: [one, one])), 1)
         expectEqual(try hang(race(fulfilled: [two, two])), 2)
     }
 
-    @Test func soManyAtATime() throws {
+    @Test(.inLoop) func soManyAtATime() throws {
         expectEqual(try hang(when(fulfilled: [one, one], concurrently: 2) { $0 }), [1, 1])
         let counted = when(fulfilled: [1, 2], concurrently: 1) { number in
             let twice = number * 2
@@ -118,7 +118,7 @@
         tried.cancel()
     }
 
-    @Test func oneByOne() throws {
+    @Test(.inLoop) func oneByOne() throws {
         let promise = forEach([1, 2]) { _ in one }
         let _: Promise<Void> = promise
         let guarantee = forEach([1, 2]) { _ in two }
@@ -138,7 +138,7 @@
         expectEqual(turn, 3)
     }
 
-    @Test func elements() throws {
+    @Test(.inLoop) func elements() throws {
         let list = Promise.value([1, 2])
         let sure = Guarantee.value([1, 2])
         let mapped = list.thenMap { Promise.value($0) }

@@ -1,10 +1,10 @@
 @testable import PromisesTestSupport
 
 /// `race(fulfilled:)`.
-@Suite(.inLoop) struct RaceFulfilledTests {
+struct RaceFulfilledTests {
     private let loop = EventLoop.current
 
-    @Test func theFirstValueWinsOverEarlierRejections() throws {
+    @Test(.inLoop) func theFirstValueWinsOverEarlierRejections() throws {
         let winner = race(fulfilled: [
             after(.seconds(1)).map { () throws -> Int in throw Flaw(1) }, after(.seconds(3)).map { 3 }.asPromise(),
             after(.seconds(2)).map { 2 }.asPromise(),
@@ -13,11 +13,11 @@
         expectEqual(loop.nextDeadline, nil, "the loser")
     }
 
-    @Test func ofSeveralThatAreFulfilledAlreadyTheFirstInTheListWins() {
+    @Test(.inLoop) func ofSeveralThatAreFulfilledAlreadyTheFirstInTheListWins() {
         expectEqual(race(fulfilled: [Promise<Int>(error: Flaw(1)), .value(2), .value(3)]).settledValue, 2)
     }
 
-    @Test func allRejectedGivesAllErrorsInTheOrderOfTheList() throws {
+    @Test(.inLoop) func allRejectedGivesAllErrorsInTheOrderOfTheList() throws {
         let pairs = (0..<4).map { _ in Promise<Int>.pending() }
         let winner = race(fulfilled: pairs.map(\.promise))
         for index in [2, 0, 3, 1] {
@@ -31,23 +31,23 @@
         expect(errors as? [Flaw] == [Flaw(0), Flaw(1), Flaw(2), Flaw(3)])
     }
 
-    @Test func rejectedFromTheStart() throws {
+    @Test(.inLoop) func rejectedFromTheStart() throws {
         let winner = race(fulfilled: [Promise<Int>(error: Flaw(1)), Promise(error: Flaw(2))])
         expect(winner, failsWith: PromiseError.noWinner([Flaw(1), Flaw(2)]))
     }
 
-    @Test func errorsOfOtherRacesAreOthers() {
+    @Test(.inLoop) func errorsOfOtherRacesAreOthers() {
         let error = PromiseError.noWinner([Flaw(1), Flaw(2)])
         expectEqual(error, .noWinner([Flaw(1), Flaw(2)]))
         expect(error != .noWinner([Flaw(1), Flaw(3)]) && error != .noWinner([Flaw(1)]) && error != .cancelled)
     }
 
-    @Test func anEmptyListIsBadInput() {
+    @Test(.inLoop) func anEmptyListIsBadInput() {
         let error = race(fulfilled: [Promise<Int>]()).error
         expect(error as? PromiseError == .badInput("race(fulfilled:) of an empty list"))
     }
 
-    @Test func rejectionsAreNotReported() throws {
+    @Test(.inLoop) func rejectionsAreNotReported() throws {
         let lines = try loggedInLoop { loop throws in
             let winner = race(fulfilled: [
                 Promise<Int>(error: Flaw(1)), after(.seconds(1)).map { throw Flaw(2) }, .value(3),
@@ -58,14 +58,14 @@
         expectEqual(lines, [])
     }
 
-    @Test func anAbandonedOneCountsAsRejected() throws {
+    @Test(.inLoop) func anAbandonedOneCountsAsRejected() throws {
         let lines = try loggedInLoop { _ throws in
             expect(race(fulfilled: [Promise<Int> { _ in }, after(.seconds(1)).map { 1 }.asPromise()]), gives: 1)
         }
         expectEqual(lines.count, 1)
     }
 
-    @Test func errorsAreReleasedWithTheRace() throws {
+    @Test(.inLoop) func errorsAreReleasedWithTheRace() throws {
         struct Heavy: Error { let token: Tally.Token }
         let tally = Tally()
         let (late, resolver) = Promise<Int>.pending()
@@ -75,7 +75,7 @@
         expect(winner.settledValue == 1 && tally.alive == 0)
     }
 
-    @Test func manyOfThem() {
+    @Test(.inLoop) func manyOfThem() {
         let pairs = (0..<scaled(100_000)).map { _ in Promise<Int>.pending() }
         let winner = race(fulfilled: pairs.map(\.promise))
         for pair in pairs.dropLast() { pair.resolver.reject(Flaw()) }

@@ -2,24 +2,24 @@
 @testable import PromisesTestSupport
 
 /// The losers of a race are cancelled, unless they have another waiter.
-@Suite(.inLoop) struct RaceLoserTests {
+struct RaceLoserTests {
     private let loop = EventLoop.current
 
-    @Test func timersAreGoneFromTheLoop() throws {
+    @Test(.inLoop) func timersAreGoneFromTheLoop() throws {
         let (promise, resolver) = Promise<Void>.pending()
         let winner = race(after(.seconds(60)).asPromise(), promise, after(.seconds(30)).map {}.asPromise())
         resolver.fulfill()
         expect(winner.isFulfilled && loop.nextDeadline == nil && !loop.isAlive)
     }
 
-    @Test func guaranteesToo() throws {
+    @Test(.inLoop) func guaranteesToo() throws {
         let slow = after(.seconds(60)).map { 1 }
         let winner: Guarantee<Int> = race(slow, after(.seconds(1)).map { 2 })
         expect(winner, gives: 2)
         expect(loop.nextDeadline == nil && slow.asPromise().error as? PromiseError == .cancelled)
     }
 
-    @Test(arguments: 0..<3) func alsoOfARaceThatIsWonAtOnce(place: Int) throws {
+    @Test(.inLoop, arguments: 0..<3) func alsoOfARaceThatIsWonAtOnce(place: Int) throws {
         var sources = [after(.seconds(1)).map { 1 }.asPromise(), after(.seconds(2)).map { 2 }.asPromise()]
         sources.insert(.value(0), at: place)
         expectEqual(race(sources).settledValue, 0)
@@ -29,13 +29,13 @@
         expectEqual(rejected, 2)
     }
 
-    @Test func aRejectionWinsAndCancelsToo() throws {
+    @Test(.inLoop) func aRejectionWinsAndCancelsToo() throws {
         let limit = after(.seconds(1)).then { Promise<Int>(error: PromiseError.timedOut) }
         expect(race(after(.seconds(60)).map { 1 }.asPromise(), limit), failsWith: PromiseError.timedOut)
         expectEqual(loop.nextDeadline, nil)
     }
 
-    @Test func onCancelIsCalledAsAJob() throws {
+    @Test(.inLoop) func onCancelIsCalledAsAJob() throws {
         var stops: [Int] = []
         let pairs = (0..<3).map { _ in Promise<Int>.pending() }
         for (index, pair) in pairs.enumerated() { pair.resolver.onCancel { stops.append(index) } }
@@ -47,7 +47,7 @@
         expectEqual(stops, [0, 2])
     }
 
-    @Test func oneThatAnotherChainWaitsForGoesOn() throws {
+    @Test(.inLoop) func oneThatAnotherChainWaitsForGoesOn() throws {
         let shared = after(.seconds(2)).map { 2 }.asPromise()
         let other = shared.map { $0 * 10 }
         expect(race(shared, after(.seconds(1)).map { 1 }.asPromise()), gives: 1)
@@ -55,7 +55,7 @@
         expect(other, gives: 20)
     }
 
-    @Test func oneThatAHandlerHasReturnedGoesOn() throws {
+    @Test(.inLoop) func oneThatAHandlerHasReturnedGoesOn() throws {
         let shared = after(.seconds(2)).map { 2 }.asPromise()
         let other = after(.zero).then { shared }
         hang(after(.milliseconds(1)))
@@ -64,14 +64,14 @@
         expect(other, gives: 2)
     }
 
-    @Test func oneThatAHangWaitsForGoesOn() throws {
+    @Test(.inLoop) func oneThatAHangWaitsForGoesOn() throws {
         let slow = after(.seconds(2)).map { 2 }.asPromise()
         let winner = race(slow, after(.seconds(1)).map { 1 }.asPromise())
         expectEqual(try hang(slow), 2)
         expectEqual(winner.settledValue, 1)
     }
 
-    @Test func itsErrorIsNotReported() throws {
+    @Test(.inLoop) func itsErrorIsNotReported() throws {
         let lines = try loggedInLoop { loop throws in
             let (loser, resolver) = Promise<Int>.pending()
             var slow: Promise<Int>? = loser.then { _ in after(.seconds(1)).map { throw Flaw() } }
@@ -85,7 +85,7 @@
         expectEqual(lines, [])
     }
 
-    @Test func cleanupOfALoserRuns() throws {
+    @Test(.inLoop) func cleanupOfALoserRuns() throws {
         var seen: [String] = []
         let slow = after(.seconds(60)).map { 1 }.asPromise()
             .ensure { seen.append("ensure") }
@@ -95,7 +95,7 @@
         expect(seen.sorted() == ["ensure", "ensureThen"] && loop.now.nanoseconds == 2_000_000_000)
     }
 
-    @Test func thePromiseThatWinsMayAlsoLose() throws {
+    @Test(.inLoop) func thePromiseThatWinsMayAlsoLose() throws {
         for order in 0..<2 {
             let (promise, resolver) = Promise<Int>.pending()
             let (other, otherResolver) = Promise<Int>.pending()
@@ -107,14 +107,14 @@
         }
     }
 
-    @Test func aRaceInsideARace() throws {
+    @Test(.inLoop) func aRaceInsideARace() throws {
         let inner = race(after(.seconds(3)).map { 3 }.asPromise(), after(.seconds(4)).map { 4 }.asPromise())
         let all = when(fulfilled: [after(.seconds(5)).map { 5 }, after(.seconds(6)).map { 6 }]).map { $0[0] }
         expect(race(inner, all, after(.seconds(1)).map { 1 }.asPromise()), gives: 1)
         expect(loop.nextDeadline == nil && inner.isRejected && all.isRejected)
     }
 
-    @Test func theFirstOfManyCancelsAllOthers() throws {
+    @Test(.inLoop) func theFirstOfManyCancelsAllOthers() throws {
         let pairs = (0..<scaled(100_000)).map { _ in Promise<Int>.pending() }
         let winner = race(pairs.map(\.promise))
         pairs[77].resolver.fulfill(77)
@@ -123,7 +123,7 @@
         expectEqual(rejected, pairs.count - 1)
     }
 
-    @Test func theyLeaveAPromiseThatLivesLong() throws {
+    @Test(.inLoop) func theyLeaveAPromiseThatLivesLong() throws {
         let (shutdown, resolver) = Promise<Int>.pending()
         let listener = shutdown.map { $0 }
         for round in 0..<1000 {
@@ -137,7 +137,7 @@
         expect(listener, gives: 1)
     }
 
-    @Test func whatIsReleasedMayStartAnotherRace() throws {
+    @Test(.inLoop) func whatIsReleasedMayStartAnotherRace() throws {
         let (first, resolver) = Promise<Int>.pending()
         let (last, lastResolver) = Promise<Int>.pending()
         let slow = {
@@ -152,7 +152,7 @@
         withExtendedLifetime(lastResolver) {}
     }
 
-    @Test func anInlineHandlerOfTheResultSettlesALoser() throws {
+    @Test(.inLoop) func anInlineHandlerOfTheResultSettlesALoser() throws {
         let pairs = (0..<3).map { _ in Promise<Int>.pending() }
         let winner = race(pairs.map(\.promise))
         winner.pipe { _ in pairs[2].resolver.reject(Flaw(2)) }
@@ -163,7 +163,7 @@
         expect(pairs[2].promise.isRejected)
     }
 
-    @Test func noneIsCancelledWhileTheLoopEnds() {
+    @Test(.inLoop) func noneIsCancelledWhileTheLoopEnds() {
         let lines = logged {
             let (promise, resolver) = Promise<Int>.pending()
             inLoop { _ in race(after(.seconds(1)).map { 1 }.asPromise(), promise).ignoringErrors() }

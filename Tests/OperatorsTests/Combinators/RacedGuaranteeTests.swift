@@ -1,14 +1,16 @@
 @testable import PromisesTestSupport
 
 /// A guarantee sealed by the program, such as a stop signal: it is raced round after round, and sealed at the end.
-@Suite(.inLoop) struct RacedGuaranteeTests {
+struct RacedGuaranteeTests {
     private let loop = EventLoop.current
 
     enum Use: CaseIterable {
         case won, raceOfPromises, raceFulfilled, wonAtOnce, timeout, withdrawn, gathered, raceOfSteps, dispatched
     }
 
-    @Test(arguments: Use.allCases, [false, true]) func itsClosureCountsAfterEachRound(use: Use, isMadeByInit: Bool)
+    @Test(.inLoop, arguments: Use.allCases, [false, true]) func itsClosureCountsAfterEachRound(
+        use: Use, isMadeByInit: Bool
+    )
         throws
     {
         let (stop, seal) = make(isMadeByInit)
@@ -31,7 +33,7 @@
         return (stop, seal!)
     }
 
-    @Test func itIsCancelledByItself() throws {
+    @Test(.inLoop) func itIsCancelledByItself() throws {
         let (stop, seal) = Guarantee<Int>.pending()
         let raced = race(stop, after(.seconds(1)).map { 1 })
         stop.cancel()

@@ -1,10 +1,10 @@
 @testable import PromisesTestSupport
 
 /// `repeatWhile`.
-@Suite(.inLoop) struct RepeatTests {
+struct RepeatTests {
     private let loop = EventLoop.current
 
-    @Test func asLongAsItGivesTrue() throws {
+    @Test(.inLoop) func asLongAsItGivesTrue() throws {
         var rounds = 0
         let end = repeatWhile { () -> Promise<Bool> in
             rounds += 1
@@ -15,7 +15,7 @@
         expect(rounds == 4 && loop.now.nanoseconds == 4_000_000_000)
     }
 
-    @Test func onceIfItGivesFalse() throws {
+    @Test(.inLoop) func onceIfItGivesFalse() throws {
         var rounds = 0
         try hang(
             repeatWhile { () -> Promise<Bool> in
@@ -25,7 +25,7 @@
         expectEqual(rounds, 1)
     }
 
-    @Test func anErrorEndsIt() throws {
+    @Test(.inLoop) func anErrorEndsIt() throws {
         var left = 3
         let thrown = repeatWhile { () throws -> Promise<Bool> in
             left -= 1
@@ -38,7 +38,7 @@
         expect(repeatWhile { Promise<Bool>(error: Flaw(3)) }, failsWith: Flaw(3))
     }
 
-    @Test func guaranteesMakeAGuarantee() {
+    @Test(.inLoop) func guaranteesMakeAGuarantee() {
         var rounds = 0
         let end: Guarantee<Void> = repeatWhile {
             rounds += 1
@@ -48,7 +48,7 @@
         expectEqual(rounds, 3)
     }
 
-    @Test func anEndlessOneLeavesTurnsToOthers() throws {
+    @Test(.inLoop) func anEndlessOneLeavesTurnsToOthers() throws {
         var rounds = 0
         let endless = repeatWhile { () -> Promise<Bool> in
             rounds += 1
@@ -62,7 +62,7 @@
         expect(rounds == before && endless.error as? PromiseError == .cancelled)
     }
 
-    @Test func cancellingStopsTheRoundAtHand() throws {
+    @Test(.inLoop) func cancellingStopsTheRoundAtHand() throws {
         let tally = Tally()
         var stops = 0
         let endless = { () -> Promise<Void> in
@@ -82,7 +82,7 @@
         expectEqual(stops, 1)
     }
 
-    @Test func aRoundThatAnotherThreadSettles() throws {
+    @Test(.inLoop) func aRoundThatAnotherThreadSettles() throws {
         try EventLoop.withLoop { _ throws in
             let box = Shared<[Resolver<Bool>]>([])
             let isOver = Shared(false)

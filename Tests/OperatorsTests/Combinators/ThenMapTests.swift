@@ -1,20 +1,20 @@
 @testable import PromisesTestSupport
 
 /// `thenMap`.
-@Suite(.inLoop) struct ThenMapTests {
+struct ThenMapTests {
     private let loop = EventLoop.current
 
-    @Test func allAtOnceInTheirOrder() throws {
+    @Test(.inLoop) func allAtOnceInTheirOrder() throws {
         let all = Promise.value([3, 1, 2]).thenMap { number in after(.seconds(number)).map { number * 10 } }
         expect(all, gives: [30, 10, 20])
         expectEqual(loop.now.nanoseconds, 3_000_000_000)
     }
 
-    @Test func ofNothing() throws {
+    @Test(.inLoop) func ofNothing() throws {
         expect(Promise.value([Int]()).thenMap { Promise.value($0) }, gives: [])
     }
 
-    @Test func aRejectionRejects() throws {
+    @Test(.inLoop) func aRejectionRejects() throws {
         let lines = try loggedInLoop { loop throws in
             let failing = Promise.value(1...3).thenMap { number in
                 after(.seconds(number)).map { () throws -> Int in throw Flaw(number) }
@@ -26,7 +26,7 @@
         expectEqual(lines, [])
     }
 
-    @Test func aThrowIsARejectionOfItsElement() throws {
+    @Test(.inLoop) func aThrowIsARejectionOfItsElement() throws {
         let lines = try loggedInLoop { loop throws in
             var begun: [Int] = []
             let body = { (number: Int) throws -> Promise<[Int]> in
@@ -42,7 +42,7 @@
         expectEqual(lines, [], "those that were begun are told of")
     }
 
-    @Test func cancellingCancelsAll() throws {
+    @Test(.inLoop) func cancellingCancelsAll() throws {
         let mapped = Promise.value(1...3).thenMap { after(.seconds($0)) }
         try loop.turn(.poll)
         expect(loop.nextDeadline != nil)

@@ -1,10 +1,10 @@
 @testable import PromisesTestSupport
 
 /// Iterators and closures that misuse `when(…concurrently:)`, and its cancellation.
-@Suite(.inLoop) struct WhenConcurrentlyReentrancyTests {
+struct WhenConcurrentlyReentrancyTests {
     private let loop = EventLoop.current
 
-    @Test func anIteratorThatSettlesWhatIsUnderWay() throws {
+    @Test(.inLoop) func anIteratorThatSettlesWhatIsUnderWay() throws {
         var pairs: [(promise: Promise<Int>, resolver: Resolver<Int>)] = []
         let iterator = AnyIterator<Promise<Int>> {
             for (index, pair) in pairs.enumerated() { pair.resolver.fulfill(index) }
@@ -17,7 +17,7 @@
         expect(all, gives: [0, 1, 2, 3, 4])
     }
 
-    @Test func aClosureThatDrivesTheLoop() throws {
+    @Test(.inLoop) func aClosureThatDrivesTheLoop() throws {
         var depth = 0
         var deepest = 0
         let all = when(fulfilled: 0..<20, concurrently: 3) { number -> Guarantee<Int> in
@@ -31,7 +31,7 @@
         expectEqual(deepest, 1)
     }
 
-    @Test func anIteratorThatCancelsTheResult() throws {
+    @Test(.inLoop) func anIteratorThatCancelsTheResult() throws {
         let tally = Tally()
         var result: Promise<[Int]>?
         var asked = 0
@@ -52,7 +52,7 @@
         expectEqual(tally.alive, 0)
     }
 
-    @Test func aClosureThatCancelsAndThrows() throws {
+    @Test(.inLoop) func aClosureThatCancelsAndThrows() throws {
         var result: Promise<[Int]>?
         let all = when(fulfilled: 0..<10, concurrently: 1) { number -> Promise<Int> in
             if number == 1 {
@@ -65,7 +65,7 @@
         expect(all, failsWith: PromiseError.cancelled)
     }
 
-    @Test func anInlineHandlerOfTheResult() throws {
+    @Test(.inLoop) func anInlineHandlerOfTheResult() throws {
         let (promise, resolver) = Promise<Int>.pending()
         let all = when(fulfilled: [promise, .value(2)], concurrently: 2) { $0 }
         let seen = Shared<[Int]>([])
@@ -76,7 +76,7 @@
         expectEqual(seen.value, [1, 2])
     }
 
-    @Test func cancellingCancelsWhatIsUnderWay() throws {
+    @Test(.inLoop) func cancellingCancelsWhatIsUnderWay() throws {
         let tally = Tally()
         var stops: [Int] = []
         var shared: Promise<Int>?
@@ -105,7 +105,7 @@
         expect(stops == [2, 4, 5] && shared?.isPending == true)
     }
 
-    @Test func whatIsReleasedWhenItIsCancelledMayDriveTheLoop() throws {
+    @Test(.inLoop) func whatIsReleasedWhenItIsCancelledMayDriveTheLoop() throws {
         let pairs = (0..<3).map { _ in Promise<Int>.pending() }
         let all = when(fulfilled: 0..<10, concurrently: 3) { number -> Promise<Int> in
             let words = LastWords { hang(after(.seconds(1))) }
@@ -117,7 +117,7 @@
         expect(all.error as? PromiseError == .cancelled)
     }
 
-    @Test func aRejectionReleasesTheClosure() throws {
+    @Test(.inLoop) func aRejectionReleasesTheClosure() throws {
         let tally = Tally()
         let all = { () -> Promise<[Int]> in
             let token = tally.token()
@@ -133,7 +133,7 @@
         try loop.run()
     }
 
-    @Test func whenItsLoopEnds() {
+    @Test(.inLoop) func whenItsLoopEnds() {
         let tally = Tally()
         let box = Shared<Promise<[Int]>?>(nil)
         let lines = loggedInLoop { _ in
@@ -148,7 +148,7 @@
         expect(tally.alive == 0 && lines.count == 1)
     }
 
-    @Test func whatIsGivenTooLateGoesOnForAHandlerThatReturnedItBefore() throws {
+    @Test(.inLoop) func whatIsGivenTooLateGoesOnForAHandlerThatReturnedItBefore() throws {
         let shared = after(.seconds(1)).map { 5 }.asPromise()
         let first = after(.zero).then { shared }
         hang(after(.milliseconds(1)))

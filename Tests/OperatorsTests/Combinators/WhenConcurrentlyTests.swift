@@ -1,10 +1,10 @@
 @testable import PromisesTestSupport
 
 /// `when(fulfilled:concurrently:)`.
-@Suite(.inLoop) struct WhenConcurrentlyTests {
+struct WhenConcurrentlyTests {
     private let loop = EventLoop.current
 
-    @Test(arguments: [1, 2, 3, 5, 100]) func soManyAtATime(limit: Int) throws {
+    @Test(.inLoop, arguments: [1, 2, 3, 5, 100]) func soManyAtATime(limit: Int) throws {
         let site = Site()
         let all = when(fulfilled: 0..<10, concurrently: limit) { site.work($0) }
         expectEqual(site.running, min(limit, 10), "the first ones, at once")
@@ -13,14 +13,14 @@
         expectEqual(loop.now.nanoseconds, Int64((10 + limit - 1) / limit) * 1_000_000_000)
     }
 
-    @Test func theSlowestFirstKeepsItsPlace() throws {
+    @Test(.inLoop) func theSlowestFirstKeepsItsPlace() throws {
         let all = when(fulfilled: [5, 1, 3, 1, 1], concurrently: 2) { seconds in
             after(.seconds(seconds)).map { seconds }
         }
         expect(all, gives: [5, 1, 3, 1, 1])
     }
 
-    @Test func iteratorsAreAskedWhenThereIsRoom() throws {
+    @Test(.inLoop) func iteratorsAreAskedWhenThereIsRoom() throws {
         let pairs = (0..<4).map { _ in Promise<Int>.pending() }
         var asked = 0
         let iterator = AnyIterator<Promise<Int>> {
@@ -38,7 +38,7 @@
         expectEqual(asked, 5, "the last one found it empty, and no further one is taken")
     }
 
-    @Test func aSequenceIsGoneThroughOnce() throws {
+    @Test(.inLoop) func aSequenceIsGoneThroughOnce() throws {
         var made = 0
         let items = sequence(state: 0) { state -> Int? in
             guard state < 6 else { return nil }
@@ -54,11 +54,11 @@
         expectEqual(made, 6)
     }
 
-    @Test func ofNothing() {
+    @Test(.inLoop) func ofNothing() {
         expectEqual(when(fulfilled: [Int](), concurrently: 3) { Promise.value($0) }.settledValue, [])
     }
 
-    @Test(arguments: [0, -1, Int.min]) func withNoRoomAtAll(limit: Int) {
+    @Test(.inLoop, arguments: [0, -1, Int.min]) func withNoRoomAtAll(limit: Int) {
         var asked = 0
         let work = { (number: Int) -> Promise<Int> in
             asked += 1
@@ -69,7 +69,7 @@
         expect(error as? PromiseError == .badInput("when(fulfilled:concurrently:) with \(limit) at a time"))
     }
 
-    @Test func aRejectionEndsIt() throws {
+    @Test(.inLoop) func aRejectionEndsIt() throws {
         let lines = try loggedInLoop { loop throws in
             let site = Site()
             let all = when(fulfilled: 0..<10, concurrently: 3) { number in
@@ -87,7 +87,7 @@
         expectEqual(lines, [])
     }
 
-    @Test func aThrowIsARejection() throws {
+    @Test(.inLoop) func aThrowIsARejection() throws {
         var begun: [Int] = []
         let body = { (number: Int) throws -> Promise<Int> in
             begun.append(number)
@@ -100,14 +100,14 @@
         expectEqual(begun, [0, 1, 2], "what came free before the rejection was known")
     }
 
-    @Test func guaranteesAndValuesThatAreNil() throws {
+    @Test(.inLoop) func guaranteesAndValuesThatAreNil() throws {
         let all = when(fulfilled: 0..<4, concurrently: 2) { number in
             Guarantee<Int?>.value(number % 2 == 0 ? number : nil)
         }
         expectEqual(try hang(all), [0, nil, 2, nil])
     }
 
-    @Test func whatIsSettledLeavesTurnsToOthers() throws {
+    @Test(.inLoop) func whatIsSettledLeavesTurnsToOthers() throws {
         let count = scaled(100_000)
         var begun = 0
         let all = when(fulfilled: 0..<count, concurrently: 4) { number -> Promise<Int> in
@@ -122,7 +122,7 @@
         expect(loop.metrics.turns - turns >= count / 2048)
     }
 
-    @Test func manyThatArePending() throws {
+    @Test(.inLoop) func manyThatArePending() throws {
         let count = scaled(50_000)
         let all = when(fulfilled: 0..<count, concurrently: count / 2) { number in
             after(.nanoseconds(number % 7)).map { number }
@@ -131,7 +131,7 @@
         expect(values.elementsEqual(0..<count))
     }
 
-    @Test func sourcesAreNotKept() throws {
+    @Test(.inLoop) func sourcesAreNotKept() throws {
         let tally = Tally()
         let all = when(fulfilled: 0..<100, concurrently: 5) { number -> Promise<Int> in
             let token = tally.token()

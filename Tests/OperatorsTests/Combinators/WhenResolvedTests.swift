@@ -1,10 +1,10 @@
 @testable import PromisesTestSupport
 
 /// `when(resolved:)`, `when(notAllRejected:)` and `when(guarantees:)`.
-@Suite(.inLoop) struct WhenResolvedTests {
+struct WhenResolvedTests {
     private let loop = EventLoop.current
 
-    @Test func inTheOrderOfTheList() throws {
+    @Test(.inLoop) func inTheOrderOfTheList() throws {
         let pairs = (0..<4).map { _ in Promise<Int>.pending() }
         let all = when(resolved: pairs.map(\.promise))
         for index in [3, 1, 0] {
@@ -21,13 +21,13 @@
         expectEqual(outcomes.map(\.flaw), [nil, Flaw(1), nil, Flaw(3)])
     }
 
-    @Test func ofNothing() {
+    @Test(.inLoop) func ofNothing() {
         expectEqual(when(resolved: [Promise<Int>]()).settledValue?.isEmpty, true)
         expectEqual(when(notAllRejected: [Promise<Int>]()).settledValue?.isEmpty, true)
         expectEqual(when(guarantees: [Guarantee<Int>]()).settledValue, [])
     }
 
-    @Test func ofTwoTypes() throws {
+    @Test(.inLoop) func ofTwoTypes() throws {
         let (text, resolver) = Promise<String>.pending()
         let both = when(resolved: Guarantee.value(1), text)
         expect(both.isPending)
@@ -36,7 +36,7 @@
         expect(try number.get() == 1 && word.flaw == Flaw(2))
     }
 
-    @Test func errorsCountAsHandled() throws {
+    @Test(.inLoop) func errorsCountAsHandled() throws {
         let lines = try loggedInLoop { loop throws in
             let late = after(.seconds(1)).map { () throws -> Int in throw Flaw(2) }
             hang(when(resolved: [Promise(error: Flaw(1)), late]))
@@ -46,14 +46,14 @@
         expectEqual(lines, [])
     }
 
-    @Test func aCancelledSourceIsAnOutcome() throws {
+    @Test(.inLoop) func aCancelledSourceIsAnOutcome() throws {
         let source = after(.seconds(1)).map { 1 }.asPromise()
         let all = when(resolved: [source, .value(2)])
         source.cancel()
         expect(try hang(all)[0].isCancelled && hang(all)[1].get() == 2)
     }
 
-    @Test func sourcesAreReleasedWhenItSettles() throws {
+    @Test(.inLoop) func sourcesAreReleasedWhenItSettles() throws {
         let tally = Tally()
         let count = {
             when(resolved: [Promise.value(tally.token()), Promise(error: Flaw())]).map(\.count)
@@ -62,13 +62,13 @@
         expect(count.settledValue == 2 && tally.alive == 0)
     }
 
-    @Test func notAllRejected() throws {
+    @Test(.inLoop) func notAllRejected() throws {
         let some = try hang(
             when(notAllRejected: [Promise<Int>(error: Flaw(1)), .value(2), Promise(error: Flaw(3))]))
         expectEqual(some.map(\.flaw), [Flaw(1), nil, Flaw(3)])
     }
 
-    @Test func allRejected() throws {
+    @Test(.inLoop) func allRejected() throws {
         let (late, resolver) = Promise<Int>.pending()
         let none = when(notAllRejected: [late, Promise(error: Flaw(2))])
         expect(none.isPending)
@@ -76,7 +76,7 @@
         expect(none, failsWith: PromiseError.noWinner([Flaw(1), Flaw(2)]))
     }
 
-    @Test func guarantees() throws {
+    @Test(.inLoop) func guarantees() throws {
         let list = when(guarantees: (1...3).map { number in after(.seconds(4 - number)).map { number } })
         expect(list, gives: [1, 2, 3])
         let (number, text) = hang(when(guarantees: after(.seconds(1)).map { 1 }, .value("a")))
@@ -84,7 +84,7 @@
         expectEqual(loop.now.nanoseconds, 4_000_000_000)
     }
 
-    @Test func aGuaranteeThatNeverComes() throws {
+    @Test(.inLoop) func aGuaranteeThatNeverComes() throws {
         let lines = loggedInLoop { _ in
             let all = when(guarantees: [Guarantee<Int> { _ in }, .value(1)])
             expect(all.isPending)
@@ -97,7 +97,7 @@
         expectEqual(lines.count, 1)
     }
 
-    @Test func bigLists() {
+    @Test(.inLoop) func bigLists() {
         let count = scaled(100_000)
         let pairs = (0..<count).map { _ in Promise<Int>.pending() }
         let all = when(resolved: pairs.map(\.promise))

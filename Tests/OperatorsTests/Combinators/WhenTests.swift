@@ -1,9 +1,9 @@
 @testable import PromisesTestSupport
 
-@Suite(.inLoop) struct WhenTests {
+struct WhenTests {
     private let loop = EventLoop.current
 
-    @Test func keepsTheOrderOfTheList() throws {
+    @Test(.inLoop) func keepsTheOrderOfTheList() throws {
         let pairs = (0..<5).map { _ in Promise<Int>.pending() }
         let all = when(fulfilled: pairs.map(\.promise))
         for index in [3, 0, 4, 1] { pairs[index].resolver.fulfill(index) }
@@ -12,14 +12,14 @@
         expect(all, gives: [0, 1, 2, 3, 4])
     }
 
-    @Test func anEmptyListIsFulfilled() {
+    @Test(.inLoop) func anEmptyListIsFulfilled() {
         expectEqual(when(fulfilled: [Promise<Int>]()).settledValue, [])
         let ended: Promise<Void> = when(fulfilled: [Promise<Void>]())
         expect(ended.isFulfilled)
         expectEqual(when(fulfilled: [Guarantee<String>]()).settledValue, [])
     }
 
-    @Test func voidList() throws {
+    @Test(.inLoop) func voidList() throws {
         let pairs = (0..<3).map { _ in Promise<Void>.pending() }
         let all: Promise<Void> = when(fulfilled: pairs.map(\.promise))
         for pair in pairs {
@@ -29,7 +29,7 @@
         expect(all.isFulfilled)
     }
 
-    @Test func oneRejectionRejectsAtOnce() {
+    @Test(.inLoop) func oneRejectionRejectsAtOnce() {
         let pairs = (0..<3).map { _ in Promise<Int>.pending() }
         let all = when(fulfilled: pairs.map(\.promise))
         pairs[1].resolver.reject(Flaw(1))
@@ -39,12 +39,12 @@
         expectEqual(all.flaw, Flaw(1))
     }
 
-    @Test func ofSeveralRejectedAlreadyTheFirstInTheListCounts() {
+    @Test(.inLoop) func ofSeveralRejectedAlreadyTheFirstInTheListCounts() {
         let all = when(fulfilled: [Promise.value(0), Promise(error: Flaw(1)), Promise(error: Flaw(2))])
         expectEqual(all.flaw, Flaw(1))
     }
 
-    @Test func theOthersRunOnAndAreNotReported() throws {
+    @Test(.inLoop) func theOthersRunOnAndAreNotReported() throws {
         let lines = try loggedInLoop { loop throws in
             var ran = false
             let slow = after(.seconds(1)).map { () throws -> Int in
@@ -58,7 +58,7 @@
         expectEqual(lines, [])
     }
 
-    @Test func aBigList() {
+    @Test(.inLoop) func aBigList() {
         let count = scaled(100_000)
         let pairs = (0..<count).map { _ in Promise<Int>.pending() }
         let all = when(fulfilled: pairs.map(\.promise))
@@ -66,7 +66,7 @@
         expectEqual(all.settledValue?.elementsEqual(0..<count), true)
     }
 
-    @Test func valuesOfManyWords() throws {
+    @Test(.inLoop) func valuesOfManyWords() throws {
         let rows = (0..<4).map { [String](repeating: "row \($0) is longer than a small string", count: $0) }
         let all = when(fulfilled: rows.map { Promise.value($0) })
         expectEqual(all.settledValue, rows)

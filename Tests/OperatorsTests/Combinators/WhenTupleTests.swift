@@ -2,7 +2,7 @@
 
 /// A closure of one expression can use the members of the values of `when`, although its type contains a parameter
 /// pack.
-@Suite(.inLoop) struct WhenTupleTests {
+struct WhenTupleTests {
     private let loop = EventLoop.current
 
     private final class Page {
@@ -12,7 +12,7 @@
     private func page(_ length: Int) -> Promise<Page> { .value(Page(length)) }
     private func sure(_ length: Int) -> Guarantee<Page> { .value(Page(length)) }
 
-    @Test func ofFulfilled() throws {
+    @Test(.inLoop) func ofFulfilled() throws {
         var sum = 0
         when(fulfilled: page(1), sure(2)).done { a, b in sum += a.length + b.length }.orFail()
         when(fulfilled: page(1), sure(2), page(3)).done { a, b, c in sum += a.length + c.length }.orFail()
@@ -29,19 +29,19 @@
         expect(five, gives: 4)
     }
 
-    @Test func ofResolved() throws {
+    @Test(.inLoop) func ofResolved() throws {
         expect(when(resolved: page(1), sure(2)).map { a, b in try a.get().length + b.get().length }, gives: 3)
         expect(when(resolved: page(1), page(2)).map { a, b in try a.get().length + b.get().length }, gives: 3)
     }
 
     /// The types are known before those of the literals.
-    @Test func comparedWithLiterals() throws {
+    @Test(.inLoop) func comparedWithLiterals() throws {
         let (bytes, sure) = (Promise<[UInt8]>.value([1]), Guarantee<[UInt8]>.value([2]))
         #expect(try hang(when(fulfilled: bytes, sure)) == ([1], [2]))
         expect(when(fulfilled: bytes, sure).map { $0.0 + $0.1 }, gives: [1, 2])
     }
 
-    @Test func ofGuarantees() {
+    @Test(.inLoop) func ofGuarantees() {
         var sum = 0
         hang(when(guarantees: sure(1), sure(2)).done { a, b in sum += a.length + b.length })
         hang(when(guarantees: sure(1), sure(2), sure(3)).done { a, b, c in sum += c.length })

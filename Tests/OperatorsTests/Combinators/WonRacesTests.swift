@@ -3,10 +3,10 @@
 
 /// Combinators that are settled on creation do nothing to their sources inside the call: the caller may still attach
 /// handlers to them, as with a combinator that settles later.
-@Suite(.inLoop) struct WonRacesTests {
+struct WonRacesTests {
     private let loop = EventLoop.current
 
-    @Test func aHandlerOnTheNextLineKeepsALoserGoing() throws {
+    @Test(.inLoop) func aHandlerOnTheNextLineKeepsALoserGoing() throws {
         let slow = after(.seconds(1)).map { 2 }.asPromise()
         let winner = race(slow, .value(1))
         var seen: Int?
@@ -16,7 +16,7 @@
         expectEqual(seen, 2)
     }
 
-    @Test func oneWithoutAWaiterIsCancelledInTheNextTurn() throws {
+    @Test(.inLoop) func oneWithoutAWaiterIsCancelledInTheNextTurn() throws {
         let slow = after(.seconds(1)).map { 2 }.asPromise()
         let winner = race(fulfilled: [slow, .value(1)])
         expect(winner.settledValue == 1 && slow.isPending)
@@ -24,14 +24,14 @@
         expect(slow.error as? PromiseError == .cancelled && !loop.isAlive)
     }
 
-    @Test func theResultMayGoMeanwhile() throws {
+    @Test(.inLoop) func theResultMayGoMeanwhile() throws {
         let slow = after(.seconds(1)).map { 2 }.asPromise()
         race(slow, .value(1)).ignoringErrors()
         try loop.run()
         expect(slow.isRejected && loop.now.nanoseconds == 0)
     }
 
-    @Test func aLoopThatEndsFirstCancelsNone() {
+    @Test(.inLoop) func aLoopThatEndsFirstCancelsNone() {
         let lines = logged {
             let (promise, resolver) = Promise<Int>.pending()
             inLoop { _ in race(promise, .value(1)).ignoringErrors() }
@@ -41,7 +41,7 @@
         expectEqual(lines.count, 1, "that handlers were left behind")
     }
 
-    @Test func aWhenThatHasFailedAndATimeoutOfZero() throws {
+    @Test(.inLoop) func aWhenThatHasFailedAndATimeoutOfZero() throws {
         let slow = after(.seconds(1)).map { 2 }.asPromise()
         let all = when(fulfilled: [slow, Promise(error: Flaw(1))])
         let limited = slow.timeout(.zero)

@@ -1,10 +1,10 @@
 @testable import PromisesTestSupport
 
 /// `ensureThen(on:)` and `finally(on:)`.
-@Suite(.inLoop) struct EnsureThenOnTests {
+struct EnsureThenOnTests {
     private let loop = EventLoop.current
 
-    @Test func theOutcomeWaitsForTheCleanup() throws {
+    @Test(.inLoop) func theOutcomeWaitsForTheCleanup() throws {
         for source in [Promise.value(1), Promise<Int>(error: Flaw(2))] {
             let shelf = Shelf()
             let (cleanup, finish) = Guarantee<Void>.pending()
@@ -22,7 +22,7 @@
         }
     }
 
-    @Test func aCancelledChainCleansUp() throws {
+    @Test(.inLoop) func aCancelledChainCleansUp() throws {
         let shelf = Shelf()
         let (cleanup, finish) = Guarantee<Void>.pending()
         let source = endless()
@@ -39,7 +39,7 @@
         expect(promise.isCancelled)
     }
 
-    @Test func aJobThatNeverRunsHoldsNothingUp() throws {
+    @Test(.inLoop) func aJobThatNeverRunsHoldsNothingUp() throws {
         let shelf = Shelf()
         let lines = try logged {
             expect(Promise.value(1).ensureThen(on: Refuser()) { .value }, gives: 1)
@@ -51,7 +51,7 @@
         expectEqual(lines.count, 2)
     }
 
-    @Test func anAbandonedCleanupHasEnded() throws {
+    @Test(.inLoop) func anAbandonedCleanupHasEnded() throws {
         let lines = try logged {
             let promise = Promise.value(1).ensureThen(on: nil) { Guarantee<Void>.pending().guarantee }
             expect(promise, gives: 1)

@@ -2,13 +2,13 @@
 
 /// A `hang` knows that a dispatcher has a handler of its thread, and so does not report that its promise cannot be
 /// settled. For jobs of a `ThreadPool`, which the loop counts, see `OnThreadPoolTests`.
-@Suite(.inLoop) struct HangOnDispatcherTests {
+struct HangOnDispatcherTests {
     private let shelf = Shelf()
 
     /// True if a `hang` on this thread would find that its promise may be settled.
     private var hasHope: Bool { EventLoop.current.canWakeItself }
 
-    @Test func aHangOnAHandlerOfAnotherLoopIsSilent() throws {
+    @Test(.inLoop) func aHangOnAHandlerOfAnotherLoopIsSilent() throws {
         let worker = try EventLoop.spawn(name: "worker")
         let lines = logged {
             EventLoop.withLoop { loop in
@@ -29,7 +29,7 @@
         expectEqual(lines, [])
     }
 
-    @Test func untilTheHandlerHasRun() {
+    @Test(.inLoop) func untilTheHandlerHasRun() {
         let mapped = Promise.value(1).map(on: shelf) { $0 + 1 }
         expect(hasHope && !EventLoop.current.isAlive)
         shelf.run()
@@ -37,7 +37,7 @@
         expectEqual(mapped.settledValue, 2)
     }
 
-    @Test func andWhatItHasReturnedHasSettled() {
+    @Test(.inLoop) func andWhatItHasReturnedHasSettled() {
         let (inner, resolver) = Promise<Int>.pending()
         let outer = Promise.value(1).then(on: shelf) { _ in inner }
         shelf.run()
@@ -47,7 +47,7 @@
         expectEqual(outer.settledValue, 3)
     }
 
-    @Test func notBeforeItsSourceHasSettled() {
+    @Test(.inLoop) func notBeforeItsSourceHasSettled() {
         let (source, resolver) = Promise<Int>.pending()
         let mapped = source.map(on: shelf) { $0 + 1 }
         expect(!hasHope)
@@ -57,17 +57,17 @@
         expect(!hasHope && mapped.isFulfilled)
     }
 
-    @Test func norForAHandlerThatIsPassedBy() {
+    @Test(.inLoop) func norForAHandlerThatIsPassedBy() {
         let mapped = Promise<Int>(error: Flaw()).map(on: shelf) { $0 + 1 }
         expect(!hasHope && mapped.flaw == Flaw())
     }
 
-    @Test func norForOneThatIsRefused() {
+    @Test(.inLoop) func norForOneThatIsRefused() {
         let mapped = Promise.value(1).map(on: Refuser()) { $0 + 1 }
         expect(!hasHope && mapped.flaw == Flaw(503))
     }
 
-    @Test func norForOneThatIsReleased() {
+    @Test(.inLoop) func norForOneThatIsReleased() {
         let lines = loggedInLoop { _ in
             let mapped = Promise.value(1).map(on: shelf) { $0 + 1 }
             shelf.clear()
@@ -76,7 +76,7 @@
         expectEqual(lines.count, 1)
     }
 
-    @Test func norForOneThatIsCancelled() {
+    @Test(.inLoop) func norForOneThatIsCancelled() {
         let mapped = Promise.value(1).map(on: shelf) { $0 + 1 }
         mapped.cancel()
         expect(!hasHope)
@@ -84,7 +84,7 @@
         expect(!hasHope && mapped.isCancelled)
     }
 
-    @Test func aCancellationOnAnotherThreadLeavesNothingCounted() {
+    @Test(.inLoop) func aCancellationOnAnotherThreadLeavesNothingCounted() {
         EventLoop.withLoop { loop in
             for _ in 0..<scaled(2000) {
                 let (source, resolver) = Promise<Int>.pending()
@@ -101,7 +101,7 @@
         }
     }
 
-    @Test func aCleanupThatIsDispatchedAgainIsCountedOnce() {
+    @Test(.inLoop) func aCleanupThatIsDispatchedAgainIsCountedOnce() {
         let (source, resolver) = Promise<Int>.pending()
         let cleaned = source.ensure(on: shelf) {}
         cleaned.cancel()

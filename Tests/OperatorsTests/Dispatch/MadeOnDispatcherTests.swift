@@ -1,7 +1,7 @@
 @testable import PromisesTestSupport
 
 /// `Promise(on:)` and `Guarantee(on:)`.
-@Suite(.inLoop) struct MadeOnDispatcherTests {
+struct MadeOnDispatcherTests {
     private let pool = ThreadPool.shared
 
     private func number(_ number: Int) throws -> Int {
@@ -9,7 +9,7 @@
         return number
     }
 
-    @Test func ofAClosureThatThrows() {
+    @Test(.inLoop) func ofAClosureThatThrows() {
         expect(Promise(on: pool) { try number(1) }, gives: 1)
         expect(Promise(on: pool) { try number(-1) }, failsWith: Flaw(-1))
         expect(
@@ -20,7 +20,7 @@
         expect(Promise(on: nil) { try number(4) }, gives: 4)
     }
 
-    @Test func ofOneThatDoesNot() {
+    @Test(.inLoop) func ofOneThatDoesNot() {
         let guarantee = Guarantee(on: pool) {
             let two = 2
             return two * 2
@@ -29,7 +29,7 @@
         expect(Promise(on: Immediate()) { 5 }, gives: 5)
     }
 
-    @Test func onAnotherLoop() throws {
+    @Test(.inLoop) func onAnotherLoop() throws {
         try EventLoop.withLoop { loop throws in
             let promise = Promise(on: loop.remote) { try number(7) }
             expect(promise.isPending)
@@ -38,7 +38,7 @@
         }
     }
 
-    @Test func cancelledBeforeItHasBegun() {
+    @Test(.inLoop) func cancelledBeforeItHasBegun() {
         let (shelf, tally) = (Shelf(), Tally())
         let promise = { [token = tally.token()] in
             Promise(on: shelf) { () throws -> Int in

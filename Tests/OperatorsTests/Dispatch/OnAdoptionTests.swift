@@ -1,10 +1,10 @@
 @testable import PromisesTestSupport
 
 /// Promises that handlers with `on:` return.
-@Suite(.inLoop) struct OnAdoptionTests {
+struct OnAdoptionTests {
     private let loop = EventLoop.current
 
-    @Test func onesThatSettleLater() throws {
+    @Test(.inLoop) func onesThatSettleLater() throws {
         let (inner, resolver) = Promise<Int>.pending()
         let outer = Promise.value(1).then(on: ThreadPool.shared) { _ in inner }
         let failing = Promise<Int>(error: Flaw()).recover(on: ThreadPool.shared) { _ in inner }
@@ -15,7 +15,7 @@
         hold.cancel()
     }
 
-    @Test func onesOfThisLoop() throws {
+    @Test(.inLoop) func onesOfThisLoop() throws {
         let late = after(.seconds(5)).map { 3 }
         let outer = Promise.value(1).then(on: nil) { _ in late }
         expect(outer.isPending)
@@ -23,7 +23,7 @@
         expectEqual(outer.settledValue, 3)
     }
 
-    @Test func oneThatIsRejectedLater() {
+    @Test(.inLoop) func oneThatIsRejectedLater() {
         let lines = logged {
             let (inner, resolver) = Promise<Int>.pending()
             let outer = Promise.value(1).then(on: nil) { _ in inner }
@@ -33,13 +33,13 @@
         expectEqual(lines, [])
     }
 
-    @Test func oneThatIsAbandoned() {
+    @Test(.inLoop) func oneThatIsAbandoned() {
         var outer: Promise<Int>?
         let lines = logged { outer = Promise.value(1).then(on: nil) { _ in Promise<Int> { _ in } } }
         expect(outer?.error as? PromiseError == .abandoned && lines.count == 1)
     }
 
-    @Test func theVeryPromiseThatWaits() {
+    @Test(.inLoop) func theVeryPromiseThatWaits() {
         let (shelf, box) = (Shelf(), Shared<Promise<Int>?>(nil))
         let outer = Promise.value(1).then(on: shelf) { _ in box.value! }
         box.change { $0 = outer }
@@ -48,7 +48,7 @@
         box.change { $0 = nil }
     }
 
-    @Test func anotherOperatorFollowsOne() throws {
+    @Test(.inLoop) func anotherOperatorFollowsOne() throws {
         let shelf = Shelf()
         let outer = Promise.value(1).then { value in Promise.value(value).map(on: shelf) { $0 + 1 } }.map {
             $0 * 10
@@ -60,7 +60,7 @@
         expectEqual(outer.settledValue, 20)
     }
 
-    @Test func guarantees() {
+    @Test(.inLoop) func guarantees() {
         let (inner, resolve) = Guarantee<Int>.pending()
         let outer: Guarantee<Int> = Guarantee.value(1).then(on: nil) { _ in inner }
         let recovered: Guarantee<Int> = Promise<Int>(error: Flaw()).recover(on: nil) { _ in inner }
@@ -69,7 +69,7 @@
         expect(outer.settledValue == 4 && recovered.settledValue == 4)
     }
 
-    @Test func combinatorsOfThem() {
+    @Test(.inLoop) func combinatorsOfThem() {
         let pool = ThreadPool.shared
         let all = when(fulfilled: (1...20).map { number in Promise.value(number).map(on: pool) { $0 * 2 } })
         expect(all, gives: (1...20).map { $0 * 2 })
@@ -80,7 +80,7 @@
     }
 
     /// A promise that its own operators have not settled yet, and that a `then` has linked to another.
-    @Test func asWaitersOfALinkedPromise() throws {
+    @Test(.inLoop) func asWaitersOfALinkedPromise() throws {
         let (start, resolver) = Promise<Int>.pending()
         let inner = start.map { $0 }
         let outer = Promise.value(0).then { _ in inner }
@@ -94,7 +94,7 @@
         expect(seen.settledValue == 2 && outer.settledValue == 1)
     }
 
-    @Test func whatAGuaranteeThatNeverSettlesHasIsReleased() throws {
+    @Test(.inLoop) func whatAGuaranteeThatNeverSettlesHasIsReleased() throws {
         let tally = Tally()
         let lines = logged {
             let source = Guarantee<Int> { _ in }

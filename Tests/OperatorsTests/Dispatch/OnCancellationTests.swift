@@ -3,10 +3,10 @@
 
 /// Cancelling work for a dispatcher: before it is dispatched, before it runs, and while it runs; see `RunningWorkTests`
 /// for those that wait for it then.
-@Suite(.inLoop) struct OnCancellationTests {
+struct OnCancellationTests {
     private let loop = EventLoop.current
 
-    @Test func beforeTheSourceHasSettled() throws {
+    @Test(.inLoop) func beforeTheSourceHasSettled() throws {
         let (tally, shelf) = (Tally(), Shelf())
         let (source, resolver) = Promise<Int>.pending()
         var isStopped = false
@@ -23,7 +23,7 @@
         expect(isStopped && shelf.count == 0)
     }
 
-    @Test func withAnErrorOfOnesOwn() {
+    @Test(.inLoop) func withAnErrorOfOnesOwn() {
         let (source, resolver) = Promise<Int>.pending()
         let mapped = source.map(on: Shelf()) { $0 }
         mapped.cancel(with: Flaw(3))
@@ -31,7 +31,7 @@
         resolver.fulfill(1)
     }
 
-    @Test func itStopsWhereAnotherListens() throws {
+    @Test(.inLoop) func itStopsWhereAnotherListens() throws {
         let shelf = Shelf()
         let (source, resolver) = Promise<Int>.pending()
         let (one, other) = (source.map(on: shelf) { $0 + 1 }, source.map(on: shelf) { $0 + 2 })
@@ -43,7 +43,7 @@
         expectEqual(other.settledValue, 3)
     }
 
-    @Test func fromBelowUnlessThereIsAnotherWaiter() {
+    @Test(.inLoop) func fromBelowUnlessThereIsAnotherWaiter() {
         let shelf = Shelf()
         let (source, resolver) = Promise<Int>.pending()
         let mapped = source.map(on: shelf) { $0 + 1 }
@@ -55,7 +55,7 @@
         resolver.fulfill(1)
     }
 
-    @Test func beforeTheJobHasBegun() {
+    @Test(.inLoop) func beforeTheJobHasBegun() {
         let (tally, shelf, ran) = (Tally(), Shelf(), Shared(false))
         let mapped = {
             let token = tally.token()
@@ -71,7 +71,7 @@
         expect(!ran.value)
     }
 
-    @Test func whileTheJobRunsItIsAwaitedAndItsOutcomeIgnored() throws {
+    @Test(.inLoop) func whileTheJobRunsItIsAwaitedAndItsOutcomeIgnored() throws {
         try EventLoop.withLoop { _ throws in
             let (begun, gate) = (Gate(), Gate())
             let (value, tally) = (Shared(0), Tally())
@@ -92,7 +92,7 @@
         }
     }
 
-    @Test func whatARunningHandlerReturnsIsNotWantedAnyMore() {
+    @Test(.inLoop) func whatARunningHandlerReturnsIsNotWantedAnyMore() {
         let shelf = Shelf()
         let (inner, resolver) = Promise<Int>.pending()
         let box = Shared<Promise<Int>?>(nil)
@@ -107,7 +107,7 @@
         box.change { $0 = nil }
     }
 
-    @Test(arguments: [false, true])
+    @Test(.inLoop, arguments: [false, true])
     func whatAHandlerHasReturned(isShared: Bool) {
         let (inner, resolver) = Promise<Int>.pending()
         if isShared { inner.pipe { _ in } }
@@ -119,7 +119,7 @@
         expect(outer.error as? PromiseError == .cancelled)
     }
 
-    @Test func cleanupRunsBeforeTheSourceHasSettled() throws {
+    @Test(.inLoop) func cleanupRunsBeforeTheSourceHasSettled() throws {
         let (shelf, log) = (Shelf(), Shared<[String]>([]))
         let (source, resolver) = Promise<Int>.pending()
         let end = source.tap(on: shelf) { result in log.change { $0.append("tap \(result)") } }
@@ -138,7 +138,7 @@
         expectEqual(shelf.count, 0)
     }
 
-    @Test func cleanupRunsWhenItWasDispatchedAlready() {
+    @Test(.inLoop) func cleanupRunsWhenItWasDispatchedAlready() {
         let (shelf, log) = (Shelf(), Shared<[String]>([]))
         let end = Promise.value(1).tap(on: shelf) { result in log.change { $0.append("\(result)") } }
         end.cancel(with: Flaw(4))
@@ -149,7 +149,7 @@
         expect(end.flaw == Flaw(4) && log.value == ["success(1)"])
     }
 
-    @Test func cleanupInline() {
+    @Test(.inLoop) func cleanupInline() {
         let (source, resolver) = Promise<Int>.pending()
         let runs = Shared(0)
         let end = source.ensure(on: nil) { runs.change { $0 += 1 } }
@@ -160,7 +160,7 @@
         expectEqual(runs.value, 1)
     }
 
-    @Test func cleanupThatCannotRunEndsTheCancellationAllTheSame() {
+    @Test(.inLoop) func cleanupThatCannotRunEndsTheCancellationAllTheSame() {
         let (source, resolver) = Promise<Int>.pending()
         let end = source.ensure(on: Refuser()) { Issue.record("it ran") }
         let shelf = Shelf()
@@ -174,7 +174,7 @@
         resolver.fulfill(1)
     }
 
-    @Test func aGuarantee() {
+    @Test(.inLoop) func aGuarantee() {
         let shelf = Shelf()
         let source = after(.seconds(1)).map { 1 }
         let mapped = source.map(on: shelf) { $0 }
@@ -184,7 +184,7 @@
         expectEqual(shelf.count, 0)
     }
 
-    @Test func raceAndTimeoutCancelIt() throws {
+    @Test(.inLoop) func raceAndTimeoutCancelIt() throws {
         let shelf = Shelf()
         let slow = Promise.value(1).map(on: shelf) { $0 }
         expect(slow.timeout(.seconds(1)), failsWith: PromiseError.timedOut)
@@ -192,7 +192,7 @@
         shelf.run()
     }
 
-    @Test func theirPlacesOnAPromiseThatAnotherFollowsDoNotPileUp() throws {
+    @Test(.inLoop) func theirPlacesOnAPromiseThatAnotherFollowsDoNotPileUp() throws {
         let (source, resolver) = Promise<Int>.pending()
         let inner = source.map { $0 }
         let outer = Promise.value(0).then { _ in inner }

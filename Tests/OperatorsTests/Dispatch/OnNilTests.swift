@@ -1,8 +1,8 @@
 @testable import PromisesTestSupport
 
 /// `on: nil`: inline, where the promise is settled.
-@Suite(.inLoop) struct OnNilTests {
-    @Test func runsInsideTheCallThatSettlesOrAttaches() {
+struct OnNilTests {
+    @Test(.inLoop) func runsInsideTheCallThatSettlesOrAttaches() {
         let seen = Shared<[Int]>([])
         let (promise, resolver) = Promise<Int>.pending()
         let end = promise.map(on: nil) { value in
@@ -15,7 +15,7 @@
         expectEqual(end.map(on: nil) { $0 + 1 }.settledValue, 5)
     }
 
-    @Test func runsOnTheThreadThatSettles() {
+    @Test(.inLoop) func runsOnTheThreadThatSettles() {
         let (promise, resolver) = Promise<Int>.pending()
         let mapped = promise.map(on: nil) { _ in thisThread() }
         let settler = Shared<UInt>(0)
@@ -26,7 +26,7 @@
         expectEqual(mapped.settledValue, settler.value)
     }
 
-    @Test func oneAfterTheOtherAndNotOneInsideTheOther() {
+    @Test(.inLoop) func oneAfterTheOtherAndNotOneInsideTheOther() {
         let log = Shared<[String]>([])
         let (promise, resolver) = Promise<Int>.pending()
         let (second, secondResolver) = Promise<Int>.pending()
@@ -41,7 +41,7 @@
     }
 
     /// The ready jobs end the `hang`, or a turn of the loop does.
-    @Test(arguments: [false, true]) func aHangInOneLetsThoseThatWaitRunAndLaterOnesWait(needsTurn: Bool) {
+    @Test(.inLoop, arguments: [false, true]) func aHangInOneLetsThoseThatWaitRunAndLaterOnesWait(needsTurn: Bool) {
         let log = Shared<[String]>([])
         let (promise, resolver) = Promise<Int>.pending()
         let (second, secondResolver) = Promise<Int>.pending()
@@ -60,7 +60,7 @@
     }
 
     /// Also where the promise has settled, so that nothing but the running handler is in the way.
-    @Test func attachedInsideAnotherOneItRunsAfterIt() {
+    @Test(.inLoop) func attachedInsideAnotherOneItRunsAfterIt() {
         let log = Shared<[String]>([])
         let settled = Promise.value(1)
         settled.done(on: nil) { _ in

@@ -6,12 +6,12 @@ private func half(_ number: Int) throws -> Int {
 }
 
 /// The operators with `on:`, one by one: their results, what they pass on, and where they run.
-@Suite(.inLoop) struct OnOperatorTests {
+struct OnOperatorTests {
     private var loop: EventLoop { .current }
     private let pool = ThreadPool.shared
     private let failed = Promise<Int>(error: Flaw(1))
 
-    @Test func map() {
+    @Test(.inLoop) func map() {
         expect(Promise.value(4).map(on: pool) { try half($0) }, gives: 2)
         expect(Promise.value(4).map(on: pool, half), gives: 2)
         expect(Promise.value(3).map(on: pool, half), failsWith: Flaw(3))
@@ -24,7 +24,7 @@ private func half(_ number: Int) throws -> Int {
         expect(sure, gives: "44")
     }
 
-    @Test func compactMap() {
+    @Test(.inLoop) func compactMap() {
         expect(Promise.value("4").compactMap(on: pool) { Int($0) }, gives: 4)
         expect(
             Promise.value("four").compactMap(on: pool) { Int($0) },
@@ -32,7 +32,7 @@ private func half(_ number: Int) throws -> Int {
         expect(failed.compactMap(on: pool) { $0 as Int? }, failsWith: Flaw(1))
     }
 
-    @Test func then() {
+    @Test(.inLoop) func then() {
         expect(Promise.value(4).then(on: pool) { Promise.value($0 + 1) }, gives: 5)
         expect(Promise.value(4).then(on: pool) { Guarantee.value($0 + 1) }, gives: 5)
         expect(Promise.value(4).then(on: pool) { _ in failed }, failsWith: Flaw(1))
@@ -42,7 +42,7 @@ private func half(_ number: Int) throws -> Int {
         expect(sure, gives: 5)
     }
 
-    @Test func doneAndGet() throws {
+    @Test(.inLoop) func doneAndGet() throws {
         let seen = Shared<[Int]>([])
         try hang(Promise.value(1).done(on: pool) { value in seen.change { $0.append(value) } })
         expect(Promise.value(2).get(on: pool) { value in seen.change { $0.append(value) } }, gives: 2)
@@ -53,7 +53,7 @@ private func half(_ number: Int) throws -> Int {
         expectEqual(seen.value, [1, 2, 3, 4])
     }
 
-    @Test func tapAndEnsure() {
+    @Test(.inLoop) func tapAndEnsure() {
         let seen = Shared<[String]>([])
         let note: @Sendable (Result<Int, any Error>) -> Void = { result in seen.change { $0.append("\(result)") } }
         expect(Promise.value(1).tap(on: pool, note), gives: 1)
@@ -64,7 +64,7 @@ private func half(_ number: Int) throws -> Int {
         expect(seen.value.count == 5 && seen.value[0] == "success(1)" && seen.value[4] == "ensure")
     }
 
-    @Test func catching() throws {
+    @Test(.inLoop) func catching() throws {
         let seen = Shared<[String]>([])
         for error in [Flaw(1), PromiseError.cancelled] as [any Error] {
             for policy in [CatchPolicy.allErrors, .allErrorsExceptCancellation] {
@@ -85,7 +85,7 @@ private func half(_ number: Int) throws -> Int {
             ])
     }
 
-    @Test func recover() {
+    @Test(.inLoop) func recover() {
         expect(failed.recover(on: pool) { _ in Promise.value(2) }, gives: 2)
         expect(failed.recover(on: pool) { _ -> Promise<Int> in throw Flaw(2) }, failsWith: Flaw(2))
         let cancelled = Promise<Int>(error: PromiseError.cancelled)
@@ -98,7 +98,7 @@ private func half(_ number: Int) throws -> Int {
         expect(same, gives: 1)
     }
 
-    @Test func recoverOfVoid() throws {
+    @Test(.inLoop) func recoverOfVoid() throws {
         let failed = Promise<Void>(error: Flaw(1))
         let seen = Shared(0)
         let sure: Guarantee<Void> = failed.recover(on: pool) { _ in seen.change { $0 += 1 } }
@@ -115,7 +115,7 @@ private func half(_ number: Int) throws -> Int {
         } catch { return error }
     }
 
-    @Test func aHandlerRunsThereAndTheNextOneHere() throws {
+    @Test(.inLoop) func aHandlerRunsThereAndTheNextOneHere() throws {
         try EventLoop.withLoop { loop throws in
             let here = thisThread()
             let there = Shared<UInt>(here)
@@ -132,7 +132,7 @@ private func half(_ number: Int) throws -> Int {
         }
     }
 
-    @Test func anotherLoopsRemote() throws {
+    @Test(.inLoop) func anotherLoopsRemote() throws {
         let box = Shared<LoopRemote?>(nil)
         let isThere = Gate()
         let other = TestThread {
@@ -158,14 +158,14 @@ private func half(_ number: Int) throws -> Int {
         expect(Promise.value(1).map(on: remote) { $0 }, failsWith: DispatchError.loopEnded)
     }
 
-    @Test func theSharedPoolForShort() {
+    @Test(.inLoop) func theSharedPoolForShort() {
         expect(Promise.value(4).map(on: .shared) { $0 + 1 }.then(on: .shared) { Promise.value($0 + 1) }, gives: 6)
         let dispatcher: (any Dispatcher)? = .shared
         expect(dispatcher as? ThreadPool === ThreadPool.shared)
     }
 
     /// A rejection that the handler does not handle does not go through the dispatcher.
-    @Test func whatPassesByIsNotDispatched() {
+    @Test(.inLoop) func whatPassesByIsNotDispatched() {
         let shelf = Shelf()
         expectEqual(failed.map(on: shelf) { $0 }.flaw, Flaw(1))
         expectEqual(Promise.value(1).recover(on: shelf) { _ in Promise.value(2) }.settledValue, 1)

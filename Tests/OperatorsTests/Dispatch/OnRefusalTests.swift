@@ -1,10 +1,10 @@
 @testable import PromisesTestSupport
 
 /// Dispatchers that refuse a job, release it, or run it more than once.
-@Suite(.inLoop) struct OnRefusalTests {
+struct OnRefusalTests {
     private var loop: EventLoop { .current }
 
-    @Test func whatTheDispatcherThrowsRejects() {
+    @Test(.inLoop) func whatTheDispatcherThrowsRejects() {
         let tally = Tally()
         let mapped = {
             let token = tally.token()
@@ -20,7 +20,7 @@
 
     private func number() throws -> Int { 1 }
 
-    @Test func aJobThatIsReleasedIsAbandoned() {
+    @Test(.inLoop) func aJobThatIsReleasedIsAbandoned() {
         let line: UInt = #line + 3
         var mapped: Promise<Int>?
         let lines = logged {
@@ -30,7 +30,7 @@
         expect(lines.count == 1 && lines[0].contains("\(#fileID):\(line) was abandoned"))
     }
 
-    @Test func aJobThatIsReleasedLater() {
+    @Test(.inLoop) func aJobThatIsReleasedLater() {
         let (shelf, tally) = (Shelf(), Tally())
         let mapped = {
             let token = tally.token()
@@ -41,7 +41,7 @@
         expect(mapped.error as? PromiseError == .abandoned && tally.alive == 0 && lines.count == 1)
     }
 
-    @Test func aLoopThatEndsWithTheJobLetsItGo() {
+    @Test(.inLoop) func aLoopThatEndsWithTheJobLetsItGo() {
         let box = Shared<Promise<Int>?>(nil)
         TestThread.run {
             let mapped = Promise.value(1).map(on: EventLoop.current.remote) { $0 }
@@ -50,7 +50,7 @@
         expect(box.value?.error as? PromiseError == .loopEnded)
     }
 
-    @Test func aGuaranteeHasNoErrorAndIsAbandoned() {
+    @Test(.inLoop) func aGuaranteeHasNoErrorAndIsAbandoned() {
         for dispatcher in [Refuser(), Shredder()] as [any Dispatcher] {
             var mapped: Guarantee<Int>?
             let lines = logged { mapped = Guarantee.value(1).map(on: dispatcher) { $0 } }
@@ -59,7 +59,7 @@
         }
     }
 
-    @Test func aCatchThatCannotRunReportsTheErrorAndStillEnds() throws {
+    @Test(.inLoop) func aCatchThatCannotRunReportsTheErrorAndStillEnds() throws {
         for dispatcher in [Refuser(), Shredder()] as [any Dispatcher] {
             var ended = false
             let lines = try logged {
@@ -71,7 +71,7 @@
         }
     }
 
-    @Test func aJobIsRunOnce() {
+    @Test(.inLoop) func aJobIsRunOnce() {
         struct Stutterer: Dispatcher {
             func dispatch(_ job: @escaping @Sendable () -> Void) throws {
                 job()
@@ -87,7 +87,7 @@
         expect(mapped.settledValue == 1 && runs.value == 1)
     }
 
-    @Test func aFullPoolRejects() throws {
+    @Test(.inLoop) func aFullPoolRejects() throws {
         let pool = try ThreadPool(name: "full", threads: 1, queueLimit: 1)
         let gate = Gate()
         try EventLoop.withLoop { _ throws in

@@ -1,9 +1,9 @@
 @testable import PromisesTestSupport
 
 /// When closures, values and sources are released.
-@Suite(.inLoop) struct OnReleaseTests {
+struct OnReleaseTests {
     /// A handler that receives the outcome, on any thread, runs after the closure has been released.
-    @Test func theClosureGoesBeforeTheResultSettles() throws {
+    @Test(.inLoop) func theClosureGoesBeforeTheResultSettles() throws {
         try EventLoop.withLoop { _ throws in
             for _ in 0..<scaled(2000) {
                 let tally = Tally()
@@ -16,7 +16,7 @@
         }
     }
 
-    @Test func theSourceGoesBeforeTheResultSettles() {
+    @Test(.inLoop) func theSourceGoesBeforeTheResultSettles() {
         let shelf = Shelf()
         let (tally, alive) = (Tally(), Shared(-1))
         let mapped = { Promise.value(tally.token()).map(on: shelf) { _ in 1 } }()
@@ -26,7 +26,7 @@
         expectEqual(alive.value, 0)
     }
 
-    @Test func aClosureThatIsPassedBy() {
+    @Test(.inLoop) func aClosureThatIsPassedBy() {
         let tally = Tally()
         let results = { [token = tally.token()] in
             (
@@ -37,7 +37,7 @@
         expect(tally.alive == 0 && results.0.flaw == Flaw() && results.1.settledValue == 1)
     }
 
-    @Test func aHandlerMayHoldItsOwnPromise() {
+    @Test(.inLoop) func aHandlerMayHoldItsOwnPromise() {
         let tally = Tally()
         inLoop { _ in
             let (source, resolver) = Promise<Int>.pending()
@@ -55,14 +55,14 @@
         expectEqual(tally.alive, 0)
     }
 
-    @Test func aDispatcherThatIsReleasedReleasesItsJobs() {
+    @Test(.inLoop) func aDispatcherThatIsReleasedReleasesItsJobs() {
         var shelf: Shelf? = Shelf()
         let mapped = Promise.value(1).map(on: shelf) { $0 }
         let lines = logged { shelf = nil }
         expect(shelf == nil && mapped.error as? PromiseError == .abandoned && lines.count == 1)
     }
 
-    @Test func aPoolThatOnlyItsJobsHold() {
+    @Test(.inLoop) func aPoolThatOnlyItsJobsHold() {
         let sum = { () -> Promise<Int> in
             let pool = try? ThreadPool(threads: 2)
             let all = (1...10).map { number in Promise.value(number).map(on: pool) { $0 } }

@@ -1,9 +1,9 @@
 @testable import PromisesTestSupport
 
-@Suite(.inLoop) struct CancelWithErrorTests {
+struct CancelWithErrorTests {
     private let loop = EventLoop.current
 
-    @Test func rejectsThePromiseWithTheErrorAndTheRestWithCancelled() throws {
+    @Test(.inLoop) func rejectsThePromiseWithTheErrorAndTheRestWithCancelled() throws {
         let source = after(.seconds(10)).asPromise().map { 1 }
         var upstream: (any Error)?
         let seen = source.tap { if case .failure(let error) = $0 { upstream = error } }
@@ -17,7 +17,7 @@
         expectEqual(loop.now.nanoseconds, 0)
     }
 
-    @Test func isAnErrorLikeOthersForCatch() throws {
+    @Test(.inLoop) func isAnErrorLikeOthersForCatch() throws {
         var caught: Flaw?
         let promise = endless()
         promise.catch { caught = $0 as? Flaw }
@@ -27,7 +27,7 @@
         expectEqual(caught, Flaw(4))
     }
 
-    @Test func ofAPromiseWithAResolverCallsOnCancel() throws {
+    @Test(.inLoop) func ofAPromiseWithAResolverCallsOnCancel() throws {
         var wasCancelled = false
         let (promise, resolver) = Promise<Int>.pending()
         resolver.onCancel { wasCancelled = true }
@@ -38,7 +38,7 @@
         expectEqual(promise.flaw, Flaw(5))
     }
 
-    @Test func reachesAnEnsureWithTheError() throws {
+    @Test(.inLoop) func reachesAnEnsureWithTheError() throws {
         var seen: (any Error)?
         let promise = endless().tap { if case .failure(let error) = $0 { seen = error } }
         promise.cancel(with: Flaw(6))
@@ -47,7 +47,7 @@
         expect(seen as? Flaw == Flaw(6) && promise.flaw == Flaw(6))
     }
 
-    @Test func ofWhatAHandlerHasReturnedAndOthersWaitFor() throws {
+    @Test(.inLoop) func ofWhatAHandlerHasReturnedAndOthersWaitFor() throws {
         let shared = after(.seconds(1)).map { 8 }
         let one = Promise.value.then { shared }
         let two = Promise.value.then { shared }
@@ -61,7 +61,7 @@
         expect(first == Flaw(7) && second == 8)
     }
 
-    @Test func fromAnotherThreadKeepsTheError() throws {
+    @Test(.inLoop) func fromAnotherThreadKeepsTheError() throws {
         let promise = after(.seconds(10)).asPromise().map { 1 }
         TestThread.run { promise.cancel(with: Flaw(9)) }
         expect(promise.isPending)
@@ -69,13 +69,13 @@
         expectEqual(loop.now.nanoseconds, 0)
     }
 
-    @Test func isUnhandledLikeAnyErrorUnlessItMeansCancelled() throws {
+    @Test(.inLoop) func isUnhandledLikeAnyErrorUnlessItMeansCancelled() throws {
         let lines = logged { inLoop { _ in endless().cancel(with: Flaw(12)) } }
         expectEqual(lines.filter { $0.contains("number: 12") }.count, 1)
         expectEqual(logged { inLoop { _ in endless().cancel(with: CancellationError()) } }, [])
     }
 
-    @Test func withoutArgumentsItIsAFunctionToHandOver() throws {
+    @Test(.inLoop) func withoutArgumentsItIsAFunctionToHandOver() throws {
         let promise = endless()
         let stop: () -> Void = promise.cancel
         stop()

@@ -9,10 +9,10 @@ private struct GivenUp: CancellableError {
     var isCancelled: Bool { true }
 }
 
-@Suite(.inLoop) struct CatchOnlyTests {
+struct CatchOnlyTests {
     private let loop = EventLoop.current
 
-    @Test func byType() throws {
+    @Test(.inLoop) func byType() throws {
         var seen: [String] = []
         for error in [Flaw(1), Trouble.missing, PromiseError.timedOut] as [any Error] {
             Promise<Int>(error: error)
@@ -27,7 +27,7 @@ private struct GivenUp: CancellableError {
         expectEqual(seen, ["flaw 1", "missing", "other: the time limit expired"])
     }
 
-    @Test func byValue() throws {
+    @Test(.inLoop) func byValue() throws {
         var seen: [String] = []
         for error in [Trouble.missing, Trouble.denied(1), Trouble.denied(2), Flaw(1)] as [any Error] {
             Promise<Int>(error: error)
@@ -42,7 +42,7 @@ private struct GivenUp: CancellableError {
         expectEqual(seen, ["missing", "other: denied(1)", "denied 2", "other: Flaw(number: 1)"])
     }
 
-    @Test func onlyTheFirstThatFits() throws {
+    @Test(.inLoop) func onlyTheFirstThatFits() throws {
         var seen: [String] = []
         Promise<Int>(error: Trouble.missing)
             .catch(only: Trouble.missing) { seen.append("value") }
@@ -52,7 +52,7 @@ private struct GivenUp: CancellableError {
         expectEqual(seen, ["value"])
     }
 
-    @Test func aValuePassesAllOfThem() throws {
+    @Test(.inLoop) func aValuePassesAllOfThem() throws {
         var seen: [String] = []
         let first = Promise.value(1).catch(only: Flaw.self) { _ in seen.append("type") }
         first.catch(only: Flaw(1)) { seen.append("value") }.catch { _ in seen.append("all") }
@@ -61,7 +61,7 @@ private struct GivenUp: CancellableError {
         expectEqual(seen, ["ensure"])
     }
 
-    @Test func cancellationPassesByTheTypeUnlessAskedFor() throws {
+    @Test(.inLoop) func cancellationPassesByTheTypeUnlessAskedFor() throws {
         var seen: [String] = []
         for error in [PromiseError.cancelled, GivenUp()] as [any Error] {
             let promise = Promise<Int>(error: error)
@@ -76,7 +76,7 @@ private struct GivenUp: CancellableError {
         expectEqual(seen, ["PromiseError, asked", "GivenUp, asked"])
     }
 
-    @Test func cancellationIsMetByValueWhateverThePolicy() throws {
+    @Test(.inLoop) func cancellationIsMetByValueWhateverThePolicy() throws {
         var seen: [String] = []
         Promise<Int>(error: PromiseError.cancelled)
             .catch(only: PromiseError.timedOut) { seen.append("timedOut") }
@@ -86,7 +86,7 @@ private struct GivenUp: CancellableError {
         expectEqual(seen, ["cancelled"])
     }
 
-    @Test func theCancellationOfTheChain() throws {
+    @Test(.inLoop) func theCancellationOfTheChain() throws {
         var seen: [String] = []
         let promise = after(.seconds(1)).map { 1 }.asPromise()
         promise.catch(only: PromiseError.cancelled) { seen.append("value") }.cauterize()
@@ -96,7 +96,7 @@ private struct GivenUp: CancellableError {
         expectEqual(seen, ["value"])
     }
 
-    @Test func theRestIsAPromise() throws {
+    @Test(.inLoop) func theRestIsAPromise() throws {
         var seen: [String] = []
         let rest: Promise<Void> = Promise<Int>(error: Flaw(1)).catch(only: Flaw(1)) { seen.append("catch") }
         expect(rest.isPending, "the handler is a job")

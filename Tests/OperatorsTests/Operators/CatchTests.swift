@@ -5,7 +5,7 @@ private struct Withdrawn: CancellableError {
     let isCancelled: Bool
 }
 
-@Suite(.inLoop) struct CatchTests {
+struct CatchTests {
     private let loop = EventLoop.current
 
     private static let cancellations: [any Error] = [
@@ -13,7 +13,7 @@ private struct Withdrawn: CancellableError {
     ]
 
     /// By the end of a chain, or by its promises: the handler sees it if its policy allows, and `finally` runs.
-    @Test(arguments: [CatchPolicy.allErrors, .allErrorsExceptCancellation], [nil, false, true])
+    @Test(.inLoop, arguments: [CatchPolicy.allErrors, .allErrorsExceptCancellation], [nil, false, true])
     func theEndOfAChainIsCancelled(policy: CatchPolicy, isShared: Bool?) throws {
         for isDispatched in [false, true] {
             try inLoop { loop throws in
@@ -45,7 +45,7 @@ private struct Withdrawn: CancellableError {
         }
     }
 
-    @Test func theEndOfACauterizedChainIsCancelled() throws {
+    @Test(.inLoop) func theEndOfACauterizedChainIsCancelled() throws {
         let lines = try loggedInLoop { loop throws in
             var isStopped = false
             let (promise, resolver) = Promise<Int>.pending()
@@ -60,7 +60,7 @@ private struct Withdrawn: CancellableError {
         expectEqual(lines, [])
     }
 
-    @Test func cancellationPassesByUnlessAskedFor() throws {
+    @Test(.inLoop) func cancellationPassesByUnlessAskedFor() throws {
         for error in Self.cancellations {
             var byDefault = 0
             var explicitly = 0
@@ -74,14 +74,14 @@ private struct Withdrawn: CancellableError {
         }
     }
 
-    @Test func aCancellableErrorMaySayThatItIsNone() throws {
+    @Test(.inLoop) func aCancellableErrorMaySayThatItIsNone() throws {
         var seen = false
         Promise<Int>(error: Withdrawn(isCancelled: false)).catch { _ in seen = true }
         try loop.run()
         expect(seen)
     }
 
-    @Test(.ownThread) func theDefaultPolicyCanBeChanged() async {
+    @Test(.inLoop, .ownThread) func theDefaultPolicyCanBeChanged() async {
         // In a separate process: the setting is process-wide.
         await #expect(processExitsWith: .success) { try catchWithAllErrorsByDefault() }
     }

@@ -2,11 +2,11 @@
 
 /// Closures whose type the compiler infers from the operator: `.value(…)` beside promises, and promises beside
 /// guarantees.
-@Suite(.inLoop) struct ClosureTypeTests {
+struct ClosureTypeTests {
     private let one = Promise.value(1)
     private let failed = Promise<Int>(error: Flaw(1))
 
-    @Test func valueAsTheOnlyExpression() {
+    @Test(.inLoop) func valueAsTheOnlyExpression() {
         expect(one.then { .value($0 + 1) }, gives: 2)
         expect(one.then { $0 > 1 ? one : .value(7) }, gives: 7)
         expect(failed.recover(only: Flaw.self) { .value($0.number + 1) }, gives: 2)
@@ -17,7 +17,7 @@
         expect(text, gives: "x")
     }
 
-    @Test func valueAmongSeveralStatements() {
+    @Test(.inLoop) func valueAmongSeveralStatements() {
         var calls = 0
         let then = one.then { number in
             calls += 1
@@ -55,7 +55,7 @@
         expectEqual(calls, 6)
     }
 
-    @Test func errorsOfTheseClosuresReject() {
+    @Test(.inLoop) func errorsOfTheseClosuresReject() {
         let then = one.then { number in
             guard number > 1 else { throw Flaw(number) }
             return .value(2)
@@ -73,7 +73,7 @@
         expect(first, failsWith: Flaw(3))
     }
 
-    @Test func promisesBesideGuarantees() {
+    @Test(.inLoop) func promisesBesideGuarantees() {
         func later(_ number: Int) -> Guarantee<Int> { after(.seconds(1)).map { number } }
         let branches = one.then { number in if number > 1 { one } else { later(2) } }
         let cases = one.then { number in
@@ -97,7 +97,7 @@
     }
 
     /// The declared type chooses between a promise and a guarantee. Without one it is a guarantee, as in PromiseKit.
-    @Test func recoverGivesWhatIsDeclared() {
+    @Test(.inLoop) func recoverGivesWhatIsDeclared() {
         let promise: Promise<Int> = failed.recover { _ in .value(2) }
         let guarantee: Guarantee<Int> = failed.recover { _ in .value(3) }
         let either = failed.recover { _ in .value(4) }

@@ -1,27 +1,27 @@
 @testable import PromisesTestSupport
 
-@Suite(.inLoop) struct CompactMapTests {
-    @Test func aValueGoesOn() throws {
+struct CompactMapTests {
+    @Test(.inLoop) func aValueGoesOn() throws {
         expect(Promise.value("12").compactMap { Int($0) }, gives: 12)
         expect(Promise.value(["a", "b"]).compactMap(\.first), gives: "a")
         expect(Guarantee.value("12").compactMap { Int($0) }, gives: 12)
     }
 
-    @Test func nilRejectsAndNamesValueAndType() {
+    @Test(.inLoop) func nilRejectsAndNamesValueAndType() {
         let error = PromiseError.compactMap(value: "twelve", type: "Int")
         expect(Promise.value("twelve").compactMap { Int($0) }, failsWith: error)
         expect(Guarantee.value("twelve").compactMap { Int($0) }, failsWith: error)
         expectEqual("\(error)", "compactMap found no Int in twelve")
     }
 
-    @Test func onlyTheOuterNilCounts() {
+    @Test(.inLoop) func onlyTheOuterNilCounts() {
         let nested = Promise.value(1).compactMap { _ -> Int?? in .some(nil) }
         expect(nested, gives: nil)
         let error = PromiseError.compactMap(value: "1", type: "Optional<Int>")
         expect(Promise.value(1).compactMap { _ -> Int?? in .none }, failsWith: error)
     }
 
-    @Test func aThrowAndARejectionStayWhatTheyAre() {
+    @Test(.inLoop) func aThrowAndARejectionStayWhatTheyAre() {
         var calls = 0
         let thrown = Promise.value("1").compactMap { _ throws -> Int? in throw Flaw(1) }
         expect(thrown, failsWith: Flaw(1))
@@ -33,7 +33,7 @@
         expectEqual(calls, 0)
     }
 
-    @Test func aLargeValueIsCut() {
+    @Test(.inLoop) func aLargeValueIsCut() {
         let text = String(repeating: "ä", count: 201)
         let shown = String(repeating: "ä", count: 200) + "…"
         expect(
@@ -42,21 +42,21 @@
     }
 }
 
-@Suite(.inLoop) struct ValidateTests {
-    @Test func passesOnWhatIsAccepted() {
+struct ValidateTests {
+    @Test(.inLoop) func passesOnWhatIsAccepted() {
         expect(Promise.value(2).validate { $0 > 1 }, gives: 2)
         expect(Promise.value([Int]()).validate(\.isEmpty), gives: [])
         expect(Guarantee.value(2).validate { $0 > 1 }, gives: 2)
     }
 
-    @Test func rejectsWhatIsNotAndShowsIt() {
+    @Test(.inLoop) func rejectsWhatIsNotAndShowsIt() {
         let error = PromiseError.validationFailed(value: "1")
         expect(Promise.value(1).validate { $0 > 1 }, failsWith: error)
         expect(Guarantee.value(1).validate { $0 > 1 }, failsWith: error)
         expectEqual("\(error)", "validate refused 1")
     }
 
-    @Test func aThrowAndARejectionStayWhatTheyAre() {
+    @Test(.inLoop) func aThrowAndARejectionStayWhatTheyAre() {
         expect(Promise.value(1).validate { _ in throw Flaw(1) }, failsWith: Flaw(1))
         var calls = 0
         let passed = Promise<Int>(error: Flaw(2)).validate { _ in

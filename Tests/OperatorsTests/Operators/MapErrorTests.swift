@@ -6,10 +6,10 @@ private struct Wrapped: Error {
     init(_ inner: any Error) { self.inner = inner }
 }
 
-@Suite(.inLoop) struct MapErrorTests {
+struct MapErrorTests {
     private let loop = EventLoop.current
 
-    @Test func replacesTheError() throws {
+    @Test(.inLoop) func replacesTheError() throws {
         expect(Promise<Int>(error: Flaw(1)).mapError { _ in Flaw(2) }, failsWith: Flaw(2))
         let wrapped = Promise<Int>(error: Flaw(1)).mapError(Wrapped.init)
         #expect(throws: Wrapped.self) { try hang(wrapped) }
@@ -21,11 +21,11 @@ private struct Wrapped: Error {
         expect(many, failsWith: Flaw(11))
     }
 
-    @Test func whatItThrowsReplacesItToo() {
+    @Test(.inLoop) func whatItThrowsReplacesItToo() {
         expect(Promise<Int>(error: Flaw(1)).mapError { _ in throw Flaw(2) }, failsWith: Flaw(2))
     }
 
-    @Test func aValuePassesItBy() {
+    @Test(.inLoop) func aValuePassesItBy() {
         var calls = 0
         let promise = Promise.value(1).mapError { error in
             calls += 1
@@ -35,13 +35,13 @@ private struct Wrapped: Error {
         expectEqual(calls, 0)
     }
 
-    @Test func aCancellationPassesByUnlessAskedFor() {
+    @Test(.inLoop) func aCancellationPassesByUnlessAskedFor() {
         let cancelled = Promise<Int>(error: PromiseError.cancelled)
         expect(cancelled.mapError { _ in Flaw() }, failsWith: PromiseError.cancelled)
         expect(cancelled.mapError(policy: .allErrors) { _ in Flaw(1) }, failsWith: Flaw(1))
     }
 
-    @Test func theOriginRemains() throws {
+    @Test(.inLoop) func theOriginRemains() throws {
         var line: UInt = 0
         let lines = try loggedInLoop { loop throws in
             line = #line + 1
@@ -52,10 +52,10 @@ private struct Wrapped: Error {
     }
 }
 
-@Suite(.inLoop) struct TapErrorTests {
+struct TapErrorTests {
     private let loop = EventLoop.current
 
-    @Test func seesTheErrorAndPassesItOn() {
+    @Test(.inLoop) func seesTheErrorAndPassesItOn() {
         var seen: [Int] = []
         let promise = Promise<Int>(error: Flaw(1)).tapError { seen.append(($0 as! Flaw).number) }
         expect(promise, failsWith: Flaw(1))
@@ -63,7 +63,7 @@ private struct Wrapped: Error {
         expectEqual(seen, [1])
     }
 
-    @Test func doesNotHandleIt() throws {
+    @Test(.inLoop) func doesNotHandleIt() throws {
         let lines = try loggedInLoop { loop throws in
             _ = Promise<Int>(error: Flaw(1)).tapError { _ in }
             try loop.run()
@@ -71,7 +71,7 @@ private struct Wrapped: Error {
         expectEqual(lines.count, 1)
     }
 
-    @Test func aCancellationPassesByUnlessAskedFor() {
+    @Test(.inLoop) func aCancellationPassesByUnlessAskedFor() {
         var seen: [String] = []
         let cancelled = Promise<Int>(error: PromiseError.cancelled)
         expect(cancelled.tapError { _ in seen.append("default") }, failsWith: PromiseError.cancelled)
@@ -80,7 +80,7 @@ private struct Wrapped: Error {
         expectEqual(seen, ["all"])
     }
 
-    @Test(arguments: [false, true]) func theCancellationOfTheChain(isFromAbove: Bool) throws {
+    @Test(.inLoop, arguments: [false, true]) func theCancellationOfTheChain(isFromAbove: Bool) throws {
         var seen: [String] = []
         let (source, resolver) = Promise<Int>.pending()
         let end =

@@ -1,13 +1,13 @@
 @testable import PromisesTestSupport
 
-@Suite(.inLoop) struct MapTests {
-    @Test func transforms() throws {
+struct MapTests {
+    @Test(.inLoop) func transforms() throws {
         expect(Promise.value(3).map { "\($0)" }, gives: "3")
         expect(Guarantee.value(3).map { $0 + 0.5 }, gives: 3.5)
     }
 
     /// APlusResultTests has what a promise's `map` throws.
-    @Test func aThrowAfterAGuaranteeRejects() {
+    @Test(.inLoop) func aThrowAfterAGuaranteeRejects() {
         let fromGuarantee = Guarantee.value(3).map { value throws -> Int in
             if value == 3 { throw Flaw(2) }
             return value
@@ -15,12 +15,12 @@
         expect(fromGuarantee, failsWith: Flaw(2))
     }
 
-    @Test func aPromiseMayBeAValue() throws {
+    @Test(.inLoop) func aPromiseMayBeAValue() throws {
         let nested = Promise.value(1).map { Promise.value($0 + 1) }
         expect(try hang(nested), gives: 2)
     }
 
-    @Test func asVoid() throws {
+    @Test(.inLoop) func asVoid() throws {
         try hang(Promise.value(3).asVoid())
         hang(Guarantee.value(3).asVoid())
         expect(Promise<Int>(error: Flaw(1)).asVoid(), failsWith: Flaw(1))
@@ -29,8 +29,8 @@
     }
 }
 
-@Suite(.inLoop) struct FirstlyTests {
-    @Test func runsAtOnce() throws {
+struct FirstlyTests {
+    @Test(.inLoop) func runsAtOnce() throws {
         var ran = false
         firstly { () -> Promise<Void> in
             ran = true
@@ -39,7 +39,7 @@
         expect(ran)
     }
 
-    @Test func aGuaranteeStaysOne() {
+    @Test(.inLoop) func aGuaranteeStaysOne() {
         let guarantee: Guarantee<Int> = firstly { Guarantee.value(1) }
         expect(guarantee, gives: 1)
         let chain: Guarantee<Int> = firstly { after(.seconds(1)) }.map { 2 }
@@ -47,15 +47,15 @@
     }
 }
 
-@Suite(.inLoop) struct ThenTests {
+struct ThenTests {
     private let loop = EventLoop.current
 
-    @Test func returningAGuarantee() throws {
+    @Test(.inLoop) func returningAGuarantee() throws {
         expect(Promise.value(3).then { Guarantee.value($0 * 2) }, gives: 6)
         expect(Promise.value(3).then { value in after(.seconds(1)).map { value } }, gives: 3)
     }
 
-    @Test func stepsRunOneAfterTheOther() throws {
+    @Test(.inLoop) func stepsRunOneAfterTheOther() throws {
         var steps: [Int] = []
         func step(_ number: Int) -> Guarantee<Void> { after(.seconds(1)).done { steps.append(number) } }
         let all = step(1).then { step(2) }.then { step(3) }
@@ -64,7 +64,7 @@
         expectEqual(loop.now.nanoseconds, 3_000_000_000)
     }
 
-    @Test func ofAGuaranteeMayThrowAndThenIsAPromise() throws {
+    @Test(.inLoop) func ofAGuaranteeMayThrowAndThenIsAPromise() throws {
         let promise = Guarantee.value(3).then { value -> Promise<Int> in
             if value == 3 { throw Flaw(1) }
             return .value(value)
@@ -74,8 +74,8 @@
 }
 
 /// APlusHandlerTests and APlusResultTests have the handlers that are passed by, or throw.
-@Suite(.inLoop) struct DoneGetTapTests {
-    @Test func doneSeesTheValueAndEndsInVoid() throws {
+struct DoneGetTapTests {
+    @Test(.inLoop) func doneSeesTheValueAndEndsInVoid() throws {
         var seen = 0
         let ended: Promise<Void> = Promise.value(3).done { seen = $0 }
         try hang(ended)
@@ -85,7 +85,7 @@
         expectEqual(seen, 4)
     }
 
-    @Test func getSeesTheValueAndPassesItOn() throws {
+    @Test(.inLoop) func getSeesTheValueAndPassesItOn() throws {
         var seen: [Int] = []
         let promise = Promise.value(3).get { seen.append($0) }.get { seen.append($0 + 1) }
         expect(promise, gives: 3)
@@ -93,7 +93,7 @@
         expectEqual(seen, [3, 4, 5])
     }
 
-    @Test func tapSeesBothOutcomesAndChangesNeither() throws {
+    @Test(.inLoop) func tapSeesBothOutcomesAndChangesNeither() throws {
         var outcomes: [String] = []
         func note(_ result: Result<Int, any Error>) {
             switch result {
@@ -145,14 +145,14 @@ struct EnsureThenTests {
     }
 }
 
-@Suite(.inLoop) struct RecoverTests {
-    @Test func cancellationPassesByUnlessAskedFor() throws {
+struct RecoverTests {
+    @Test(.inLoop) func cancellationPassesByUnlessAskedFor() throws {
         let cancelled = Promise<Int>(error: PromiseError.cancelled)
         expect(cancelled.recover { _ in Promise.value(1) }, failsWith: PromiseError.cancelled)
         expect(cancelled.recover(policy: .allErrors) { _ in Promise.value(1) }, gives: 1)
     }
 
-    @Test func toAGuaranteeHandlesEverything() throws {
+    @Test(.inLoop) func toAGuaranteeHandlesEverything() throws {
         let errors: [any Error] = [Flaw(), PromiseError.cancelled, CancellationError()]
         for error in errors {
             let safe: Guarantee<Int> = Promise<Int>(error: error).recover { _ in .value(5) }
@@ -162,7 +162,7 @@ struct EnsureThenTests {
         expect(untouched, gives: 1)
     }
 
-    @Test func ofVoid() throws {
+    @Test(.inLoop) func ofVoid() throws {
         var seen: [Int] = []
         let failed = Promise<Void>(error: Flaw(1))
         let safe: Guarantee<Void> = failed.recover { seen.append(($0 as! Flaw).number) }

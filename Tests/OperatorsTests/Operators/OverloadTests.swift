@@ -12,10 +12,10 @@ private func one(_ error: any Error) throws -> Promise<Int> { .value(1) }
 private func swallow(_ error: any Error) {}
 
 /// Every operator takes the line of its call as its last parameters; its body can still be written in every way.
-@Suite(.inLoop) struct OverloadTests {
+struct OverloadTests {
     private let loop = EventLoop.current
 
-    @Test func functions() throws {
+    @Test(.inLoop) func functions() throws {
         expect(Promise.value(4).map(twice), gives: 8)
         expect(Promise.value(4).map(half), gives: 2)
         expect(Promise.value(3).map(half), failsWith: Flaw(3))
@@ -34,14 +34,14 @@ private func swallow(_ error: any Error) {}
         Promise<Int>(error: Flaw()).catch(swallow).finally {}
     }
 
-    @Test func keyPaths() throws {
+    @Test(.inLoop) func keyPaths() throws {
         expect(Promise.value("four").map(\.count), gives: 4)
         expect(Guarantee.value("four").map(\.count), gives: 4)
         let counts = when(fulfilled: ["a", "bc"].map { Promise.value($0).map(\.count) })
         expect(counts, gives: [1, 2])
     }
 
-    @Test func aGuaranteeStaysOne() {
+    @Test(.inLoop) func aGuaranteeStaysOne() {
         let mapped: Guarantee<Int> = Guarantee.value(4).map(twice)
         let chained: Guarantee<Int> = Guarantee.value(4).then(surely).get { _ in }.tap { _ in }
         let empty: Guarantee<Void> = mapped.asVoid()
@@ -54,7 +54,7 @@ private func swallow(_ error: any Error) {}
         expect(throwing, gives: 2)
     }
 
-    @Test func closuresOfManyStatements() throws {
+    @Test(.inLoop) func closuresOfManyStatements() throws {
         var log: [String] = []
         Promise.value(2)
             .map { number -> Int in
@@ -102,7 +102,7 @@ private func swallow(_ error: any Error) {}
             ])
     }
 
-    @Test func sitesCanBeHandedOn() throws {
+    @Test(.inLoop) func sitesCanBeHandedOn() throws {
         func doubled(_ promise: Promise<Int>, file: StaticString = #fileID, line: UInt = #line) -> Promise<Int> {
             promise.map(twice, file: file, line: line)
         }

@@ -1,11 +1,11 @@
 @testable import PromisesTestSupport
 
-@Suite(.inLoop) struct RecoverOnlyTests {
+struct RecoverOnlyTests {
     private let loop = EventLoop.current
 
     private func failed(_ error: any Error = Flaw(1)) -> Promise<Int> { Promise(error: error) }
 
-    @Test func byType() {
+    @Test(.inLoop) func byType() {
         expect(failed().recover(only: Flaw.self) { Promise.value($0.number + 10) }, gives: 11)
         expect(failed().recover(only: Flaw.self) { _ in Guarantee.value(2) }, gives: 2)
         let later = failed().recover(only: Flaw.self) { flaw in
@@ -15,12 +15,12 @@
         expect(later, gives: 1)
     }
 
-    @Test func byValue() {
+    @Test(.inLoop) func byValue() {
         expect(failed().recover(only: Flaw(1)) { Promise.value(2) }, gives: 2)
         expect(failed().recover(only: Flaw(1)) { after(.seconds(1)).map { 3 } }, gives: 3)
     }
 
-    @Test func otherErrorsFlowOn() {
+    @Test(.inLoop) func otherErrorsFlowOn() {
         var calls = 0
         func two() -> Promise<Int> {
             calls += 1
@@ -35,12 +35,12 @@
         expect(failed().recover(only: Flaw(2), two).recover(only: Flaw(1), two), gives: 2)
     }
 
-    @Test func mayRejectAgain() {
+    @Test(.inLoop) func mayRejectAgain() {
         expect(failed().recover(only: Flaw.self) { _ throws -> Promise<Int> in throw Flaw(2) }, failsWith: Flaw(2))
         expect(failed().recover(only: Flaw(1)) { failed(Flaw(3)) }, failsWith: Flaw(3))
     }
 
-    @Test func cancellationPassesByTheTypeUnlessAskedFor() {
+    @Test(.inLoop) func cancellationPassesByTheTypeUnlessAskedFor() {
         let cancelled = failed(PromiseError.cancelled)
         let passed = cancelled.recover(only: PromiseError.self) { _ in Promise.value(1) }
         expect(passed, failsWith: PromiseError.cancelled)
@@ -48,20 +48,20 @@
         expect(cancelled.recover(only: PromiseError.cancelled) { Promise.value(1) }, gives: 1)
     }
 
-    @Test func aPromiseOfVoidIsWaitedFor() {
+    @Test(.inLoop) func aPromiseOfVoidIsWaitedFor() {
         let failed = Promise<Void>(error: Flaw(1))
         let byType = failed.recover(only: Flaw.self) { _ in Promise<Void>(error: Flaw(2)) }
         expect(byType, failsWith: Flaw(2))
         expect(failed.recover(only: Flaw(1)) { Promise<Void>(error: Flaw(3)) }, failsWith: Flaw(3))
     }
 
-    @Test func whatReturnsItselfIsRejected() {
+    @Test(.inLoop) func whatReturnsItselfIsRejected() {
         var promise: Promise<Int>?
         promise = failed().recover(only: Flaw.self) { _ in promise! }
         expect(promise!, failsWith: PromiseError.returnedSelf)
     }
 
-    @Test func whatItWaitsForIsCancelledWithIt() throws {
+    @Test(.inLoop) func whatItWaitsForIsCancelledWithIt() throws {
         let promise = failed().recover(only: Flaw.self) { _ in after(.seconds(1)).map { 1 } }
         let end = promise.mapError { $0 }.compactMap { $0 }
         try loop.turn(.poll)

@@ -1,11 +1,11 @@
 @testable import PromisesTestSupport
 
 /// The operators on elements.
-@Suite(.inLoop) struct ElementsTests {
+struct ElementsTests {
     private let loop = EventLoop.current
     private let pool = ThreadPool.shared
 
-    @Test func ofPromises() {
+    @Test(.inLoop) func ofPromises() {
         let promise = Promise.value([3, 1, 2])
         expect(promise.mapValues { $0 * 2 }, gives: [6, 2, 4])
         expect(promise.flatMapValues { [$0, $0] }, gives: [3, 3, 1, 1, 2, 2])
@@ -20,7 +20,7 @@
         expect(Promise.value([Int]()).lastValue, failsWith: PromiseError.emptySequence)
     }
 
-    @Test func ofGuarantees() {
+    @Test(.inLoop) func ofGuarantees() {
         let guarantee = Guarantee.value([3, 1, 2])
         expect(guarantee.mapValues { $0 * 2 }.flatMapValues { [$0, 1] }, gives: [6, 1, 2, 1, 4, 1])
         expect(guarantee.compactMapValues { $0 > 1 ? $0 : nil }.filterValues { $0 != 3 }, gives: [2])
@@ -34,7 +34,7 @@
         expect(flat, gives: [3, 1, 2])
     }
 
-    @Test func elsewhere() {
+    @Test(.inLoop) func elsewhere() {
         let promise = Promise.value([3, 1, 2])
         expect(promise.mapValues(on: pool) { $0 * 2 }, gives: [6, 2, 4])
         expect(promise.flatMapValues(on: pool) { [$0, $0] }, gives: [3, 3, 1, 1, 2, 2])
@@ -44,7 +44,7 @@
         expect(promise.firstValue(on: pool) { $0 < 3 }, gives: 1)
     }
 
-    @Test func errorsReject() {
+    @Test(.inLoop) func errorsReject() {
         let promise = Promise.value([3, 1, 2])
         expect(promise.mapValues(on: pool) { throw Flaw($0) } as Promise<[Int]>, failsWith: Flaw(3))
         expect(promise.filterValues(on: pool) { throw Flaw($0) }, failsWith: Flaw(3))
@@ -52,7 +52,7 @@
         expect(promise.mapValues(on: Refuser()) { $0 }, failsWith: Flaw(503))
     }
 
-    @Test func theDispatcherRunsTheClosure() {
+    @Test(.inLoop) func theDispatcherRunsTheClosure() {
         let shelf = Shelf()
         let mapped = Guarantee.value([1, 2]).mapValues(on: shelf) { $0 + 1 }
         expect(mapped.isPending && shelf.count == 1, "one job for all elements")
@@ -60,7 +60,7 @@
         expectEqual(mapped.settledValue, [2, 3])
     }
 
-    @Test func thenMapCollectsInTheOrderOfTheElements() {
+    @Test(.inLoop) func thenMapCollectsInTheOrderOfTheElements() {
         let remote = loop.remote
         let delayed = Promise.value([3, 1, 2]).thenMap(on: remote) { number in
             after(.seconds(number)).map { number * 10 }
@@ -71,7 +71,7 @@
         expect(Promise.value([Int]()).thenMap(on: pool) { Promise.value($0) }, gives: [])
     }
 
-    @Test func theFirstRejectionOfThenMapCounts() {
+    @Test(.inLoop) func theFirstRejectionOfThenMapCounts() {
         let numbers = Promise.value([1, 2, 3])
         let calls = Shared<[Int]>([])
         let thrown = numbers.thenMap(on: pool) { number -> Promise<Int> in
@@ -84,7 +84,7 @@
         expect(numbers.thenMap(on: Refuser()) { Promise.value($0) }, failsWith: Flaw(503))
     }
 
-    @Test func cancellingThenMapCancelsItsPromises() throws {
+    @Test(.inLoop) func cancellingThenMapCancelsItsPromises() throws {
         let (element, resolver) = Promise<Int>.pending()
         let all = Promise.value([1, 2]).thenMap(on: nil) { _ in element }
         try loop.run()

@@ -1,12 +1,12 @@
 @testable import PromisesTestSupport
 
 /// `async(.promise)`.
-@Suite(.inLoop) struct NamespacerTests {
+struct NamespacerTests {
     private let pool = ThreadPool.shared
 
     private func failing() throws -> Int { throw Flaw(1) }
 
-    @Test func aClosureThatThrowsGivesAPromise() {
+    @Test(.inLoop) func aClosureThatThrowsGivesAPromise() {
         expect(pool.async(.promise) { try failing() }, failsWith: Flaw(1))
         let asked: Promise<Int> = pool.async(.promise) { 3 }
         expect(asked, gives: 3)
@@ -16,7 +16,7 @@
         }
     }
 
-    @Test func oneThatDoesNotGivesAGuarantee() {
+    @Test(.inLoop) func oneThatDoesNotGivesAGuarantee() {
         let sure = pool.async(.promise) { 5 }
         #expect(type(of: sure) == Guarantee<Int>.self)
         expect(sure, gives: 5)

@@ -1,14 +1,14 @@
 @testable import PromisesTestSupport
 
 /// The forms of `when` and `recover`.
-@Suite(.inLoop) struct SeveralTests {
+struct SeveralTests {
     private let loop = EventLoop.current
     private let one = Promise.value(1)
     private let sure = Guarantee.value("a")
     private let void = Promise<Void>.value
     private let failed = Promise<Int>(error: Flaw(1))
 
-    @Test func whenOfIterators() {
+    @Test(.inLoop) func whenOfIterators() {
         var left = 4
         let work = AnyIterator { () -> Promise<Int>? in
             left -= 1
@@ -21,7 +21,7 @@
         expect(outcomes.map { $0.map { (try? $0.get()) ?? 0 } }, gives: [1, 0, 1])
     }
 
-    @Test func whenOfTuples() {
+    @Test(.inLoop) func whenOfTuples() {
         expect(when(fulfilled: one, sure, one, sure).map { "\($0)\($1)\($2)\($3)" }, gives: "1a1a")
         expect(when(fulfilled: one, sure, one, sure, one).map { "\($0)\($1)\($2)\($3)\($4)" }, gives: "1a1a1")
         expect(when(guarantees: sure, sure, sure).map { $0 + $1 + $2 }, gives: "aaa")
@@ -29,7 +29,7 @@
         expect(when(guarantees: sure, sure, sure, sure, sure).map { $0 + $1 + $2 + $3 + $4 }, gives: "aaaaa")
     }
 
-    @Test func whenOfVoids() throws {
+    @Test(.inLoop) func whenOfVoids() throws {
         let promise: Promise<Void> = when(fulfilled: void, void, void)
         let list: Guarantee<Void> = when(guarantees: [.value, .value])
         let guarantees: Guarantee<Void> = when(guarantees: .value, .value, .value)
@@ -38,13 +38,13 @@
         hang(guarantees)
     }
 
-    @Test func whenOfSeveralTypes() {
+    @Test(.inLoop) func whenOfSeveralTypes() {
         let list: [any Thenable] = [one, sure]
         expect(when(fulfilled: list).map { "\($0)" }, gives: "[1, \"a\"]")
         expect(when(resolved: one, failed, one).map { $0.map { (try? $0.get()) ?? 0 } }, gives: [1, 0, 1])
     }
 
-    @Test func recoverFromVoid() throws {
+    @Test(.inLoop) func recoverFromVoid() throws {
         var calls = 0
         let failed = failed.asVoid()
         let always: Guarantee<Void> = failed.recover { _ in calls += 1 }

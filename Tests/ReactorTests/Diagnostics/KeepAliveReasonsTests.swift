@@ -1,6 +1,6 @@
 extension ProcessWide {
     /// Why a loop does not end.
-    @Suite(.inLoop) struct KeepAliveReasonsTests {
+    struct KeepAliveReasonsTests {
         private let loop = EventLoop.current
 
         @Test(.inRealTime) func aLoopThatWouldEndHasNoReason() {
@@ -8,7 +8,7 @@ extension ProcessWide {
             expectEqual(loop.keepAliveReport.description, "nothing")
         }
 
-        @Test func eachReasonHasItsLine() throws {
+        @Test(.inLoop) func eachReasonHasItsLine() throws {
             try EventLoop.withLoop(clock: VirtualClock()) { loop in
                 let pipe = Ends.pipe()
                 let sockets = Ends.sockets()
@@ -50,7 +50,7 @@ extension ProcessWide {
             }
         }
 
-        @Test func whatIsUnreferencedIsShownAndIsNoReason() throws {
+        @Test(.inLoop) func whatIsUnreferencedIsShownAndIsNoReason() throws {
             loop.schedule(after: .seconds(2)) {}.unref()
             let signal = try loop.onSignal(SIGUSR2) {}
             signal.unref()
@@ -63,7 +63,7 @@ extension ProcessWide {
             signal.cancel()
         }
 
-        @Test func itAgreesWithTheLoopInWhateverState() throws {
+        @Test(.inLoop) func itAgreesWithTheLoopInWhateverState() throws {
             let pipe = Ends.pipe()
             var dice = SplitMix64(11)
             var ends: [() -> Void] = []

@@ -1,8 +1,8 @@
 /// The pending work of a loop, and how long it waits.
-@Suite(.inLoop) struct LoopGaugeTests {
+struct LoopGaugeTests {
     private let loop = EventLoop.current
 
-    @Test func theyCountWhatIsThere() throws {
+    @Test(.inLoop) func theyCountWhatIsThere() throws {
         let pipe = Ends.pipe()
         let watch = try loop.watch(pipe.near, for: .reading) { _ in }
         let timer = loop.schedule(after: .seconds(1)) {}
@@ -47,7 +47,7 @@
         #expect(second == nil)
     }
 
-    @Test func theTimeOfWaitingIsMeasuredOnlyWhenAskedFor() throws {
+    @Test(.inLoop) func theTimeOfWaitingIsMeasuredOnlyWhenAskedFor() throws {
         let clock = VirtualClock()
         try EventLoop.withLoop(clock: clock) { loop in
             loop.schedule(after: .seconds(5)) {}
@@ -62,7 +62,7 @@
         }
     }
 
-    @Test func theLongestTurnIsFromTheEndOfAWaitToTheEndOfTheTurn() throws {
+    @Test(.inLoop) func theLongestTurnIsFromTheEndOfAWaitToTheEndOfTheTurn() throws {
         let clock = VirtualClock()
         try EventLoop.withLoop(clock: clock) { loop in
             loop.measured = .turns
@@ -99,7 +99,7 @@
         hold.cancel()
     }
 
-    @Test func aPoolTellsItsLimitsToo() throws {
+    @Test(.inLoop) func aPoolTellsItsLimitsToo() throws {
         let pool = try ThreadPool(name: "gauge", threads: 2, queueLimit: 7)
         expectEqual(pool.metrics.threadLimit, 2)
         expectEqual(pool.metrics.queueLimit, 7)

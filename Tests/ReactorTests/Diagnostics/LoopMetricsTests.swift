@@ -1,9 +1,9 @@
 /// The counters of a loop.
-@Suite(.inLoop) struct LoopMetricsTests {
+struct LoopMetricsTests {
     private let loop = EventLoop.current
     private var clock: VirtualClock { loop.virtualClock }
 
-    @Test func itCountsTurnsJobsTimersAndEvents() throws {
+    @Test(.inLoop) func itCountsTurnsJobsTimersAndEvents() throws {
         expectEqual(loop.metrics.turns, 0)
         let pipe = Ends.pipe()
         let watch = try loop.watch(pipe.near, for: .reading) { _ in take(from: pipe.near) }
@@ -20,7 +20,7 @@
         watch.cancel()
     }
 
-    @Test func itCountsSystemCallsByNameAndLeavesOutThoseNeverMade() throws {
+    @Test(.inLoop) func itCountsSystemCallsByNameAndLeavesOutThoseNeverMade() throws {
         let pipe = Ends.pipe()
         let watch = try loop.watch(pipe.near, for: .reading) { _ in }
         try loop.turn(.poll)
@@ -32,7 +32,7 @@
             ])
     }
 
-    @Test func readingAgainAndAgainWithinATurnTouchesEpollNoMore() throws {
+    @Test(.inLoop) func readingAgainAndAgainWithinATurnTouchesEpollNoMore() throws {
         let pipe = Ends.pipe()
         let watch = try loop.watch(pipe.near, for: .reading) { _ in take(from: pipe.near) }
         for _ in 0..<50 {
@@ -45,7 +45,7 @@
         watch.cancel()
     }
 
-    @Test func theLongestHandlerIsMeasuredOnlyWhenAskedFor() throws {
+    @Test(.inLoop) func theLongestHandlerIsMeasuredOnlyWhenAskedFor() throws {
         loop.enqueue { clock.advance(by: .seconds(9)) }
         try loop.run()
         expectEqual(loop.metrics.longestHandler, nil)
@@ -62,7 +62,7 @@
         expectEqual(loop.metrics.longestHandler?.duration, .milliseconds(5))
     }
 
-    @Test func timePassedBetweenTurnsIsNoHandlersTime() throws {
+    @Test(.inLoop) func timePassedBetweenTurnsIsNoHandlersTime() throws {
         loop.measured = .handlers
         loop.enqueue {}
         clock.advance(by: .seconds(1))
@@ -72,7 +72,7 @@
         expectEqual(loop.metrics.longestHandler?.duration, .zero)
     }
 
-    @Test func everySystemCallHasTheNameOfItsManPage() {
+    @Test(.inLoop) func everySystemCallHasTheNameOfItsManPage() {
         let names = SystemCall.allCases.map(\.description)
         expectEqual(Set(names).count, names.count)
         expectEqual(SystemCall.epollControl.description, "epoll_ctl")

@@ -1,7 +1,7 @@
 @testable import Reactor
 
 /// Jobs that run when no other job of their turn is ready.
-@Suite(.inLoop) struct EndOfTurnTests {
+struct EndOfTurnTests {
     private let loop = EventLoop.current
 
     private final class Late: Job {
@@ -48,7 +48,7 @@
     }
 
     /// Jobs that enqueue others delay them, but not forever.
-    @Test func aChainWithoutEndPutsThemOffForSomeBatches() throws {
+    @Test(.inLoop) func aChainWithoutEndPutsThemOffForSomeBatches() throws {
         var jobs = 0
         var seen: Int?
         func next() {
@@ -62,7 +62,7 @@
         expect(jobs < 100_000)
     }
 
-    @Test func oneThatAddsItselfStarvesNothing() throws {
+    @Test(.inLoop) func oneThatAddsItselfStarvesNothing() throws {
         let clock = VirtualClock()
         try EventLoop.withLoop(clock: clock) { loop throws in
             var count = 0
@@ -81,7 +81,7 @@
         }
     }
 
-    @Test func theEndOfTheLoopDiscardsThem() throws {
+    @Test(.inLoop) func theEndOfTheLoopDiscardsThem() throws {
         final class Token {}
         weak var token: Token?
         try EventLoop.withLoop { loop throws in

@@ -1,5 +1,5 @@
 /// The order of jobs, and the limits of what they may delay.
-@Suite(.inLoop) struct JobFairnessTests {
+struct JobFairnessTests {
     private let loop = EventLoop.current
     private var clock: VirtualClock { loop.virtualClock }
 
@@ -23,7 +23,7 @@
         expectEqual(order, ["first", "first ends", "second", "from the first"])
     }
 
-    @Test func jobsThatTimersAndEventsMakeReadyRunInTheSameTurn() throws {
+    @Test(.inLoop) func jobsThatTimersAndEventsMakeReadyRunInTheSameTurn() throws {
         let pipe = Ends.pipe()
         var order: [String] = []
         let watch = try loop.watch(pipe.near, for: .reading) { _ in
@@ -42,7 +42,7 @@
         watch.cancel()
     }
 
-    @Test func aChainOfJobsThatFeedsItselfStarvesNeitherEventsNorTimers() throws {
+    @Test(.inLoop) func aChainOfJobsThatFeedsItselfStarvesNeitherEventsNorTimers() throws {
         let pipe = Ends.pipe()
         var jobs = 0
         var reads = 0
@@ -73,7 +73,7 @@
         try loop.run()
     }
 
-    @Test func longJobsGiveWayBeforeTheirNumberIsReached() throws {
+    @Test(.inLoop) func longJobsGiveWayBeforeTheirNumberIsReached() throws {
         var done = 0
         var doneAtTimer: Int?
         loop.schedule(after: .milliseconds(1)) { doneAtTimer = done }
@@ -88,7 +88,7 @@
         expect(doneAtTimer! < 200)
     }
 
-    @Test func jobsThatAreLongFromTheFirstDelayTimersByAFew() throws {
+    @Test(.inLoop) func jobsThatAreLongFromTheFirstDelayTimersByAFew() throws {
         var done = 0
         var lateness: [Duration] = []
         for time in stride(from: 1, to: 2_000, by: 100) {
@@ -140,7 +140,7 @@
         expectEqual(order, Array(0..<10_000) + stride(from: 10_000, to: 20_000, by: 3))
     }
 
-    @Test func aJobObjectMayQueueItselfAgainFromItsOwnRun() throws {
+    @Test(.inLoop) func aJobObjectMayQueueItselfAgainFromItsOwnRun() throws {
         final class Countdown: Job {
             var left = 5000
             override func run() {

@@ -1,5 +1,5 @@
 /// Jobs from other threads.
-@Suite(.inRealTime) struct MailboxTests {
+struct MailboxTests {
     private let loop = EventLoop.current
 
     /// State that only the loop's thread touches, although the closures that do so come from others.
@@ -33,7 +33,7 @@
         }
     }
 
-    @Test func everyJobOfEightThreadsRunsOnceInOrderOnTheLoopsThread() throws {
+    @Test(.inRealTime) func everyJobOfEightThreadsRunsOnceInOrderOnTheLoopsThread() throws {
         let inbox = Inbox(threads: Self.threads)
         let refusals = Counter()
         let helpers = startThreads(loop.remote, inbox, refusals)
@@ -47,7 +47,7 @@
         expect(loop.metrics.wakeups < Self.threads * Self.jobs / 2)
     }
 
-    @Test func aLoopThatIsBusyIsNotWokenAtAll() throws {
+    @Test(.inRealTime) func aLoopThatIsBusyIsNotWokenAtAll() throws {
         let inbox = Inbox(threads: Self.threads)
         let remote = loop.remote
         let refusals = Counter()
@@ -61,7 +61,7 @@
     }
 
     /// The hook runs after the loop has decided to sleep and before it sleeps.
-    @Test func aBurstToALoopThatIsAboutToSleepWakesItOnce() throws {
+    @Test(.inRealTime) func aBurstToALoopThatIsAboutToSleepWakesItOnce() throws {
         let inbox = Inbox(threads: 1)
         var remote: LoopRemote?
         var syscalls = Syscalls()
@@ -83,7 +83,7 @@
     }
 
     /// The hook runs between the last look at the mail and the decision to sleep.
-    @Test func mailThatComesJustBeforeTheLoopDecidesToSleepKeepsItAwake() throws {
+    @Test(.inRealTime) func mailThatComesJustBeforeTheLoopDecidesToSleepKeepsItAwake() throws {
         let inbox = Inbox(threads: 1)
         var remote: LoopRemote?
         var syscalls = Syscalls()
@@ -101,7 +101,7 @@
         }
     }
 
-    @Test func noSubmissionIsLostWhileTheLoopGoesToSleep() throws {
+    @Test(.inRealTime) func noSubmissionIsLostWhileTheLoopGoesToSleep() throws {
         let (rounds, sleeps) = (100_000, 100)
         let served = Counter()
         let isOver = Counter()
@@ -124,7 +124,7 @@
         }
     }
 
-    @Test func whatALoopSubmitsToItselfRunsInTheSameTurn() throws {
+    @Test(.inRealTime) func whatALoopSubmitsToItselfRunsInTheSameTurn() throws {
         let inbox = Inbox(threads: 1)
         let remote = loop.remote
         remote.submit { remote.submit { inbox.accept(0, from: 0) } }
@@ -134,7 +134,7 @@
         expect(!loop.isAlive)
     }
 
-    @Test func twoLoopsPlayPingPong() throws {
+    @Test(.inRealTime) func twoLoopsPlayPingPong() throws {
         let rounds = 10_000
         let hits = Counter()
         let ends = [Counter(), Counter()]

@@ -1,5 +1,5 @@
 /// Embedding a loop in another event loop by its descriptor.
-@Suite(.inRealTime) struct EmbeddingTests {
+struct EmbeddingTests {
     private let loop = EventLoop.current
 
     /// True if poll(2) finds `fd` readable within some milliseconds.
@@ -11,7 +11,7 @@
         }
     }
 
-    @Test func theDescriptorShowsAnEventUntilATurnHasTakenIt() throws {
+    @Test(.inRealTime) func theDescriptorShowsAnEventUntilATurnHasTakenIt() throws {
         let pipe = Ends.pipe()
         let watch = try loop.watch(pipe.near, for: .reading) { _ in take(from: pipe.near) }
         let fd = try loop.fileDescriptor
@@ -24,7 +24,7 @@
         watch.cancel()
     }
 
-    @Test func theDescriptorShowsADueTimer() throws {
+    @Test(.inRealTime) func theDescriptorShowsADueTimer() throws {
         var fired = false
         let fd = try loop.fileDescriptor
         repeat {
@@ -41,7 +41,7 @@
         expect(!isReadable(fd))
     }
 
-    @Test func theDescriptorShowsMailOfOtherThreads() throws {
+    @Test(.inRealTime) func theDescriptorShowsMailOfOtherThreads() throws {
         let remote = loop.remote
         let received = Counter()
         let fd = try loop.fileDescriptor
@@ -55,7 +55,7 @@
         }
     }
 
-    @Test func aCarriedLoopMayWaitByItselfInBetween() throws {
+    @Test(.inRealTime) func aCarriedLoopMayWaitByItselfInBetween() throws {
         let remote = loop.remote
         let received = Counter()
         let fd = try loop.fileDescriptor
@@ -71,7 +71,7 @@
         expectEqual(received.value, 101)
     }
 
-    @Test func aLoopIsCarriedByAnotherLoop() throws {
+    @Test(.inRealTime) func aLoopIsCarriedByAnotherLoop() throws {
         try EventLoop.withLoop { outer in
             try EventLoop.withLoop { inner in
                 var log: [String] = []
@@ -96,7 +96,7 @@
         }
     }
 
-    @Test func timersThatATurnStartsShowInTheDescriptorAfterIt() throws {
+    @Test(.inRealTime) func timersThatATurnStartsShowInTheDescriptorAfterIt() throws {
         var ticks = 0
         let repeating = loop.schedule(every: .milliseconds(1)) { ticks += 1 }
         let fd = try loop.fileDescriptor
@@ -111,7 +111,7 @@
         repeating.cancel()
     }
 
-    @Test func readyJobsShowInIsReady() throws {
+    @Test(.inRealTime) func readyJobsShowInIsReady() throws {
         _ = try loop.fileDescriptor
         expect(!loop.isReady)
         loop.enqueue {}

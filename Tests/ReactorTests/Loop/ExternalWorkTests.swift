@@ -1,8 +1,8 @@
 /// Work of other threads that a loop counts.
-@Suite(.inRealTime) struct ExternalWorkTests {
+struct ExternalWorkTests {
     private let loop = EventLoop.current
 
-    @Test func itKeepsTheLoopAlive() {
+    @Test(.inRealTime) func itKeepsTheLoopAlive() {
         let remote = loop.remote
         remote.beginExternalWork()
         remote.beginExternalWork()
@@ -12,7 +12,7 @@
         expect(!loop.isAlive && !loop.canWakeItself)
     }
 
-    @Test func itsEndWakesALoopThatHasNothingElse() throws {
+    @Test(.inRealTime) func itsEndWakesALoopThatHasNothingElse() throws {
         for _ in 0..<200 {
             try EventLoop.withLoop { loop in
                 let remote = loop.remote
@@ -26,7 +26,7 @@
     }
 
     /// Jobs posted before the end are run by the same `run()`.
-    @Test func whatItPostsIsNotMissed() throws {
+    @Test(.inRealTime) func whatItPostsIsNotMissed() throws {
         for _ in 0..<500 {
             try EventLoop.withLoop { loop in
                 let ran = Counter()
@@ -43,7 +43,7 @@
         }
     }
 
-    @Test func itTakesNoVirtualTime() throws {
+    @Test(.inRealTime) func itTakesNoVirtualTime() throws {
         let clock = VirtualClock()
         try EventLoop.withLoop(clock: clock) { loop in
             let remote = loop.remote
@@ -64,7 +64,7 @@
         }
     }
 
-    @Test func meanwhileTimersFireThatAreDueAlready() throws {
+    @Test(.inRealTime) func meanwhileTimersFireThatAreDueAlready() throws {
         let clock = VirtualClock()
         try EventLoop.withLoop(clock: clock) { loop in
             let remote = loop.remote
@@ -80,7 +80,7 @@
     }
 
     /// A thread that never drives its loop may still hand out work.
-    @Test func whatSaysSoDoesNotPileUp() throws {
+    @Test(.inRealTime) func whatSaysSoDoesNotPileUp() throws {
         let remote = loop.remote
         for _ in 0..<100 {
             remote.beginExternalWork()
@@ -91,7 +91,7 @@
         expect(loop.metrics.jobs == 1 && !loop.isAlive)
     }
 
-    @Test func theLoopMayHaveEndedBefore() throws {
+    @Test(.inRealTime) func theLoopMayHaveEndedBefore() throws {
         let tally = Tally()
         let remote = EventLoop.withLoop { loop in
             loop.enqueue(tally.bound())

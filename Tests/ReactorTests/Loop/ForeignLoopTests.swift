@@ -1,7 +1,7 @@
 import CLinux
 
 /// Other event loops that embed ours, and their descriptors in ours.
-@Suite(.inRealTime) struct ForeignLoopTests {
+struct ForeignLoopTests {
     private let loop = EventLoop.current
 
     /// The work of a server: timers, a socket, mail, until each has come a number of times.
@@ -42,7 +42,7 @@ import CLinux
         }
     }
 
-    @Test func pollCarriesOursByDescriptorAndDeadline() throws {
+    @Test(.inRealTime) func pollCarriesOursByDescriptorAndDeadline() throws {
         let work = try Work(loop)
         var entry = pollfd(fd: try loop.fileDescriptor, events: Int16(POLLIN), revents: 0)
         let helper = work.sendMail()
@@ -63,7 +63,7 @@ import CLinux
         work.end()
     }
 
-    @Test func theDescriptorAloneIsEnough() throws {
+    @Test(.inRealTime) func theDescriptorAloneIsEnough() throws {
         let work = try Work(loop)
         var entry = pollfd(fd: try loop.fileDescriptor, events: Int16(POLLIN), revents: 0)
         let helper = work.sendMail()
@@ -80,7 +80,7 @@ import CLinux
         work.end()
     }
 
-    @Test(.enabled(if: UV.isHere, "libuv.so.1 is not installed")) func libuvCarriesOurs() throws {
+    @Test(.inRealTime, .enabled(if: UV.isHere, "libuv.so.1 is not installed")) func libuvCarriesOurs() throws {
         let uv = try #require(UV())
         try EventLoop.withLoop { loop in
             let work = try Work(loop)
@@ -100,7 +100,7 @@ import CLinux
         }
     }
 
-    @Test func aForeignEpollIsADescriptorLikeOthers() throws {
+    @Test(.inRealTime) func aForeignEpollIsADescriptorLikeOthers() throws {
         let foreign = epoll_create1(CInt(O_CLOEXEC))
         defer { close(foreign) }
         let pipe = Ends.pipe()

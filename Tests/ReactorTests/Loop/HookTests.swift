@@ -1,8 +1,8 @@
 /// Hooks before and after a wait.
-@Suite(.inLoop) struct HookTests {
+struct HookTests {
     private let loop = EventLoop.current
 
-    @Test(arguments: [true, false]) func theyStandAroundEachWaitInTheOrderOfAdding(isVirtual: Bool) throws {
+    @Test(.inLoop, arguments: [true, false]) func theyStandAroundEachWaitInTheOrderOfAdding(isVirtual: Bool) throws {
         try EventLoop.withLoop(clock: isVirtual ? VirtualClock() : nil) { loop in
             var log: [String] = []
             loop.beforeWaiting { log.append("before 1") }
@@ -86,7 +86,7 @@
         expect(timer.isActive)
     }
 
-    @Test func aHookMayCancelItselfAndOthers() throws {
+    @Test(.inLoop) func aHookMayCancelItselfAndOthers() throws {
         var log: [String] = []
         var second: EventLoop.Watch?
         var first: EventLoop.Watch?
@@ -108,7 +108,7 @@
         first?.cancel()
     }
 
-    @Test func aHookMayTurnTheLoopAndIsNotCalledInThere() throws {
+    @Test(.inLoop) func aHookMayTurnTheLoopAndIsNotCalledInThere() throws {
         var calls = 0
         var fired = 0
         loop.beforeWaiting {
@@ -125,7 +125,7 @@
         expectEqual(calls, 5)
     }
 
-    @Test(arguments: [true, false]) func whatATurnOfAHookHasDoneIsNotWaitedAfter(isVirtual: Bool) throws {
+    @Test(.inLoop, arguments: [true, false]) func whatATurnOfAHookHasDoneIsNotWaitedAfter(isVirtual: Bool) throws {
         try EventLoop.withLoop(clock: isVirtual ? VirtualClock() : nil) { loop in
             var isDone = false
             var isLate = false
@@ -140,7 +140,7 @@
         }
     }
 
-    @Test func workThatAHookGivesOutTakesNoVirtualTime() throws {
+    @Test(.inLoop) func workThatAHookGivesOutTakesNoVirtualTime() throws {
         let clock = VirtualClock()
         let latch = Gate()
         let real = Syscalls()
@@ -177,7 +177,7 @@
         }
     }
 
-    @Test(arguments: [true, false]) func afterAStopAnExplicitTurnWaitsInSpiteOfAHook(isVirtual: Bool) throws {
+    @Test(.inLoop, arguments: [true, false]) func afterAStopAnExplicitTurnWaitsInSpiteOfAHook(isVirtual: Bool) throws {
         try EventLoop.withLoop(clock: isVirtual ? VirtualClock() : nil) { loop in
             var hook: EventLoop.Watch?
             var calls = 0
@@ -194,7 +194,7 @@
         }
     }
 
-    @Test func aHookKeepsNoLoopAliveAndGoesWithIt() throws {
+    @Test(.inLoop) func aHookKeepsNoLoopAliveAndGoesWithIt() throws {
         let tally = Tally()
         try EventLoop.withLoop { loop in
             loop.beforeWaiting(tally.bound())
@@ -206,7 +206,7 @@
         expectEqual(tally.alive, 0)
     }
 
-    @Test func aLoopWithoutHooksAsksTheKernelNoMoreThanBefore() throws {
+    @Test(.inLoop) func aLoopWithoutHooksAsksTheKernelNoMoreThanBefore() throws {
         let ledger = Ledger()
         try EventLoop.withLoop(syscalls: ledger.table) { loop in
             loop.beforeWaiting {}

@@ -1,5 +1,5 @@
 /// Everything that keeps a loop alive, each counted once.
-@Suite(.inLoop) struct KeepAliveTests {
+struct KeepAliveTests {
     private let loop = EventLoop.current
     private var clock: VirtualClock { loop.virtualClock }
 
@@ -15,7 +15,7 @@
         expect(!loop.isAlive && !loop.isReady)
     }
 
-    @Test func aTimerKeepsItAliveUntilItFiresOrIsCancelled() throws {
+    @Test(.inLoop) func aTimerKeepsItAliveUntilItFiresOrIsCancelled() throws {
         loop.schedule(after: .seconds(1)) {}
         expect(loop.isAlive && !loop.isReady)
         try loop.turn(.wait)
@@ -27,7 +27,7 @@
         expect(!loop.isAlive)
     }
 
-    @Test func referencesOfATimerAreNotCountedTwice() {
+    @Test(.inLoop) func referencesOfATimerAreNotCountedTwice() {
         let timer = loop.schedule(after: .seconds(1)) {}
         timer.ref()
         timer.unref()
@@ -43,7 +43,7 @@
         expect(loop.isAlive, "the successor in its place begins referenced")
     }
 
-    @Test func anUnreferencedRepeatingTimerStaysSo() throws {
+    @Test(.inLoop) func anUnreferencedRepeatingTimerStaysSo() throws {
         var ticks = 0
         let timer = loop.schedule(every: .seconds(1)) { ticks += 1 }
         timer.unref()
@@ -55,7 +55,7 @@
         expect(!loop.isAlive, "moving it does not reference it")
     }
 
-    @Test func aWatchKeepsItAliveUntilItIsCancelled() throws {
+    @Test(.inLoop) func aWatchKeepsItAliveUntilItIsCancelled() throws {
         let sockets = Ends.sockets()
         let reading = try loop.watch(sockets.near, for: .reading) { _ in }
         let writing = try loop.watch(sockets.near, for: .writing) { _ in }
@@ -68,7 +68,7 @@
         expect(!loop.isAlive)
     }
 
-    @Test func referencesOfAWatchAreNotCountedTwice() throws {
+    @Test(.inLoop) func referencesOfAWatchAreNotCountedTwice() throws {
         let pipe = Ends.pipe()
         let watch = try loop.watch(pipe.near, for: .reading) { _ in }
         watch.unref()
@@ -87,7 +87,7 @@
         expect(loop.isAlive, "the handle of the dead has no say over its successor")
     }
 
-    @Test func anUnreferencedWatchStillHearsWhileSomethingElseKeepsTheLoop() throws {
+    @Test(.inLoop) func anUnreferencedWatchStillHearsWhileSomethingElseKeepsTheLoop() throws {
         let pipe = Ends.pipe()
         var reads = 0
         let watch = try loop.watch(pipe.near, for: .reading) { _ in
@@ -101,7 +101,7 @@
         expectEqual(reads, 1)
     }
 
-    @Test func aHoldKeepsItAliveUntilItIsReleasedOnce() throws {
+    @Test(.inLoop) func aHoldKeepsItAliveUntilItIsReleasedOnce() throws {
         let first = loop.hold()
         let second = loop.hold()
         first.cancel()

@@ -1,9 +1,9 @@
 /// Turning the loop inside one of its own callbacks.
-@Suite(.inLoop) struct NestedTurnTests {
+struct NestedTurnTests {
     private let loop = EventLoop.current
     private var clock: VirtualClock { loop.virtualClock }
 
-    @Test func eventsAlreadyFetchedAreDeliveredOnceAndInOrder() throws {
+    @Test(.inLoop) func eventsAlreadyFetchedAreDeliveredOnceAndInOrder() throws {
         let pipes = (0..<4).map { _ in Ends.pipe() }
         var log: [String] = []
         for (index, pipe) in pipes.enumerated() {
@@ -24,7 +24,7 @@
         expectEqual(log.suffix(2), ["begin 0", "end 0"], "the outer loop goes on")
     }
 
-    @Test func aHandlerWaitsForAnotherDescriptor() throws {
+    @Test(.inLoop) func aHandlerWaitsForAnotherDescriptor() throws {
         let (question, answer) = (Ends.pipe(), Ends.pipe())
         var answered = 0
         var log: [String] = []
@@ -46,7 +46,7 @@
         expectEqual(log, ["answered: true at 1.0 s", "answered: true at 2.0 s"])
     }
 
-    @Test func aWatchThatTheNestedTurnCancelsIsNotServedByTheOuterOne() throws {
+    @Test(.inLoop) func aWatchThatTheNestedTurnCancelsIsNotServedByTheOuterOne() throws {
         let pipes = (0..<3).map { _ in Ends.pipe() }
         var log: [Int] = []
         var last: EventLoop.Watch?
@@ -67,7 +67,7 @@
         expectEqual(log, [1, 0])
     }
 
-    @Test func dueTimersFireOnceBetweenAnOuterAndANestedTurn() throws {
+    @Test(.inLoop) func dueTimersFireOnceBetweenAnOuterAndANestedTurn() throws {
         var log: [String] = []
         for index in 0..<3 {
             loop.schedule(after: .seconds(1)) {
@@ -81,7 +81,7 @@
         expectEqual(loop.metrics.timersFired, 3)
     }
 
-    @Test func aRepeatingTimerMayTickInsideItsOwnCallback() throws {
+    @Test(.inLoop) func aRepeatingTimerMayTickInsideItsOwnCallback() throws {
         var depth = 0
         var ticks: [String] = []
         var timer: EventLoop.Timer?
@@ -110,7 +110,7 @@
         expectEqual(loop.metrics.jobs, 3)
     }
 
-    @Test func turnsNestDeeply() throws {
+    @Test(.inLoop) func turnsNestDeeply() throws {
         var depth = 0
         var deepest = 0
         func descend() {
@@ -129,7 +129,7 @@
         expectEqual(clock.now.nanoseconds, 100_000_000)
     }
 
-    @Test func aStopEndsTheInnermostRunOnly() throws {
+    @Test(.inLoop) func aStopEndsTheInnermostRunOnly() throws {
         var log: [String] = []
         loop.schedule(after: .seconds(1)) {
             loop.schedule(after: .seconds(1)) { loop.stop() }
@@ -141,7 +141,7 @@
         expectEqual(log, ["inner ended at 2.0 s", "outer still runs at 3.0 s"])
     }
 
-    @Test func aNestedRunEndsWhenNothingIsLeft() throws {
+    @Test(.inLoop) func aNestedRunEndsWhenNothingIsLeft() throws {
         var log: [String] = []
         loop.enqueue {
             try! loop.run()

@@ -1,5 +1,5 @@
 /// When `run()` ends.
-@Suite(.inLoop) struct RunAndStopTests {
+struct RunAndStopTests {
     private let loop = EventLoop.current
 
     @Test(.inRealTime) func withNothingToWaitForItEndsAtOnce() throws {
@@ -35,7 +35,7 @@
         expect(ran)
     }
 
-    @Test func aStopInACallbackEndsItAfterThePresentTurnWithoutAskingTheKernelAgain() throws {
+    @Test(.inLoop) func aStopInACallbackEndsItAfterThePresentTurnWithoutAskingTheKernelAgain() throws {
         let ledger = Ledger()
         try EventLoop.withLoop(syscalls: ledger.table) { loop in
             var log: [String] = []
@@ -61,7 +61,7 @@
         }
     }
 
-    @Test func aStopFromAnotherThreadEndsItsSleep() throws {
+    @Test(.inLoop) func aStopFromAnotherThreadEndsItsSleep() throws {
         let isAsleep = Counter()
         var syscalls = Syscalls()
         let wait = syscalls.epollWait
@@ -93,7 +93,7 @@
         expectEqual(loop.metrics.turns, 1)
     }
 
-    @Test func runUntilEndsWhenItsConditionHolds() throws {
+    @Test(.inLoop) func runUntilEndsWhenItsConditionHolds() throws {
         var fires = 0
         loop.schedule(every: .seconds(1)) { fires += 1 }
         let held = try loop.run { fires == 3 }
@@ -104,7 +104,7 @@
         expectEqual(loop.metrics.turns, turns, "a condition that holds already costs no turn")
     }
 
-    @Test func runUntilTellsThatNothingCanMakeItsConditionHold() throws {
+    @Test(.inLoop) func runUntilTellsThatNothingCanMakeItsConditionHold() throws {
         loop.schedule(after: .seconds(1)) {}
         let heldInTheEnd = try loop.run { false }
         expect(!heldInTheEnd)
@@ -115,7 +115,7 @@
         expect(loop.isAlive)
     }
 
-    @Test func anErrorOfTheConditionPassesThrough() throws {
+    @Test(.inLoop) func anErrorOfTheConditionPassesThrough() throws {
         struct Refusal: Error {}
         try EventLoop.withLoop { loop in
             loop.enqueue {}

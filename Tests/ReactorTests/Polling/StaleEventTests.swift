@@ -1,9 +1,9 @@
 /// Events fetched for a watch that ends before they are delivered.
-@Suite(.inLoop) struct StaleEventTests {
+struct StaleEventTests {
     private let loop = EventLoop.current
     private var clock: VirtualClock { loop.virtualClock }
 
-    @Test func aHandlerThatClosesItsOwnDescriptorHearsNoMoreOfTheDataLeftInIt() throws {
+    @Test(.inLoop) func aHandlerThatClosesItsOwnDescriptorHearsNoMoreOfTheDataLeftInIt() throws {
         let sockets = Ends.sockets()
         var calls = 0
         var reader: EventLoop.Watch?
@@ -23,7 +23,7 @@
         expect(!loop.isAlive)
     }
 
-    @Test func aDescriptorClosedInTheSameBatchLeavesNoEventToTheOneThatTakesItsNumber() throws {
+    @Test(.inLoop) func aDescriptorClosedInTheSameBatchLeavesNoEventToTheOneThatTakesItsNumber() throws {
         let (first, second, third) = (Ends.sockets(), Ends.sockets(), Ends.sockets())
         let number = second.near
         var log: [String] = []
@@ -53,7 +53,7 @@
         new?.cancel()
     }
 
-    @Test func aHangUpOfAClosedDescriptorIsNotTakenForOneOfItsSuccessor() throws {
+    @Test(.inLoop) func aHangUpOfAClosedDescriptorIsNotTakenForOneOfItsSuccessor() throws {
         let (first, second, third) = (Ends.sockets(), Ends.sockets(), Ends.sockets())
         let number = second.near
         var old: EventLoop.Watch?
@@ -72,7 +72,7 @@
         expectEqual(calls, 0)
     }
 
-    @Test func aWatchThatIsMadeAnewWaitsForAnEventOfItsOwn() throws {
+    @Test(.inLoop) func aWatchThatIsMadeAnewWaitsForAnEventOfItsOwn() throws {
         let (first, second) = (Ends.pipe(), Ends.pipe())
         var old: EventLoop.Watch?
         var log: [String] = []
@@ -93,7 +93,7 @@
         expectEqual(log, ["new"])
     }
 
-    @Test func aHandlerMayCancelAllWatchesOfTheBatch() throws {
+    @Test(.inLoop) func aHandlerMayCancelAllWatchesOfTheBatch() throws {
         let pipes = (0..<50).map { _ in Ends.pipe() }
         var watches: [EventLoop.Watch] = []
         var calls = 0
@@ -112,7 +112,7 @@
         expectEqual(loop.metrics.turns, 1)
     }
 
-    @Test func anEventMayCancelATimerThatIsDueInTheSameTurn() throws {
+    @Test(.inLoop) func anEventMayCancelATimerThatIsDueInTheSameTurn() throws {
         let pipe = Ends.pipe()
         let timer = loop.schedule(after: .zero) { Issue.record("cancelled") }
         var watch: EventLoop.Watch?
@@ -126,7 +126,7 @@
         expectEqual(loop.metrics.turns, 1)
     }
 
-    @Test func generationsOutlastManyReusesOfOneNumber() throws {
+    @Test(.inLoop) func generationsOutlastManyReusesOfOneNumber() throws {
         let pipe = Ends.pipe()
         put(into: pipe.far)
         var calls = 0

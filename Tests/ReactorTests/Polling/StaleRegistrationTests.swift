@@ -2,11 +2,11 @@ import CLinux
 
 /// Descriptors closed before their watches are cancelled, while a copy stays open: the kernel keeps the registration,
 /// under a number by which it can no longer be removed.
-@Suite(.inLoop) struct StaleRegistrationTests {
+struct StaleRegistrationTests {
     private let loop = EventLoop.current
     private var clock: VirtualClock { loop.virtualClock }
 
-    @Test func aWatchOfAClosedDescriptorEnds() throws {
+    @Test(.inLoop) func aWatchOfAClosedDescriptorEnds() throws {
         let ledger = Ledger()
         try EventLoop.withLoop(clock: clock, syscalls: ledger.table) { loop in
             let (pipe, other) = (Ends.pipe(), Ends.pipe())
@@ -45,7 +45,7 @@ import CLinux
 
     /// The kernel refuses a paused registration because the descriptor has been closed. The handler is notified and
     /// reuses the number for another file.
-    @Test func aHandlerOfAClosedDescriptorMayWatchItsNumberAgain() throws {
+    @Test(.inLoop) func aHandlerOfAClosedDescriptorMayWatchItsNumberAgain() throws {
         var table = Syscalls()
         let real = table
         var refused: CInt = -1
@@ -106,7 +106,7 @@ import CLinux
     }
 
     /// Its number belongs to another file when it is watched again.
-    @Test func aNumberThatIsWatchedAnewHearsOfItsOwnFileOnly() throws {
+    @Test(.inLoop) func aNumberThatIsWatchedAnewHearsOfItsOwnFileOnly() throws {
         let (old, new) = (Ends.pipe(), Ends.pipe())
         let number = old.near
         let copy = dup(number)
@@ -133,7 +133,7 @@ import CLinux
     }
 
     /// The same file comes back to its number after the kernel could not remove its registration.
-    @Test func aRegistrationThatWasOutOfReachIsTakenOver() throws {
+    @Test(.inLoop) func aRegistrationThatWasOutOfReachIsTakenOver() throws {
         let (pipe, other) = (Ends.pipe(), Ends.pipe())
         let number = pipe.near
         let copy = dup(number)
@@ -155,7 +155,7 @@ import CLinux
     }
 
     /// Without a descriptor for it the loop cannot recover now, and must not end either.
-    @Test func withoutADescriptorForTheCureTheLoopGoesOn() throws {
+    @Test(.inLoop) func withoutADescriptorForTheCureTheLoopGoesOn() throws {
         let ledger = Ledger()
         var syscalls = ledger.table
         var isFull = false

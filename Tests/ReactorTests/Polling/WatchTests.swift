@@ -1,7 +1,7 @@
 import CLinux
 
 /// Watching descriptors: refused ones, reported events, and two watches of one descriptor.
-@Suite(.inLoop) struct WatchTests {
+struct WatchTests {
     private let loop = EventLoop.current
     private var clock: VirtualClock { loop.virtualClock }
 
@@ -29,7 +29,7 @@ import CLinux
         #expect(throws: SystemError(.epollControl, EINVAL)) { _ = try loop.watch(pipe.near, for: []) { _ in } }
     }
 
-    @Test func readinessIsReportedInEachTurnUntilItIsTaken() throws {
+    @Test(.inLoop) func readinessIsReportedInEachTurnUntilItIsTaken() throws {
         let pipe = Ends.pipe()
         var seen: [Interest] = []
         let watch = try loop.watch(pipe.near, for: .reading) { seen.append($0) }
@@ -44,7 +44,7 @@ import CLinux
         watch.cancel()
     }
 
-    @Test func roomToWriteIsReportedWhenThereIsSome() throws {
+    @Test(.inLoop) func roomToWriteIsReportedWhenThereIsSome() throws {
         let pipe = Ends.pipe()
         fill(pipe.far)
         var seen: [Interest] = []
@@ -57,7 +57,7 @@ import CLinux
         watch.cancel()
     }
 
-    @Test func oneWatchForBothHearsWhatThereIs() throws {
+    @Test(.inLoop) func oneWatchForBothHearsWhatThereIs() throws {
         let sockets = Ends.sockets()
         var seen: [Interest] = []
         let watch = try loop.watch(sockets.near, for: [.reading, .writing]) { seen.append($0) }
@@ -68,7 +68,7 @@ import CLinux
         watch.cancel()
     }
 
-    @Test func aReaderAndAWriterShareOneRegistrationAndASecondReaderIsRefused() throws {
+    @Test(.inLoop) func aReaderAndAWriterShareOneRegistrationAndASecondReaderIsRefused() throws {
         let sockets = Ends.sockets()
         var log: [String] = []
         let reader = try loop.watch(sockets.near, for: .reading) { log.append("reads \($0 == .reading)") }
@@ -94,7 +94,7 @@ import CLinux
         third.cancel()
     }
 
-    @Test func aWriterThatIsCancelledDoesNotSpinOnRoomToWrite() throws {
+    @Test(.inLoop) func aWriterThatIsCancelledDoesNotSpinOnRoomToWrite() throws {
         let sockets = Ends.sockets()
         let reader = try loop.watch(sockets.near, for: .reading) { _ in Issue.record("nothing to read") }
         let writer = try loop.watch(sockets.near, for: .writing) { _ in }
@@ -107,7 +107,7 @@ import CLinux
     }
 
     /// The kernel does not forget that there is room to write, for which nothing waits any more.
-    @Test(arguments: [[EPOLL_CTL_MOD], [EPOLL_CTL_DEL], [EPOLL_CTL_MOD, EPOLL_CTL_DEL]])
+    @Test(.inLoop, arguments: [[EPOLL_CTL_MOD], [EPOLL_CTL_DEL], [EPOLL_CTL_MOD, EPOLL_CTL_DEL]])
     func aRegistrationThatCannotBeNarrowedOrRemovedDoesNotSpin(refused: [CInt]) throws {
         var table = Syscalls()
         let real = table
@@ -133,7 +133,7 @@ import CLinux
     }
 
     /// Nor is there room for the registrations of a new epoll descriptor: the remaining option is to wake seldom.
-    @Test func withoutAnyRegistrationItWakesSeldom() throws {
+    @Test(.inLoop) func withoutAnyRegistrationItWakesSeldom() throws {
         var table = Syscalls()
         let real = table
         var refuses = false
@@ -150,7 +150,7 @@ import CLinux
         }
     }
 
-    @Test func aCancelledWatchHasNoRegistrationThatCouldSpinOnAHangUp() throws {
+    @Test(.inLoop) func aCancelledWatchHasNoRegistrationThatCouldSpinOnAHangUp() throws {
         let sockets = Ends.sockets()
         let watch = try loop.watch(sockets.near, for: .reading) { _ in Issue.record("cancelled") }
         put(into: sockets.far)
@@ -161,7 +161,7 @@ import CLinux
         expectEqual(loop.metrics.events, 0)
     }
 
-    @Test func aPipeWhoseWriterClosesWithoutWritingIsReadToItsEndWithoutSpinning() throws {
+    @Test(.inLoop) func aPipeWhoseWriterClosesWithoutWritingIsReadToItsEndWithoutSpinning() throws {
         let pipe = Ends.pipe()
         var results: [Int] = []
         var watch: EventLoop.Watch?
@@ -176,7 +176,7 @@ import CLinux
         expectEqual(loop.metrics.turns, 1)
     }
 
-    @Test func aPipeWhoseReaderClosesMakesTheWriterReadyToLearnIt() throws {
+    @Test(.inLoop) func aPipeWhoseReaderClosesMakesTheWriterReadyToLearnIt() throws {
         let pipe = Ends.pipe()
         fill(pipe.far)
         var seen: [Interest] = []
@@ -187,7 +187,7 @@ import CLinux
         watch.cancel()
     }
 
-    @Test func aCopyOfTheDescriptorDoesNotKeepACancelledWatchAlive() throws {
+    @Test(.inLoop) func aCopyOfTheDescriptorDoesNotKeepACancelledWatchAlive() throws {
         let pipe = Ends.pipe()
         let watch = try loop.watch(pipe.near, for: .reading) { _ in Issue.record("cancelled") }
         let copy = dup(pipe.near)
@@ -199,7 +199,7 @@ import CLinux
         expectEqual(loop.metrics.events, 0)
     }
 
-    @Test func cancellingReleasesTheHandlerAtOnceAndInsideItsOwnCallAfterIt() throws {
+    @Test(.inLoop) func cancellingReleasesTheHandlerAtOnceAndInsideItsOwnCallAfterIt() throws {
         let pipe = Ends.pipe()
         let tally = Tally()
         var watch: EventLoop.Watch?
@@ -226,7 +226,7 @@ import CLinux
         expectEqual(tally.alive, 0)
     }
 
-    @Test(.enabled(if: mayHaveDescriptors(2000), "the hard limit of descriptors is below 2,000"))
+    @Test(.inLoop, .enabled(if: mayHaveDescriptors(2000), "the hard limit of descriptors is below 2,000"))
     func manyDescriptorsAreAllServedFairly() throws {
         let fds = (0..<300).map { _ in eventfd(1, CInt(EFD_CLOEXEC | EFD_NONBLOCK)) }
         defer { for fd in fds { close(fd) } }

@@ -2,16 +2,16 @@ import CLinux
 
 extension ProcessWide {
     /// The environment of a child at its start.
-    @Suite(.inRealTime) struct ChildStartTests {
+    struct ChildStartTests {
         private let loop = EventLoop.current
 
-        @Test func itsArgumentsAndNothingElse() throws {
+        @Test(.inRealTime) func itsArgumentsAndNothingElse() throws {
             let request = SpawnRequest(
                 "/bin/sh", arguments: ["-c", "printf '<%s>' \"$@\"", "name", "a b", "", "*", "\"é\"\n"])
             expectEqual(try output(of: request, on: loop).text, "<a b><><*><\"é\"\n>")
         }
 
-        @Test func theEnvironmentThatIsGivenOrOurs() throws {
+        @Test(.inRealTime) func theEnvironmentThatIsGivenOrOurs() throws {
             var request = SpawnRequest("/usr/bin/env", environment: ["A": "1=2", "B": ""])
             let lines = try output(of: request, on: loop).text.split(separator: "\n").sorted()
             expectEqual(lines, ["A=1=2", "B="])
@@ -21,14 +21,14 @@ extension ProcessWide {
             expect(try output(of: request, on: loop).text.contains("REACTOR_CHILD=heir\n"))
         }
 
-        @Test func theWorkingDirectory() throws {
+        @Test(.inRealTime) func theWorkingDirectory() throws {
             var request = SpawnRequest("/bin/pwd", workingDirectory: "/usr")
             expectEqual(try output(of: request, on: loop).text, "/usr\n")
             request.workingDirectory = "/nowhere/at/all"
             #expect(throws: SystemError(.spawn, ENOENT)) { _ = try loop.spawn(request) }
         }
 
-        @Test func noDescriptorsButTheThree() throws {
+        @Test(.inRealTime) func noDescriptorsButTheThree() throws {
             // One without close-on-exec, as the host's own may be, whose number the shell's folder does not get.
             let opened = open("/dev/null", O_RDONLY)
             let stray = fcntl(opened, F_DUPFD, 100)
@@ -50,7 +50,7 @@ extension ProcessWide {
             }
         }
 
-        @Test func defaultSignalsAndAnEmptyMask() throws {
+        @Test(.inRealTime) func defaultSignalsAndAnEmptyMask() throws {
             var ignoring = sigaction()
             ignoring.__sigaction_handler.sa_handler = SIG_IGN
             var found = sigaction()
@@ -74,7 +74,7 @@ extension ProcessWide {
             }
         }
 
-        @Test func itsOwnGroupIfAskedFor() throws {
+        @Test(.inRealTime) func itsOwnGroupIfAskedFor() throws {
             var request = SpawnRequest("/bin/sleep", arguments: ["1000"])
             let inOurs = try Offspring(loop, request)
             expectEqual(getpgid(inOurs.child.process), getpgrp())
@@ -91,11 +91,11 @@ extension ProcessWide {
             expectEqual(inOurs.reports, [.signaled(SIGKILL)])
         }
 
-        @Test func programsAlongThePath() throws {
+        @Test(.inRealTime) func programsAlongThePath() throws {
             expectEqual(try output(of: SpawnRequest("echo", arguments: ["hi"]), on: loop).text, "hi\n")
         }
 
-        @Test func whatCannotBeStartedLeavesNothingBehind() throws {
+        @Test(.inRealTime) func whatCannotBeStartedLeavesNothingBehind() throws {
             let ledger = Ledger()
             EventLoop.withLoop(syscalls: ledger.table) { loop in
                 for (request, code) in [
@@ -113,7 +113,7 @@ extension ProcessWide {
             expect(ledger.open.isEmpty)
         }
 
-        @Test(arguments: [EMFILE, ENOSYS]) func oneThatCannotBeWatchedIsNotStarted(code: CInt) throws {
+        @Test(.inRealTime, arguments: [EMFILE, ENOSYS]) func oneThatCannotBeWatchedIsNotStarted(code: CInt) throws {
             let ledger = Ledger()
             var calls = ledger.table
             var count = 0
@@ -132,7 +132,7 @@ extension ProcessWide {
         }
 
         /// It is registered when epoll has room.
-        @Test func oneThatEpollHasNoRoomForIsWatchedLater() throws {
+        @Test(.inRealTime) func oneThatEpollHasNoRoomForIsWatchedLater() throws {
             var calls = Syscalls()
             let real = calls
             var pidfd: CInt = -1
@@ -156,7 +156,7 @@ extension ProcessWide {
             }
         }
 
-        @Test func descriptorsMayChangePlaces() throws {
+        @Test(.inRealTime) func descriptorsMayChangePlaces() throws {
             let pipe = Ends.pipe()
             _ = fcntl(pipe.far, F_SETFL, 0)
             let null = open("/dev/null", O_RDWR | O_CLOEXEC)

@@ -1,5 +1,5 @@
 /// Several timers that are due in one turn of a late loop, and the jobs that they make ready.
-@Suite(.inLoop) struct LateTimerTests {
+struct LateTimerTests {
     private let loop = EventLoop.current
     private var clock: VirtualClock { loop.virtualClock }
 
@@ -21,7 +21,7 @@
         }
     }
 
-    @Test(arguments: [true, false]) func jobsOfOneRunBeforeTheNextFires(isVirtual: Bool) throws {
+    @Test(.inLoop, arguments: [true, false]) func jobsOfOneRunBeforeTheNextFires(isVirtual: Bool) throws {
         try onLateLoop(isVirtual: isVirtual) { loop, block in
             var order: [String] = []
             let begin = loop.now
@@ -37,7 +37,7 @@
         }
     }
 
-    @Test func jobsForTheEndOfTheTurnWaitForAllTimers() throws {
+    @Test(.inLoop) func jobsForTheEndOfTheTurnWaitForAllTimers() throws {
         var order: [String] = []
         for number in 1...2 {
             loop.schedule(after: .seconds(number)) {
@@ -51,7 +51,7 @@
         expectEqual(order, ["timer 1", "job 1", "timer 2", "job 2", "end 1", "end 2"])
     }
 
-    @Test func whenJobsExceedTheirBudgetTheOtherTimersFireInTheNextTurn() throws {
+    @Test(.inLoop) func whenJobsExceedTheirBudgetTheOtherTimersFireInTheNextTurn() throws {
         var (fired, done) = (0, 0)
         for _ in 0..<3 {
             loop.schedule(after: .seconds(1)) {
@@ -70,7 +70,7 @@
         expectEqual(done, 3 * 1500)
     }
 
-    @Test func longJobsLeaveTheOtherTimersToTheNextTurnToo() throws {
+    @Test(.inLoop) func longJobsLeaveTheOtherTimersToTheNextTurnToo() throws {
         var order: [String] = []
         for number in 1...2 {
             loop.schedule(after: .seconds(number)) {
@@ -88,7 +88,7 @@
         expectEqual(order.count, 14)
     }
 
-    @Test func jobsWithoutAnEndStarveNoTimer() throws {
+    @Test(.inLoop) func jobsWithoutAnEndStarveNoTimer() throws {
         var fired = 0
         var isOver = false
         func again() { if !isOver { loop.enqueue(again) } }
@@ -103,7 +103,7 @@
     }
 
     /// A deadline that has already passed means the next turn, also if a job between two timers sets it.
-    @Test func aTimerThatSuchAJobStartsOvertakesNoneThatIsDue() throws {
+    @Test(.inLoop) func aTimerThatSuchAJobStartsOvertakesNoneThatIsDue() throws {
         var order: [String] = []
         loop.schedule(after: .seconds(1)) {
             loop.enqueue { loop.schedule(at: LoopInstant(nanoseconds: 0)) { order.append("started between") } }
@@ -115,7 +115,7 @@
         expectEqual(order, ["second", "started between"])
     }
 
-    @Test func aJobBetweenTwoMayCancelTheSecondAndTurnTheLoop() throws {
+    @Test(.inLoop) func aJobBetweenTwoMayCancelTheSecondAndTurnTheLoop() throws {
         var order: [String] = []
         let third = loop.schedule(after: .seconds(3)) { order.append("third") }
         loop.schedule(after: .seconds(1)) {

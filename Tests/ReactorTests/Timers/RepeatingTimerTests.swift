@@ -1,11 +1,11 @@
 /// Timers on a grid.
-@Suite(.inLoop) struct RepeatingTimerTests {
+struct RepeatingTimerTests {
     private let loop = EventLoop.current
     private var clock: VirtualClock { loop.virtualClock }
 
     private func milliseconds(_ loop: EventLoop) -> Int { Int(loop.now.nanoseconds / 1_000_000) }
 
-    @Test func itFiresOncePerIntervalUntilItCancelsItself() throws {
+    @Test(.inLoop) func itFiresOncePerIntervalUntilItCancelsItself() throws {
         var ticks: [Int] = []
         var timer: EventLoop.Timer?
         timer = loop.schedule(every: .milliseconds(10)) {
@@ -17,7 +17,7 @@
         expect(!loop.isAlive)
     }
 
-    @Test func aCallbackThatBlocksForTenIntervalsIsMadeUpForOnceAndTheGridGoesOn() throws {
+    @Test(.inLoop) func aCallbackThatBlocksForTenIntervalsIsMadeUpForOnceAndTheGridGoesOn() throws {
         var ticks: [Int] = []
         var timer: EventLoop.Timer?
         timer = loop.schedule(every: .milliseconds(10)) {
@@ -29,7 +29,7 @@
         expectEqual(ticks, [10, 114, 120, 130])
     }
 
-    @Test func aLateTickDoesNotShiftTheOnesAfterIt() throws {
+    @Test(.inLoop) func aLateTickDoesNotShiftTheOnesAfterIt() throws {
         var ticks: [Int] = []
         var timer: EventLoop.Timer?
         timer = loop.schedule(every: .milliseconds(10)) {
@@ -42,7 +42,7 @@
         expectEqual(ticks, [17, 20, 30])
     }
 
-    @Test func itsClosureStaysWholeWhileItCancelsItselfAndGoesAfterwards() throws {
+    @Test(.inLoop) func itsClosureStaysWholeWhileItCancelsItselfAndGoesAfterwards() throws {
         let tally = Tally()
         var timer: EventLoop.Timer?
         var living: [Int] = []
@@ -58,7 +58,7 @@
         expectEqual(tally.alive, 0)
     }
 
-    @Test(arguments: [Duration.zero, .seconds(-5), Duration(secondsComponent: 0, attosecondsComponent: 1)])
+    @Test(.inLoop, arguments: [Duration.zero, .seconds(-5), Duration(secondsComponent: 0, attosecondsComponent: 1)])
     func anIntervalBelowANanosecondCountsAsOne(interval: Duration) throws {
         var ticks: [Int64] = []
         let timer = loop.schedule(every: interval) { ticks.append(loop.now.nanoseconds) }
@@ -70,7 +70,7 @@
         timer.cancel()
     }
 
-    @Test func twoOfDifferentIntervalsKeepTheirOwnGrids() throws {
+    @Test(.inLoop) func twoOfDifferentIntervalsKeepTheirOwnGrids() throws {
         var ticks: [String] = []
         let fast = loop.schedule(every: .milliseconds(20)) { ticks.append("fast \(milliseconds(loop))") }
         let slow = loop.schedule(every: .milliseconds(30)) { ticks.append("slow \(milliseconds(loop))") }
@@ -83,7 +83,7 @@
         expectEqual(ticks, ["fast 20", "slow 30", "fast 40", "slow 60", "fast 60"])
     }
 
-    @Test func movingItBeginsANewGrid() throws {
+    @Test(.inLoop) func movingItBeginsANewGrid() throws {
         var ticks: [Int] = []
         var timer: EventLoop.Timer?
         timer = loop.schedule(every: .milliseconds(10)) {
@@ -97,7 +97,7 @@
 
     // MARK: Jitter
 
-    @Test func withJitterEachTickIsDrawnAnew() throws {
+    @Test(.inLoop) func withJitterEachTickIsDrawnAnew() throws {
         var delays: [Int] = []
         var timer: EventLoop.Timer?
         timer = loop.schedule(every: .milliseconds(1000), jitter: .milliseconds(300)) {
@@ -111,7 +111,7 @@
         expect(Set(delays).count > 20 && delays.contains { $0 < 150 } && delays.contains { $0 > 150 })
     }
 
-    @Test func jitterIsAtMostTheInterval() throws {
+    @Test(.inLoop) func jitterIsAtMostTheInterval() throws {
         for (interval, jitter) in [(10, 1_000_000), (10, 10), (10, 0), (10, -5)] {
             var places: [Int] = []
             let start = milliseconds(loop)
@@ -128,7 +128,7 @@
         }
     }
 
-    @Test func missedTicksWithJitterAreOne() throws {
+    @Test(.inLoop) func missedTicksWithJitterAreOne() throws {
         var ticks: [Int] = []
         let timer = loop.schedule(every: .seconds(1), jitter: .milliseconds(1)) { ticks.append(milliseconds(loop)) }
         clock.advance(by: .milliseconds(10_500))
@@ -140,7 +140,7 @@
         try loop.run()
     }
 
-    @Test func aTimerWithJitterReleasesItsHandlerWhenItIsCancelled() throws {
+    @Test(.inLoop) func aTimerWithJitterReleasesItsHandlerWhenItIsCancelled() throws {
         let tally = Tally()
         let timer = loop.schedule(every: .seconds(1), jitter: .seconds(1), tally.bound())
         timer.unref()

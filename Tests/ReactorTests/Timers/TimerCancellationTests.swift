@@ -1,9 +1,9 @@
 /// The effect of cancelling a timer, and when its closure is released.
-@Suite(.inLoop) struct TimerCancellationTests {
+struct TimerCancellationTests {
     private let loop = EventLoop.current
     private var clock: VirtualClock { loop.virtualClock }
 
-    @Test func cancellingTellsWhetherTheTimerWasStillToFire() throws {
+    @Test(.inLoop) func cancellingTellsWhetherTheTimerWasStillToFire() throws {
         var fires = 0
         let cancelled = loop.schedule(after: .seconds(1)) { fires += 1 }
         let fired = loop.schedule(after: .seconds(1)) { fires += 1 }
@@ -17,7 +17,7 @@
         expect(!fired.cancel())
     }
 
-    @Test func aTimerCancelsAnotherOneThatIsDueInTheSameTurn() throws {
+    @Test(.inLoop) func aTimerCancelsAnotherOneThatIsDueInTheSameTurn() throws {
         var second: EventLoop.Timer?
         var fired: [String] = []
         loop.schedule(after: .seconds(1)) {
@@ -31,7 +31,7 @@
         expectEqual(fired, ["first", "third"])
     }
 
-    @Test func aTimerThatCancelsItselfHasFiredAlready() throws {
+    @Test(.inLoop) func aTimerThatCancelsItselfHasFiredAlready() throws {
         var timer: EventLoop.Timer?
         var answer: Bool?
         timer = loop.schedule(after: .seconds(1)) { answer = timer?.cancel() }
@@ -39,7 +39,7 @@
         expectEqual(answer, false)
     }
 
-    @Test func aHandleOfTheDeadDoesNotCancelTheSuccessor() throws {
+    @Test(.inLoop) func aHandleOfTheDeadDoesNotCancelTheSuccessor() throws {
         let old = loop.schedule(after: .seconds(1)) {}
         old.cancel()
         var fired = false
@@ -52,7 +52,7 @@
         expect(fired)
     }
 
-    @Test func aHundredThousandOutstandingTimersGoAtOnceWhenCancelled() throws {
+    @Test(.inLoop) func aHundredThousandOutstandingTimersGoAtOnceWhenCancelled() throws {
         let ledger = Ledger()
         try EventLoop.withLoop(syscalls: ledger.table) { loop in
             let tally = Tally()
@@ -75,7 +75,7 @@
         }
     }
 
-    @Test func aHundredThousandRequestTimeoutsHardlyTouchTheTimerDescriptor() throws {
+    @Test(.inLoop) func aHundredThousandRequestTimeoutsHardlyTouchTheTimerDescriptor() throws {
         let ledger = Ledger()
         try EventLoop.withLoop(syscalls: ledger.table) { loop in
             let tally = Tally()
@@ -91,7 +91,7 @@
         }
     }
 
-    @Test func aFiredTimerLetsItsClosureGoAfterTheCall() throws {
+    @Test(.inLoop) func aFiredTimerLetsItsClosureGoAfterTheCall() throws {
         let tally = Tally()
         var livingDuringCall = 0
         loop.schedule(after: .seconds(1), tally.bound { livingDuringCall = tally.alive })
@@ -100,7 +100,7 @@
         expectEqual(tally.alive, 0)
     }
 
-    @Test func theClosuresEndMayStartAndCancelTimers() throws {
+    @Test(.inLoop) func theClosuresEndMayStartAndCancelTimers() throws {
         var fired: [String] = []
         let other = loop.schedule(after: .seconds(2)) { fired.append("other") }
         var words: LastWords? = LastWords {

@@ -1,9 +1,9 @@
 /// The order in which timers fire, by a clock that stands still.
-@Suite(.inLoop) struct TimerOrderTests {
+struct TimerOrderTests {
     private let loop = EventLoop.current
     private var clock: VirtualClock { loop.virtualClock }
 
-    @Test func earlierDeadlinesFireFirst() throws {
+    @Test(.inLoop) func earlierDeadlinesFireFirst() throws {
         var fired: [(Int, LoopInstant)] = []
         for delay in [30, 10, 20] {
             loop.schedule(after: .milliseconds(delay)) { fired.append((delay, loop.now)) }
@@ -13,7 +13,7 @@
         expectEqual(fired.map(\.1.nanoseconds), [10_000_000, 20_000_000, 30_000_000])
     }
 
-    @Test func equalDeadlinesFireInTheOrderOfTheirCreation() throws {
+    @Test(.inLoop) func equalDeadlinesFireInTheOrderOfTheirCreation() throws {
         var fired: [Int] = []
         let deadline = { (index: Int) in index * 7 % 10 }
         for index in 0..<1000 { loop.schedule(after: .milliseconds(deadline(index))) { fired.append(index) } }
@@ -22,7 +22,7 @@
         expectEqual(fired, expected)
     }
 
-    @Test func dueTimersOfOneTurnFireByDeadlineAndNotByCreation() throws {
+    @Test(.inLoop) func dueTimersOfOneTurnFireByDeadlineAndNotByCreation() throws {
         var fired: [Int] = []
         for delay in [3, 1, 2] { loop.schedule(after: .seconds(delay)) { fired.append(delay) } }
         clock.advance(by: .seconds(10))
@@ -30,7 +30,7 @@
         expectEqual(fired, [1, 2, 3])
     }
 
-    @Test func pastPresentAndNegativeDeadlinesFireInTheNextTurn() throws {
+    @Test(.inLoop) func pastPresentAndNegativeDeadlinesFireInTheNextTurn() throws {
         clock.advance(by: .seconds(5))
         try EventLoop.withLoop(clock: clock) { loop in
             var fired: [String] = []
@@ -46,7 +46,7 @@
         }
     }
 
-    @Test func aTimerThatItsOwnBatchStartsWaitsForTheNextTurn() throws {
+    @Test(.inLoop) func aTimerThatItsOwnBatchStartsWaitsForTheNextTurn() throws {
         var fired: [String] = []
         loop.schedule(after: .milliseconds(1)) {
             fired.append("first")
@@ -60,7 +60,7 @@
         expectEqual(fired, ["first", "second", "started late"])
     }
 
-    @Test func aTimerOfNoDelayThatStartsItselfAnewFiresOnceATurnAndStarvesNothing() throws {
+    @Test(.inLoop) func aTimerOfNoDelayThatStartsItselfAnewFiresOnceATurnAndStarvesNothing() throws {
         let pipe = Ends.pipe()
         var fires = 0
         var reads = 0
@@ -83,7 +83,7 @@
         watch.cancel()
     }
 
-    @Test func aTimerMovesToAnotherDeadline() throws {
+    @Test(.inLoop) func aTimerMovesToAnotherDeadline() throws {
         var fired: [String] = []
         let early = loop.schedule(after: .seconds(1)) { fired.append("early") }
         loop.schedule(after: .seconds(2)) { fired.append("middle") }
@@ -98,7 +98,7 @@
     }
 
     /// Starts, moves and cancels at random, compared with a sorted model.
-    @Test(arguments: [1, 2, 3]) func theHeapAgreesWithASortedList(seed: UInt64) throws {
+    @Test(.inLoop, arguments: [1, 2, 3]) func theHeapAgreesWithASortedList(seed: UInt64) throws {
         var dice = SplitMix64(seed)
         var fired: [Int] = []
         var timers: [EventLoop.Timer] = []

@@ -1,8 +1,10 @@
 /// When timers fire by the real clock, and the cost.
-@Suite(.inRealTime) struct TimerPrecisionTests {
+struct TimerPrecisionTests {
     private let loop = EventLoop.current
 
-    @Test(arguments: [100, 1000, 1500]) func aTimerIsNeverEarlyAndNeedsNoMoreThanThreeTurns(microseconds: Int) throws {
+    @Test(.inRealTime, arguments: [100, 1000, 1500]) func aTimerIsNeverEarlyAndNeedsNoMoreThanThreeTurns(
+        microseconds: Int
+    ) throws {
         let rounds = 200
         var fires = 0
         var early = 0
@@ -22,7 +24,7 @@
         expect(loop.metrics.systemCalls[.epollWait]! <= 3 * rounds)
     }
 
-    @Test func delaysBelowANanosecondAreRoundedUp() throws {
+    @Test(.inRealTime) func delaysBelowANanosecondAreRoundedUp() throws {
         let clock = VirtualClock()
         try EventLoop.withLoop(clock: clock) { loop in
             loop.schedule(after: Duration(secondsComponent: 0, attosecondsComponent: 1)) {}
@@ -31,7 +33,7 @@
         }
     }
 
-    @Test func deadlinesBeyondAllTimeNeverFireAndNeverTroubleTheKernel() throws {
+    @Test(.inRealTime) func deadlinesBeyondAllTimeNeverFireAndNeverTroubleTheKernel() throws {
         let ledger = Ledger()
         try EventLoop.withLoop(syscalls: ledger.table) { loop in
             var fires = 0
@@ -56,7 +58,7 @@
         }
     }
 
-    @Test func theTimerDescriptorIsNeverDisarmedByAnEarlyDeadline() throws {
+    @Test(.inRealTime) func theTimerDescriptorIsNeverDisarmedByAnEarlyDeadline() throws {
         let ledger = Ledger()
         try EventLoop.withLoop(syscalls: ledger.table) { loop in
             var fires = 0
@@ -73,7 +75,7 @@
         }
     }
 
-    @Test func onlyAnEarlierDeadlineArmsTheTimerDescriptorAnew() throws {
+    @Test(.inRealTime) func onlyAnEarlierDeadlineArmsTheTimerDescriptorAnew() throws {
         let ledger = Ledger()
         try EventLoop.withLoop(syscalls: ledger.table) { loop in
             let pipe = Ends.pipe()
@@ -95,7 +97,7 @@
         }
     }
 
-    @Test func aCancelledTimerMayWakeTheLoopOnceAndNoMore() throws {
+    @Test(.inRealTime) func aCancelledTimerMayWakeTheLoopOnceAndNoMore() throws {
         let ledger = Ledger()
         try EventLoop.withLoop(syscalls: ledger.table) { loop in
             let pipe = Ends.pipe()
@@ -114,7 +116,7 @@
         }
     }
 
-    @Test func aTimerThatIsDueAlreadyOpensNoDescriptor() throws {
+    @Test(.inRealTime) func aTimerThatIsDueAlreadyOpensNoDescriptor() throws {
         var fired = false
         loop.schedule(after: .zero) { fired = true }
         try loop.run()
@@ -122,7 +124,7 @@
         expect(loop.metrics.systemCalls.isEmpty)
     }
 
-    @Test func aBoundedWaitEndsAtItsBound() throws {
+    @Test(.inRealTime) func aBoundedWaitEndsAtItsBound() throws {
         let start = loop.now
         try loop.turn(.upTo(.milliseconds(3)))
         expect(start.duration(to: loop.now) >= .milliseconds(3))

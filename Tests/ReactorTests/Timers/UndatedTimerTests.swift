@@ -1,11 +1,11 @@
 /// Timers started with a delay by the real clock: their deadlines are computed when the loop next reads it.
-@Suite(.inRealTime) struct UndatedTimerTests {
+struct UndatedTimerTests {
     private let loop = EventLoop.current
 
     /// More than the loop leaves undated.
     private let many = 40
 
-    @Test func noneIsEarlyHoweverLongTheHandlerTakesThatHasStartedIt() throws {
+    @Test(.inRealTime) func noneIsEarlyHoweverLongTheHandlerTakesThatHasStartedIt() throws {
         var early = 0
         var fired = 0
         let delay = Duration.microseconds(500)
@@ -28,7 +28,7 @@
         expectEqual(early, 0)
     }
 
-    @Test func equalDelaysFireInTheOrderOfTheirStarts() throws {
+    @Test(.inRealTime) func equalDelaysFireInTheOrderOfTheirStarts() throws {
         var fired: [Int] = []
         for index in 0..<many {
             // The middle ones are cancelled, so that others move to their places.
@@ -40,7 +40,7 @@
         expectEqual(fired, Array(0..<many))
     }
 
-    @Test func aReadingOfTheClockIsNoEarlierThanTheStartsBeforeIt() throws {
+    @Test(.inRealTime) func aReadingOfTheClockIsNoEarlierThanTheStartsBeforeIt() throws {
         var fired: [String] = []
         loop.schedule(after: .microseconds(100)) { fired.append("started first") }
         let moment = loop.now + .microseconds(100)
@@ -51,7 +51,7 @@
         expectEqual(fired, ["started first", "started last"])
     }
 
-    @Test func theyAreCancelledMovedAndUnreferencedAsOthers() throws {
+    @Test(.inRealTime) func theyAreCancelledMovedAndUnreferencedAsOthers() throws {
         let tally = Tally()
         var fired: [Int] = []
         let timers = (0..<many).map { index in
@@ -76,7 +76,7 @@
         expectEqual(tally.alive, unreferenced.count)
     }
 
-    @Test func theEndOfTheLoopReleasesThem() {
+    @Test(.inRealTime) func theEndOfTheLoopReleasesThem() {
         let tally = Tally()
         let timer = EventLoop.withLoop { loop in
             let timer = loop.schedule(after: .seconds(1), tally.bound())
@@ -89,7 +89,7 @@
         timer.ref()
     }
 
-    @Test func aHandleWorksWhileAnotherLoopOfItsThreadIsTheCurrentOne() throws {
+    @Test(.inRealTime) func aHandleWorksWhileAnotherLoopOfItsThreadIsTheCurrentOne() throws {
         EventLoop.withLoop { outer in
             let first = outer.schedule(after: .seconds(1)) {}
             let second = EventLoop.withLoop { inner in

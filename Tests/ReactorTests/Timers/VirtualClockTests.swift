@@ -1,9 +1,9 @@
 /// A loop whose time stands still while there is anything to do.
-@Suite(.inLoop) struct VirtualClockTests {
+struct VirtualClockTests {
     private let loop = EventLoop.current
     private var clock: VirtualClock { loop.virtualClock }
 
-    @Test func anHourOfTimersPassesWithoutWaiting() throws {
+    @Test(.inLoop) func anHourOfTimersPassesWithoutWaiting() throws {
         var minutes = 0
         var timer: EventLoop.Timer?
         timer = loop.schedule(every: .seconds(60)) {
@@ -15,7 +15,7 @@
         expect(loop.metrics.systemCalls.isEmpty, "nothing was asked of the kernel")
     }
 
-    @Test func dataThatHasArrivedIsHandledBeforeTimeJumps() throws {
+    @Test(.inLoop) func dataThatHasArrivedIsHandledBeforeTimeJumps() throws {
         let pipe = Ends.pipe()
         var log: [String] = []
         var watch: EventLoop.Watch?
@@ -30,7 +30,9 @@
         expectEqual(log, ["data at 0.0 s", "timer at 1.0 s"])
     }
 
-    @Test(arguments: [Int64.max, Int64.max - 1, Int64.max - 5]) func atTheEndOfTimeTimersAreDueStill(start: Int64)
+    @Test(.inLoop, arguments: [Int64.max, Int64.max - 1, Int64.max - 5]) func atTheEndOfTimeTimersAreDueStill(
+        start: Int64
+    )
         throws
     {
         let real = Syscalls()
@@ -53,7 +55,7 @@
         }
     }
 
-    @Test func aTurnThatPollsOrHasWorkDoesNotMoveTime() throws {
+    @Test(.inLoop) func aTurnThatPollsOrHasWorkDoesNotMoveTime() throws {
         loop.schedule(after: .seconds(1)) {}
         try loop.turn(.poll)
         expectEqual(clock.now.nanoseconds, 0)
@@ -64,7 +66,7 @@
         expectEqual(clock.now.nanoseconds, 1_000_000_000)
     }
 
-    @Test func aBoundedWaitMovesTimeToItsBoundAtMost() throws {
+    @Test(.inLoop) func aBoundedWaitMovesTimeToItsBoundAtMost() throws {
         try loop.turn(.upTo(.seconds(5)))
         expectEqual(clock.now.nanoseconds, 5_000_000_000)
         loop.schedule(after: .seconds(2)) {}
@@ -74,14 +76,14 @@
         expectEqual(clock.now.nanoseconds, 7_000_000_000)
     }
 
-    @Test func timeNeverGoesBack() {
+    @Test(.inLoop) func timeNeverGoesBack() {
         clock.advance(by: .seconds(2))
         clock.advance(by: .seconds(-1))
         clock.advance(to: LoopInstant(nanoseconds: 1))
         expectEqual(clock.now.nanoseconds, 2_000_000_000)
     }
 
-    @Test func aClockMayStartAnywhere() throws {
+    @Test(.inLoop) func aClockMayStartAnywhere() throws {
         let clock = VirtualClock(start: LoopInstant(nanoseconds: -500))
         try EventLoop.withLoop(clock: clock) { loop in
             var fired: [Int64] = []
@@ -92,7 +94,7 @@
         }
     }
 
-    @Test func aLoopWithoutDeadlinesReallyWaitsForOtherThreads() throws {
+    @Test(.inLoop) func aLoopWithoutDeadlinesReallyWaitsForOtherThreads() throws {
         let hold = loop.hold()
         var woken = false
         nonisolated(unsafe) let work = {
@@ -107,7 +109,7 @@
         expectEqual(clock.now.nanoseconds, 0)
     }
 
-    @Test func unreferencedTimersFireWhenTheirTimeComesWhileSomethingElseKeepsTheLoop() throws {
+    @Test(.inLoop) func unreferencedTimersFireWhenTheirTimeComesWhileSomethingElseKeepsTheLoop() throws {
         var fired: [String] = []
         loop.schedule(after: .seconds(1)) { fired.append("unreferenced") }.unref()
         loop.schedule(after: .seconds(2)) { fired.append("referenced") }
