@@ -3,7 +3,7 @@ import Synchronization
 @testable import echo_server
 @testable import PromisesTestSupport
 
-@Suite struct DescriptorLimitTests {
+struct DescriptorLimitTests {
     @Test func enoughForAll() throws {
         let limit = DescriptorLimit(initial: 1024, current: 20_000)
         let share = try limit.share(of: 10_000, listeners: 1, others: 27)

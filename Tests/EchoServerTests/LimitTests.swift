@@ -1,6 +1,6 @@
 @testable import PromisesTestSupport
 
-@Suite struct LimitTests {
+struct LimitTests {
     @Test func thoseBeyondMaxConnectionsWait() throws {
         let server = try ServerProcess.serving("--max-connections", "2")
         let clients = try (0..<5).map { _ in try Peer(to: server.address) }

@@ -1,6 +1,6 @@
 @testable import PromisesTestSupport
 
-@Suite struct MetricsTests {
+struct MetricsTests {
     private let get = "GET /metrics HTTP/1.1\r\nHost: localhost\r\nAccept: */*\r\n\r\n"
 
     private func server() throws -> (ServerProcess, SocketAddress) {

@@ -2,7 +2,7 @@
 @testable import PromisesTestSupport
 
 /// Any command line yields valid options, or one line about the error.
-@Suite struct OptionsFuzzingTests {
+struct OptionsFuzzingTests {
     private static let corpus: [[String]] = [
         [], ["--help"], ["-h"], ["--version"], ["--quiet"], ["--listen", "127.0.0.1:7000"], ["--listen=[::1]:0"],
         ["--listen", "unix:/run/echo.sock", "--listen=unix:@echo"], ["--metrics", "localhost:9100"],

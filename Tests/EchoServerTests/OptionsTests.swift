@@ -1,7 +1,7 @@
 @testable import echo_server
 @testable import PromisesTestSupport
 
-@Suite struct OptionsTests {
+struct OptionsTests {
     private func options(_ arguments: String...) throws -> Options {
         guard case .serve(let options) = try Options.parse(arguments) else {
             throw Options.UsageError(description: "this does not serve")

@@ -1,6 +1,6 @@
 @testable import PromisesTestSupport
 
-@Suite struct OutputTests {
+struct OutputTests {
     @Test func theSignalPrintsStatisticsAndTheServerGoesOn() throws {
         let server = try ServerProcess.serving()
         let client = try Peer(to: server.address)

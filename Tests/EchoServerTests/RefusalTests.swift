@@ -1,6 +1,6 @@
 @testable import PromisesTestSupport
 
-@Suite struct RefusalTests {
+struct RefusalTests {
     /// The output and exit code of a server that cannot start: one line, on standard error.
     private func refusal(
         _ arguments: [String], limits: String? = nil

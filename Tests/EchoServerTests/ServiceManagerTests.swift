@@ -1,7 +1,7 @@
 @testable import PromisesTestSupport
 
 /// The protocol of systemd, played by the shell and by sockets of the test.
-@Suite struct ServiceManagerTests {
+struct ServiceManagerTests {
     private let activated = "export LISTEN_PID=$$ LISTEN_FDS=1"
 
     // MARK: Sockets that are passed

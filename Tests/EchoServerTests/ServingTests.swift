@@ -1,6 +1,6 @@
 @testable import PromisesTestSupport
 
-@Suite struct ServingTests {
+struct ServingTests {
     /// From 20 clients at once, each of which half-closes and reads on.
     @Test(arguments: [false, true]) func aMegabyteOfEachComesBackWhole(isUnix: Bool) throws {
         let folder = Folder()

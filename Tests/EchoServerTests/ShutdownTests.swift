@@ -1,6 +1,6 @@
 @testable import PromisesTestSupport
 
-@Suite struct ShutdownTests {
+struct ShutdownTests {
     @Test func whatWasAcceptedIsEchoedToTheLastByte() throws {
         let server = try ServerProcess.serving()
         let clients = try (0..<10).map { _ in try Peer(to: server.address) }

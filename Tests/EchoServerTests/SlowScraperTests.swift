@@ -2,7 +2,7 @@
 @testable import PromisesTestSupport
 
 /// The endpoint by itself, in virtual time.
-@Suite struct SlowScraperTests {
+struct SlowScraperTests {
     @Test func noClientKeepsAPlaceForLong() throws {
         try withVirtualTime { (clock: VirtualClock) in
             let endpoint = try MetricsEndpoint(.loopback(port: 0)) { .value("text\n") }

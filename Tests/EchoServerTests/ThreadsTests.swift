@@ -1,7 +1,7 @@
 @testable import PromisesTestSupport
 
 /// `--threads`: connections served on several loops belong to one server.
-@Suite struct ThreadsTests {
+struct ThreadsTests {
     private let get = "GET /metrics HTTP/1.1\r\n\r\n"
 
     private func scrape(_ server: ServerProcess) throws -> Exposition {

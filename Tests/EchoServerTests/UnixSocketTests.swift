@@ -1,6 +1,6 @@
 @testable import PromisesTestSupport
 
-@Suite struct UnixSocketTests {
+struct UnixSocketTests {
     @Test func aPathIsServedAndGoesWithTheServer() throws {
         let folder = Folder()
         let server = try ServerProcess.serving("--listen", "unix:\(folder["echo.sock"])")

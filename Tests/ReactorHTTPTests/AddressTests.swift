@@ -1,5 +1,5 @@
 /// Addresses for the client, and the texts of their errors.
-@Suite struct AddressTests {
+struct AddressTests {
     @Test(arguments: [
         ("", "neither"), ("x", "neither"), ("/x", "neither"), ("ftp://x/", "neither"), ("http:", "neither"),
         ("http:x", "neither"), ("http:/x", "neither"), ("http://", "no host"), ("http:///x", "no host"),

@@ -1,7 +1,7 @@
 import SimulatedNetwork
 
 /// When a connection serves the next request, and what a request tells about the client.
-@Suite struct ClientConnectionTests {
+struct ClientConnectionTests {
     /// Runs `body` with a server that counts its connections.
     private func withCounting(
         _ handler: @escaping (Request) throws -> Answer, _ body: (HTTPClient, String) throws -> Void

@@ -1,4 +1,4 @@
-@Suite struct FileTests {
+struct FileTests {
     /// A folder with `page.html`, `large.bin`, `.secret` and `sub/index.html`, next to a file that must not be served.
     private func withFiles(_ body: (HTTPClient, _ address: String) throws -> Void) throws {
         let folder = Folder()

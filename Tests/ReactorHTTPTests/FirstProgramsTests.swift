@@ -1,5 +1,5 @@
 /// The example programs of PromiseKit, with `fetch` in place of a URLSession.
-@Suite struct FirstProgramsTests {
+struct FirstProgramsTests {
     private func serve(_ request: Request) -> Answer {
         switch request.path {
         case "/login":

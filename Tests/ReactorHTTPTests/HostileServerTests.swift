@@ -1,5 +1,5 @@
 /// Servers that are slow, endless or broken, and clients that cancel. Afterwards the pool's one place is free again.
-@Suite struct HostileServerTests {
+struct HostileServerTests {
     /// A server that treats each connection as its first line says, on a virtual clock.
     private func withHostile(
         options: HTTPClient.Options = HTTPClient.Options(), _ serve: @escaping (Connection) -> Promise<Void>,

@@ -1,6 +1,6 @@
 import ReactorHTTPJSON
 
-@Suite struct JSONTests {
+struct JSONTests {
     private struct User: Codable, Hashable {
         var name: String
         var age = 7

@@ -1,5 +1,5 @@
 /// `ServeOptions.memoryLimit` and `PoolLimits.memoryLimit` for memory that HTTP peers cause.
-@Suite struct MemoryLimitTests {
+struct MemoryLimitTests {
     /// The bytes of a client that never finishes.
     enum Form: CaseIterable {
         case body, chunks, trailers, text, frame, fragments, textFragments, unreceived, head, answeredLate

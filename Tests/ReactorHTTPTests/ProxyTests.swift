@@ -1,4 +1,4 @@
-@Suite struct ProxyTests {
+struct ProxyTests {
     /// A small proxy: records the heads of requests, forwards a request as its first line says, and opens tunnels.
     private final class SmallProxy {
         let listener: Listener

@@ -1,4 +1,4 @@
-@Suite struct RedirectTests {
+struct RedirectTests {
     /// The targets of references in a response from `http://a/b/c/d;p?q`: RFC 3986, section 5.4, without fragments,
     /// which are not sent.
     @Test(arguments: [

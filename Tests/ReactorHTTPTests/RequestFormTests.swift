@@ -1,6 +1,6 @@
 /// Requests that differ in little from one another: each is answered, or refused at once although the client would send
 /// more. `StrictnessTests` has one for each section of the RFCs.
-@Suite struct RequestFormTests {
+struct RequestFormTests {
     private static let get = ServerTests.get
 
     private static func post(_ fields: String, _ body: String = "") -> String {

@@ -1,5 +1,5 @@
 /// The meaning of response fields, and when they are ignored.
-@Suite struct ResponseFieldTests {
+struct ResponseFieldTests {
     /// Fields that do not delimit a body.
     private static let framings = [
         "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", "Content-Length: 5\r\nContent-Length: 6\r\n",

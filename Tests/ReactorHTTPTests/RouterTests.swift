@@ -1,7 +1,7 @@
 import ReactorHTTPJSON
 
 /// Services called without a socket.
-@Suite struct RouterTests {
+struct RouterTests {
     private struct Odd: Error {}
 
     /// Each handler answers with its name, and with the parameters.

@@ -1,5 +1,5 @@
 /// Files that the kernel sends, and those that it does not.
-@Suite struct SentFileTests {
+struct SentFileTests {
     /// What the kernel does with a file.
     enum Kernel: CaseIterable {
         case sends, sendsLittle, isInterrupted, isFull, refuses, hasOnlyTheName, hasNothing, cannotTell, isReal

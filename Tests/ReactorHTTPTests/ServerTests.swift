@@ -1,4 +1,4 @@
-@Suite struct ServerTests {
+struct ServerTests {
     static let get = "GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 
     @Test func answersInTheFormOfTheRequest() throws {
@@ -517,7 +517,7 @@ extension Result {
 }
 
 // Attempts of clients to keep a server busy.
-@Suite struct HostileClientTests {
+struct HostileClientTests {
     @Test func aClientThatDoesNotReadIsGivenUp() throws {
         var options = HTTPOptions()
         options.idle = .seconds(5)

@@ -1,5 +1,5 @@
 /// A message that two recipients could delimit or understand differently is refused, with the section that says why.
-@Suite struct StrictnessTests {
+struct StrictnessTests {
     struct Case: Sendable, CustomTestStringConvertible {
         let section: String
         let sent: String

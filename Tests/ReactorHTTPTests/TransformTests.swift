@@ -1,5 +1,5 @@
 /// Programs that change, store and test responses, and need their bodies for that.
-@Suite struct TransformTests {
+struct TransformTests {
     /// Stands for a compressor: it collects pairs of bytes, so it keeps a byte between two parts, and has one left at
     /// the end.
     private final class Pairs {

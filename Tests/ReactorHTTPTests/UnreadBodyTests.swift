@@ -1,5 +1,5 @@
 /// The handler's response is sent, whatever happens to a body that it has not read: it may have done its work.
-@Suite struct UnreadBodyTests {
+struct UnreadBodyTests {
     enum Kind: CaseIterable { case now, later, noBody, stream, readInPart, error }
 
     private static func answer(_ kind: Kind, _ request: Request) -> Answer {

@@ -1,7 +1,7 @@
 @testable import ReactorHTTP
 
 /// The client's side of a WebSocket: RFC 6455.
-@Suite struct WebSocketClientTests {
+struct WebSocketClientTests {
     // MARK: With the library's own server
 
     private func withEcho(

@@ -1,5 +1,5 @@
 /// Pings and a client's close are answered whoever receives, and even if nobody does.
-@Suite struct WebSocketReadingTests {
+struct WebSocketReadingTests {
     /// Actions of a handler, not all of which receive.
     enum Handler: CaseIterable { case sends, sendsBlindly, waits, receivesOnce, receives, isInBody }
 

@@ -1,4 +1,4 @@
-@Suite struct WebSocketTests {
+struct WebSocketTests {
     static let handshake =
         "GET / HTTP/1.1\r\nHost: x\r\nUpgrade: WebSocket\r\nConnection: keep-alive, Upgrade\r\n"
         + "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"

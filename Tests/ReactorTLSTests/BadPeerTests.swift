@@ -2,7 +2,7 @@
 import COpenSSL
 
 /// Peers that break the protocol, and certificates that must not be accepted: each ends with its error, on both sides.
-@Suite struct BadPeerTests {
+struct BadPeerTests {
     /// A handshake that fails, and the error of each side.
     struct Case: CustomTestStringConvertible, Sendable {
         let testDescription: String

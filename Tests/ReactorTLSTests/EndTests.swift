@@ -4,7 +4,7 @@ import COpenSSL
 @testable import ReactorTLS
 
 /// How streams end: with an end record, without one, and in one direction.
-@Suite struct EndTests {
+struct EndTests {
     @Test(arguments: TLSVersion.allCases) func anEndWithoutAnEndRecordIsToldApart(version: TLSVersion) throws {
         try withNetwork { net in
             for isOrderly in [true, false] {

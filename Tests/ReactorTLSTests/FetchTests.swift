@@ -2,7 +2,7 @@
 import ReactorHTTP
 
 /// ReactorHTTP over TLS.
-@Suite struct FetchTests {
+struct FetchTests {
     @Test func fetchesOverTLS() throws {
         try withNetwork { _ in
             let server = try TLSServer(serverConfiguration())

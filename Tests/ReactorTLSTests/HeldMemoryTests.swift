@@ -4,7 +4,7 @@ import COpenSSL
 @testable import ReactorTLS
 
 /// Memory that TLS holds for a peer, before authentication and afterwards.
-@Suite struct HeldMemoryTests {
+struct HeldMemoryTests {
     private func filter(of connection: Connection) throws -> TLSFilter {
         try #require(connection.installedFilter as? TLSFilter)
     }

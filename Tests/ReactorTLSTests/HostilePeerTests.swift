@@ -5,7 +5,7 @@ import COpenSSL
 @testable import ReactorTLS
 
 /// Peers that speak TLS and abuse it.
-@Suite struct HostilePeerTests {
+struct HostilePeerTests {
     // MARK: Floods
 
     @Test(arguments: [true, false]) func aFloodOfKeyUpdatesIsAnError(atServer: Bool) throws {

@@ -1,6 +1,6 @@
 #if TLS
 /// Reloads at a signal, and two at once.
-@Suite struct ReloadTests {
+struct ReloadTests {
     private let folder = CertificateFolder()
 
     /// A server with the identity of two files of the folder.

@@ -1,6 +1,6 @@
 #if TLS
 /// Traces of a key or its file in memory after it is released. In separate processes, whose memory is searched.
-@Suite struct SecretTests {
+struct SecretTests {
     @Test(.ownThread) func noBytesOfAKeyRemain() async {
         await #expect(processExitsWith: .success) {
             let needle = Needle(80)

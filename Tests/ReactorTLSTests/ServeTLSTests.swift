@@ -2,7 +2,7 @@
 import Synchronization
 
 /// Listeners and connects with TLS.
-@Suite struct ServeTLSTests {
+struct ServeTLSTests {
     @Test(arguments: [true, false]) func everyFormOfServeAnswers(isSecure: Bool) throws {
         let server = isSecure ? try TLSServer(serverConfiguration()) : nil
         let group = try LoopGroup(loops: 2, name: "tls")

@@ -1,6 +1,6 @@
 #if TLS
 /// The name that a client expects, and the names in certificates.
-@Suite struct ServerNameTests {
+struct ServerNameTests {
     private func identity(_ path: KeyPath<Certificates, TLSIdentity> & Sendable) -> TLSIdentity {
         Certificates.shared[keyPath: path]
     }

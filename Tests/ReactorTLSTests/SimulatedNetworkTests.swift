@@ -2,7 +2,7 @@
 @testable import SimulatedNetwork
 
 /// TLS on a network that cuts its records anywhere, and that breaks.
-@Suite struct SimulatedNetworkTests {
+struct SimulatedNetworkTests {
     @Test func linesComeBackOrTheirLossIsReported() throws {
         let server = try TLSServer(serverConfiguration())
         let client = try TLSClient(clientConfiguration())

@@ -2,7 +2,7 @@
 import COpenSSL
 
 /// Valid configurations, and refused ones.
-@Suite struct TLSConfigurationTests {
+struct TLSConfigurationTests {
     private let certificates = Certificates.shared
 
     // MARK: Identities

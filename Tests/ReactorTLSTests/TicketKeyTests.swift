@@ -2,7 +2,7 @@
 @testable import PromisesTestSupport
 
 /// Tickets that several servers, or a server before and after a reload, can decrypt.
-@Suite struct TicketKeyTests {
+struct TicketKeyTests {
     @Test(arguments: TLSVersion.allCases, [48, 80]) func serversWithOneKeyResumeEachOthersSessions(
         version: TLSVersion, size: Int
     ) throws {

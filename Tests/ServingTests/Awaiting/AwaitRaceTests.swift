@@ -1,7 +1,7 @@
 @testable import PromisesTestSupport
 
 /// Tasks that wait while several threads settle, cancel and drop at once. Under ThreadSanitizer.
-@Suite struct AwaitRaceTests {
+struct AwaitRaceTests {
     /// One promise, its waiting tasks, and their ends.
     private final class Case: Sendable {
         let index: Int

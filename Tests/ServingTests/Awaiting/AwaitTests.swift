@@ -1,6 +1,6 @@
 @testable import PromisesTestSupport
 
-@Suite struct AwaitingTests {
+struct AwaitingTests {
     @Test func whatHasSettledIsThereAtOnce() async throws {
         expectEqual(try await Promise.value(3).value, 3)
         expectEqual(await Guarantee.value("x").value, "x")

@@ -1,7 +1,7 @@
 @testable import PromisesTestSupport
 
 /// Actions of a `deinit` that runs while a loop ends.
-@Suite struct HangAtLoopEndTests {
+struct HangAtLoopEndTests {
     /// Calls `body` when it is released.
     private final class AtEnd {
         private let body: () -> Void

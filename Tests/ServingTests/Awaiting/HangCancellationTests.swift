@@ -1,6 +1,6 @@
 @testable import PromisesTestSupport
 
-@Suite struct HangCancellationTests {
+struct HangCancellationTests {
     @Test func aHandlerThatCancelsEndsTheHang() throws {
         inLoop { loop in
             let promise = after(.seconds(3600)).asPromise().map { 1 }

@@ -1,7 +1,7 @@
 @testable import PromisesTestSupport
 
 /// A `hang` in an inline handler, on a promise that depends on the very one being settled.
-@Suite struct HangInsidePipeTests {
+struct HangInsidePipeTests {
     @Test(arguments: [false, true]) func onAPromiseThatIsDerivedThere(behindAWhen: Bool) throws {
         try inLoop { loop throws in
             let seen = Shared<[Int]>([])

@@ -1,6 +1,6 @@
 @testable import PromisesTestSupport
 
-@Suite struct HangTests {
+struct HangTests {
     @Test func aSettledPromiseNeedsNoTurnAndNoSystemCall() throws {
         try EventLoop.withLoop { loop throws in
             expectEqual(try hang(Promise.value(1)), 1)
@@ -78,7 +78,7 @@
     }
 }
 
-@Suite struct HangTimeoutTests {
+struct HangTimeoutTests {
     @Test func throwsWhenTheTimeIsUp() {
         inLoop { loop in
             let (promise, resolver) = Promise<Int>.pending()
@@ -150,7 +150,7 @@
     }
 }
 
-@Suite struct HangThreadTests {
+struct HangThreadTests {
     @Test func anotherThreadSettlesAndTheLogHasSaidThatOnlyItCan() throws {
         let line: UInt = #line + 1
         let (promise, resolver) = Promise<Int>.pending()
@@ -198,7 +198,7 @@
 }
 
 /// `var up = false; p.done { up = true }; while !up { … }`: the optimiser must not assume that `up` is never written.
-@Suite struct CapturedVariableTests {
+struct CapturedVariableTests {
     @Test func everyOperatorOfASettledPromise() throws {
         try inLoop { loop throws in
             var up = false

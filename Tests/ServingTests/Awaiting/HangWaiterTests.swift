@@ -1,7 +1,7 @@
 @testable import PromisesTestSupport
 
 /// The waiter that a `hang` leaves in a promise's list, which the thread's next `hang` reuses.
-@Suite struct HangWaiterTests {
+struct HangWaiterTests {
     @Test func theLoopThatKeepsOneIsReleased() {
         weak var ended: EventLoop?
         EventLoop.withLoop { loop in

@@ -4,7 +4,7 @@ import CLinux
 
 /// Handlers that hang inside each other until the stack is nearly exhausted. In separate processes: without the limit
 /// they end with a fault.
-@Suite struct NestedHangTests {
+struct NestedHangTests {
     /// The code of the error that refused the innermost call.
     private static func refusal(of error: any Error) -> CInt? { (error as? SystemError)?.code }
 

@@ -129,7 +129,7 @@
 }
 
 /// `EventLoop.run { … }` in a method of an actor.
-@Suite struct BodiesOfActorsTests {
+struct BodiesOfActorsTests {
     private actor Counter {
         private var count = 0
 

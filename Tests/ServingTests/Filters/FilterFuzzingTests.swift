@@ -1,7 +1,7 @@
 @testable import PromisesTestSupport
 
 /// Two ends with filters that do everything in any order, over a kernel that takes and gives any number of bytes.
-@Suite struct FilterFuzzingTests {
+struct FilterFuzzingTests {
     @Test(arguments: 0..<24) func bothStreamsArriveWholeWhateverTheKernelTakesAndGives(seed: UInt64) throws {
         try withNetwork(turns: 100_000) { net in
             var dice = SplitMix64(seed &* 0x9E37 &+ 1)

@@ -3,7 +3,7 @@
 private let hello = RecordFilter.record(.hello, [0x5A])
 
 /// The start of a filter, until its connection can be used.
-@Suite struct FilterHandshakeTests {
+struct FilterHandshakeTests {
     @Test(arguments: 1...7) func theHandshakeMayArriveInPieces(size: Int) throws {
         try withPair { net, connection, peer in
             net.limitReceives(to: size)

@@ -1,7 +1,7 @@
 @testable import PromisesTestSupport
 
 /// Filters that throw, or that break their contract.
-@Suite struct FilterMisuseTests {
+struct FilterMisuseTests {
     @Test(arguments: RecordFilter.Step.allCases) func whateverAFilterThrowsFailsItsConnection(step: RecordFilter.Step)
         throws
     {

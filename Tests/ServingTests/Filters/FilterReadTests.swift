@@ -1,7 +1,7 @@
 @testable import PromisesTestSupport
 
 /// Reads through a filter.
-@Suite struct FilterReadTests {
+struct FilterReadTests {
     @Test(arguments: [1, 2, 3, 5, 6, 7, 64, 4095, 65536]) func recordsMayArriveInPiecesOfEverySize(size: Int) throws {
         try withFilteredPair(turns: 20_000) { net, connection, peer in
             net.limitReceives(to: size)

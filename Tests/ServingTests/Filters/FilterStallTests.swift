@@ -1,7 +1,7 @@
 @testable import PromisesTestSupport
 
 /// Filters that stall: nothing that waits for them may wait forever.
-@Suite struct FilterStallTests {
+struct FilterStallTests {
     @Test func aFailureOfTheFilterEndsTheWaitForRoom() throws {
         try withFilteredPair { net, connection, peer in
             net.limitSends(to: 0)

@@ -1,7 +1,7 @@
 @testable import PromisesTestSupport
 
 /// Writes through a filter.
-@Suite struct FilterWriteTests {
+struct FilterWriteTests {
     @Test func aWriteIsFulfilledWhenTheKernelHasTakenItsOutput() throws {
         try withFilteredPair { net, connection, peer in
             let budget = net.limitSends(to: 14)

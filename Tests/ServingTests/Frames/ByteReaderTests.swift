@@ -6,7 +6,7 @@ private func read<Value>(_ bytes: [UInt8], _ body: (inout ByteReader) throws -> 
     return try body(&reader)
 }
 
-@Suite struct ByteReaderTests {
+struct ByteReaderTests {
     @Test func integersOfBothOrdersAtAnyPosition() throws {
         let bytes: [UInt8] = [0xFF, 0x01, 0x02, 0x03, 0x04, 0xFE, 0xFF, 0x80]
         try read(bytes) { reader throws in
@@ -151,7 +151,7 @@ private func read<Value>(_ bytes: [UInt8], _ body: (inout ByteReader) throws -> 
     }
 }
 
-@Suite struct ByteWriterTests {
+struct ByteWriterTests {
     @Test func aPartFollowsItsLength() throws {
         var writer = ByteWriter(reserving: 64)
         writer.append(UInt8(1))

@@ -17,7 +17,7 @@ private final class MeddlingDecoder: FrameDecoder {
     }
 }
 
-@Suite struct FrameDecoderTests {
+struct FrameDecoderTests {
     @Test func aDecoderMayCancelItsReadAndBeginAnotherOne() throws {
         try withConnections { net, a, b in
             let decoder = MeddlingDecoder()

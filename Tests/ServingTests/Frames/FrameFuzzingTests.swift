@@ -3,7 +3,7 @@
 /// Any stream in any pieces: every form of reading returns the same as if all bytes were there at once.
 ///
 /// `FUZZ_SEEDS=10000` tries that many streams; the number of a test case is the seed that repeats it.
-@Suite struct FrameFuzzingTests {
+struct FrameFuzzingTests {
     private static let corpus: [[UInt8]] =
         [
             "GET /path HTTP/1.1\r\nHost: example.com\r\nContent-Length: 5\r\n\r\nhello",

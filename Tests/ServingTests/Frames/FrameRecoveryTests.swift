@@ -1,7 +1,7 @@
 @testable import PromisesTestSupport
 
 /// Reading after an error that ended a loop over frames.
-@Suite struct FrameRecoveryTests {
+struct FrameRecoveryTests {
     private struct Refused: Error, Equatable {}
 
     enum Origin: CaseIterable { case decoder, body, answer, laterAnswer, limitOfTime }

@@ -1,7 +1,7 @@
 @testable import PromisesTestSupport
 
 /// Reads of a number of bytes, or up to a delimiter.
-@Suite struct FrameTests {
+struct FrameTests {
     private func bytes(_ text: String) -> [UInt8] { Array(text.utf8) }
 
     @Test func whatLiesBeyondIsTheNextReadsOfWhateverForm() throws {

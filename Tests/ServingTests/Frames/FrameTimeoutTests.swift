@@ -1,7 +1,7 @@
 @testable import PromisesTestSupport
 
 /// Virtual time: sent bytes have arrived before the clock moves.
-@Suite struct FrameTimeoutTests {
+struct FrameTimeoutTests {
     private let limits = FrameTimeouts(idle: .seconds(60), frame: .seconds(10))
 
     private func timeout<T>(of promise: Promise<T>) throws -> Int? {

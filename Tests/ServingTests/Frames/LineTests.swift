@@ -1,6 +1,6 @@
 @testable import PromisesTestSupport
 
-@Suite struct LineTests {
+struct LineTests {
     /// Lines of up to 15 ASCII bytes take a separate path to a text.
     @Test func everyLengthWithOtherBytesAtEveryPlace() throws {
         try withConnections { _, a, b in

@@ -1,7 +1,7 @@
 @testable import PromisesTestSupport
 
 /// `FrameTimeouts.message` and `minimumRate`. A message is a line, followed by further lines up to one that says "end".
-@Suite struct MessageTimeoutTests {
+struct MessageTimeoutTests {
     private final class Conversation {
         let connection: Connection
         private let peer: Peer

@@ -10,7 +10,7 @@ private struct Pairs: FrameDecoder {
 
 /// However a loop of reads ends: its promise settles, nothing retains the body or the promise afterwards, and the
 /// connection can be read again.
-@Suite struct ReadEndTests {
+struct ReadEndTests {
     private struct Refused: Error {}
 
     private final class Box { var promise: Promise<Void>? }

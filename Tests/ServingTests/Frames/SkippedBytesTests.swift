@@ -18,7 +18,7 @@ private struct SkippingDecoder: FrameDecoder {
     func decode(_ bytes: RawSpan) -> DecodedFrame<Int> { .skipped(consumed: consumed) }
 }
 
-@Suite struct SkippedBytesTests {
+struct SkippedBytesTests {
     @Test(arguments: [1, 2, 3, 7, 1000]) func areInNoFrame(step: Int) throws {
         try withNetwork(turns: 5000) { net in
             let bytes = Array("\n# a comment\none\n\n\n#\ntwo\n# the end\n\n".utf8)

@@ -1,7 +1,7 @@
 @testable import PromisesTestSupport
 
 /// A body that ends its loop of reads.
-@Suite struct StopReadingTests {
+struct StopReadingTests {
     enum Way: CaseIterable { case thrown, rejected, rejectedLater, thrownWithoutPromises }
 
     private func stop(_ way: Way) throws -> Promise<Void> {

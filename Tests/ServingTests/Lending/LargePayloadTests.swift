@@ -2,7 +2,7 @@
 @testable import PromisesTestSupport
 
 /// Large frames: where their bytes are received, and how they are kept.
-@Suite struct LargePayloadTests {
+struct LargePayloadTests {
     /// A length of four bytes, and that many bytes.
     private struct RecordDecoder: FrameDecoder {
         func decode(_ bytes: RawSpan) throws -> DecodedFrame<Int> {

@@ -28,7 +28,7 @@ private func text(of record: inout ByteReader) throws -> [UInt8] {
 }
 
 /// Frames whose bytes are lent to the body.
-@Suite struct LendingTests {
+struct LendingTests {
     private let records = (0..<30).map { (type: UInt8($0), text: pattern($0 * 7)) }
 
     /// The peer's bytes, in pieces of `step` bytes.
@@ -219,7 +219,7 @@ private func text(of record: inout ByteReader) throws -> [UInt8] {
 }
 
 /// A whole request as one read.
-@Suite struct ReadFrameByClosureTests {
+struct ReadFrameByClosureTests {
     private func request(_ reader: inout ByteReader) throws -> (name: String, body: [UInt8]) {
         let name = try String(utf8: reader.line(limit: 100))
         return (name, [UInt8](try reader.bytes(prefixedBy: UInt32.self, limit: 1 << 20)))

@@ -4,7 +4,7 @@
 ///
 /// Only in release builds can the optimizer remove the reference that keeps them, and no sanitizer watches there: freed
 /// memory is reused at once.
-@Suite struct LentInputTests {
+struct LentInputTests {
     enum Deed: CaseIterable {
         case abort, close, receive
 

@@ -1,7 +1,7 @@
 @testable import PromisesTestSupport
 
 /// The connection that a request gets, and when.
-@Suite struct ConnectionPoolTests {
+struct ConnectionPoolTests {
     @Test func aConnectionServesOneRequestAfterAnother() throws {
         try withPool { _, server, pool in
             for text in ["a", "b", "c"] { expectEqual(try hang(pool.ask(text, server.address)), text) }

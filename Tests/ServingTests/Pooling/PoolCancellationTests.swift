@@ -2,7 +2,7 @@
 @testable import PromisesTestSupport
 
 /// Requests that are cancelled at any moment: no resource is lost, closed twice, or used by two.
-@Suite struct PoolCancellationTests {
+struct PoolCancellationTests {
     /// Ten thousand requests, more than half of them cancelled: in the queue, while a resource is made or checked
     /// for them, as they get it, in their body, in the clean-up of their body, and too late.
     @Test(arguments: 0..<4) func nothingIsLost(seed: Int) throws {

@@ -1,7 +1,7 @@
 @testable import PromisesTestSupport
 
 /// Connects that fail, hang or are no longer needed, while requests wait for them.
-@Suite struct PoolConnectTests {
+struct PoolConnectTests {
     @Test func aDeadServerStrandsNoRequest() throws {
         try withNetwork(clock: VirtualClock(), turns: 100_000) { net in
             let port = try ReservedPort()

@@ -2,7 +2,7 @@
 @testable import PromisesTestSupport
 
 /// The end of a pool: closed, drained, released, with its loop. `withNetwork` checks that no descriptor is left.
-@Suite struct PoolEndTests {
+struct PoolEndTests {
     @Test func anIdleConnectionDoesNotKeepTheLoopAlive() throws {
         try withNetwork(clock: VirtualClock()) { net in
             let (listener, peer) = try client(net)

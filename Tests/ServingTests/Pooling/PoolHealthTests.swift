@@ -1,7 +1,7 @@
 @testable import PromisesTestSupport
 
 /// Idle connections whose peers close or send, and requests that get one.
-@Suite struct PoolHealthTests {
+struct PoolHealthTests {
     @Test(arguments: [false, true]) func thePeerOfAnIdleConnectionGoesAndItIsClosedAtOnce(resets: Bool) throws {
         try withLineServer { net, server in
             let pool = Pool<Connection>()

@@ -1,7 +1,7 @@
 @testable import PromisesTestSupport
 
 /// The limits of a pool over all addresses and over time, and its counts for each address.
-@Suite struct PoolLimitTests {
+struct PoolLimitTests {
     @Test func aBusyAddressDoesNotStarveAnother() throws {
         try withNetwork(clock: VirtualClock()) { net in
             let (one, two) = (try LineServer(net), try LineServer(net))

@@ -1,7 +1,7 @@
 @testable import Promises
 @testable import PromisesTestSupport
 
-@Suite struct PoolOrderTests {
+struct PoolOrderTests {
     private final class Item: Numbered, Linked {
         let number: Int
         var place: Int?
@@ -68,7 +68,7 @@
     }
 }
 
-@Suite struct LinkedOrderTests {
+struct LinkedOrderTests {
     @Test func itAgreesWithAnArray() {
         var random = SplitMix64(7)
         var order = LinkedOrder()

@@ -1,7 +1,7 @@
 @testable import PromisesTestSupport
 
 /// Preparation of a connection for its first request, and the state that a request must not leave behind.
-@Suite struct PoolPrepareTests {
+struct PoolPrepareTests {
     private func logIn(_ connection: Connection, _ server: PoolKey) -> Promise<Void> {
         talk("login \(server)", connection).asVoid()
     }

@@ -2,7 +2,7 @@
 @testable import PromisesTestSupport
 
 /// Pools of resources that are not connections, and two features at once.
-@Suite struct PoolResourceTests {
+struct PoolResourceTests {
     @Test func aResourceServesOneRequestAfterAnother() throws {
         try withNetwork(clock: VirtualClock()) { net in
             let workshop = Workshop()

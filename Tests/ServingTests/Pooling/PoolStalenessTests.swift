@@ -1,7 +1,7 @@
 @testable import PromisesTestSupport
 
 /// Requests that get a connection which its peer has closed, whatever the body does with it.
-@Suite struct PoolStalenessTests {
+struct PoolStalenessTests {
     enum Form: CaseIterable {
         case readLine, receive, read, until, exactly, frame, lines, frames, chunks, twice, recovered, closed, aborted
 

@@ -71,7 +71,7 @@ private final class Numbers {
 }
 
 /// The pool's state machine under random events: its invariants hold after each, and no request is stranded.
-@Suite struct PoolStateTests {
+struct PoolStateTests {
     @Test(arguments: 0..<40) func invariantsHoldAndEveryRequestIsAnswered(seed: Int) {
         var run = Run(UInt64(seed))
         for _ in 0..<2_000 {

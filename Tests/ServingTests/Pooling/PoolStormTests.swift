@@ -2,7 +2,7 @@
 
 /// Random requests to servers that answer, end, reset, are silent or speak unasked: every request settles, and the pool
 /// is empty afterwards. `withNetwork` checks the descriptors.
-@Suite struct PoolStormTests {
+struct PoolStormTests {
     @Test(arguments: 0..<12) func everyRequestSettles(seed: Int) throws {
         try withNetwork(clock: VirtualClock(), turns: 1_000_000) { net in
             var random = SplitMix64(UInt64(seed))

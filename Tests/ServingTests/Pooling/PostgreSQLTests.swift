@@ -2,7 +2,7 @@
 
 /// A pool of sessions with PostgreSQL's own server, if Debian's package is installed: the server is started in a new
 /// folder, with a socket there and no port.
-@Suite struct PostgreSQLTests {
+struct PostgreSQLTests {
     private static let programs = "/usr/lib/postgresql/15/bin"
     private static var isInstalled: Bool { access("\(programs)/initdb", X_OK) == 0 }
 

@@ -1,7 +1,7 @@
 @testable import PromisesTestSupport
 
 /// `Listener.collect`.
-@Suite struct CollectConnectionsTests {
+struct CollectConnectionsTests {
     private func converse(with listener: Listener, _ done: Promise<DrainResult>, finish: () -> Void = {}) throws {
         let clients = try (0..<5).map { _ in try Peer(to: listener.localAddress) }
         for (number, client) in clients.enumerated() {

@@ -1,7 +1,7 @@
 @testable import PromisesTestSupport
 
 /// What `serve` does with the errors of handlers.
-@Suite struct HandlerErrorTests {
+struct HandlerErrorTests {
     private struct Failure: Error { let number: Int }
 
     private final class Reports {

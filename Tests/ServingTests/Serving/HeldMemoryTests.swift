@@ -2,7 +2,7 @@
 @testable import PromisesTestSupport
 
 /// The memory that counts for a connection: everything that keeps a peer's bytes, by its allocated size.
-@Suite struct HeldMemoryTests {
+struct HeldMemoryTests {
     /// Joins parts: a length byte before each, and 0 after the last. Each part is a frame, or is skipped.
     private final class JoiningDecoder: FrameDecoder {
         private let skips: Bool

@@ -1,7 +1,7 @@
 @testable import PromisesTestSupport
 
 /// `ServeOptions.prepare`.
-@Suite struct PreparedConnectionTests {
+struct PreparedConnectionTests {
     /// Reads a line, which must be a greeting.
     @Sendable private static func greet(_ connection: Connection) -> Promise<Connection> {
         connection.readLine(limit: 64).map { line in

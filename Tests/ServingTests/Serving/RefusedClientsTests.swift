@@ -1,7 +1,7 @@
 @testable import PromisesTestSupport
 
 /// `ServeOptions.overflow`.
-@Suite struct RefusedClientsTests {
+struct RefusedClientsTests {
     @Test func thoseBeyondTheLimitGetAnAnswerAndTheEnd() throws {
         try withListener(turns: 4000) { net, listener in
             var served = 0

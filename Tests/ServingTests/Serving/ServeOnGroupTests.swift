@@ -1,7 +1,7 @@
 @testable import PromisesTestSupport
 
 /// A listener whose connections are served on the loops of a group.
-@Suite struct ServeOnGroupTests {
+struct ServeOnGroupTests {
     // MARK: Where
 
     @Test(arguments: [LoopGroup.Balancing.roundRobin, .leastConnections])

@@ -3,7 +3,7 @@ import SimulatedNetwork
 @testable import PromisesTestSupport
 
 /// Connecting to the fastest of several addresses.
-@Suite struct ConnectRaceTests {
+struct ConnectRaceTests {
     /// Addresses of hosts that answer no client, that refuse them, and one that accepts them.
     private struct Targets {
         let silent: [SocketAddress]

@@ -1,6 +1,6 @@
 @testable import PromisesTestSupport
 
-@Suite struct ConnectTests {
+struct ConnectTests {
     @Test(arguments: loopbacks) func bothEndsKnowEachOther(address: String) throws {
         try withNetwork { net in
             let listener = try net.listen(address)

@@ -19,7 +19,7 @@ struct TestLookup: NameLookup {
 }
 
 /// Connecting to names.
-@Suite struct NameLookupTests {
+struct NameLookupTests {
     @Test(.enabled(if: hasIPv6, "there is no IPv6 loopback address"))
     func whatIsNoNameIsNotLookedUp() throws {
         let folder = Folder()

@@ -1,7 +1,7 @@
 @testable import PromisesTestSupport
 
 /// Lookups of one name at a time share a thread.
-@Suite struct SharedLookupTests {
+struct SharedLookupTests {
     /// A lookup that finds 192.0.2.7 for every name. One that begins with "dead" waits at the gate.
     private final class SlowLookup: Sendable {
         let gate = Gate()

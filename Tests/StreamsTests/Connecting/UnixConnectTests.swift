@@ -3,7 +3,7 @@ import SimulatedNetwork
 @testable import PromisesTestSupport
 
 /// Connecting to a Unix socket: the kernel does not wait for room in a full backlog.
-@Suite struct UnixConnectTests {
+struct UnixConnectTests {
     /// A listener whose backlog has no room.
     private func withFullListener(_ body: (VirtualNetwork, Listener) throws -> Void) throws {
         try withSimulatedNetwork { network in

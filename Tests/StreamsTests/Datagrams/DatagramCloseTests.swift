@@ -1,7 +1,7 @@
 @testable import PromisesTestSupport
 
 /// Creating, closing and cancelling UDP sockets.
-@Suite struct DatagramCloseTests {
+struct DatagramCloseTests {
     @Test func whatCannotBeMade() throws {
         try withNetwork { net in
             #expect(throws: SystemError(.bind, EADDRNOTAVAIL)) { try DatagramSocket.bind("198.51.100.1:0") }

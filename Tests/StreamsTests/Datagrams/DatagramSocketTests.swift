@@ -3,7 +3,7 @@
 /// SO_BROADCAST.
 let broadcasting = SocketOption(level: SOL_SOCKET, name: SO_BROADCAST)
 
-@Suite struct DatagramSocketTests {
+struct DatagramSocketTests {
     /// A socket, and another one that is connected to it.
     private func withSockets(_ body: (Network, DatagramSocket, DatagramSocket) throws -> Void) throws {
         try withNetwork { net in

@@ -1,7 +1,7 @@
 @testable import PromisesTestSupport
 
 /// Descriptors that come from elsewhere.
-@Suite struct AdoptTests {
+struct AdoptTests {
     /// Adopts, and expects a refusal that leaves the descriptor unchanged.
     private func refused(_ fd: CInt, _ net: Network, _ place: SourceLocation = #_sourceLocation) -> SystemError? {
         let flags = fcntl(fd, F_GETFL)

@@ -1,6 +1,6 @@
 @testable import PromisesTestSupport
 
-@Suite struct BackpressureTests {
+struct BackpressureTests {
     @Test func whoeverAwaitsEachWriteQueuesNoMoreThanOne() throws {
         try withPair(turns: 4000) { net, connection, peer in
             let chunk = pattern(65536)

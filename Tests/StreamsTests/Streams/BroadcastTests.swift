@@ -1,6 +1,6 @@
 @testable import PromisesTestSupport
 
-@Suite struct BroadcastTests {
+struct BroadcastTests {
     /// Connections of the loop and their other ends; those in `silent` do not read, and their queues are full.
     private func crowd(_ net: Network, silent: Set<Int>) throws -> [(connection: Connection, peer: Peer)] {
         try (0..<4).map { number in

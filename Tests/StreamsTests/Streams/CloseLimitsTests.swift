@@ -3,7 +3,7 @@ import SimulatedNetwork
 @testable import PromisesTestSupport
 
 /// The time limit of a close, and the progress that it requires of the peer.
-@Suite struct CloseLimitsTests {
+struct CloseLimitsTests {
     /// Lets `step` pass on the clock and then calls `act`, repeatedly, until `closed` is fulfilled.
     /// - Returns: the time that this took.
     private func time(

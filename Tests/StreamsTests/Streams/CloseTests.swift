@@ -1,6 +1,6 @@
 @testable import PromisesTestSupport
 
-@Suite struct CloseTests {
+struct CloseTests {
     @Test func unreadInputDoesNotDestroyTheReply() throws {
         try withPair { net, connection, peer in
             try peer.send("request")
@@ -61,7 +61,7 @@
     }
 }
 
-@Suite struct CloseTimeoutTests {
+struct CloseTimeoutTests {
     @Test func aPeerThatNeverEndsIsLeftToTheKernelAfterFiveSeconds() throws {
         try withPair(clock: VirtualClock()) { net, connection, peer in
             net.kernel.waitingBytes = { _, _ in 0 }

@@ -1,7 +1,7 @@
 @testable import PromisesTestSupport
 
 /// `closed`: the way a connection has ended.
-@Suite struct ConnectionEndTests {
+struct ConnectionEndTests {
     @Test func anOrderlyCloseEndsWhenTheDescriptorIsReleased() throws {
         try withPair { net, connection, peer in
             let closed = connection.closed

@@ -1,7 +1,7 @@
 @testable import PromisesTestSupport
 
 /// Several writes that are sent together.
-@Suite struct CorkTests {
+struct CorkTests {
     private func sends(_ net: Network) -> Int {
         net.calls(.send) + net.calls(.sendVector) + net.calls(.write) + net.calls(.writeVector)
     }

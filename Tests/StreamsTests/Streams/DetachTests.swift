@@ -1,7 +1,7 @@
 @testable import PromisesTestSupport
 
 /// Descriptors that are given away.
-@Suite struct DetachTests {
+struct DetachTests {
     private func refusal(_ connection: Connection) -> CInt? {
         do {
             _ = try connection.detach()

@@ -1,7 +1,7 @@
 @testable import PromisesTestSupport
 
 /// Handlers of `pipe` run inside the call that settles, and may end the connection there.
-@Suite struct EndedMeanwhileTests {
+struct EndedMeanwhileTests {
     @Test func aWriteThatFailsClosesAndIsNotClosedTwice() throws {
         try withPair { _, connection, peer in
             fill(connection)

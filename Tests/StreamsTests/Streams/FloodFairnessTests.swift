@@ -1,7 +1,7 @@
 @testable import PromisesTestSupport
 
 /// A connection that never stops sending lets the others have their turns. Counted in turns, and in virtual time.
-@Suite struct FloodFairnessTests {
+struct FloodFairnessTests {
     @Test(arguments: [false, true]) func fiftyPingsAndATimerPassAFirehose(isChunked: Bool) throws {
         let clock = VirtualClock()
         try withPair(clock: clock, turns: 2000) { net, flooded, firehose in

@@ -1,6 +1,6 @@
 @testable import PromisesTestSupport
 
-@Suite struct ForEachChunkTests {
+struct ForEachChunkTests {
     private struct Enough: Error, Equatable {}
 
     private func text(_ chunk: RawSpan) -> String { chunk.withUnsafeBytes { String(decoding: $0, as: UTF8.self) } }

@@ -1,6 +1,6 @@
 @testable import PromisesTestSupport
 
-@Suite struct ForwardTests {
+struct ForwardTests {
     @Test func allThatComesGoesOnAndIsCounted() throws {
         try withConnections(turns: 4000) { _, client, near in
             let (reader, writer) = try Connection.pipe()

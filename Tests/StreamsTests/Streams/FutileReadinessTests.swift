@@ -1,7 +1,7 @@
 @testable import PromisesTestSupport
 
 /// Readiness is level-triggered: if no call consumes it, the loop must not turn for it endlessly. In virtual time.
-@Suite struct FutileReadinessTests {
+struct FutileReadinessTests {
     @Test(arguments: [EPERM, ENOSYS, ENOMEM, EAGAIN]) func receptionsThatAreAllRefusedPause(code trouble: CInt) throws {
         try withNetwork(clock: VirtualClock()) { net in
             let socket = try DatagramSocket.bind("127.0.0.1:0")

@@ -1,7 +1,7 @@
 @testable import PromisesTestSupport
 
 /// Answers to requests that arrived together are sent together, whether or not the handler waits for its writes.
-@Suite struct GatherTests {
+struct GatherTests {
     /// The guide's ways to read requests and to answer each.
     enum Idiom: CaseIterable {
         case forEachLine, forEachLineAwaited, readLine, readLineAwaited, exactly, until, deferred, lending, readFrame

@@ -1,6 +1,6 @@
 @testable import PromisesTestSupport
 
-@Suite struct HalfCloseTests {
+struct HalfCloseTests {
     @Test func whatIsQueuedComesBeforeTheEndAndReadingGoesOn() throws {
         try withPair { net, connection, peer in
             let large = pattern(8 << 20)

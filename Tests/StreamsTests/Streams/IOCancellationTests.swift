@@ -1,7 +1,7 @@
 @testable import PromisesTestSupport
 
 /// Cancelling operations that wait for a descriptor: nothing is lost, and nothing is left.
-@Suite struct IOCancellationTests {
+struct IOCancellationTests {
     @Test func aReadThatIsCancelledWhileItsBytesHaveArrived() throws {
         try withPair { _, connection, peer in
             let first = connection.read()

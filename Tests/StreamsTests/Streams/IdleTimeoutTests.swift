@@ -1,7 +1,7 @@
 @testable import PromisesTestSupport
 
 /// Virtual time: sent bytes have arrived before the clock moves.
-@Suite struct IdleTimeoutTests {
+struct IdleTimeoutTests {
     @Test func trafficKeepsItOpenAndSilenceEndsIt() throws {
         let clock = VirtualClock()
         try withPair(clock: clock) { net, connection, peer in

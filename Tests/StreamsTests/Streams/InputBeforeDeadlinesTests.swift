@@ -1,7 +1,7 @@
 @testable import PromisesTestSupport
 
 /// A loop that is blocked for longer than a deadline, and then finds the input that has arrived meanwhile.
-@Suite struct InputBeforeDeadlinesTests {
+struct InputBeforeDeadlinesTests {
     private let clock = VirtualClock()
 
     /// Connections, each with the descriptor of its peer, which is not the loop's.

@@ -1,7 +1,7 @@
 @testable import PromisesTestSupport
 
 /// Written bytes are lost while the socket lives: its peer must see a reset, not an orderly end after a part of them.
-@Suite struct LostOutputTests {
+struct LostOutputTests {
     @Test func theLoopEndsBeforeTheyAreSent() throws {
         var far: Peer?
         try withNetwork { net in

@@ -1,7 +1,7 @@
 @testable import PromisesTestSupport
 
 /// Results that the kernel may return but seldom does.
-@Suite struct PartialWriteTests {
+struct PartialWriteTests {
     @Test(arguments: [1, 7, 1000, 16_383, 16_384, 16_385]) func shortCountsLoseNothing(count limit: Int) throws {
         try withPair(turns: 2000) { net, connection, peer in
             let real = net.kernel.send

@@ -3,7 +3,7 @@ import SimulatedNetwork
 @testable import PromisesTestSupport
 
 /// The network goes away under connections, and comes back or does not.
-@Suite struct PartitionTests {
+struct PartitionTests {
     /// The error that rejects `promise`, and the time until then.
     private func fate<T>(of promise: Promise<T>, _ network: VirtualNetwork) -> (error: SystemError?, time: Duration) {
         let began = network.now

@@ -1,7 +1,7 @@
 @testable import PromisesTestSupport
 
 /// A handler works without reading.
-@Suite struct PeerGoneTests {
+struct PeerGoneTests {
     private let reset = PeerGone.failed(SystemError(.receive, ECONNRESET))
 
     @Test func theEndIsReportedWithoutAReadAndInputStays() throws {

@@ -1,6 +1,6 @@
 @testable import PromisesTestSupport
 
-@Suite struct PipeDescriptorTests {
+struct PipeDescriptorTests {
     @Test func aReaderWhoseWriterGoesComesToItsEnd() throws {
         try withNetwork(turns: 20) { net in
             let (reader, writer) = try Connection.pipe()

@@ -1,6 +1,6 @@
 @testable import PromisesTestSupport
 
-@Suite struct PostTests {
+struct PostTests {
     /// Runs `body` inside a turn, which then ends.
     private func inTurn(_ net: Network, _ body: @escaping () -> Void) throws {
         var isDone = false

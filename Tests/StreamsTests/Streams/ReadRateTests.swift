@@ -1,7 +1,7 @@
 @testable import PromisesTestSupport
 
 /// Virtual time: sent bytes have arrived before the clock moves.
-@Suite struct ReadRateTests {
+struct ReadRateTests {
     private let clock = VirtualClock()
 
     enum Form: CaseIterable { case read, pieces, exactly, line, lines, frame, frames, lentFrames, chunks }

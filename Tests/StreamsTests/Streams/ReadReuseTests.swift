@@ -3,7 +3,7 @@
 
 /// The promise of a read is a plain core, which the loop reuses, and which refers to its connection while the read
 /// waits. However the wait ends, the next promise of that core keeps nothing of it.
-@Suite struct ReadReuseTests {
+struct ReadReuseTests {
     private let tally = Tally()
 
     private func address<T>(_ guarantee: Guarantee<T>) -> UnsafeMutableRawPointer {

@@ -1,6 +1,6 @@
 @testable import PromisesTestSupport
 
-@Suite struct ReadTests {
+struct ReadTests {
     @Test func dataAndEndTogetherComeInOrderAndTheEndStays() throws {
         try withPair { _, connection, peer in
             try peer.send("hello world")

@@ -4,7 +4,7 @@ import CLinux
 
 /// epoll has no room for a registration: `ENOSPC`, which other processes of the user can cause, or `ENOMEM`. Everything
 /// that waits for readiness keeps waiting, and the registration is made later. In virtual time.
-@Suite struct RegistrationShortageTests {
+struct RegistrationShortageTests {
     /// A client that waits at the limit makes the listener deregister; the end of the first one registers it again.
     @Test(arguments: [ENOMEM, ENOSPC]) func aListenerAtItsLimitIsRegisteredLater(code: CInt) throws {
         try withListener(clock: VirtualClock()) { net, listener in

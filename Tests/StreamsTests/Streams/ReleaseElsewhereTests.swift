@@ -2,7 +2,7 @@
 
 /// The last reference to an object of a loop may be released on another thread, as by an actor or a task. The object is
 /// still torn down on the loop's own.
-@Suite struct ReleaseElsewhereTests {
+struct ReleaseElsewhereTests {
     /// Carries the last reference to another thread.
     // @unchecked: its content is used by one thread after the other.
     private final class Parcel<Content>: @unchecked Sendable {

@@ -1,6 +1,6 @@
 @testable import PromisesTestSupport
 
-@Suite struct ResetTests {
+struct ResetTests {
     @Test func anIdleConnectionIsNotifiedAndTheErrorStays() throws {
         try withPair { net, connection, peer in
             let read = connection.read()

@@ -2,7 +2,7 @@
 @testable import PromisesTestSupport
 
 /// Memory shared by a write: the bytes sent from it, and when it is released.
-@Suite struct SharedWriteTests {
+struct SharedWriteTests {
     /// The ways in which a write of shared memory ends.
     enum End: CaseIterable {
         case sentAtOnce, sentInParts, sentByClose, withdrawn, withdrawnTooLate, aborted, reset, failed, loopEnds

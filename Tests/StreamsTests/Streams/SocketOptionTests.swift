@@ -2,7 +2,7 @@
 
 func tcpOption(_ name: CInt) -> SocketOption<Int> { SocketOption(level: CInt(IPPROTO_TCP), name: name) }
 
-@Suite struct SocketOptionTests {
+struct SocketOptionTests {
     /// The kernel's own view, not through the library.
     private func raw(_ fd: CInt, _ level: CInt, _ option: CInt) -> CInt {
         var value: CInt = -1

@@ -5,7 +5,7 @@ import Glibc
 @testable import PromisesTestSupport
 
 /// The behaviour common to all two-way streams, tested with each kind and from each of its ends.
-@Suite struct StreamConformanceTests {
+struct StreamConformanceTests {
     @Test(arguments: StreamKind.allCases) func bytesGoBothWaysInOrder(kind: StreamKind) throws {
         try kind.with { a, b, _ in
             for number in 0..<20 {

@@ -1,7 +1,7 @@
 @testable import PromisesTestSupport
 
 /// A loop that ends releases everything that waits on it. `withNetwork` checks that every descriptor is closed.
-@Suite struct StreamsAtLoopEndTests {
+struct StreamsAtLoopEndTests {
     /// What waits, with a handler that holds the connection or the listener.
     enum Waiting: CaseIterable { case read, writes, close, echo, serve, accept }
 

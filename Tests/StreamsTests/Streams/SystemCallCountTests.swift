@@ -1,6 +1,6 @@
 @testable import PromisesTestSupport
 
-@Suite struct SystemCallCountTests {
+struct SystemCallCountTests {
     private func total(_ net: Network) -> Int { net.loop.metrics.systemCalls.values.reduce(0, +) }
 
     /// As in the echo server: an idle time-out on each connection, whichever way it reads.

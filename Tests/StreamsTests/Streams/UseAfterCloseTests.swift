@@ -1,7 +1,7 @@
 @testable import PromisesTestSupport
 
 /// `withNetwork` checks that none of these calls reaches the kernel under a number that may be another's.
-@Suite struct UseAfterCloseTests {
+struct UseAfterCloseTests {
     @Test func theLocalAddressIsRememberedOnceItHasBeenAskedFor() throws {
         try withListener { net, listener in
             let client = try hang(connect(to: listener.localAddress), timeout: patience)

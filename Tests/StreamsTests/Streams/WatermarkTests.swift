@@ -1,7 +1,7 @@
 @testable import PromisesTestSupport
 
 /// Watermarks, and their users.
-@Suite struct WatermarkTests {
+struct WatermarkTests {
     @Test func aProducerThatAsksKeepsTheQueueShort() throws {
         try withConnections(turns: 4000) { _, a, b in
             let chunk = pattern(10_000)
@@ -123,7 +123,7 @@
 }
 
 /// A sequence of chunks that is consumed as it is written.
-@Suite struct WriteAllTests {
+struct WriteAllTests {
     /// Can be iterated once, and reports how far that has come.
     private final class Source: Sequence, IteratorProtocol {
         var taken = 0

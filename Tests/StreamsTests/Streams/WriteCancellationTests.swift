@@ -2,7 +2,7 @@
 @testable import PromisesTestSupport
 
 /// Withdrawing writes that still wait for the kernel.
-@Suite struct WriteCancellationTests {
+struct WriteCancellationTests {
     @Test func oneThatWaitsBehindOthersIsNeverSent() throws {
         try withPair { net, connection, peer in
             let budget = net.limitSends(to: 2)

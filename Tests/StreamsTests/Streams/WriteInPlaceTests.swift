@@ -1,7 +1,7 @@
 @testable import PromisesTestSupport
 
 /// Writes whose bytes a closure appends.
-@Suite struct WriteInPlaceTests {
+struct WriteInPlaceTests {
     @Test(arguments: [0, 1, 1000, 16_384, 16_385, 300_000]) func anyNumberOfBytes(count: Int) throws {
         try withConnections(turns: 2000) { _, a, b in
             let written = a.write { $0.append(pattern(count)) }

@@ -1,7 +1,7 @@
 @testable import PromisesTestSupport
 
 /// The memory that counts against the limit of the write queue.
-@Suite struct WriteQueueMemoryTests {
+struct WriteQueueMemoryTests {
     /// A connection whose kernel takes nothing.
     private func withBlockedConnection(_ body: (Connection, Network) throws -> Void) throws {
         try withConnections { net, connection, _ in

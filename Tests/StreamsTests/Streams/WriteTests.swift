@@ -1,6 +1,6 @@
 @testable import PromisesTestSupport
 
-@Suite struct WriteTests {
+struct WriteTests {
     @Test func writesGoOutInTheOrderOfTheCalls() throws {
         try withPair { _, connection, peer in
             let writes = [

@@ -1,7 +1,7 @@
 @testable import PromisesTestSupport
 
 /// Virtual time: sent bytes have arrived before the clock moves.
-@Suite struct WriteTimeoutTests {
+struct WriteTimeoutTests {
     private func pair(_ net: Network, filtered: Bool) throws -> (Connection, Peer) {
         filtered ? try net.filteredPair(receiveBuffer: 262_144) : try net.pair(receiveBuffer: 262_144)
     }

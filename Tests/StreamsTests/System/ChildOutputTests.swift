@@ -1,7 +1,7 @@
 @testable import PromisesTestSupport
 
 /// Programs run by one call.
-@Suite struct ChildOutputTests {
+struct ChildOutputTests {
     @Test func bothStreamsAndTheCode() throws {
         try withNetwork { _ in
             let output = try hang(ChildProcess.run("sh", ["-c", "echo out; echo err >&2; exit 3"]))

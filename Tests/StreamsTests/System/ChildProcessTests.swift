@@ -1,7 +1,7 @@
 @testable import PromisesTestSupport
 
 /// Programs with pipes to them.
-@Suite struct ChildProcessTests {
+struct ChildProcessTests {
     private func cat(_ streams: ChildProcess.Stream = .pipe) throws -> ChildProcess {
         try .spawn("/bin/cat", standardInput: streams, standardOutput: .pipe, standardError: .null)
     }

@@ -1,7 +1,7 @@
 @testable import PromisesTestSupport
 
 /// Reading and writing whole files.
-@Suite struct ReadWriteFileTests {
+struct ReadWriteFileTests {
     private let folder = Folder()
     private let ledger = FileLedger()
     private let pool = try! ThreadPool(name: "files", threads: 1)

@@ -1,7 +1,7 @@
 @testable import PromisesTestSupport
 
 /// Virtual time, so that the pauses are exact and pass at once.
-@Suite struct AcceptErrorTests {
+struct AcceptErrorTests {
     @Test(arguments: [EMFILE, ENFILE, ENOBUFS, ENOMEM])
     func wantOfDescriptorsOrMemoryPauses(code trouble: CInt) throws {
         try withListener(clock: VirtualClock()) { net, listener in

@@ -1,7 +1,7 @@
 @testable import PromisesTestSupport
 
 /// Very many clients at once, and a full table of descriptors with an empty backlog.
-@Suite struct AcceptStormTests {
+struct AcceptStormTests {
     @Test(.enabled(if: mayHaveDescriptors(2000), "the hard limit of descriptors is below 2,000"))
     func aStormIsTakenInPartsThatLeaveTimeForTheRest() throws {
         try withListener(turns: 3000) { net, listener in

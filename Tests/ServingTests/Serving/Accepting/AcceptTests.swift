@@ -1,6 +1,6 @@
 @testable import PromisesTestSupport
 
-@Suite struct AcceptTests {
+struct AcceptTests {
     @Test func severalCallsAreServedInTheirOrder() throws {
         try withListener { net, listener in
             let accepts = (0..<3).map { _ in listener.accept() }

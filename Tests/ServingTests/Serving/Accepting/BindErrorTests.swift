@@ -1,6 +1,6 @@
 @testable import PromisesTestSupport
 
-@Suite struct BindErrorTests {
+struct BindErrorTests {
     @Test(arguments: loopbacks) func aPortThatIsTaken(address: String) throws {
         try withNetwork { net in
             let listener = try net.listen(address)

@@ -2,7 +2,7 @@
 
 /// Clients that wait to be accepted when one of several listeners at an address is closed, or one of several loops that
 /// share a listener ends.
-@Suite struct CloseOneOfSeveralTests {
+struct CloseOneOfSeveralTests {
     /// Two listeners at one address, and clients that have connected to it. The kernel has chosen a listener for each
     /// by its port.
     private func two(_ count: Int = 64) throws -> ([Listener], [Peer]) {

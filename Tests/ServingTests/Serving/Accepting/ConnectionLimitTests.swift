@@ -1,6 +1,6 @@
 @testable import PromisesTestSupport
 
-@Suite struct ConnectionLimitTests {
+struct ConnectionLimitTests {
     @Test(arguments: [1, 3]) func thoseBeyondTheLimitWaitAndComeOneByOne(limit: Int) throws {
         try withListener { net, listener in
             var peak = 0

@@ -1,7 +1,7 @@
 @testable import PromisesTestSupport
 
 /// `ServeOptions.memoryLimit`.
-@Suite struct MemoryLimitTests {
+struct MemoryLimitTests {
     /// Clients that send these numbers of bytes of a frame with one byte missing, in this order. So they take little
     /// more memory than they have sent.
     private func begin(

@@ -1,7 +1,7 @@
 @testable import PromisesTestSupport
 
 /// Listeners with several sockets, errors of handlers, and descriptors opened by others.
-@Suite struct SeveralSocketsTests {
+struct SeveralSocketsTests {
     @Test(.enabled(if: hasIPv6, "there is no IPv6 loopback address"))
     func allSocketsAreServedUnderOneLimit() throws {
         let folder = Folder()

@@ -1,7 +1,7 @@
 @testable import PromisesTestSupport
 
 /// Servers that take one Unix path at the same time: the first one has it, the others are rejected.
-@Suite struct UnixListenerRaceTests {
+struct UnixListenerRaceTests {
     /// The moment at which a second server starts while the first is starting.
     enum Gap: CaseIterable { case beforeTheStaleFileIsRemoved, beforeTheFirstListens, beforeAFreshSocketListens }
 

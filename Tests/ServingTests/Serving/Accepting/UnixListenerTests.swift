@@ -1,7 +1,7 @@
 @testable import PromisesTestSupport
 
 /// Listeners at paths and abstract names, and the files that they create.
-@Suite struct UnixListenerTests {
+struct UnixListenerTests {
     private func exchange(_ net: Network, _ listener: Listener) throws {
         let client = try hang(connect(to: listener.localAddress), timeout: patience)
         let server = try net.accept(from: listener)

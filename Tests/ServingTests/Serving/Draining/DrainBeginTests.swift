@@ -1,7 +1,7 @@
 @testable import PromisesTestSupport
 
 /// Drains that begin where the listener is busy itself: in a handler, in a `deinit`, in a pause of accepting, at its limit.
-@Suite struct DrainBeginTests {
+struct DrainBeginTests {
     /// A handler is called while the backlog is accepted too, which a drain does first.
     @Test(arguments: [false, true]) func aHandlerDrainsItsOwnListener(fromTheBacklog: Bool) throws {
         try withListener(clock: VirtualClock()) { net, listener in

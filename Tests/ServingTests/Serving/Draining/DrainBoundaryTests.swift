@@ -1,7 +1,7 @@
 @testable import PromisesTestSupport
 
 /// Where a drain ends the connections: loops over frames after a frame, others in a pause.
-@Suite struct DrainBoundaryTests {
+struct DrainBoundaryTests {
     enum Loop: CaseIterable { case frames, lines, asyncLines }
 
     /// Answers each line with itself and a `!`, and says `bye` after the loop.

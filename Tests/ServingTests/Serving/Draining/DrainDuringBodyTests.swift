@@ -1,7 +1,7 @@
 @testable import PromisesTestSupport
 
 /// While the promise of a body is pending, a drain treats the connection as busy, whatever the body waits for.
-@Suite struct DrainDuringBodyTests {
+struct DrainDuringBodyTests {
     enum Loop: CaseIterable { case frames, lines, chunks }
 
     /// A request is `n`, after which `ok` is read, where that is possible, or awaited otherwise. The answer is `done`.

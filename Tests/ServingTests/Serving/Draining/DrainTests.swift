@@ -1,7 +1,7 @@
 @testable import PromisesTestSupport
 
 /// The orderly end of a listener.
-@Suite struct DrainTests {
+struct DrainTests {
     @Test func idleOnesAreClosedBusyOnesFinishAndStuckOnesAreAborted() throws {
         try withNetwork(clock: VirtualClock()) { net in
             let port = try ReservedPort()

@@ -1,7 +1,7 @@
 @testable import PromisesTestSupport
 
 /// The orderly end of a listener whose connections are on several loops.
-@Suite struct GroupDrainTests {
+struct GroupDrainTests {
     /// A server whose connections act as their first byte says: `i` waits for more, `b` answers when `gate` is
     /// fulfilled, `s` never; each first reports that it has begun.
     private func serve(

@@ -1,7 +1,7 @@
 @testable import PromisesTestSupport
 
 /// Connections that the server has finished but their peers have not: they take no place of `maxConnections`.
-@Suite struct LingeringPlacesTests {
+struct LingeringPlacesTests {
     /// A client that has seen the server's end and keeps its own side open.
     private func lingerer(_ listener: Listener) throws -> Peer {
         let client = try Peer(to: listener.localAddress)

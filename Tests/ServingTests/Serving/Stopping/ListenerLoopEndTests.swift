@@ -1,7 +1,7 @@
 @testable import PromisesTestSupport
 
 /// Loops of a group that end while connections are served there, or are on their way.
-@Suite struct GroupLoopEndTests {
+struct GroupLoopEndTests {
     @Test func theOthersTakeWhoComesThen() throws {
         try withGroup(2) { _, group, listener in
             let served = listener.serve(on: group) { echo($0) }
@@ -120,7 +120,7 @@
 }
 
 /// A listener that is not in the poller when its loop ends: everything that waits for it is still notified.
-@Suite struct ListenerAtLoopEndTests {
+struct ListenerAtLoopEndTests {
     @Test(arguments: [false, true])
     func aConnectionIsRunning(isClosed: Bool) throws {
         var served: Promise<DrainResult>?
