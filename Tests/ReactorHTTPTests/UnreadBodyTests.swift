@@ -49,6 +49,36 @@ struct UnreadBodyTests {
         }
     }
 
+    /// A read that is cancelled when a part has arrived, or before the rest has: the next one gets it.
+    @Test(arguments: [false, true], [false, true])
+    func bytesOfACancelledReadAreLeft(first isWhole: Bool, next isNextWhole: Bool) throws {
+        var control: [Connection] = []
+        let handler = { (request: Request) -> Answer in
+            let (one, other) = try Connection.pair()
+            control = [one, other]
+            func read(_ isWhole: Bool) -> Promise<[UInt8]> {
+                isWhole ? request.body.bytes() : request.body.read().map { $0 ?? [] }
+            }
+            let first = read(isWhole)
+            let cancelled = one.read().done { _ in first.cancel() }
+            return .later(cancelled.then { read(isNextWhole) }.map { Response($0) })
+        }
+        for isComplete in [false, true] {
+            try withVirtualServer(handler) { client in
+                let length = isComplete ? 4 : 6
+                try hang(client.write("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: \(length)\r\n\r\n"))
+                hang(after(.seconds(1)))
+                for (connection, text) in [(control[1], "x"), (client, "body")] { connection.write(text).cauterize() }
+                hang(after(.seconds(1)))
+                if !isComplete { client.write("--").cauterize() }
+                _ = try hang(client.read(until: "\r\n\r\n"), timeout: .seconds(5))
+                let body = isComplete || !isNextWhole ? "body" : "body--"
+                #expect(try hang(client.read(exactly: body.utf8.count), timeout: .seconds(5)) == Array(body.utf8))
+                for connection in control { connection.abort() }
+            }
+        }
+    }
+
     @Test(arguments: Kind.allCases) func isNotWaitedFor(_ kind: Kind) throws {
         if kind == .readInPart { return }
         try withVirtualServer({ Self.answer(kind, $0) }) { client in

@@ -36,6 +36,29 @@ struct WebSocketReadingTests {
         }
     }
 
+    /// It has the message, or the next one gets it.
+    @Test func aReceiveThatIsCancelledAfterItsMessageHasArrived() throws {
+        var control: [Connection] = []
+        let serve = { (socket: WebSocket) -> Promise<Void> in
+            let (one, other) = try Connection.pair()
+            control = [one, other]
+            let message = socket.receive()
+            let cancelled = one.read().done { _ in message.cancel() }
+            return cancelled.then { message.settledValue.map { .value($0) } ?? socket.receive() }.done {
+                socket.send($0 ?? .text("lost"))
+            }
+        }
+        try withClient(serve) { client in
+            hang(after(.milliseconds(1)))
+            for (connection, bytes) in [(control[1], [0]), (client, Self.frame(0x81, "hello"))] {
+                connection.write(bytes).cauterize()
+            }
+            let answer = try hang(client.read(exactly: 7), timeout: .seconds(5))
+            #expect(answer == [0x81, 5] + Array("hello".utf8))
+            for connection in control { connection.abort() }
+        }
+    }
+
     /// The frames up to the first one that is no tick.
     private func next(_ client: Connection) throws -> [UInt8] {
         while true {

@@ -12,7 +12,11 @@ extension InstalledFilter {
 
     // MARK: What is read
 
-    var pollsForInput: Bool { (connection.reader.isWaiting || readsForItself) && !isBlocked }
+    var pollsForInput: Bool { (connection.reader.isWaiting || readsForItself) && !isBlocked || discards }
+
+    /// Whether a close has queued output, for which the filter needs no input: what arrives is dropped, since the peer
+    /// may take the output only after it has sent everything.
+    private var discards: Bool { connection.lifecycle == .flushing && !needsInput && !sourceHasEnded }
 
     /// Whether the connection reads without a pending read, because the filter needs input for deferred writes.
     private var readsForItself: Bool {
@@ -54,7 +58,8 @@ extension InstalledFilter {
         let connection = connection
         // The filter is turning the loop.
         if isCalling { return connection.noteSpuriousReadiness(connection.readCall) }
-        guard connection.reader.isWaiting || readsForItself else { return }
+        if discards { inputHasEnded = true }
+        guard connection.reader.isWaiting || readsForItself || discards else { return }
         // Lent to code that may turn the loop, or close the connection, which reads too.
         let buffer = connection.loop.borrowScratch()
         let received = connection.receiveOnce(into: buffer)

@@ -1,7 +1,7 @@
 import Glibc
 import Reactor
 
-/// A read of the next bytes, by `read` or `receive`.
+/// A read of the next bytes, by `read`.
 struct ByteRead: InputConsumer {
     let connection: Uncounted<Connection>
     let limit: Int
@@ -29,6 +29,21 @@ struct ByteRead: InputConsumer {
         let error = error as? SystemError ?? connection.failure
         core.finish(ReadOutcome.failed(error ?? SystemError(connection.readCall, ECANCELED)))
         return true
+    }
+}
+
+/// A read of the next bytes, by `receive`. Not `read` with a `map`: between the two, a cancellation would lose bytes.
+struct ArrayRead: InputConsumer {
+    let connection: Uncounted<Connection>
+    let limit: Int
+
+    static var form: InputForm { .array }
+    static var valueAtEnd: [UInt8]? { [] }
+
+    @inline(__always)
+    func take(_ received: UnsafeRawBufferPointer) -> InputStep<[UInt8]> {
+        if !received.isEmpty { return .done([UInt8](received)) }
+        return connection.borrow { $0.hasInput ? .done($0.takeInput(limit)) : .needs(limit) }
     }
 }
 
@@ -62,6 +77,14 @@ extension Connection {
         let read = ByteRead(connection: Uncounted(self), limit: min(limit, Self.largestPiece))
         if hasInput || reader.hasEnded { return InputLoop.read(read) }
         return InputLoop(read).startWaiting(for: read.limit)
+    }
+
+    @usableFromInline
+    func readArray(_ limit: Int) -> PromiseCore {
+        loop.assertOwner()
+        if let refusal = refusalToRead { return PromiseCore(error: reported(refusal)) }
+        if limit < 1 { return refusedRead("upTo: \(limit)") }
+        return InputLoop.read(ArrayRead(connection: Uncounted(self), limit: min(limit, Self.largestPiece)))
     }
 
     @usableFromInline

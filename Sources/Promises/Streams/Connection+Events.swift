@@ -53,7 +53,12 @@ extension Connection: ReadinessHandler {
     var pollsForInput: Bool { path == .direct ? reader.isWaiting : pollsIndirectly }
 
     @inline(never)
-    private var pollsIndirectly: Bool { path == .lingering || cold?.layer?.pollsForInput == true }
+    private var pollsIndirectly: Bool { path == .lingering ? discardsInput : cold?.layer?.pollsForInput == true }
+
+    /// Whether a close reads and drops input, on the path `lingering`: until the peer has ended.
+    var discardsInput: Bool {
+        lifecycle == .lingering || lifecycle == .flushing && path == .lingering && !reader.hasEnded
+    }
 
     /// Updates the poller's interest from the states of the reader, the writer and the watches. Called after each
     /// change of them.

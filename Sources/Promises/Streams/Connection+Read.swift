@@ -45,16 +45,7 @@ extension Connection {
     ///   `ReadOutcome.failed`, and with the error of the filter if that has failed.
     public func receive(
         upTo limit: Int = 65536, file: StaticString = #fileID, line: UInt = #line
-    ) -> Promise<[UInt8]> {
-        let isDirect = mayRead
-        let outcome = Guarantee<ReadOutcome>(readBytes(limit))
-        if isDirect { return outcome.map("receive", { try $0.bytesOrEnd ?? [] }, file, line) }
-        return outcome.map(
-            "receive",
-            { [self] outcome in
-                do throws(SystemError) { return try outcome.bytesOrEnd ?? [] } catch { throw reported(error) }
-            }, file, line)
-    }
+    ) -> Promise<[UInt8]> { Promise(readArray(limit).traced(root: "receive", Promise<[UInt8]>.self, file, line)) }
 
     /// The number of received bytes that no read has consumed: the beginning of an incomplete frame, or complete frames
     /// that have not been read yet.

@@ -12,7 +12,7 @@ extension Connection {
 
     /// Makes `core` wait for input, and takes over the caller's reference to it.
     /// - Parameters:
-    ///   - count: the number of further bytes to wait for; of `bytes`, the maximum to receive.
+    ///   - count: the number of further bytes to wait for; of `bytes` and `array`, the maximum to receive.
     ///   - held: the memory of its decoder, in bytes.
     ///   - updatesInterest: false if the caller does, before it calls anything else.
     @usableFromInline @inline(__always)
@@ -77,19 +77,20 @@ extension Connection {
     @inline(__always)
     func receiveInput() {
         let form = reader.form
-        if form.rawValue > InputForm.chunk.rawValue || hasInput || form == .bytes && reader.expectsMuch {
+        if form.rawValue > InputForm.chunk.rawValue || hasInput || form.isOfBytes && reader.expectsMuch {
             return receiveIntoInput(form)
         }
         // Lent to code that may turn the loop, or close the connection, which reads too.
         let buffer = loop.borrowScratch()
         defer { loop.giveBack(buffer) }
-        guard let count = receiveOnce(into: buffer, atMost: form == .bytes ? Int(reader.count) : .max) else { return }
+        guard let count = receiveOnce(into: buffer, atMost: form.isOfBytes ? Int(reader.count) : .max) else { return }
         guard count > 0 else { return streamDidEnd(count) }
         guard let core = reader.take() else { return }
         let bytes = UnsafeRawBufferPointer(rebasing: buffer[..<count])
         // Without an indirect call.
         if form == .chunk { return InputLoop<ChunkLoop>.resume(core, with: bytes, isInEvent: true) }
         reader.noteSize(count)
+        if form == .array { return InputLoop<ArrayRead>.resume(core, with: bytes, isInEvent: true) }
         InputLoop<ByteRead>.resume(core, with: bytes, isInEvent: true)
     }
 
@@ -109,7 +110,7 @@ extension Connection {
             return inputWasReceived(receiveInPlace(missing))
         }
         if form != .frame && form != .chunk && !hasInput && reader.expectsMuch {
-            let room = form == .bytes ? min(reader.expectedRoom, missing) : reader.expectedRoom
+            let room = form.isOfBytes ? min(reader.expectedRoom, missing) : reader.expectedRoom
             let count = receiveInPlace(room, expecting: room)
             if let count { reader.noteSize(max(count, 0)) }
             return inputWasReceived(count)

@@ -57,7 +57,8 @@ extension Connection {
         let rare = ensuredRareState
         let core = rare.writeLimits.writable ?? PromiseCore.pending(Void.self, by: self)
         rare.writeLimits.writable = core
-        return Guarantee(core)
+        // One for each caller: cancelling one leaves the others.
+        return Guarantee(core).map {}
     }
 
     private func changeWriteLimits(_ change: (inout WriteLimits) -> Void) {

@@ -51,6 +51,8 @@ final class ConnectionClose {
             if action == .release {
                 connection.release()
             } else if connection.writer.isQueued {
+                // A peer may take the queued bytes only after it has sent everything: its input is discarded meanwhile.
+                if connection.path == .direct, connection.kind.contains(.socket) { connection.path = .lingering }
                 connection.updateInterest()
             } else {
                 lingerIfDelivered(connection)
@@ -87,17 +89,23 @@ final class ConnectionClose {
 
     func cancelTimer() { timer?.cancel() }
 
-    /// Reads and discards input; closes the connection when the peer has ended.
+    /// Reads and discards input. Closes the connection when the peer has ended, and nothing is queued any more.
     func discardInput() { _ = discardOnce() }
 
     /// - Returns: whether there may be more input.
     private func discardOnce() -> Bool {
         let connection = connection
-        guard connection.lifecycle == .lingering else { return false }
+        guard connection.discardsInput else { return false }
         let count = connection.receiveOnce(into: connection.loop.scratch)
         if let count, count <= 0 {
-            if count < 0 { connection.recordEnd(.failed(SystemError(connection.readCall, CInt(-count)))) }
-            connection.release()
+            let isFlushing = connection.lifecycle == .flushing
+            connection.reader.end()
+            if count < 0 {
+                let error = SystemError(connection.readCall, CInt(-count))
+                connection.recordEnd(.failed(error))
+                if isFlushing { connection.fail(error) }
+            }
+            if count < 0 || !isFlushing { connection.release() }
         }
         connection.updateInterest()
         return count.map { $0 > 0 } ?? false

@@ -50,6 +50,6 @@ enum ConnectionPath: UInt8 {
     case direct
     /// Through the layer.
     case filtered
-    /// Everything is sent: input is discarded.
+    /// This side is closing: input is discarded.
     case lingering
 }

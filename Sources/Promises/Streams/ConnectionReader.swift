@@ -3,8 +3,10 @@ import Reactor
 /// What a promise waits for.
 @usableFromInline
 enum InputForm: UInt8 {
-    /// Any bytes.
+    /// Any bytes, for `read`.
     case bytes
+    /// Any bytes, for `receive`.
+    case array
     /// The next chunk of `forEachChunk`, which has the reader until it ends.
     case chunk
     /// The end of a filter's handshake.
@@ -14,6 +16,9 @@ enum InputForm: UInt8 {
     /// The next frame of a loop, or of a sequence: a drain ends the wait.
     case frames
 
+    /// Whether it takes what arrives, up to a number of bytes.
+    @inline(__always)
+    var isOfBytes: Bool { rawValue <= InputForm.array.rawValue }
     /// Whether it has a decoder, and the limits of `frameTimeouts`.
     @inline(__always)
     var isOfFrames: Bool { rawValue >= InputForm.frame.rawValue }
@@ -30,7 +35,7 @@ struct ConnectionReader: ~Copyable {
     // In 16 bytes, which the connection has for it.
     /// The promise that waits. Owned, and not counted when it moves: so it passes to the queue of the loop.
     private var reference: CoreRef?
-    /// Of `bytes`, the maximum to receive; of the other forms, the number of buffered bytes to wait for.
+    /// Of `bytes` and `array`, the maximum to receive; of the other forms, the number of buffered bytes to wait for.
     private(set) var count: UInt32 = 0
     /// The form of the wait; `chunk` during all of a `forEachChunk`.
     var form = InputForm.bytes

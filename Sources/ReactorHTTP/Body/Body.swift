@@ -105,13 +105,25 @@ public final class Body {
     ///
     /// After an error the message cannot be continued: its connection ends.
     public func read() -> Promise<[UInt8]?> {
-        // Left by a cancelled `bytes`.
-        if !isReading { dropWhole() }
+        if let left = takeLeft() { return accept(left) }
         return next()
     }
 
+    /// The bytes that have arrived for a read that was cancelled.
+    private func takeLeft() -> [UInt8]? {
+        if isReading || reading == nil { return nil }
+        var left = decoder.whole ?? []
+        if case .success(let part?)? = reading?.result { left += part }
+        reading = nil
+        dropWhole()
+        return left.isEmpty ? nil : left
+    }
+
     private func next() -> Promise<[UInt8]?> {
-        if decoder.isComplete { return .value(nil) }
+        if decoder.isComplete {
+            finish(nil)
+            return .value(nil)
+        }
         guard let connection else {
             guard let content = content.take() else { return Promise(error: BodyError.unreadable) }
             return content.bytes().then { try self.acceptAll($0) }
@@ -164,7 +176,7 @@ public final class Body {
     /// - Returns: a promise that is rejected as `read`.
     public func bytes() -> Promise<[UInt8]> {
         if let length, length > wholeLimit { return Promise(error: failWhole()) }
-        if !isReading { decoder.whole = [] }
+        if !isReading { decoder.whole = takeLeft() ?? [] }
         return next().map { _ in
             // From here on the program owns the bytes.
             defer { self.dropWhole() }

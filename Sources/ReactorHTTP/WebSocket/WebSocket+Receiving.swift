@@ -12,11 +12,18 @@ extension WebSocket {
     /// if the connection ends without a close, or the peer is silent for too long or does not read; with the
     /// `SystemError` of the connection; and with `EBUSY` while another `receive` or `forEach` is pending.
     public func receive() -> Promise<Message?> {
-        var received: Message?
-        return forEachMessage { message in
-            received = message
+        // Not a loop with a `map`: between the two, a cancellation would lose a message.
+        let (promise, resolver) = Promise<Message?>.pending()
+        let receiver = Receiver(body: { message in
+            resolver.fulfill(message)
             throw StopReading()
-        }.map { received }
+        }) {
+            promise.isPending
+        } end: { error in
+            if let error { resolver.reject(error) } else { resolver.fulfill(nil) }
+        }
+        begin(receiver, resolver.onCancel)
+        return promise
     }
 
     /// Calls `body` with each message until the peer or this side closes, or the listener drains; the next call follows
@@ -38,40 +45,46 @@ extension WebSocket {
 
     @usableFromInline
     func forEachMessage(_ body: @escaping (Message) throws -> Promise<Void>) -> Promise<Void> {
-        if receiver != nil {
-            return Promise(error: SystemError(.read, EBUSY, detail: "another receive of the WebSocket waits"))
+        let (promise, resolver) = Promise<Void>.pending()
+        let receiver = Receiver(body: body) {
+            promise.isPending
+        } end: { error in
+            if let error { resolver.reject(error) } else { resolver.fulfill(()) }
+        }
+        begin(receiver, resolver.onCancel)
+        return promise
+    }
+
+    private func begin(_ receiver: Receiver, _ onCancel: (@escaping () -> Void) -> Void) {
+        if self.receiver != nil {
+            return receiver.end(SystemError(.read, EBUSY, detail: "another receive of the WebSocket waits"))
         }
         hasReceived = true
-        if decoder.waiting.isEmpty, ending == nil, hasEnded || hasSentClose {
-            return failure.take().map { Promise(error: $0) } ?? .value
-        }
-        let (promise, resolver) = Promise<Void>.pending()
-        let receiver = Receiver(body, promise, resolver)
+        if decoder.waiting.isEmpty, ending == nil, hasEnded || hasSentClose { return receiver.end(failure.take()) }
         self.receiver = receiver
-        resolver.onCancel { [weak self, weak receiver] in
+        onCancel { [weak self, weak receiver] in
             guard let self, let receiver else { return }
             receiver.answer?.cancel()
             if self.receiver === receiver { finish(receiver, nil) }
         }
         // In a job, as every call of a handler is.
         if !decoder.waiting.isEmpty || ending != nil { deliverLater() }
-        return promise
     }
 
     /// A `receive` or `forEach`.
     final class Receiver {
         let body: (Message) throws -> Promise<Void>
-        private let promise: Promise<Void>
-        let resolver: Resolver<Void>
+        /// `false` once it is cancelled; the socket learns of that by a job.
+        let isOpen: () -> Bool
+        /// Settles its promise.
+        let end: ((any Error)?) -> Void
         /// The pending promise that the body has returned.
         var answer: Promise<Void>?
 
         init(
-            _ body: @escaping (Message) throws -> Promise<Void>, _ promise: Promise<Void>, _ resolver: Resolver<Void>
-        ) { (self.body, self.promise, self.resolver) = (body, promise, resolver) }
-
-        /// `false` once it is cancelled; the socket learns of that by a job.
-        var isOpen: Bool { promise.isPending }
+            body: @escaping (Message) throws -> Promise<Void>, isOpen: @escaping () -> Bool,
+            end: @escaping ((any Error)?) -> Void
+        ) { (self.body, self.isOpen, self.end) = (body, isOpen, end) }
     }
 
     // MARK: Frames
@@ -89,7 +102,7 @@ extension WebSocket {
     private func frameArrived(_ event: WebSocketEvent) -> Promise<Void> {
         isAsked = false
         guard case .message(let message) = event, !hasSentClose else { return answer(event) }
-        if let receiver, !isInBody, decoder.waiting.isEmpty, receiver.isOpen { return hand(message, to: receiver) }
+        if let receiver, !isInBody, decoder.waiting.isEmpty, receiver.isOpen() { return hand(message, to: receiver) }
         decoder.waiting.append(message)
         if hasRoom { return .value }
         let (promise, resolver) = Promise<Void>.pending()
@@ -212,7 +225,7 @@ extension WebSocket {
     func finish(_ receiver: Receiver, _ error: (any Error)?) {
         guard self.receiver === receiver else { return }
         self.receiver = nil
-        if let error, !(error is StopReading) { receiver.resolver.reject(error) } else { receiver.resolver.fulfill(()) }
+        receiver.end(error is StopReading ? nil : error)
         // After a failure, the rest is left to another receiver, if there is one.
         if ending != nil { endIfReceived() }
     }
@@ -223,7 +236,7 @@ extension WebSocket {
     private func deliver() {
         // As many as a frame loop handles in one job.
         var left = 64
-        while let receiver, receiver.isOpen, !isInBody, let message = decoder.waiting.popFirst() {
+        while let receiver, receiver.isOpen(), !isInBody, let message = decoder.waiting.popFirst() {
             _ = hand(message, to: receiver)
             left -= 1
             if left == 0 { return deliverLater() }

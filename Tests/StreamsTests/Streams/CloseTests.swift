@@ -129,4 +129,42 @@ struct CloseTimeoutTests {
             expectEqual(try hang(received, timeout: patience), answer)
         }
     }
+
+    /// An answer that the kernel cannot hold.
+    @Test(arguments: [false, true]) func aPeerThatSendsEverythingBeforeItReadsGetsALongAnswer(_ filtered: Bool) throws {
+        try withPair(turns: 4000, madeBy: { filtered ? try $0.filteredPair() : try $0.pair() }) { _, connection, peer in
+            let answer = pattern(4 << 20)
+            let write = connection.write(answer)
+            expect(write.isPending)
+            let received = elsewhere {
+                try peer.send(pattern(32 << 20))
+                let all = try peer.readToEnd()
+                peer.close()
+                return all
+            }
+            let closed = connection.close()
+            let all = try hang(received, timeout: patience)
+            hang(closed)
+            expect(write.isFulfilled)
+            if filtered { expect(all.count > answer.count) } else { expectEqual(all, answer) }
+        }
+    }
+
+    enum End: CaseIterable { case half, reset }
+
+    /// The peer ends its side while its answer waits: the answer still arrives. A reset ends the connection.
+    @Test(arguments: End.allCases, [false, true]) func aPeerThatEndsWhileItsAnswerWaits(_ end: End, _ filtered: Bool)
+        throws
+    {
+        try withPair(turns: 4000, madeBy: { filtered ? try $0.filteredPair() : try $0.pair() }) { _, connection, peer in
+            let write = connection.write(pattern(4 << 20))
+            let closed = connection.close()
+            if end == .reset { peer.reset() } else { peer.end() }
+            let received = elsewhere { end == .reset ? [] : try peer.readToEnd() }
+            let all = try hang(received, timeout: patience)
+            hang(closed)
+            expectEqual(write.isFulfilled, end == .half)
+            expect(end == .reset ? write.isRejected : all.count >= 4 << 20)
+        }
+    }
 }

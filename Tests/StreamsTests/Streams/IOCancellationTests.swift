@@ -11,6 +11,53 @@ struct IOCancellationTests {
         }
     }
 
+    /// A read whose bytes have arrived in one event with those of another connection, whose handler cancels it.
+    enum Form: CaseIterable {
+        case read, receive, exactly, until, line, frame
+
+        /// - Returns: cancels the read, and its bytes if it has been fulfilled.
+        func begin(_ connection: Connection) -> (cancel: () -> Void, bytes: () -> [UInt8]?) {
+            func form<Value>(
+                _ read: Promise<Value>, _ bytes: @escaping (Value) -> [UInt8]?
+            ) -> (() -> Void, () -> [UInt8]?) { ({ read.cancel() }, { read.settledValue.flatMap(bytes) }) }
+            switch self {
+            case .read:
+                let read = connection.read()
+                return (
+                    { read.cancel() }, { if case .bytes(let bytes)? = read.settledValue { bytes } else { nil } }
+                )
+            case .receive: return form(connection.receive()) { $0 }
+            case .exactly: return form(connection.read(exactly: 6)) { $0 }
+            case .until: return form(connection.read(until: "\n")) { $0.map { $0 + [0x0A] } }
+            case .line: return form(connection.readLine()) { $0.map { Array("\($0)\n".utf8) } }
+            case .frame: return form(connection.readFrame(LineDecoder())) { $0.map { Array("\($0)\n".utf8) } }
+            }
+        }
+    }
+
+    @Test(arguments: Form.allCases, [false, true]) func aReadThatIsCancelledAfterItsBytesHaveArrived(
+        _ form: Form, isLarge: Bool
+    ) throws {
+        try withConnections { _, data, peer in
+            let (control, other) = try Connection.pair()
+            if isLarge {
+                // The next read is received in an array of its own.
+                peer.write(pattern(20_000)).cauterize()
+                expectEqual(try hang(data.receive(), timeout: patience).count, 20_000)
+            }
+            let (cancel, bytes) = form.begin(data)
+            let cancelled = control.read().done { _ in cancel() }
+            for sender in [other, peer] { sender.write("hello\n").cauterize() }
+            try hang(cancelled, timeout: patience)
+            if let bytes = bytes() {
+                expectEqual(bytes, Array("hello\n".utf8))
+            } else {
+                expectEqual(try hang(data.receive(), timeout: patience), Array("hello\n".utf8))
+            }
+            for connection in [data, peer, control, other] { connection.abort() }
+        }
+    }
+
     @Test func anotherListenerKeepsTheRead() throws {
         try withPair { _, connection, peer in
             let read = connection.receive()

@@ -95,6 +95,19 @@ struct WatermarkTests {
         }
     }
 
+    @Test func aCancelledOneLeavesTheOthers() throws {
+        try withConnections(turns: 1000) { _, a, b in
+            let write = a.write(pattern(4_000_000))
+            let cancelled = a.writable()
+            let other = a.writable()
+            cancelled.cancel()
+            let read = b.read(exactly: 4_000_000)
+            try hang(other, timeout: patience)
+            try hang(read, timeout: patience)
+            try hang(write, timeout: patience)
+        }
+    }
+
     @Test func aCancelledOneLetsTheNextWait() throws {
         try withConnections(turns: 1000) { _, a, b in
             let write = a.write(pattern(4_000_000))
