@@ -58,8 +58,8 @@ extension InstalledFilter {
         let connection = connection
         // The filter is turning the loop.
         if isCalling { return connection.noteSpuriousReadiness(connection.readCall) }
-        if discards { inputHasEnded = true }
-        guard connection.reader.isWaiting || readsForItself || discards else { return }
+        if discards { return discard() }
+        guard connection.reader.isWaiting || readsForItself else { return }
         // Lent to code that may turn the loop, or close the connection, which reads too.
         let buffer = connection.loop.borrowScratch()
         let received = connection.receiveOnce(into: buffer)
@@ -75,6 +75,12 @@ extension InstalledFilter {
         guard count < 0 else { return }
         connection.failWrites()
         if !connection.lifecycle.isOpen { connection.release() }
+    }
+
+    private func discard() {
+        let count = connection.receiveOnce(into: connection.loop.scratch) ?? 1
+        if count <= 0 { sourceHasEnded = true }
+        if count < 0 { connection.fail(SystemError(connection.readCall, CInt(-count))) }
     }
 
     private func sourceDidEnd(_ result: Int) {

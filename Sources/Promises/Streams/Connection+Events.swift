@@ -57,7 +57,8 @@ extension Connection: ReadinessHandler {
 
     /// Whether a close reads and drops input, on the path `lingering`: until the peer has ended.
     var discardsInput: Bool {
-        lifecycle == .lingering || lifecycle == .flushing && path == .lingering && !reader.hasEnded
+        lifecycle == .lingering
+            || lifecycle == .flushing && path == .lingering && !reader.hasEnded && cold?.close?.inputHasEnded == false
     }
 
     /// Updates the poller's interest from the states of the reader, the writer and the watches. Called after each

@@ -17,6 +17,8 @@ final class ConnectionClose {
     /// The number at the last check.
     private var lastProgress = 0
     private var timer: EventLoop.Timer?
+    /// Whether the peer has ended while its input was discarded.
+    private(set) var inputHasEnded = false
 
     private init(_ connection: Connection) { self.connection = connection }
 
@@ -72,7 +74,9 @@ final class ConnectionClose {
         else { return connection.updateInterest() }
         connection.endWriter()
         connection.path = .lingering
-        let hasEnded = connection.layer?.sourceHasEnded ?? connection.reader.hasEnded
+        let hasEnded =
+            connection.layer?.sourceHasEnded
+            ?? (connection.reader.hasEnded || connection.cold?.close?.inputHasEnded == true)
         if hasEnded || !connection.kind.contains(.socket) {
             connection.release()
         } else {
@@ -98,14 +102,14 @@ final class ConnectionClose {
         guard connection.discardsInput else { return false }
         let count = connection.receiveOnce(into: connection.loop.scratch)
         if let count, count <= 0 {
-            let isFlushing = connection.lifecycle == .flushing
-            connection.reader.end()
-            if count < 0 {
-                let error = SystemError(connection.readCall, CInt(-count))
-                connection.recordEnd(.failed(error))
-                if isFlushing { connection.fail(error) }
+            inputHasEnded = true
+            let error = count < 0 ? SystemError(connection.readCall, CInt(-count)) : nil
+            if connection.lifecycle == .lingering {
+                if let error { connection.recordEnd(.failed(error)) }
+                connection.release()
+            } else if let error {
+                connection.fail(error)
             }
-            if count < 0 || !isFlushing { connection.release() }
         }
         connection.updateInterest()
         return count.map { $0 > 0 } ?? false

@@ -1,5 +1,6 @@
 @testable import PromisesTestSupport
 
+/// `close` and `abort`: what is delivered, what is discarded, and when the descriptor is closed.
 struct CloseTests {
     @Test func unreadInputDoesNotDestroyTheReply() throws {
         try withPair { net, connection, peer in

@@ -1,5 +1,6 @@
 @testable import PromisesTestSupport
 
+/// `shutdownWrite`, and the end of the peer alone: the other direction goes on.
 struct HalfCloseTests {
     @Test func whatIsQueuedComesBeforeTheEndAndReadingGoesOn() throws {
         try withPair { net, connection, peer in

@@ -58,6 +58,24 @@ struct IOCancellationTests {
         }
     }
 
+    @Test func aCancelledReadHoldsNeitherTheQueueNorTheEndBack() throws {
+        try withNetwork { network in
+            let (connection, peer) = try network.pair()
+            let budget = network.limitSends(to: 2)
+            let write = connection.write("answer")
+            let ended = connection.shutdownWrite()
+            let read = connection.receive()
+            expect(write.isPending && ended.isPending)
+            read.cancel()
+            budget.remaining += 100
+            try hang(when(fulfilled: write, ended), timeout: patience)
+            expectEqual(try peer.readToEnd(), Array("answer".utf8))
+            try peer.send("more")
+            expectEqual(try hang(connection.receive(), timeout: patience), Array("more".utf8))
+            connection.abort()
+        }
+    }
+
     @Test func anotherListenerKeepsTheRead() throws {
         try withPair { _, connection, peer in
             let read = connection.receive()
