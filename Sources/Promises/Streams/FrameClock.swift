@@ -161,8 +161,9 @@ final class FrameClock {
     /// The timer does not keep the loop alive, since it outlives the read. The read does.
     private func startTimer(at moment: LoopInstant, on loop: EventLoop) {
         // Without a reference to the connection: a weak one would make all others dearer to count.
+        // It captures one object only, and so takes no block of memory; `Self` would be a second capture.
         timer = loop.addBackgroundTimer(at: moment) { [self] in
-            timer = Self.noTimer
+            timer = FrameClock.noTimer
             // If no read waits, the next one starts the timer. Retained until the end: the poller may retain the
             // connection only for this read.
             if let connection = waiting?.object { timerFired(connection) }
