@@ -77,7 +77,7 @@ extension Connection {
     /// - Returns: as `receiveOnce`.
     func receiveInPlace(_ missing: Int, expecting expected: Int = 0) -> Int? {
         // A read of bytes takes them all at once.
-        defer { if reader.form != .bytes { noteHeldMemory() } }
+        defer { if !reader.form.isOfBytes { noteHeldMemory() } }
         return ensuredColdState.input.receive(missing, expecting: expected) { receiveOnce(into: $0) }
     }
 

@@ -14,15 +14,7 @@ extension WebSocket {
     public func receive() -> Promise<Message?> {
         // Not a loop with a `map`: between the two, a cancellation would lose a message.
         let (promise, resolver) = Promise<Message?>.pending()
-        let receiver = Receiver(body: { message in
-            resolver.fulfill(message)
-            throw StopReading()
-        }) {
-            promise.isPending
-        } end: { error in
-            if let error { resolver.reject(error) } else { resolver.fulfill(nil) }
-        }
-        begin(receiver, resolver.onCancel)
+        begin(OneMessage(resolver), resolver.onCancel)
         return promise
     }
 
@@ -46,12 +38,7 @@ extension WebSocket {
     @usableFromInline
     func forEachMessage(_ body: @escaping (Message) throws -> Promise<Void>) -> Promise<Void> {
         let (promise, resolver) = Promise<Void>.pending()
-        let receiver = Receiver(body: body) {
-            promise.isPending
-        } end: { error in
-            if let error { resolver.reject(error) } else { resolver.fulfill(()) }
-        }
-        begin(receiver, resolver.onCancel)
+        begin(EachMessage(body, resolver), resolver.onCancel)
         return promise
     }
 
@@ -72,19 +59,49 @@ extension WebSocket {
     }
 
     /// A `receive` or `forEach`.
-    final class Receiver {
-        let body: (Message) throws -> Promise<Void>
-        /// `false` once it is cancelled; the socket learns of that by a job.
-        let isOpen: () -> Bool
-        /// Settles its promise.
-        let end: ((any Error)?) -> Void
+    class Receiver {
         /// The pending promise that the body has returned.
-        var answer: Promise<Void>?
+        final var answer: Promise<Void>?
 
-        init(
-            body: @escaping (Message) throws -> Promise<Void>, isOpen: @escaping () -> Bool,
-            end: @escaping ((any Error)?) -> Void
-        ) { (self.body, self.isOpen, self.end) = (body, isOpen, end) }
+        /// `false` once it is cancelled; the socket learns of that by a job.
+        var isOpen: Bool { false }
+        func take(_ message: Message) throws -> Promise<Void> { throw StopReading() }
+        /// Settles its promise.
+        func end(_ error: (any Error)?) {}
+    }
+
+    private final class OneMessage: Receiver {
+        private let resolver: Resolver<Message?>
+
+        init(_ resolver: Resolver<Message?>) { self.resolver = resolver }
+
+        override var isOpen: Bool { resolver.isPending }
+
+        override func take(_ message: Message) throws -> Promise<Void> {
+            resolver.fulfill(message)
+            throw StopReading()
+        }
+
+        override func end(_ error: (any Error)?) {
+            if let error { resolver.reject(error) } else { resolver.fulfill(nil) }
+        }
+    }
+
+    private final class EachMessage: Receiver {
+        private let body: (Message) throws -> Promise<Void>
+        private let resolver: Resolver<Void>
+
+        init(_ body: @escaping (Message) throws -> Promise<Void>, _ resolver: Resolver<Void>) {
+            (self.body, self.resolver) = (body, resolver)
+        }
+
+        override var isOpen: Bool { resolver.isPending }
+
+        override func take(_ message: Message) throws -> Promise<Void> { try body(message) }
+
+        override func end(_ error: (any Error)?) {
+            if let error { resolver.reject(error) } else { resolver.fulfill(()) }
+        }
     }
 
     // MARK: Frames
@@ -102,7 +119,7 @@ extension WebSocket {
     private func frameArrived(_ event: WebSocketEvent) -> Promise<Void> {
         isAsked = false
         guard case .message(let message) = event, !hasSentClose else { return answer(event) }
-        if let receiver, !isInBody, decoder.waiting.isEmpty, receiver.isOpen() { return hand(message, to: receiver) }
+        if let receiver, !isInBody, decoder.waiting.isEmpty, receiver.isOpen { return hand(message, to: receiver) }
         decoder.waiting.append(message)
         if hasRoom { return .value }
         let (promise, resolver) = Promise<Void>.pending()
@@ -196,7 +213,7 @@ extension WebSocket {
     /// - Returns: the promise that the next frame waits for; always fulfilled.
     private func hand(_ message: Message, to receiver: Receiver) -> Promise<Void> {
         isInBody = true
-        let answer = firstly { try receiver.body(message) }
+        let answer = firstly { try receiver.take(message) }
         if answer.isFulfilled {
             isInBody = false
             return answer
@@ -236,7 +253,7 @@ extension WebSocket {
     private func deliver() {
         // As many as a frame loop handles in one job.
         var left = 64
-        while let receiver, receiver.isOpen(), !isInBody, let message = decoder.waiting.popFirst() {
+        while let receiver, receiver.isOpen, !isInBody, let message = decoder.waiting.popFirst() {
             _ = hand(message, to: receiver)
             left -= 1
             if left == 0 { return deliverLater() }
