@@ -12,7 +12,7 @@ extension Cancellation {
         private(set) var height = 0
         /// The number of promises, from the lowest one upwards, that do not settle at once.
         fileprivate(set) var later = 0
-        /// The same without a clean-up in progress above.
+        /// The same if clean-ups in progress above are not waited for; see `doesNotWaitForWork`.
         private var laterBelowWork = 0
         /// Whether the source of the topmost promise does not settle at once.
         fileprivate(set) var isBehind = false
@@ -38,7 +38,8 @@ extension Cancellation {
             var (next, waiter, isWanted) = (first, waiter, isWanted)
             while true {
                 let core = next.object
-                // Promises that wait for each other in a circle lead back to the start.
+                // Promises that wait for each other in a circle lead back to the start. Without `start` that is `first`
+                // itself, which is therefore compared only after the first step.
                 let isStart = next == (height == 0 ? start : start ?? first)
                 guard !isStart, let loop = core.loop, core.state.load().isClaimable else { break }
                 let isExternal = core.role.contains(.externallySettled)

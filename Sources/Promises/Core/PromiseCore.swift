@@ -23,7 +23,7 @@ import Synchronization
 ///     rejected                       the error | file and line of the promise that was rejected first
 // @unchecked Sendable: `state` decides which thread may access the rest. While pending, `payload` belongs to the one
 // holder of the right to settle, and `next` to the list that contains the node; once settled, `payload` is constant
-// until deinit. Each hand-over is a releasing store and an acquiring load of `state`, or a loop's mailbox. Values of a
+// until deinit. Each hand-over is a releasing write and an acquiring load of `state`, or a loop's mailbox. Values of a
 // type that is not Sendable stay on one thread because Promise<T> then is not Sendable either.
 @usableFromInline
 class PromiseCore: Job, @unchecked Sendable {

@@ -20,6 +20,7 @@ final class ResolverCore: PromiseCore, @unchecked Sendable {
         // Claimed while the list is locked: no clean-up can be added in between.
         guard let waiters = LockedWaiters(of: self), claim() else { return }
         isCancelled = true
+        // `waiters` ends, and so unlocks the list, before the else block: `reject` waits for that.
         guard waiters.contains(where: LockedWaiters.isCleanUp),
             let cleanUps = waiters.removeAll(where: LockedWaiters.isCleanUp)
         else { return reject(by: .itself(error), at: callSite) }

@@ -15,8 +15,8 @@ extension PromiseCore {
 // time.
 final class WatchingCore: PromiseCore, @unchecked Sendable {
     /// A node of the same list: no node between the watcher and this one keeps work alive. `nil`: unknown. Not owned: it
-    /// is older than the watcher, and nodes that are removed without resetting the shortcuts are newer than all
-    /// watchers.
+    /// is older than the watcher. Nodes that are removed without resetting the shortcuts are newer than all watchers
+    /// that stay, or follow a waiter that keeps work alive, where each walk from a newer watcher stops.
     @exclusivity(unchecked) final var shortcut: CoreRef?
 
     init<Op: Operation>(watching operation: Op, role: CoreRole = []) {

@@ -110,6 +110,6 @@ struct ConnectionReader: ~Copyable {
     /// Notes the end of the stream.
     mutating func end() { marks.insert(.hasEnded) }
 
-    // There is none, since a connection is not released while it waits.
+    // No promise is left here: a connection is not released while a read waits.
     deinit { reference?.release() }
 }
