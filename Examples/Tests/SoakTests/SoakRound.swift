@@ -199,7 +199,8 @@ final class SoakRound {
 
     private func drain() throws {
         for client in clients { client.host.run { client.misbehave() } }
-        network.run(for: .seconds(2))
+        // By then the servers have read as much as they can: what is under way when a drain begins has no answer.
+        network.run(for: .seconds(10))
         let began = network.now
         try hang(services.drain(deadline: .seconds(5), isLast: true), timeout: .seconds(30))
         expectInTime(server, began, .seconds(5), "a drain")
