@@ -14,7 +14,7 @@ import Reactor
 public final class SimulatedHost {
     /// The name, which the simulated name service resolves.
     public let name: String
-    let stack: Stack
+    let stack: HostStack
     /// The failing system calls of this host.
     public let faults: SystemFaults
     private unowned let network: VirtualNetwork
@@ -35,7 +35,8 @@ public final class SimulatedHost {
     /// The moment until which its loop waits if nothing happens.
     var endOfWait: Int64 { min(loop.nextDeadline?.nanoseconds ?? .max, loop.limitOfWait) }
 
-    init(_ stack: Stack, _ network: VirtualNetwork, process: SimulatedProcess, loop: EventLoop, isLoopOfTest: Bool) {
+    init(_ stack: HostStack, _ network: VirtualNetwork, process: SimulatedProcess, loop: EventLoop, isLoopOfTest: Bool)
+    {
         name = stack.name
         self.stack = stack
         self.network = network

@@ -65,16 +65,16 @@ public final class VirtualNetwork {
         return host
     }
 
-    private func makeStack(_ name: String, _ addresses: [SocketAddress]) -> SimulatedHost.Stack {
+    private func makeStack(_ name: String, _ addresses: [SocketAddress]) -> HostStack {
         let number = hosts.count + 1
         let usual = [
             SocketAddress(host: "10.0.\(number / 256).\(number % 256)", port: 0)!,
             SocketAddress(host: "fd00::\(String(number, radix: 16))", port: 0)!,
         ]
-        return SimulatedHost.Stack(name, addresses.isEmpty ? usual : addresses, kernel)
+        return HostStack(name, addresses.isEmpty ? usual : addresses, kernel)
     }
 
-    func start(_ stack: SimulatedHost.Stack, _ faults: SystemFaults) -> (SimulatedProcess, EventLoop) {
+    func start(_ stack: HostStack, _ faults: SystemFaults) -> (SimulatedProcess, EventLoop) {
         let process = SimulatedProcess(kernel, stack, faults)
         return (process, EventLoop.makeInner(clock: kernel.clock, syscalls: syscalls(of: process)))
     }

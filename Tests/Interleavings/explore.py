@@ -86,7 +86,7 @@ MUTANTS = [
      "        guard left.subtract(1, ordering: .acquiringAndReleasing).newValue == 0, claim() else { return }\n",
      "        let now = isMutant(#) ? left.load(ordering: .acquiring) - 1 : left.subtract(1, ordering: .acquiringAndReleasing).newValue\n"
      "        if isMutant(#) { left.store(now, ordering: .releasing) }\n        guard now == 0, claim() else { return }\n"),
-    ("the job that reports the end of external work is sent once", REACTOR + "Handles/ExternalWork.swift",
+    ("the job that reports the end of external work is sent once", REACTOR + "Loop/ExternalWork.swift",
      "InternalJob { _ = self.shared", "InternalJob { if !isMutant(#) { _ = self.shared"),
     ("a loop that has ended takes the waiter of a hang", "Promises/Awaiting/Hang.swift",
      "    try loop.borrow { try $0.checkWhetherItCanWait() }\n",

@@ -14,7 +14,7 @@ public func firstly<Next: Thenable>(
     _ body: () throws -> Next, file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<Next.T> {
     do { return try body().asPromise() } catch {
-        return Promise(PromiseCore(error: error), of: "firstly", file, line)
+        return Promise(PromiseCore(error: error).traced(root: "firstly", Promise<Next.T>.self, file, line))
     }
 }
 

@@ -62,8 +62,8 @@ extension EventLoop {
     /// Drives the loop until it is stopped, even when it has nothing left to do. Returns false if the loop failed.
     @discardableResult
     func driveUntilStopped() -> Bool {
-        let hold = hold()
-        defer { hold.cancel() }
+        let hold = keepAlive.hold(CallSite(#fileID, #line))
+        defer { keepAlive.release(hold) }
         do throws(SystemError) { try run() } catch {
             LoopEvent.send(.loopFailed(remote.name ?? "", error))
             return false

@@ -36,59 +36,6 @@ enum Content {
     }
 }
 
-extension Response {
-    /// The body of a response.
-    public enum Body {
-        /// The whole body.
-        case bytes([UInt8])
-        /// Of this length, or chunked if that is `nil`; written by the closure, which is called once. See
-        /// `Response.stream`.
-        case stream(length: Int?, (BodyOutput) throws -> Promise<Void>)
-
-        /// The whole body in one array, without a size limit: for a cache or a test.
-        /// - Returns: a promise that is rejected if a client would get an incomplete response: with the error of the
-        ///   closure, with `BodyOutput.TooMuch`, or with `BodyError.endedEarly`.
-        public func bytes() -> Promise<[UInt8]> {
-            switch self {
-            case .bytes(let bytes): Content.bytes(bytes).bytes()
-            case .stream(let length, let body): Content.stream(length: length, body).bytes()
-            }
-        }
-
-        /// The whole body as text. Invalid UTF-8 is replaced.
-        /// - Returns: a promise that is rejected as `bytes`.
-        public func text() -> Promise<String> { bytes().map { String(decoding: $0, as: UTF8.self) } }
-    }
-
-    /// The body; `nil` for an upgrade. Replacing it changes the length in the head. A stream that replaces another one
-    /// can compress while sending:
-    ///
-    /// ```swift
-    /// if case .stream(_, let body)? = response.body {
-    ///     response.body = .stream(length: nil) { output in
-    ///         try body(BodyOutput { output.write(compressor.add($0)) }).then { output.write(compressor.end()) }
-    ///     }
-    /// }
-    /// ```
-    public var body: Body? {
-        get {
-            switch content {
-            case .text(let text): .bytes(Array(text.utf8))
-            case .bytes(let bytes): .bytes(bytes)
-            case .stream(let length, let body): .stream(length: length, body)
-            case .upgrade: nil
-            }
-        }
-        set {
-            switch newValue {
-            case .bytes(let bytes): content = .bytes(bytes)
-            case .stream(let length, let body): content = .stream(length: length, body)
-            case nil: content = .text("")
-            }
-        }
-    }
-}
-
 extension Connection {
     /// Sends a head and then the content, as far as it is in memory.
     func write(_ content: Content?, behind head: (inout ByteWriter) -> Void) -> Promise<Void> {

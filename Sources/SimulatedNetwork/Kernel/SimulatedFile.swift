@@ -20,7 +20,7 @@ class SimulatedFile {
     init(_ process: SimulatedProcess) { self.process = process }
 
     var kernel: SimulatedKernel { process.kernel }
-    var host: SimulatedHost.Stack { process.host }
+    var host: HostStack { process.host }
 
     /// The events that epoll reports, wanted or not.
     var readiness: UInt32 { 0 }

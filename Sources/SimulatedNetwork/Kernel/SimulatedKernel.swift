@@ -9,7 +9,7 @@ final class SimulatedKernel {
     @exclusivity(unchecked) private var events = EventQueue()
     @exclusivity(unchecked) private var files: [SimulatedFile?] = []
     private var freeNumbers: [Int] = []
-    private var hosts: [SocketAddress: SimulatedHost.Stack] = [:]
+    private var hosts: [SocketAddress: HostStack] = [:]
     private var ways: [WayKey: SimulatedWay] = [:]
     private var streams: [TCPSocket] = []
     private var nodes: ino_t = 0
@@ -84,10 +84,10 @@ final class SimulatedKernel {
 
     // MARK: Machines
 
-    func add(_ host: SimulatedHost.Stack) { for address in host.addresses { hosts[address] = host } }
+    func add(_ host: HostStack) { for address in host.addresses { hosts[address] = host } }
 
     /// The machine with this address, as `host` sees it.
-    func host(of address: SocketAddress, from host: SimulatedHost.Stack) -> SimulatedHost.Stack? {
+    func host(of address: SocketAddress, from host: HostStack) -> HostStack? {
         address.isLoopback ? host : hosts[address.with(port: 0)]
     }
 
@@ -97,7 +97,7 @@ final class SimulatedKernel {
             ? "\(host.name):\(address.port)" : "\(host.name)/\(address)"
     }
 
-    func way(from sender: SimulatedHost.Stack, to receiver: SimulatedHost.Stack) -> SimulatedWay {
+    func way(from sender: HostStack, to receiver: HostStack) -> SimulatedWay {
         let key = WayKey(from: ObjectIdentifier(sender), to: ObjectIdentifier(receiver))
         if let way = ways[key] { return way }
         let way = SimulatedWay(self)
@@ -111,7 +111,7 @@ final class SimulatedKernel {
         streams.append(stream)
     }
 
-    func streams(between first: SimulatedHost.Stack, and second: SimulatedHost.Stack) -> [TCPSocket] {
+    func streams(between first: HostStack, and second: HostStack) -> [TCPSocket] {
         streams.removeAll { !$0.isConnected }
         return streams.filter { stream in
             (stream.host === first && stream.remoteHost === second)

@@ -7,7 +7,7 @@ import Reactor
 /// Real descriptors, of pipes, children and files, go to the real kernel, so that a loop can wait for both.
 final class SimulatedProcess {
     let kernel: SimulatedKernel
-    let host: SimulatedHost.Stack
+    let host: HostStack
     let faults: SystemFaults
     /// Whether the machine has crashed since: calls have no effect.
     @exclusivity(unchecked) var isGone = false
@@ -15,7 +15,7 @@ final class SimulatedProcess {
     @exclusivity(unchecked) private var epolls: [(number: CInt, epoll: SimulatedEpoll)] = []
     @exclusivity(unchecked) private(set) var openFiles = 0
 
-    init(_ kernel: SimulatedKernel, _ host: SimulatedHost.Stack, _ faults: SystemFaults) {
+    init(_ kernel: SimulatedKernel, _ host: HostStack, _ faults: SystemFaults) {
         self.kernel = kernel
         self.host = host
         self.faults = faults

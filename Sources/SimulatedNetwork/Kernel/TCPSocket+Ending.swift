@@ -57,7 +57,7 @@ extension TCPSocket {
     }
 
     /// The peer's machine is down. It stays silent, or does not know the connection after a restart.
-    func didReachNobody(_ host: SimulatedHost.Stack) {
+    func didReachNobody(_ host: HostStack) {
         if host.isUp {
             return way?.send(Packet(.reset), from: remote!, to: local!) { [self] in resetDidArrive() } ?? ()
         }
@@ -125,5 +125,5 @@ extension TCPSocket {
     }
 
     var isConnected: Bool { phase == .established && peer != nil }
-    var remoteHost: SimulatedHost.Stack? { peer?.host }
+    var remoteHost: HostStack? { peer?.host }
 }

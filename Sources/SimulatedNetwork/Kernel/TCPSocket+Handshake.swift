@@ -5,7 +5,7 @@ import Reactor
 
 extension TCPSocket {
     /// A client's first segment. `client` is the socket at the other end of `way`.
-    static func synDidArrive(from client: TCPSocket, at target: SocketAddress, on host: SimulatedHost.Stack) {
+    static func synDidArrive(from client: TCPSocket, at target: SocketAddress, on host: HostStack) {
         let back = client.kernel.way(from: host, to: client.host)
         guard let listener = host.listener(at: target) else {
             return back.send(Packet(.reset), from: target, to: client.local!) { client.resetDidArrive() }

@@ -54,7 +54,7 @@ public final class SystemFaults {
         descriptorLimit = .max
     }
 
-    func failure(of call: SystemCall, on host: SimulatedHost.Stack) -> Int? {
+    func failure(of call: SystemCall, on host: HostStack) -> Int? {
         if rules.isEmpty { return nil }
         for index in rules.indices where rules[index].call == call {
             rules[index].seen += 1
