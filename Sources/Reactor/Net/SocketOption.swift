@@ -17,6 +17,8 @@ public struct SocketOption<Value: Sendable>: Sendable {
     package let name: String
     let level: CInt
     let number: CInt
+    /// The smallest value. The kernel would take a negative size for the largest one that it allows.
+    var least = CInt.min
     /// Returns `nil` for a value that the kernel's type cannot have.
     let encode: @Sendable (Value) -> CInt?
     let decode: @Sendable (CInt) -> Value
@@ -29,6 +31,7 @@ public struct SocketSetting: Sendable, CustomStringConvertible {
     let level: CInt
     let number: CInt
     let value: CInt?
+    let least: CInt
 
     /// Pairs an option with a value, to be set when the socket is opened.
     /// - Parameters:
@@ -38,7 +41,7 @@ public struct SocketSetting: Sendable, CustomStringConvertible {
     public static func set<Value>(_ option: SocketOption<Value>, to value: Value) -> SocketSetting {
         SocketSetting(
             description: "\(option.name): \(value)", level: option.level, number: option.number,
-            value: option.encode(value))
+            value: option.encode(value), least: option.least)
     }
 
     /// Whether this sets TCP_NODELAY. Every new connection sets that option itself, so the setting must be applied
@@ -62,10 +65,10 @@ extension SocketOption where Value == Bool {
 
 extension SocketOption where Value == Int {
     /// The size of the kernel's receive buffer in bytes. The kernel cuts the number to net.core.rmem_max, doubles it for
-    /// its own bookkeeping, and returns the result when the option is read. SO_RCVBUF.
-    public static var receiveBuffer: Self { Self(level: SOL_SOCKET, name: SO_RCVBUF, "SO_RCVBUF") }
+    /// its own bookkeeping, and returns the result when the option is read. A negative size is refused. SO_RCVBUF.
+    public static var receiveBuffer: Self { Self(level: SOL_SOCKET, name: SO_RCVBUF, "SO_RCVBUF", least: 0) }
     /// The size of the kernel's send buffer in bytes, as for `receiveBuffer`, limited by net.core.wmem_max. SO_SNDBUF.
-    public static var sendBuffer: Self { Self(level: SOL_SOCKET, name: SO_SNDBUF, "SO_SNDBUF") }
+    public static var sendBuffer: Self { Self(level: SOL_SOCKET, name: SO_SNDBUF, "SO_SNDBUF", least: 0) }
 
     /// Any other option whose value is an `int`, by its numbers: `SocketOption(level: SOL_SOCKET, name: SO_BROADCAST)`.
     /// A flag is 0 or 1.
@@ -74,8 +77,9 @@ extension SocketOption where Value == Int {
     ///   - name: the number of the option.
     public init(level: CInt, name: CInt) { self.init(level: level, name: name, "option \(name) of level \(level)") }
 
-    private init(level: CInt, name number: CInt, _ name: String) {
-        self.init(name: name, level: level, number: number, encode: { CInt(exactly: $0) }, decode: { Int($0) })
+    private init(level: CInt, name number: CInt, _ name: String, least: CInt = .min) {
+        self.init(
+            name: name, level: level, number: number, least: least, encode: { CInt(exactly: $0) }, decode: { Int($0) })
     }
 }
 
@@ -83,8 +87,9 @@ extension Socket {
     /// - Throws: `SystemError` that names option and value: `EINVAL` for a value that the option cannot have, or the
     ///   kernel's error.
     package func apply(_ setting: SocketSetting) throws(SystemError) {
-        guard let value = setting.value else {
-            throw SystemError(.setSocketOption, EINVAL, detail: "\(setting), which takes \(CInt.min) to \(CInt.max)")
+        guard let value = setting.value, value >= setting.least else {
+            let range = "\(setting.least) to \(CInt.max)"
+            throw SystemError(.setSocketOption, EINVAL, detail: "\(setting), which takes \(range)")
         }
         _ = try kernel.setSocketOption(fd, setting.level, setting.number, value)
             .orThrow(.setSocketOption, setting.description)

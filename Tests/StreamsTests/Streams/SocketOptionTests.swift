@@ -32,10 +32,15 @@ struct SocketOptionTests {
     @Test func aValueThatItCannotHaveIsNamed() throws {
         try withPair { net, connection, _ in
             let calls = net.calls(.setSocketOption)
-            for size in [Int.min, .max, Int(CInt.max) + 1] {
-                let error = #expect(throws: SystemError.self) { try connection.set(.sendBuffer, to: size) }
-                expectEqual(error?.code, EINVAL)
-                expectEqual(error?.detail, "SO_SNDBUF: \(size), which takes -2147483648 to 2147483647")
+            for size in [Int.min, -1, .max, Int(CInt.max) + 1] {
+                for (option, name) in [(SocketOption.sendBuffer, "SO_SNDBUF"), (.receiveBuffer, "SO_RCVBUF")] {
+                    let error = #expect(throws: SystemError.self) { try connection.set(option, to: size) }
+                    expectEqual(error?.code, EINVAL)
+                    expectEqual(error?.detail, "\(name): \(size), which takes 0 to 2147483647")
+                }
+                if size == -1 { continue }
+                let error = #expect(throws: SystemError.self) { try connection.set(tcpOption(TCP_KEEPCNT), to: size) }
+                expectEqual(error?.detail, "option 6 of level 6: \(size), which takes -2147483648 to 2147483647")
             }
             expectEqual(net.calls(.setSocketOption), calls, "the kernel was not asked")
             let count = #expect(throws: SystemError.self) { try connection.set(tcpOption(TCP_KEEPCNT), to: 128) }
