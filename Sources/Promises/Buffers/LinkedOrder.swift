@@ -1,39 +1,37 @@
-/// Numbers in insertion order, any of which can be removed in constant time: a doubly linked list in a dictionary.
+/// Values in insertion order, any of which can be removed by its number in constant time: a doubly linked list in a
+/// dictionary.
 ///
 /// Requests leave the middle of a queue when they are cancelled, and so do idle connections when their peers leave: an
 /// array would move its elements each time.
-struct LinkedOrder {
-    private struct Neighbours {
+struct LinkedOrder<Value> {
+    private struct Entry {
+        let value: Value
         var previous: Int?
         var next: Int?
     }
 
-    private var links: [Int: Neighbours] = [:]
-    private(set) var first: Int?
+    private var entries: [Int: Entry] = [:]
+    private var first: Int?
     private var last: Int?
 
-    var count: Int { links.count }
-    var isEmpty: Bool { links.isEmpty }
+    var count: Int { entries.count }
+    var isEmpty: Bool { entries.isEmpty }
 
-    /// Adds `number`, which must not be a member, at the end.
-    mutating func append(_ number: Int) {
-        links[number] = Neighbours(previous: last)
-        if let last { links[last]?.next = number } else { first = number }
+    /// Adds `value` at the end, with a number that no other member has.
+    mutating func append(_ value: Value, _ number: Int) {
+        entries[number] = Entry(value: value, previous: last)
+        if let last { entries[last]?.next = number } else { first = number }
         last = number
     }
 
-    /// - Returns: whether `number` was a member.
+    /// - Returns: the value; `nil` if there is none with this number.
     @discardableResult
-    mutating func remove(_ number: Int) -> Bool {
-        guard let removed = links.removeValue(forKey: number) else { return false }
-        if let previous = removed.previous { links[previous]?.next = removed.next } else { first = removed.next }
-        if let next = removed.next { links[next]?.previous = removed.previous } else { last = removed.previous }
-        return true
+    mutating func remove(_ number: Int) -> Value? {
+        guard let removed = entries.removeValue(forKey: number) else { return nil }
+        if let previous = removed.previous { entries[previous]?.next = removed.next } else { first = removed.next }
+        if let next = removed.next { entries[next]?.previous = removed.previous } else { last = removed.previous }
+        return removed.value
     }
 
-    mutating func popFirst() -> Int? {
-        guard let first else { return nil }
-        remove(first)
-        return first
-    }
+    mutating func popFirst() -> Value? { first.flatMap { remove($0) } }
 }

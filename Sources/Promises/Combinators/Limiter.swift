@@ -20,10 +20,9 @@ public final class Limiter {
     /// The number of operations in progress.
     public private(set) var active = 0
     /// The number of waiting operations.
-    public var waiting: Int { order.count }
+    public var waiting: Int { turns.count }
 
-    private var order = LinkedOrder()
-    private var turns: [Int: PromiseCore] = [:]
+    private var turns = LinkedOrder<PromiseCore>()
     private var nextNumber = 0
     private let loop = EventLoop.ofCurrentThread
     /// The callback for the end of the loop, while operations wait.
@@ -59,15 +58,14 @@ public final class Limiter {
         let number = nextNumber
         let turn = PromiseCore(Turn(limiter: self, number: number))
         nextNumber += 1
-        if order.isEmpty { ending = loop.whenEnding { [unowned self] in loopWillEnd() } }
-        order.append(number)
-        turns[number] = turn
+        if turns.isEmpty { ending = loop.whenEnding { [unowned self] in loopWillEnd() } }
+        turns.append(turn, number)
         return Promise(turn)
     }
 
     /// An operation has ended: its permit goes to the first one in the queue.
     private func workDidEnd() {
-        guard let number = order.popFirst(), let turn = turns.removeValue(forKey: number) else {
+        guard let turn = turns.popFirst() else {
             active -= 1
             return
         }
@@ -78,18 +76,17 @@ public final class Limiter {
     private var permit: AtRelease { AtRelease { self.workDidEnd() } }
 
     private func forgetEndingIfNobodyWaits() {
-        if order.isEmpty { loop.forgetEnding(ending) }
+        if turns.isEmpty { loop.forgetEnding(ending) }
     }
 
     private func leave(_ number: Int) -> Bool {
-        guard order.remove(number) else { return false }
-        turns[number] = nil
+        guard turns.remove(number) != nil else { return false }
         forgetEndingIfNobodyWaits()
         return true
     }
 
     private func loopWillEnd() {
-        while let number = order.popFirst() { turns.removeValue(forKey: number)?.producerDidEnd(.loopEnded) }
+        while let turn = turns.popFirst() { turn.producerDidEnd(.loopEnded) }
     }
 
     /// A waiting call of `run`.

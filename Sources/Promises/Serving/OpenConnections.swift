@@ -13,7 +13,7 @@ struct OpenConnections {
     private var free: ContiguousArray<Int> = []
     private(set) var lingeringCount = 0
     /// Lingering connections that have not been evicted, in the order in which they began to linger.
-    private var candidates = LinkedOrder()
+    private var candidates = LinkedOrder<Connection>()
 
     var count: Int { entries.count - free.count }
     var unevictedCount: Int { candidates.count }
@@ -48,12 +48,13 @@ struct OpenConnections {
     // MARK: Lingering
 
     mutating func beginLingering(_ place: Int) {
+        guard let connection = self[place] else { return }
         entries[place]?.lingers = true
         lingeringCount += 1
-        candidates.append(place)
+        candidates.append(connection, place)
     }
 
     /// The connection that has lingered longest. Its close is cut short, and its descriptor is about to be closed: from
     /// now on it is not a candidate.
-    mutating func evictOldest() -> Connection? { candidates.popFirst().flatMap { self[$0] } }
+    mutating func evictOldest() -> Connection? { candidates.popFirst() }
 }

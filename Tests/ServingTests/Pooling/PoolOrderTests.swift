@@ -71,23 +71,23 @@ struct PoolOrderTests {
 struct LinkedOrderTests {
     @Test func itAgreesWithAnArray() {
         var random = SplitMix64(7)
-        var order = LinkedOrder()
+        var order = LinkedOrder<String>()
         var array: [Int] = []
         var next = 0
         for _ in 0..<20_000 {
             switch random.below(4) {
             case 0, 1:
-                order.append(next)
+                order.append("\(next)", next)
                 array.append(next)
                 next += 1
             case 2:
                 let number = random.below(next + 1)
                 let index = array.firstIndex(of: number)
                 if let index { array.remove(at: index) }
-                expectEqual(order.remove(number), (index != nil))
-            default: expectEqual(order.popFirst(), (array.isEmpty ? nil : array.removeFirst()))
+                expectEqual(order.remove(number), index.map { _ in "\(number)" })
+            default: expectEqual(order.popFirst(), array.isEmpty ? nil : "\(array.removeFirst())")
             }
-            expect(order.first == array.first && order.count == array.count)
+            expect(order.count == array.count && order.isEmpty == array.isEmpty)
         }
     }
 }
