@@ -87,7 +87,6 @@ extension InstalledFilter {
         handshake = nil
         fail(SystemError(connection.readCall, ECANCELED, detail: "the handshake was cancelled"))
         proceed()
-        connection.updateInterest()
     }
 
     func finishHandshake() {

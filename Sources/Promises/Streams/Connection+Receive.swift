@@ -241,8 +241,8 @@ extension Connection {
     /// - Returns: false if `promise` does not wait for input.
     func withdrawRead(_ promise: PromiseCore) -> Bool {
         guard reader.isWaiting(promise), let core = takeReader() else { return false }
-        updateInterest()
         layer?.readWasCancelled(promise)
+        updateInterest()
         core.release()
         return true
     }

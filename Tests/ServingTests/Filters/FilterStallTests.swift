@@ -49,7 +49,7 @@ struct FilterStallTests {
             hang(after(.seconds(200)))
             expect(connection.queuedBytes == 0 && !net.loop.isAlive)
             expect(connection.write("x"), failsWith: RecordFilter.Flaw.unknownRecord(0xEE))
-            connection.close()
+            expect(connection.close().isFulfilled, "nothing is left for which it could wait")
         }
     }
 

@@ -114,6 +114,25 @@ struct DrainBeginTests {
         }
     }
 
+    /// What the kernel has taken by then has finished, though no sweep has seen it.
+    @Test func anEndAtOnceAfterADelivery() throws {
+        try withListener(clock: VirtualClock()) { net, listener in
+            let (work, resolver) = Promise<Void>.pending()
+            let served = listener.serve { _ in work }
+            let client = try Peer(to: listener.localAddress)
+            try net.loop.run(until: { listener.activeConnections == 1 })
+            let drained = listener.drain(deadline: .seconds(10))
+            resolver.fulfill()
+            try net.loop.run(until: { listener.lingeringConnections == 1 })
+            listener.abortDrain()
+            let result = try hang(drained, timeout: .seconds(60))
+            #expect((result.idle, result.finished, result.aborted) == (0, 1, 0))
+            expectEqual(try client.readToEnd(), [])
+            try hang(served, timeout: .seconds(60))
+            client.close()
+        }
+    }
+
     /// Twice, or after the end: the connections that are left end, and the account stands.
     @Test func anEndAtOnceTwice() throws {
         try withListener(clock: VirtualClock()) { net, listener in
