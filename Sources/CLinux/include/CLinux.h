@@ -153,6 +153,9 @@ int clinux_open_terminal(int fd);
 // which other processes share. `terminal` is an earlier result of clinux_open_terminal. -1 if the write would block.
 ssize_t clinux_write_at_once(int fd, int terminal, const void *bytes, size_t count);
 
+// memmem(3), hidden without _GNU_SOURCE.
+void *memmem(const void *bytes, size_t count, const void *part, size_t part_count);
+
 // The number of cores that this process may run on, by sched_getaffinity(2); 1 if that fails. The raw system call: the
 // functions of the C library are hidden without _GNU_SOURCE.
 static inline int clinux_usable_cores(void) {

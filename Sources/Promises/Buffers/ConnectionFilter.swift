@@ -2,8 +2,8 @@
 /// `Connection.filter`.
 ///
 /// A filter is a state machine that performs no I/O. The connection calls its methods with events, and each puts its
-/// actions into a `FilterOutput`: bytes to send to the peer, plain bytes to deliver to the connection's reads, and
-/// changes of state.
+/// actions into a `FilterOutput`, which is valid during the call: bytes to send to the peer, plain bytes to deliver to
+/// the connection's reads, and changes of state.
 ///
 /// ```swift
 /// /// The line "PROXY TCP4 client server port port", with which a proxy begins. Then the filter leaves.
@@ -55,39 +55,24 @@
 public protocol ConnectionFilter {
     /// The filter has been installed. The default calls `output.becomeReady()`; a filter with a handshake sends its
     /// first message, or waits for the peer's.
-    /// - Parameter output: the actions for the connection; valid during the call.
-    /// - Throws: an error that fails the connection; see *Errors* above.
     mutating func begin(_ output: inout FilterOutput) throws
 
     /// Bytes have been read from the kernel: at least one, in pieces of any size. The span is lent for the call.
-    /// - Parameters:
-    ///   - bytes: the bytes from the peer.
-    ///   - output: the actions for the connection; valid during the call.
-    /// - Throws: an error that fails the connection; see *Errors* above.
     mutating func receive(_ bytes: RawSpan, _ output: inout FilterOutput) throws
 
-    /// Called with each write. The write is fulfilled when the kernel has taken the bytes sent in this call, and
-    /// everything queued before; if nothing is sent, when earlier writes are.
+    /// Called with the plain bytes of each write, which are lent for the call. The write is fulfilled when the kernel
+    /// has taken the bytes sent in this call, and everything queued before; if nothing is sent, when earlier writes are.
     ///
     /// A filter that must receive before it can send the bytes calls `output.waitForInput()` instead, and will be
     /// called with the same bytes again.
-    /// - Parameters:
-    ///   - bytes: the plain bytes to write, lent for the call.
-    ///   - output: the actions for the connection; valid during the call.
-    /// - Throws: an error that fails the connection; see *Errors* above.
     mutating func write(_ bytes: RawSpan, _ output: inout FilterOutput) throws
 
     /// The user ends the write side, by `shutdownWrite` or `close`: send the end record. Called at most once, after the
     /// last write, and not during the handshake. The default sends nothing.
-    /// - Parameter output: the actions for the connection; valid during the call.
-    /// - Throws: an error that fails the connection; see *Errors* above.
     mutating func end(_ output: inout FilterOutput) throws
 
     /// The peer has ended its side of the descriptor, and `output.endInput()` has not been called. A filter without end
-    /// records returns, if it is not inside a record.
-    /// - Parameter output: the actions for the connection; valid during the call.
-    /// - Throws: an error that fails the connection; see *Errors* above. The default throws
-    ///   `ConnectionFilterError.truncated`.
+    /// records returns, if it is not inside a record; the default throws `ConnectionFilterError.truncated`.
     mutating func receiveEnd(_ output: inout FilterOutput) throws
 
     /// `true` while received bytes do not make a whole record yet. Such a connection is not idle when its listener
@@ -101,18 +86,12 @@ public protocol ConnectionFilter {
 
 extension ConnectionFilter {
     /// Becomes ready immediately.
-    /// - Parameter output: the actions for the connection; valid during the call.
-    /// - Throws: nothing; the requirement allows other filters to throw.
     public mutating func begin(_ output: inout FilterOutput) throws { output.becomeReady() }
 
     /// Sends nothing.
-    /// - Parameter output: the actions for the connection; valid during the call.
-    /// - Throws: nothing; the requirement allows other filters to throw.
     public mutating func end(_ output: inout FilterOutput) throws {}
 
     /// The filter needs an end record, which is missing.
-    /// - Parameter output: the actions for the connection; valid during the call.
-    /// - Throws: `ConnectionFilterError.truncated`.
     public mutating func receiveEnd(_ output: inout FilterOutput) throws { throw ConnectionFilterError.truncated }
 
     /// False.

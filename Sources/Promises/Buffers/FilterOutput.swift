@@ -17,31 +17,24 @@ public struct FilterOutput {
     ///
     /// If the method also delivers bytes, or a client becomes ready, these leave with the next write in this turn, or
     /// at its end at the latest.
-    /// - Parameter bytes: the bytes, which are copied.
     @inlinable
-    public mutating func send(_ bytes: some Collection<UInt8>) {
-        // The usual filter sends one array per call, which need not be copied.
-        if sent.isEmpty, let array = bytes as? [UInt8] { sent = array } else { sent.append(contentsOf: bytes) }
+    public mutating func send(_ bytes: some Collection<UInt8>) { Self.append(bytes, to: &sent) }
+
+    @inlinable
+    static func append(_ bytes: some Collection<UInt8>, to all: inout [UInt8]) {
+        // The usual filter passes one array per call, which need not be copied.
+        if all.isEmpty, let array = bytes as? [UInt8] { all = array } else { all.append(contentsOf: bytes) }
     }
 
     /// Sends lent bytes to the peer, after those of earlier calls.
-    /// - Parameter bytes: the bytes, which are copied.
     @inlinable
     public mutating func send(_ bytes: RawSpan) { bytes.withUnsafeBytes { sent.append(contentsOf: $0) } }
 
     /// Delivers plain bytes to the connection's reads, after those of earlier calls.
-    /// - Parameter bytes: the bytes, which are copied.
     @inlinable
-    public mutating func deliver(_ bytes: some Collection<UInt8>) {
-        if delivered.isEmpty, let array = bytes as? [UInt8] {
-            delivered = array
-        } else {
-            delivered.append(contentsOf: bytes)
-        }
-    }
+    public mutating func deliver(_ bytes: some Collection<UInt8>) { Self.append(bytes, to: &delivered) }
 
     /// Delivers lent bytes to the connection's reads, after those of earlier calls.
-    /// - Parameter bytes: the bytes, which are copied.
     @inlinable
     public mutating func deliver(_ bytes: RawSpan) { bytes.withUnsafeBytes { delivered.append(contentsOf: $0) } }
 

@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 
 // The decoders of common framings.
@@ -31,9 +32,6 @@ public struct LineDecoder: FrameDecoder, Sendable {
     }
 
     /// Finds the next line.
-    /// - Parameter bytes: received bytes that were not consumed.
-    /// - Returns: the line without its end, or that it is incomplete.
-    /// - Throws: `StreamError.limitExceeded` for a line of more than `limit` bytes, and `StreamError.notUTF8`.
     @inline(__always)  // A separate call costs a line 46 instructions.
     public mutating func decode(_ bytes: RawSpan) throws -> DecodedFrame<String> {
         // The span is alive during the call, and the pointer does not leave it.
@@ -98,19 +96,12 @@ public struct DelimiterDecoder: FrameDecoder, Sendable {
         self.lastFrame = lastFrame
     }
 
-    /// Makes a decoder for a delimiter in UTF-8.
-    /// - Parameters:
-    ///   - delimiter: the text that ends a frame; at least one character.
-    ///   - limit: the maximum number of bytes before the delimiter.
-    ///   - lastFrame: whether the last frame may lack its delimiter.
+    /// Makes a decoder for a delimiter in UTF-8, of at least one character.
     public init(_ delimiter: String, limit: Int = 65536, lastFrame: LastFrame = .reject) {
         self.init(delimiter.utf8, limit: limit, lastFrame: lastFrame)
     }
 
     /// Finds the bytes before the next delimiter.
-    /// - Parameter bytes: received bytes that were not consumed.
-    /// - Returns: the frame without its delimiter, or that it is incomplete.
-    /// - Throws: `StreamError.limitExceeded` if more than `limit` bytes precede it.
     public mutating func decode(_ bytes: RawSpan) throws -> DecodedFrame<[UInt8]> {
         // The span is alive during the call, and the pointer does not leave it.
         try bytes.withUnsafeBytes { bytes in
@@ -149,19 +140,10 @@ public struct DelimiterDecoder: FrameDecoder, Sendable {
     }
 
     private func position(in bytes: UnsafeRawBufferPointer, from start: Int) -> Int? {
-        guard let base = bytes.baseAddress, !delimiter.isEmpty else { return nil }
-        return delimiter.withUnsafeBytes { delimiter in
-            var place = start
-            // The last position at which it could begin.
-            let last = bytes.count - delimiter.count
-            while place <= last {
-                guard let hit = memchr(base + place, CInt(delimiter[0]), last - place + 1) else { return nil }
-                place = UnsafeRawPointer(hit) - base
-                if memcmp(hit, delimiter.baseAddress!, delimiter.count) == 0 { return place }
-                place += 1
-            }
-            return nil
-        }
+        guard start < bytes.count, !delimiter.isEmpty, let base = bytes.baseAddress,
+            let hit = memmem(base + start, bytes.count - start, delimiter, delimiter.count)
+        else { return nil }
+        return UnsafeRawPointer(hit) - base
     }
 }
 
@@ -181,9 +163,6 @@ public struct LengthPrefixDecoder<Length: FixedWidthInteger & UnsignedInteger>: 
     @inlinable public init(limit: Int = 65536) { self.limit = limit }
 
     /// Finds the next payload.
-    /// - Parameter bytes: received bytes that were not consumed.
-    /// - Returns: the payload without its length, or that it is incomplete.
-    /// - Throws: `StreamError.limitExceeded` for a length above `limit`.
     @inlinable
     public func decode(_ bytes: RawSpan) throws -> DecodedFrame<[UInt8]> {
         try .reading(bytes) { [UInt8](try $0.bytes(prefixedBy: Length.self, limit: limit)) }
